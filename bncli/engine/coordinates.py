@@ -1,0 +1,70 @@
+"""Free parameters and the tables they stand for: all that tells one discriminative parameter space from another.
+
+A space gives the tables W (K, n_cells) of a parameter vector p (P,), and the transpose of that map's derivative:
+
+    dCLL / dp_q = sum over y, c of dW[y, c] / dp_q  dCLL / dW[y, c]
+
+Most spaces have one parameter per table entry, p = (K, n_cells) flat; where entries share
+parameters, `sharing` says how.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """W[y, c] = scale[y, c] p[index[y, c]], both arrays (K, n_cells): every entry follows one of P parameters."""
+
+    scale: Array
+    index: Index
+    n_parameters: int
+
+    def tables(self, p: Array) -> Array:
+        return self.scale * p[self.index]
+
+    def pull_back(self, d_tables: Array) -> Array:
+        sums = np.bincount(self.index.ravel(), (self.scale * d_tables).ravel(), self.n_parameters)
+        return sums.astype(np.float64)
+
+
+class Coordinates(Protocol):
+    """A parameter space."""
+
+    @property
+    def n_parameters(self) -> int: ...
+
+    @property
+    def generative(self) -> Array:
+        """The parameters whose tables score like the generative model, shape (P,)."""
+        ...
+
+    @property
+    def sharing(self) -> Sharing | None:
+        """How entries share parameters; None for one parameter per entry."""
+        ...
+
+    def tables(self, p: Array) -> Array:
+        """W (K, n_cells) of p (P,)."""
+        ...
+
+    def pull_back(self, p: Array, d_tables: Array) -> Array:
+        """dCLL/dp (P,) from dCLL/dW (K, n_cells), at p."""
+        ...
+
+    @property
+    def scale(self) -> Array:
+        """dW[y, c]/dp[y, c], (1 or K, n_cells), one row where all classes have the same; unused where entries share."""
+        ...
+
+    def jacobian(self, p: Array, cells: Index) -> Array | None:
+        """dW[y, c]/dp[y, c'] for c, c' in `cells`, at p, shape (1 or K, cells, cells); None where it is diagonal."""
+        ...

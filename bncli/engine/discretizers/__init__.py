@@ -1,0 +1,15 @@
+"""Discretizers: where to cut a numeric attribute. The module's name is the word typed after `--discretize`.
+
+The contract of a module here is one function:
+
+    cut_points(values, labels, n_labels, weights, *, <options>) -> tuple[float, ...]
+
+- values (N,): finite numbers, float64 or a narrower type that holds the same numbers; rows with a hole are left out;
+- labels (N,): unsigned class codes below n_labels;
+- weights (N,): positive float64, or None where every row weighs 1;
+- the result: cuts in ascending order, each at or above the lowest value and below the highest, so that
+  (-inf, c1], (c1, c2], ..., (cm, inf) are the intervals. No cut means that the attribute tells nothing.
+
+The order of rows never matters, and a row of weight 2 is the row twice. Keyword options have defaults and are the
+ones that the catalogue lists for the method.
+"""

@@ -1,0 +1,28 @@
+"""Intervals of equal width between the lowest and the highest value; the class plays no part.
+
+    c_i = low + (high - low) i / B,    i = 1 .. B - 1
+
+Decided here: an interval may be empty (it keeps its code); cuts that fall together, because the values are too
+close for B intervals, are one cut. The sum is halved before and doubled after, so that no range overflows. Cost: O(N).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def cut_points(
+    values: NDArray[np.generic],
+    labels: NDArray[np.unsignedinteger],
+    n_labels: int,
+    weights: NDArray[np.float64] | None,
+    *,
+    bins: int = 10,
+) -> tuple[float, ...]:
+    """Ascending cuts of `bins` intervals; none for a constant."""
+    if len(values) == 0:
+        return ()
+    low, high = np.float64(values.min()), np.float64(values.max())
+    cuts = 2 * (low / 2 + (high / 2 - low / 2) * (np.arange(1, bins) / bins))
+    return tuple(np.unique(cuts[(cuts >= low) & (cuts < high)] + 0.0).tolist())

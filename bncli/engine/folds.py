@@ -1,0 +1,30 @@
+"""Stratified folds: every class spread over the folds as evenly as it goes, drawn by a seed.
+
+The rows of each class are shuffled, the classes laid end to end, and the whole dealt out in turn like cards:
+
+    fold of the m-th card = m mod F
+
+so two folds differ by at most one row of any class, and by at most one row in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.errors import BncliError
+
+
+def stratified_folds(labels: NDArray[np.integer], n_folds: int, seed: int | Sequence[int]) -> NDArray[np.intp]:
+    """The fold 0..n_folds-1 of every row, from its label (N,); the same seed gives the same folds."""
+    if n_folds < 2:
+        raise BncliError(f"cross-validation needs at least 2 folds, not {n_folds}")
+    if n_folds > len(labels):
+        raise BncliError(f"{n_folds} folds are more than the {len(labels)} rows", hint="ask for fewer folds")
+    shuffled = np.random.default_rng(seed).permutation(len(labels))
+    dealt = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    folds = np.empty(len(labels), np.intp)
+    folds[dealt] = np.arange(len(labels)) % n_folds
+    return folds

@@ -1,0 +1,1 @@
+"""Functions of arrays only: no networks, no schemas, no options."""

@@ -1,0 +1,99 @@
+"""From columns to a model: cut, encode, structure, parameters. Read this file first.
+
+    columns --cutting--> schema --encoding--> coded rows --counts--> structure --> parameters --> Model
+
+Methods are looked up by the word the user types: `--structure tan` is `structure_learners/tan.py`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bncli import __version__
+from bncli.engine.ascent import Ascent
+from bncli.engine.columns import Columns
+from bncli.engine.counts import Counts
+from bncli.engine.cutting import learn_schema
+from bncli.engine.encoding import encode
+from bncli.engine.model import Model, Parameters
+from bncli.engine.schema import Cuts
+from bncli.engine.structure import Dag, NamedDag, Structure
+from bncli.errors import BncliError
+from bncli.recipe import Recipe
+from bncli.watch import Stage, Watch, silent
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """A model, and how its parameters were reached."""
+
+    model: Model
+    parameters: Parameters
+
+
+def learn(
+    columns: Columns,
+    recipe: Recipe,
+    *,
+    cuts: Cuts | None = None,
+    structure: NamedDag | None = None,
+    missing_tokens: tuple[str, ...] | None = None,
+    unseen: Literal["average", "error"] = "average",
+    threads: int = 1,
+    watch: Watch = silent,
+) -> Learnt:
+    """Learn a model from labelled rows; given `cuts` or a given `structure` are taken as they are.
+
+    The recipe then names the methods that made them. Raises BncliError where there are no rows to learn from.
+    """
+    watch(Stage("discretize"))
+    schema = learn_schema(
+        columns,
+        discretize=recipe.discretize,
+        bins=recipe.bins,
+        given=cuts,
+        missing_tokens=missing_tokens,
+        unseen=unseen,
+        threads=threads,
+        watch=watch,
+    )
+    data = encode(columns, schema, threads=threads)
+    del columns  # codes are all that is needed from here; the raw table may be freed
+    if data.n_rows == 0:
+        raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
+    counts = Counts(data)
+    watch(Stage("structure"))
+    dag = learn_structure(counts, recipe, watch) if structure is None else structure.resolve(schema)
+    watch(Stage("parameters"))
+    parameters = learn_parameters(counts, dag, recipe, watch)
+    model = Model(schema, dag, parameters.tables, recipe, data.n_rows, __version__)
+    return Learnt(model, parameters)
+
+
+def learn_structure(counts: Counts, recipe: Recipe, watch: Watch = silent) -> Dag:
+    """The structure that the recipe asks for."""
+    options = {"k": recipe.k} if recipe.k is not None else {}
+    return _method("structure_learners", recipe.structure).learn(counts, watch=watch, **options)  # type: ignore[no-any-return]
+
+
+def learn_parameters(counts: Counts, structure: Structure, recipe: Recipe, watch: Watch = silent) -> Parameters:
+    """The parameters that the recipe asks for."""
+    options: dict[str, Any] = {"smoothing": recipe.smoothing}
+    if recipe.level is not None:
+        options["level"] = recipe.level
+    if recipe.optimizer is not None:
+        options["ascent"] = Ascent(
+            init=str(recipe.init),
+            penalty=float(recipe.penalty or 0.0),
+            penalty_center=float(recipe.penalty_center or 0.0),
+            optimizer=recipe.optimizer,
+            tolerance=float(recipe.tolerance or 0.0),
+            max_iterations=int(recipe.max_iterations or 0),
+        )
+    return _method("parameter_learners", recipe.param).learn(counts, structure, watch=watch, **options)  # type: ignore[no-any-return]
+
+
+def _method(folder: str, word: str) -> Any:
+    return importlib.import_module(f"bncli.engine.{folder}.{word.replace('-', '_')}")

@@ -1,0 +1,116 @@
+"""How good predicted probabilities are: losses, ranking, calibration and confusion.
+
+With P[t, c] = P(c | x_t), y_t the true class, w_t the row weight and N their sum, all means weighted:
+
+    accuracy = mean of [argmax_c P[t, c] = y_t],  error = 1 - accuracy     a tie goes to the first class
+    cll      = sum over t of w_t ln P[t, y_t],    log_loss = -cll / N      nats
+    rmse     = sqrt( mean of (1 - P[t, y_t])^2 )
+    brier    = mean of sum over c of (P[t, c] - [c = y_t])^2               0 to 2
+    ece      = sum over bins b of N_b / N |accuracy_b - mean of max_c P|   expected calibration error
+    auc      = chance that a row of one class is ranked above a row of the other, ties counting half
+
+For more than two classes auc is the mean over pairs of classes of the two areas that either one's probability
+gives (Hand & Till 2001), over the pairs present; None where fewer than two classes are.
+
+Decided here: log-loss comes from the log-probabilities as they are, never from clipped ones; the ten bins of ece
+are closed on the right, ((b-1)/10, b/10] (Guo et al. 2017). Cost: K searches of N rows for auc, a pass for the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.errors import BncliError
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.integer]
+
+ECE_BINS = 10
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Figures of one set of predictions; confusion[true, predicted] sums weights, whole numbers where rows weigh 1."""
+
+    accuracy: float
+    error: float
+    log_loss: float
+    rmse: float
+    brier: float
+    auc: float | None
+    ece: float
+    cll: float
+    confusion: NDArray[np.int64] | Floats
+
+
+def measure(log_probabilities: Floats, labels: Labels, weights: Floats | None = None) -> Metrics:
+    """The metrics of ln P(c | x_t), shape (K, N), class-major, against labels (N,) under weights (N,) or None for 1."""
+    total = float(len(labels) if weights is None else weights.sum())
+    if not total > 0:
+        raise BncliError("there are no rows to measure")
+    mean_weights = np.full(len(labels), 1 / total) if weights is None else weights / total
+    predicted = log_probabilities.argmax(axis=0)
+    log_true = log_probabilities[labels, np.arange(len(labels))]
+    probabilities = np.exp(log_probabilities)
+    missed = -np.expm1(log_true)
+    squares = np.square(probabilities).sum(axis=0) + np.square(missed) - np.square(np.exp(log_true))
+    right = predicted == labels
+    cll = float(log_true.sum() if weights is None else weights @ log_true)
+    return Metrics(
+        accuracy=float(np.average(right, weights=weights)),
+        error=float(np.average(~right, weights=weights)),
+        log_loss=-cll / total,
+        rmse=float(np.sqrt(mean_weights @ np.square(missed))),
+        brier=float(mean_weights @ squares),
+        auc=_auc(log_probabilities, labels, weights),
+        ece=_calibration_error(probabilities.max(axis=0), right, mean_weights),
+        cll=cll,
+        confusion=_confusion(labels, predicted, len(log_probabilities), weights),
+    )
+
+
+def _calibration_error(confidence: Floats, right: NDArray[np.bool_], mean_weights: Floats) -> float:
+    bins = np.searchsorted(np.arange(1, ECE_BINS) / ECE_BINS, confidence)
+    gaps = np.bincount(bins, mean_weights * (right - confidence), ECE_BINS)
+    return float(np.abs(gaps).sum())
+
+
+def _confusion(
+    labels: Labels, predicted: NDArray[np.intp], n_labels: int, weights: Floats | None
+) -> NDArray[np.int64] | Floats:
+    cells = labels.astype(np.intp) * n_labels + predicted
+    return np.bincount(cells, weights, n_labels * n_labels).reshape(n_labels, n_labels)
+
+
+def _auc(log_probabilities: Floats, labels: Labels, weights: Floats | None) -> float | None:
+    n_labels = len(log_probabilities)
+    masses = np.bincount(labels, weights, n_labels).astype(np.float64)
+    present = np.flatnonzero(masses > 0)
+    if len(present) < 2:
+        return None
+    weights = np.ones(len(labels)) if weights is None else weights
+    if n_labels == 2:
+        above = _wins(log_probabilities[1] - log_probabilities[0], labels, weights, 1, masses)
+        return float(above[0])
+    areas = np.zeros((n_labels, n_labels))
+    for c in present:
+        areas[c] = _wins(log_probabilities[c], labels, weights, int(c), masses)
+    pairs = areas[np.ix_(present, present)]
+    return float((pairs.sum() - np.trace(pairs)) / (len(present) * (len(present) - 1)))
+
+
+def _wins(scores: Floats, labels: Labels, weights: Floats, positive: int, masses: Floats) -> Floats:
+    """For each other class (K,), the chance that a row of class `positive` has the higher score, ties counting half."""
+    own = labels == positive
+    order = np.argsort(scores[own])
+    ranked, ranked_weights = scores[own][order], weights[own][order]
+    up_to = np.concatenate(([0.0], np.cumsum(ranked_weights)))
+    below = up_to[np.searchsorted(ranked, scores, side="left")]
+    not_above = up_to[np.searchsorted(ranked, scores, side="right")]
+    beaten = np.bincount(labels, weights * (up_to[-1] - (below + not_above) / 2), len(masses))
+    pairs = masses * masses[positive]
+    shares: Floats = np.divide(beaten, pairs, out=np.zeros(len(masses)), where=pairs > 0)
+    return shares

@@ -1,0 +1,41 @@
+"""All that an optimiser sees: a smooth function to be minimised, and what is known of its curvature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+Precondition = Callable[[Vector], Vector]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """f: R^P -> R, twice differentiable and bounded below by 0.
+
+    `precondition` multiplies by a symmetric positive definite guess of the inverse Hessian at the start;
+    `refreshed(point)` makes the guess at another point. `separable(f)` says of a value reached that the infimum lies
+    at infinity.
+    """
+
+    value_and_gradient: Callable[[Vector], tuple[float, Vector]]
+    precondition: Precondition
+    refreshed: Callable[[Vector], Precondition]
+    separable: Callable[[float], bool]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What an optimiser reports after an iteration: where it is, and what it has spent since the start."""
+
+    iteration: int
+    value: float
+    gradient_norm: float
+    step: float
+    evaluations: int
+
+
+Report = Callable[[Step, Vector], None]

@@ -1,0 +1,64 @@
+"""Discriminative parameters: every table entry is free, and the conditional likelihood is maximised.
+
+    W_f[c, y] = beta_f,c,y
+
+Multinomial logistic regression on the indicators of the families' cells; the penalised objective is strictly concave
+(Roos, Wettig, Grünwald, Myllymäki & Tirri 2005, Machine Learning 59; called d by Zaidi et al. 2017).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.ascent import Ascent, ascend
+from bncli.engine.coordinates import Index
+from bncli.engine.counts import Counts
+from bncli.engine.generative import generative_tables
+from bncli.engine.likelihood import conditional_likelihood
+from bncli.engine.model import Parameters
+from bncli.engine.structure import Structure
+from bncli.watch import Watch, silent
+
+Array = NDArray[np.float64]
+
+
+def learn(counts: Counts, structure: Structure, *, smoothing: str, ascent: Ascent, watch: Watch = silent) -> Parameters:
+    """Tables of highest penalised conditional likelihood; `smoothing` makes the generative start."""
+    tables = generative_tables(counts, structure, smoothing)
+    likelihood = conditional_likelihood(counts.data, tables.families)
+    return ascend(likelihood, _Free(likelihood.flatten(tables)), ascent, watch)
+
+
+@dataclass(frozen=True)
+class _Free:
+    """beta itself; `log_theta` (K, n_cells) are the generative tables."""
+
+    log_theta: Array
+
+    @property
+    def n_parameters(self) -> int:
+        return self.log_theta.size
+
+    @property
+    def generative(self) -> Array:
+        return self.log_theta.ravel()
+
+    @property
+    def sharing(self) -> None:
+        return None
+
+    @property
+    def scale(self) -> Array:
+        return np.ones((1, self.log_theta.shape[1]))
+
+    def tables(self, p: Array) -> Array:
+        return p.reshape(self.log_theta.shape)
+
+    def pull_back(self, p: Array, d_tables: Array) -> Array:
+        return d_tables.ravel()
+
+    def jacobian(self, p: Array, cells: Index) -> None:
+        return None

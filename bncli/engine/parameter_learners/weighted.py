@@ -1,0 +1,90 @@
+"""Weighted parameters: the generative log probabilities, each multiplied by a weight that is learnt discriminatively.
+
+    W_f[c, y] = w_q(f, c, y) ln theta_f[c, y],    b[y] = w_y ln theta[y]
+
+with theta fixed. What shares a weight is the level (Zaidi et al. 2017, Machine Learning 106):
+
+    1  all of a family                     one weight per attribute
+    2  cells with the same child value     one per attribute value
+    3  the same, per class                 one per attribute value and class
+    4  nothing                             one per cell and class: as rich as free tables
+
+The class's own term has a weight per class at every level; so has the table over the class's attribute parents at
+levels 1 to 3. w = 1 is the generative model, w = 0 the uniform distribution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.ascent import Ascent, ascend
+from bncli.engine.coordinates import Index, Sharing
+from bncli.engine.counts import Counts
+from bncli.engine.generative import generative_tables
+from bncli.engine.likelihood import conditional_likelihood
+from bncli.engine.model import Parameters
+from bncli.engine.structure import Family, Structure
+from bncli.watch import Watch, silent
+
+Array = NDArray[np.float64]
+
+
+def learn(
+    counts: Counts, structure: Structure, *, smoothing: str, level: int, ascent: Ascent, watch: Watch = silent
+) -> Parameters:
+    """Tables of highest penalised conditional likelihood among the weightings of the generative ones."""
+    tables = generative_tables(counts, structure, smoothing)
+    likelihood = conditional_likelihood(counts.data, tables.families)
+    log_theta = likelihood.flatten(tables)
+    sharing = None if level == 4 else _sharing(log_theta, tables.families, level)
+    return ascend(likelihood, _Weights(log_theta, sharing), ascent, watch)
+
+
+def _sharing(log_theta: Array, families: tuple[Family, ...], level: int) -> Sharing:
+    n_labels = len(log_theta)
+    classes = np.arange(n_labels)[:, np.newaxis]
+    index, used = [classes], n_labels
+    for family in families:
+        if family.child is None:
+            index.append(used + np.broadcast_to(classes, (n_labels, family.n_cells)))
+            used += n_labels
+            continue
+        n_values = family.shape[0] if level > 1 else 1
+        values = np.arange(family.n_cells) // (family.n_cells // n_values)
+        index.append(
+            used + (values + n_values * classes if level == 3 else np.broadcast_to(values, (n_labels, family.n_cells)))
+        )
+        used += n_values * (n_labels if level == 3 else 1)
+    return Sharing(log_theta, np.concatenate(index, axis=1), used)
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """w, flat; `log_theta` (K, n_cells) are the generative tables."""
+
+    log_theta: Array
+    sharing: Sharing | None
+
+    @property
+    def n_parameters(self) -> int:
+        return self.log_theta.size if self.sharing is None else self.sharing.n_parameters
+
+    @property
+    def generative(self) -> Array:
+        return np.ones(self.n_parameters)
+
+    @property
+    def scale(self) -> Array:
+        return self.log_theta
+
+    def tables(self, p: Array) -> Array:
+        return self.log_theta * p.reshape(self.log_theta.shape) if self.sharing is None else self.sharing.tables(p)
+
+    def pull_back(self, p: Array, d_tables: Array) -> Array:
+        return (self.log_theta * d_tables).ravel() if self.sharing is None else self.sharing.pull_back(d_tables)
+
+    def jacobian(self, p: Array, cells: Index) -> None:
+        return None

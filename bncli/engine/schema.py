@@ -1,0 +1,99 @@
+"""What a model knows of its columns: names, cuts or levels, how often each code was seen, what else may come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    name: str
+    missing: bool
+    frequencies: tuple[float, ...]
+
+    @property
+    def n_values(self) -> int:
+        """Number of intervals or levels, the missing level not counted."""
+        raise TypeError(type(self).__name__)
+
+    @property
+    def cardinality(self) -> int:
+        """Number of codes: the values, and one more (the last) for the missing level if training had holes."""
+        return self.n_values + self.missing
+
+    @property
+    def informative(self) -> bool:
+        """False for an attribute left with one value in all; it takes no part in the structure."""
+        return self.cardinality > 1
+
+
+@dataclass(frozen=True)
+class NumericAttribute(_Attribute):
+    """Intervals (-inf, c1], (c1, c2], ..., (cm, inf) coded 0..m; `frequencies` is the training weight of each code."""
+
+    cuts: tuple[float, ...] = ()
+
+    @property
+    def n_values(self) -> int:
+        return len(self.cuts) + 1
+
+
+@dataclass(frozen=True)
+class CategoricalAttribute(_Attribute):
+    """Levels coded 0..m in their order; `frequencies` is the training weight of each code."""
+
+    levels: tuple[str, ...] = ()
+
+    @property
+    def n_values(self) -> int:
+        return len(self.levels)
+
+
+Attribute = NumericAttribute | CategoricalAttribute
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Cuts and levels before they meet rows (`missing` False, `frequencies` empty), and how they were made.
+
+    `method` is a discretizer's name, or `file` for cuts written by hand; `options` are the options it took.
+    """
+
+    class_name: str
+    attributes: tuple[Attribute, ...]
+    method: str = "file"
+    options: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Class name and labels, attributes in file order (uninformative ones included), and the reading policies.
+
+    `missing_tokens`: the texts that mean a hole; None = the reader's defaults. `unseen`: what a value never
+    seen in training does at scoring, average over the training frequencies or stop with an error.
+    """
+
+    class_name: str
+    labels: tuple[str, ...]
+    attributes: tuple[Attribute, ...]
+    missing_tokens: tuple[str, ...] | None = None
+    unseen: Literal["average", "error"] = "average"
+
+    @property
+    def cardinalities(self) -> tuple[int, ...]:
+        """Number of codes of each attribute."""
+        return tuple(attribute.cardinality for attribute in self.attributes)
+
+    @property
+    def informative(self) -> tuple[int, ...]:
+        """Indices of the attributes that a structure may use."""
+        return tuple(i for i, attribute in enumerate(self.attributes) if attribute.informative)
+
+    def index(self, name: str) -> int:
+        """Position of the attribute called `name`; KeyError if there is none."""
+        for i, attribute in enumerate(self.attributes):
+            if attribute.name == name:
+                return i
+        raise KeyError(name)

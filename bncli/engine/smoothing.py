@@ -1,0 +1,53 @@
+"""From counts to conditional probabilities: the smoothing rules typed after --smoothing.
+
+With N_jkc the weight of rows with child value k, parent configuration j and class c, and N_jc its sum over k,
+
+    theta_jkc = (N_jkc + a prior_k) / (N_jc + a)
+
+    mle             a = 0; an unseen parent configuration is uniform; theta is floored at 1e-10
+    laplace:A       a = A |X|, prior uniform: A is added to every count
+    m-estimate:M    a = M, prior uniform (Zaidi et al. 2017)
+    fgg:M           a = M, prior_k = (N_k + 1/|X|) / (N + 1) (Friedman, Geiger & Goldszmidt 1997)
+    bdeu:S          S / (number of entries of the table) is added to every count
+
+The class's own distribution follows the same rule.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Table = NDArray[np.float64]
+
+FLOOR = 1e-10
+
+
+def log_conditional(counts: Table, rule: str, axis: int) -> Table:
+    """ln theta, same shape as `counts`, normalised over `axis`, the child's; all other axes are its parents.
+
+    `rule` is `mle` or `NAME:NUMBER` as in the module's table. Finite everywhere.
+    """
+    counts = np.moveaxis(counts, axis, 0)
+    pseudo = _pseudo_counts(counts, rule)
+    total = (counts + pseudo).sum(axis=0)
+    theta = np.full(counts.shape, 1.0 / len(counts))
+    np.divide(counts + pseudo, total, out=theta, where=total > 0)
+    return np.moveaxis(np.log(np.maximum(theta, FLOOR) if rule == "mle" else theta), 0, axis)
+
+
+def _pseudo_counts(counts: Table, rule: str) -> Table | float:
+    """What the rule adds to each count, the child's axis first."""
+    name, _, number = rule.partition(":")
+    if name == "mle":
+        return 0.0
+    strength = float(number)
+    if name == "laplace":
+        return strength
+    if name == "m-estimate":
+        return strength / len(counts)
+    if name == "bdeu":
+        return strength / counts.size
+    marginal = counts.reshape(len(counts), -1).sum(axis=1)
+    prior = (marginal + 1.0 / len(counts)) / (marginal.sum() + 1.0)
+    return np.asarray(strength * prior).reshape(-1, *(1,) * (counts.ndim - 1))

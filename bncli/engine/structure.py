@@ -1,0 +1,161 @@
+"""Structures: which attributes are looked up together. A structure answers `families()`; a scorer needs no more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bncli.engine.schema import Schema
+from bncli.errors import BncliError
+
+
+@dataclass(frozen=True)
+class Family:
+    """A set of attributes scored by one table, the child first (None: no child), then its parents in their order.
+
+    The cell of a row is the mixed-radix number of its codes, the first attribute the most significant digit:
+
+        cell = (x_0 * shape_1 + x_1) * shape_2 + x_2 ...
+    """
+
+    attributes: tuple[int, ...]
+    shape: tuple[int, ...]
+    child: int | None
+
+    @property
+    def n_cells(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Dag:
+    """A directed acyclic graph over the class and the attributes.
+
+    `parents[i]`: the attribute parents of attribute i, in their listed order (the class left out).
+    `class_children`: the attributes that have the class as a parent, ascending. `class_parents`: the attribute
+    parents of the class itself. An attribute in none of them is not part of the network.
+    `method` and `options` say how the structure came about; they are written to its file.
+    """
+
+    parents: tuple[tuple[int, ...], ...]
+    class_children: tuple[int, ...]
+    class_parents: tuple[int, ...] = ()
+    method: str = "file"
+    options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
+
+    def families(self, cardinalities: tuple[int, ...]) -> tuple[Family, ...]:
+        """One family per child of the class, in attribute order, then the class's own parents if it has any.
+
+        A node that is neither the class nor its child has a factor without the class in it: it cancels in P(y | x).
+        """
+        members: list[tuple[tuple[int, ...], int | None]] = [((i, *self.parents[i]), i) for i in self.class_children]
+        if self.class_parents:
+            members.append((self.class_parents, None))
+        return tuple(Family(m, tuple(cardinalities[a] for a in m), child) for m, child in members)
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """The attributes that P(y | x) depends on, ascending."""
+        members = set(self.class_children) | set(self.class_parents)
+        for i in self.class_children:
+            members.update(self.parents[i])
+        return tuple(sorted(members))
+
+
+Structure = Dag
+
+
+@dataclass(frozen=True)
+class NamedDag:
+    """A directed acyclic graph by column names, as a structure file holds it; every parent list may name the class.
+
+    A name that occurs only as somebody's parent is a node without parents. Raises BncliError when a parent is listed
+    twice or the graph has a cycle.
+    """
+
+    class_name: str
+    parents: Mapping[str, tuple[str, ...]]
+    method: str = "file"
+    options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for child, parents in self.parents.items():
+            if len(set(parents)) < len(parents):
+                twice = next(parent for i, parent in enumerate(parents) if parent in parents[:i])
+                raise BncliError(f"'{child}' lists its parent '{twice}' twice", hint="name every parent once")
+        cycle = _find_cycle(self.parents)
+        if cycle:
+            path = " -> ".join(cycle if len(cycle) < 12 else [*cycle[:9], "...", cycle[-1]])
+            raise BncliError(f"the structure has a cycle: {path}", hint="remove one of these arcs")
+
+    def resolve(self, schema: Schema) -> Dag:
+        """The same graph by attribute index. Uninformative attributes drop out of it.
+
+        Raises BncliError when the class or an attribute is not in the schema.
+        """
+        if self.class_name != schema.class_name:
+            what = f"the structure is for the class '{self.class_name}', not for '{schema.class_name}'"
+            raise BncliError(what, hint=f"name the right column with --class {self.class_name}, or mend the structure")
+        index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
+        self._check_names(index)
+        informative = set(schema.informative)
+
+        def indices(child: str) -> tuple[int, ...]:
+            listed = (index[name] for name in self.parents.get(child, ()) if name != self.class_name)
+            return tuple(i for i in listed if i in informative)
+
+        parents = tuple(indices(a.name) if i in informative else () for i, a in enumerate(schema.attributes))
+        children = [index[child] for child, listed in self.parents.items() if self.class_name in listed]
+        class_children = tuple(sorted(informative.intersection(children)))
+        return Dag(parents, class_children, indices(self.class_name), self.method, dict(self.options))
+
+    def _check_names(self, index: Mapping[str, int]) -> None:
+        known = {*index, self.class_name}
+        for child, parents in self.parents.items():
+            for name in (child, *parents):
+                if name not in known:
+                    import difflib
+
+                    nearest = difflib.get_close_matches(name, index, n=1)
+                    hint = (
+                        f"did you mean '{nearest[0]}'?"
+                        if nearest
+                        else "the data has no such attribute, or it was left out"
+                    )
+                    raise BncliError(f"the structure names an unknown attribute '{name}'", hint=hint)
+
+
+def _find_cycle(parents: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """A directed cycle along the arcs (first name = last name), or an empty list. Depth first, without recursion."""
+    finished: set[str] = set()
+    for start in parents:
+        path = {start: iter(parents[start])} if start not in finished else {}
+        while path:
+            node = next(reversed(path))
+            parent = next(path[node], None)
+            if parent is None:
+                finished.add(node)
+                del path[node]
+            elif parent in path:
+                upward = list(path)[list(path).index(parent) :]
+                return [parent, *reversed(upward)]
+            elif parent not in finished:
+                path[parent] = iter(parents.get(parent, ()))
+    return []
+
+
+def name_dag(dag: Dag, schema: Schema) -> NamedDag:
+    """The same graph by column names: the class listed first, attributes in schema order, those outside it left out."""
+    names = [attribute.name for attribute in schema.attributes]
+    children = set(dag.class_children)
+    members = children | set(dag.class_parents)
+    for i, listed in enumerate(dag.parents):
+        members.update((i, *listed) if listed else ())
+    parents = {}
+    for i in sorted(members):
+        by_class = (schema.class_name,) if i in children else ()
+        parents[names[i]] = by_class + tuple(names[j] for j in dag.parents[i])
+    if dag.class_parents:
+        parents[schema.class_name] = tuple(names[j] for j in dag.class_parents)
+    return NamedDag(schema.class_name, parents, dag.method, dict(dag.options))

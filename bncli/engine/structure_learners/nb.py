@@ -1,0 +1,13 @@
+"""Naive Bayes: the class is the only parent of every attribute."""
+
+from __future__ import annotations
+
+from bncli.engine.counts import Counts
+from bncli.engine.structure import Dag
+from bncli.watch import Watch, silent
+
+
+def learn(counts: Counts, *, watch: Watch = silent) -> Dag:
+    """The star from the class to every informative attribute."""
+    schema = counts.data.schema
+    return Dag(((),) * len(schema.attributes), schema.informative, method="nb")

@@ -1,0 +1,127 @@
+"""Cross-validation: learn on all folds but one, predict that one, for every fold in turn.
+
+Everything is learnt inside the fold, cuts and levels included; only the labels of the class come from all rows. Each
+repeat draws its folds anew, from the seed and the number of the repeat.
+
+Decided here: predictions for the rows are those of the first repeat, so that each row is predicted once, by the one
+model that has not seen it. What a fold's learning has to say (notes, iterations) is not passed on; the watch hears
+the stages `fit` and `score` of each fold, and how many folds are done. Cost: folds times repeats fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.columns import Columns
+from bncli.engine.encoding import encode_attributes, label_codes
+from bncli.engine.folds import stratified_folds
+from bncli.engine.learn import learn
+from bncli.engine.metrics import Metrics, measure
+from bncli.engine.model import Model
+from bncli.engine.schema import Cuts
+from bncli.engine.scoring import compile_scorer, log_probabilities
+from bncli.engine.structure import NamedDag
+from bncli.errors import BncliError, ModelError
+from bncli.recipe import Recipe
+from bncli.watch import Progress, Stage, Watch, silent
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What a model says of labelled rows: ln P(c | x_t), shape (K, N), in row order, and how good it is."""
+
+    log_probabilities: Floats
+    metrics: Metrics
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One fold of one repeat: the rows held out, and how they were predicted."""
+
+    repeat: int
+    number: int
+    rows: NDArray[np.intp]
+    examined: Examined
+
+
+def cross_validate(
+    columns: Columns,
+    recipe: Recipe,
+    *,
+    folds: int = 5,
+    repeats: int = 1,
+    seed: int = 0,
+    cuts: Cuts | None = None,
+    structure: NamedDag | None = None,
+    missing_tokens: tuple[str, ...] | None = None,
+    unseen: Literal["average", "error"] = "average",
+    threads: int = 1,
+    watch: Watch = silent,
+) -> Iterator[Fold]:
+    """Every fold of every repeat, in order; `cuts` and `structure`, if given, are taken as they are in every fold."""
+    for done, (repeat, number, rows, others) in enumerate(_splits(columns, folds, repeats, seed)):
+        watch(Stage("fit"))
+        watch(Progress(done, folds * repeats, f"fold {done + 1} of {folds * repeats}"))
+        learnt = learn(
+            columns.take(others),
+            recipe,
+            cuts=cuts,
+            structure=structure,
+            missing_tokens=missing_tokens,
+            unseen=unseen,
+            threads=threads,
+        )
+        watch(Stage("score"))
+        yield Fold(repeat, number, rows, examine(learnt.model, columns.take(rows)))
+    watch(Progress(folds * repeats, folds * repeats))
+
+
+def examine(model: Model, columns: Columns) -> Examined:
+    """The model's predictions for labelled rows, measured."""
+    labels = label_codes(columns, model.schema)
+    predictions = predict(model, columns)
+    return Examined(predictions, measure(predictions, labels, columns.weights))
+
+
+def predict(model: Model, columns: Columns) -> Floats:
+    """ln P(c | x_t), shape (K, N); ModelError for a value never seen, where the model says so."""
+    scorer = compile_scorer(model)
+    encoded = encode_attributes(columns, model.schema, scorer.used)
+    if model.schema.unseen == "error":
+        for i, n in zip(scorer.used, encoded.unseen, strict=True):
+            if n:
+                name = model.schema.attributes[i].name
+                raise ModelError(
+                    f"attribute {name!r} has values that were never seen in training, in {n} row{'s' if n > 1 else ''}",
+                    hint="average over the values that were seen with --unseen average",
+                )
+    return log_probabilities(scorer, encoded.codes, columns.n_rows)
+
+
+def out_of_fold(folds: Iterable[Fold], n_rows: int) -> Floats:
+    """ln P(c | x_t), shape (K, n_rows), of every row by the model of the first repeat that has not seen it."""
+    first = [fold for fold in folds if fold.repeat == 0]
+    predictions = np.empty((len(first[0].examined.log_probabilities), n_rows))
+    for fold in first:
+        predictions[:, fold.rows] = fold.examined.log_probabilities
+    return predictions
+
+
+def _splits(
+    columns: Columns, folds: int, repeats: int, seed: int
+) -> Iterator[tuple[int, int, NDArray[np.intp], NDArray[np.intp]]]:
+    """Repeat, fold, the rows held out and the rows learnt from."""
+    if columns.label is None:
+        raise BncliError(f"the rows carry no class {columns.class_name!r}")
+    for repeat in range(repeats):
+        fold_of = stratified_folds(columns.label.codes, folds, (seed, repeat))
+        for number in range(folds):
+            held_out = fold_of == number
+            yield repeat, number, np.flatnonzero(held_out), np.flatnonzero(~held_out)

@@ -1,0 +1,37 @@
+"""Every way in which a run can fail for a reason the user can mend: what, where, and what to do.
+
+An error is printed as one line, `Error: what, where; hint`, and ends the command with its kind's exit code.
+"""
+
+
+class BncliError(Exception):
+    """The data or the run failed (exit code 1)."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(what, where, hint)
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        place = f", {self.where}" if self.where else ""
+        advice = f"; {self.hint}" if self.hint else ""
+        return f"{self.what}{place}{advice}".translate(_CONTROLS)
+
+
+_CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], "?")
+"""Names and values out of a file must neither break the line nor steer the terminal."""
+
+
+class UsageError(BncliError):
+    """The command line asks for something that does not exist or does not fit together (exit code 2)."""
+
+    exit_code = 2
+
+
+class ModelError(BncliError):
+    """The model file is unreadable, or the data does not fit the model (exit code 3)."""
+
+    exit_code = 3

@@ -1,0 +1,48 @@
+"""What a long computation tells whoever watches it: one callback, four kinds of events.
+
+The engine and the readers never print and never look at a clock. They call `watch(event)`; a command turns the
+events into stages with their seconds, progress bars, notes and the rows of `--trace`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Stage(NamedTuple):
+    """A stage begins and the one before it ends; `name` is a key of the report's `seconds`."""
+
+    name: str
+
+
+class Progress(NamedTuple):
+    """`done` of `total` units (None: unknown) of the present stage; `detail` says what is in hand."""
+
+    done: float
+    total: float | None
+    detail: str = ""
+
+
+class Note(NamedTuple):
+    """One line that the user should read: something left out, something surprising."""
+
+    text: str
+
+
+class Iteration(NamedTuple):
+    """State of an optimiser after an iteration (0 = the start); cll and penalty in nats, never negated."""
+
+    iteration: int
+    cll: float
+    penalty: float
+    gradient_norm: float
+    step: float
+    cll_evaluations: int
+    gradient_evaluations: int
+
+
+Event = Stage | Progress | Note | Iteration
+Watch = Callable[[Event], None]
+
+
+def silent(event: Event) -> None:
+    """The watch of whoever does not care."""
