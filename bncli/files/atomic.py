@@ -1,0 +1,138 @@
+"""A file appears whole or not at all.
+
+The bytes go to a temporary file in the same folder, which is flushed to the disk and then renamed over the target;
+whatever goes wrong before that (a full disk, ^C, an error of the caller) removes it and leaves an older file as it
+was. Decided here: a symbolic link is followed; an existing file keeps its permission bits, and a read-only one is
+refused although a rename could replace it. What is no regular file (/dev/stdout, a pipe, /dev/null) is written
+directly: there is nothing to rename.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, cast
+
+from bncli.errors import BncliError
+
+_DESCRIPTOR = re.compile(r"/dev/(?:stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """The whole content of a file at once."""
+    with atomic_writer(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def atomic_writer(path: str) -> Iterator[BinaryIO]:
+    """A binary file to write to, which becomes `path` when the block ends well and vanishes when it does not.
+
+    A failure to write is a BncliError that names `path`; a closed pipe stays a BrokenPipeError.
+    """
+    target, mode = _inspect_target(path)
+    raw = _open(path, target, mode)
+    file = io.BufferedWriter(raw, 1 << 18)
+    try:
+        yield cast(BinaryIO, file)
+        if not file.closed:
+            file.flush()
+        if mode is None or stat.S_ISREG(mode):
+            raw.commit(target, mode)
+    finally:
+        # The raw file first: closing the buffered one would flush what is left once more.
+        raw.close()
+        raw.discard()
+
+
+def _inspect_target(path: str) -> tuple[str, int | None]:
+    """Where the bytes shall end up, links followed, and its mode (None: nothing there yet)."""
+    if path.endswith("/"):
+        raise BncliError("cannot write to a folder", where=path, hint="name a file in it")
+    if _DESCRIPTOR.fullmatch(path):
+        return path, stat.S_IFCHR
+    target = os.path.realpath(path)
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return target, None
+    except OSError as error:
+        raise _failure(path, error) from error
+    if stat.S_ISDIR(mode):
+        raise BncliError("cannot write to a folder", where=path, hint="name a file in it")
+    if stat.S_ISREG(mode) and not os.access(target, os.W_OK):
+        raise BncliError("cannot write: the file is read-only", where=path, hint="choose another name with -o")
+    return target, mode
+
+
+def _open(path: str, target: str, mode: int | None) -> _Output:
+    try:
+        descriptor = _DESCRIPTOR.fullmatch(path)
+        if descriptor:
+            number = descriptor[1] or descriptor[2] or (2 if path.endswith("err") else 1)
+            return _Output(os.dup(int(number)), "wb", path)
+        if mode is not None and not stat.S_ISREG(mode):
+            return _Output(target, "wb", path)
+        folder, name = os.path.split(target)
+        return _Output(os.path.join(folder, f".{name[:40]}.{os.urandom(6).hex()}.tmp"), "xb", path)
+    except OSError as error:
+        raise _failure(path, error) from error
+
+
+class _Output(io.FileIO):
+    """A raw file whose failures are told in terms of the path that the user named."""
+
+    def __init__(self, file: str | int, mode: str, path: str) -> None:
+        super().__init__(file, mode)
+        self._path = path
+        self._temporary = file if mode == "xb" and isinstance(file, str) else None
+
+    def write(self, data: object) -> int:
+        try:
+            return super().write(data)  # type: ignore[arg-type]
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _failure(self._path, error) from error
+
+    def commit(self, target: str, mode: int | None) -> None:
+        """Puts the temporary file in the target's place."""
+        assert self._temporary is not None
+        try:
+            self.close()
+            _sync(self._temporary)
+            if mode is not None:
+                os.chmod(self._temporary, stat.S_IMODE(mode))
+            os.replace(self._temporary, target)
+        except OSError as error:
+            raise _failure(self._path, error) from error
+        self._temporary = None
+
+    def discard(self) -> None:
+        """Removes the temporary file if it did not take the target's place."""
+        if self._temporary is not None:
+            with suppress(OSError):
+                os.unlink(self._temporary)
+
+
+def _sync(path: str) -> None:
+    """Waits until the bytes are on the disk; a file of its own, for the caller may have closed the one it wrote to."""
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _failure(path: str, error: OSError) -> BncliError:
+    if isinstance(error, FileNotFoundError):
+        folder = os.path.dirname(os.path.realpath(path))
+        return BncliError(f"cannot write: there is no folder '{folder}'", where=path, hint="create it first")
+    reason = (error.strerror or str(error)).lower()
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return BncliError(f"cannot write: {reason}", where=path, hint="make room or choose another place" if full else "")

@@ -1,0 +1,75 @@
+"""An attribute as JSON, the same in cuts files, models and reports: its name, its type, and its cuts or levels.
+
+{"name": "age", "type": "numeric", "cuts": [27.5, 41.0]}
+{"name": "colour", "type": "categorical", "levels": ["blue", "red"]}
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+from bncli.engine.schema import Attribute, CategoricalAttribute, NumericAttribute
+from bncli.files.documents import Node
+
+
+def attribute_json(attribute: Attribute) -> dict[str, Any]:
+    """Name, type, and cuts or levels."""
+    if isinstance(attribute, NumericAttribute):
+        return {"name": attribute.name, "type": "numeric", "cuts": [float(cut) for cut in attribute.cuts]}
+    return {"name": attribute.name, "type": "categorical", "levels": list(attribute.levels)}
+
+
+def read_attribute(node: Node, *, counted: bool) -> Attribute:
+    """An attribute as a cuts file has it, or (`counted`) as a model has it, with `missing` and `frequencies`."""
+    members = node.members()
+    kind = members["type"].text() if "type" in members else "numeric"
+    if kind not in ("numeric", "categorical"):
+        members["type"].fail(f"unknown type '{kind}'", hint="it is numeric or categorical")
+    content = "cuts" if kind == "numeric" else "levels"
+    fields = node.fields(("name", "type", content, *(("missing", "frequencies") if counted else ())))
+    name = fields["name"].text()
+    missing = counted and fields["missing"].flag()
+    frequencies = tuple(item.number() for item in fields["frequencies"].items()) if counted else ()
+    if kind == "numeric":
+        attribute: Attribute = NumericAttribute(name, missing, frequencies, _read_cuts(fields["cuts"]))
+    else:
+        attribute = CategoricalAttribute(name, missing, frequencies, _read_levels(fields["levels"]))
+    if counted:
+        _check_frequencies(fields["frequencies"], attribute)
+    return attribute
+
+
+def _read_cuts(node: Node) -> tuple[float, ...]:
+    cuts = tuple(item.number() for item in node.items())
+    for left, right in pairwise(cuts):
+        if left >= right:
+            node.fail(f"the cuts do not rise: {right!r} comes after {left!r}", hint="list every cut once, in order")
+    return cuts
+
+
+def _read_levels(node: Node) -> tuple[str, ...]:
+    levels = node.texts()
+    if "" in levels:
+        node.fail("a level is an empty text", hint="an empty field always means a missing value")
+    return levels
+
+
+def _check_frequencies(node: Node, attribute: Attribute) -> None:
+    """A weight for every code, so that averages over them exist."""
+    weights = attribute.frequencies
+    if len(weights) != attribute.cardinality:
+        node.fail(f"{len(weights)} frequencies for {attribute.cardinality} codes")
+    total = math.fsum(weights) if all(w < 1e300 for w in weights) else math.inf
+    if any(w < 0 for w in weights) or not math.isfinite(total) or (weights and total == 0):
+        node.fail("the frequencies are not weights with a finite sum above 0")
+
+
+def check_unique_names(node: Node, class_name: str, attributes: tuple[Attribute, ...]) -> None:
+    """Refuses two columns of one name; `node` is the list of attributes."""
+    seen = {class_name}
+    for item, attribute in zip(node.items(), attributes, strict=True):
+        if attribute.name in seen:
+            item.fail(f"the name '{attribute.name}' is given twice" + (" (the class)" * (attribute.name == class_name)))
+        seen.add(attribute.name)

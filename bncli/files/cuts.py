@@ -1,0 +1,53 @@
+"""The cuts file: how every column becomes codes. `discretize` writes it, `--cuts FILE` reads it.
+
+    {"format": "bncli-cuts", "version": 1, "class": "diagnosis", "method": "mdl", "options": {},
+     "attributes": [{"name": "age", "type": "numeric", "cuts": [27.5, 41.0]},
+                    {"name": "colour", "type": "categorical", "levels": ["blue", "red"]}]}
+
+Intervals are closed on the right: a cut belongs to the interval below it. `method` and `options` may be left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bncli.engine.schema import Cuts
+from bncli.files.atomic import write_bytes
+from bncli.files.attributes import attribute_json, check_unique_names, read_attribute
+from bncli.files.documents import dump, read_document
+
+VERSION = 1
+
+
+def read_cuts(path: str) -> Cuts:
+    """The cuts in a file, checked."""
+    document = read_document(path, "cuts", VERSION)
+    fields = document.fields(("format", "version", "class", "attributes"), ("method", "options"))
+    class_name = fields["class"].text()
+    attributes = tuple(read_attribute(item, counted=False) for item in fields["attributes"].items())
+    check_unique_names(fields["attributes"], class_name, attributes)
+    method = fields["method"].text() if "method" in fields else "file"
+    options = fields["options"].members() if "options" in fields else {}
+    return Cuts(class_name, attributes, method, {name: option.integer() for name, option in options.items()})
+
+
+def dump_cuts(cuts: Cuts) -> str:
+    """The text of the cuts file."""
+    return dump(cuts_json(cuts))
+
+
+def cuts_json(cuts: Cuts) -> dict[str, Any]:
+    """The content of the cuts file."""
+    return {
+        "format": "bncli-cuts",
+        "version": VERSION,
+        "class": cuts.class_name,
+        "method": cuts.method,
+        "options": dict(sorted(cuts.options.items())),
+        "attributes": [attribute_json(attribute) for attribute in cuts.attributes],
+    }
+
+
+def write_cuts(path: str, cuts: Cuts) -> None:
+    """Writes the cuts file."""
+    write_bytes(path, dump_cuts(cuts).encode())

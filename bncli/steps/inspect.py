@@ -1,0 +1,144 @@
+"""Describes a model, a cuts file or a structure file; which of them it is, is told by its content.
+
+A report holds the engine's own records, which a command shows as tables; `as_json()` is the same as JSON: for
+a cuts or structure file its content, for a model how it reads a row, what it looks up and how it was made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.model import Model
+from bncli.engine.schema import Attribute, Cuts
+from bncli.engine.structure import NamedDag, name_dag
+from bncli.errors import BncliError, ModelError
+from bncli.files.attributes import attribute_json
+from bncli.files.cuts import cuts_json, read_cuts
+from bncli.files.graphs import graph_json
+from bncli.files.model import VERSION, read_model
+from bncli.files.recipes import recipe_json
+from bncli.files.recognition import HEAD, recognise
+from bncli.files.structure import read_structure, structure_json
+from bncli.recipe import Recipe
+
+
+class Table(NamedTuple):
+    """A table of the scorer: values[x_1, x_2, ..., y], natural logs; no attributes: the class alone."""
+
+    attributes: tuple[str, ...]
+    values: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """A model; `parameters` counts the entries of all its tables, `rows` the rows that it was learnt from."""
+
+    format: str
+    version: int
+    bncli_version: str
+    class_name: str
+    labels: tuple[str, ...]
+    attributes: tuple[Attribute, ...]
+    structure: NamedDag
+    param: str
+    recipe: Recipe
+    rows: int
+    parameters: int
+    tables: tuple[Table, ...] | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as JSON values; `tables` only where they were asked for."""
+        report: dict[str, Any] = {
+            "format": self.format,
+            "version": self.version,
+            "bncli_version": self.bncli_version,
+            "class": self.class_name,
+            "labels": list(self.labels),
+            "attributes": [attribute_json(a) | ({"missing": True} if a.missing else {}) for a in self.attributes],
+            "structure": graph_json(self.structure),
+            "param": self.param,
+            "recipe": recipe_json(self.recipe),
+            "rows": self.rows,
+            "parameters": self.parameters,
+        }
+        if self.tables is not None:
+            report["tables"] = [
+                {"attributes": list(t.attributes), "shape": list(t.values.shape), "values": t.values.tolist()}
+                for t in self.tables
+            ]
+        return report
+
+
+@dataclass(frozen=True)
+class CutsReport:
+    """A cuts file."""
+
+    cuts: Cuts
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of the file."""
+        return cuts_json(self.cuts)
+
+
+@dataclass(frozen=True)
+class StructureReport:
+    """A structure file."""
+
+    structure: NamedDag
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of the file."""
+        return structure_json(self.structure)
+
+
+def inspect(path: str, *, tables: bool = False) -> ModelReport | CutsReport | StructureReport:
+    """What is in the file at `path`; with `tables` all numbers of a model as well."""
+    found = recognise(_head(path))
+    if found.kind == "cuts":
+        return CutsReport(read_cuts(path))
+    if found.kind == "structure":
+        return StructureReport(read_structure(path))
+    if found.kind != "model":
+        what = f"this is {found.description}, not a model, a cuts file or a structure file"
+        raise ModelError(what, where=path)
+    return _report(read_model(path), tables)
+
+
+def _head(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            if not file.seekable():
+                raise BncliError("cannot inspect a pipe", where=path, hint="save it to a file first")
+            return file.read(HEAD)
+    except OSError as error:
+        raise BncliError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path) from error
+
+
+def _report(model: Model, tables: bool) -> ModelReport:
+    return ModelReport(
+        format="bncli-model",
+        version=VERSION,
+        bncli_version=model.version,
+        class_name=model.schema.class_name,
+        labels=model.schema.labels,
+        attributes=model.schema.attributes,
+        structure=name_dag(model.structure, model.schema),
+        param=model.recipe.param,
+        recipe=model.recipe,
+        rows=model.n_rows,
+        parameters=model.tables.n_parameters,
+        tables=_tables(model) if tables else None,
+    )
+
+
+def _tables(model: Model) -> tuple[Table, ...]:
+    names = [attribute.name for attribute in model.schema.attributes]
+    families = zip(model.tables.families, model.tables.weights, strict=True)
+    return (
+        Table((), model.tables.bias),
+        *(Table(tuple(names[i] for i in f.attributes), w.reshape(*f.shape, -1)) for f, w in families),
+    )

@@ -1,0 +1,129 @@
+"""Structures by name and by index."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine.schema import CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.structure import Dag, Family, NamedDag, name_dag
+from bncli.errors import BncliError
+
+
+def schema_of(*cardinalities: int) -> Schema:
+    """Attributes a, b, c, ... with so many values; the class is y."""
+    attributes = tuple(
+        CategoricalAttribute(chr(ord("a") + i), False, (1.0,) * n, tuple(map(str, range(n))))
+        for i, n in enumerate(cardinalities)
+    )
+    return Schema("y", ("no", "yes"), attributes)
+
+
+def test_names_become_indices_in_the_listed_order() -> None:
+    named = NamedDag("y", {"c": ("b", "y", "a"), "b": ("y",), "a": ("y",)}, "kdb", {"k": 2})
+    assert named.resolve(schema_of(2, 2, 2)) == Dag(((), (), (1, 0)), (0, 1, 2), (), "kdb", {"k": 2})
+
+
+def test_the_class_may_have_parents_and_attributes_may_do_without_it() -> None:
+    named = NamedDag("y", {"y": ("b", "a"), "c": ("y", "d"), "b": ("a",)})
+    assert named.resolve(schema_of(2, 2, 2, 2)) == Dag(((), (0,), (3,), ()), (2,), (1, 0))
+
+
+def test_uninformative_attributes_drop_out_of_every_list() -> None:
+    hole = NumericAttribute("d", True, (1.0, 1.0), ())
+    schema = Schema("y", ("no", "yes"), (*schema_of(2, 1, 2).attributes, hole))
+    named = NamedDag("y", {"a": ("y", "b"), "b": ("y",), "c": ("y", "b", "a", "d"), "d": ("y",)})
+    assert named.resolve(schema) == Dag(((), (), (0, 3), ()), (0, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        (NamedDag("z", {"a": ("z",)}), "for the class 'z', not for 'y'; .*--class z"),
+        (NamedDag("y", {"petal": ("y",)}), "unknown attribute 'petal'; did you mean 'petals'"),
+        (NamedDag("y", {"petals": ("y", "zzz")}), "unknown attribute 'zzz'; the data has no such"),
+    ],
+)
+def test_names_that_the_schema_does_not_have(named: NamedDag, message: str) -> None:
+    schema = Schema("y", ("no", "yes"), (NumericAttribute("petals", False, (1.0, 1.0), (0.5,)),))
+    with pytest.raises(BncliError, match=message):
+        named.resolve(schema)
+
+
+@pytest.mark.parametrize(
+    ("parents", "message"),
+    [
+        ({"a": ("a",)}, "cycle: a -> a"),
+        ({"a": ("b",), "b": ("a",)}, "cycle: a -> b -> a"),
+        ({"c": ("a",), "a": ("y", "b"), "b": ("y", "d"), "d": ("a",)}, "cycle: a -> d -> b -> a"),
+        ({"a": ("y",), "y": ("a",)}, "cycle: a -> y -> a"),
+        ({"a": ("b", "y", "b")}, "'a' lists its parent 'b' twice"),
+    ],
+)
+def test_what_is_no_acyclic_graph_is_refused(parents: dict[str, tuple[str, ...]], message: str) -> None:
+    with pytest.raises(BncliError, match=message):
+        NamedDag("y", parents)
+
+
+def test_a_long_chain_is_no_cycle_and_a_long_cycle_is_told_briefly() -> None:
+    chain = {str(i): (str(i + 1),) for i in range(50_000)}
+    assert len(NamedDag("y", chain).parents) == 50_000
+    with pytest.raises(BncliError) as caught:
+        NamedDag("y", chain | {"50000": ("0",)})
+    assert len(str(caught.value)) < 200
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[Dag, Schema]:
+    """Any acyclic graph over up to six informative attributes and the class."""
+    n = draw(st.integers(1, 6))
+    order = draw(st.permutations(range(n + 1)))  # n is the class
+    parents = {
+        node: draw(st.lists(st.sampled_from(order[:i]), unique=True)) if i else [] for i, node in enumerate(order)
+    }
+    children = tuple(i for i in range(n) if n in parents[i])
+    dag = Dag(tuple(tuple(j for j in parents[i] if j < n) for i in range(n)), children, tuple(parents[n]))
+    return dag, schema_of(*[2] * n)
+
+
+@given(graphs())
+def test_names_there_and_back(graph: tuple[Dag, Schema]) -> None:
+    dag, schema = graph
+    assert name_dag(dag, schema).resolve(schema) == dag
+
+
+def has_cycle(parents: dict[str, tuple[str, ...]]) -> bool:
+    """By Kahn's way round: take away nodes without parents until nothing changes."""
+    left = {node: set(listed) for node, listed in parents.items()}
+    for listed in parents.values():
+        for name in listed:
+            left.setdefault(name, set())
+    while roots := [node for node, listed in left.items() if not listed]:
+        for root in roots:
+            del left[root]
+        for listed in left.values():
+            listed.difference_update(roots)
+    return bool(left)
+
+
+NODES = st.sampled_from("abcdef")
+
+
+@given(st.dictionaries(NODES, st.lists(NODES, unique=True, max_size=3).map(tuple)))
+def test_exactly_the_graphs_with_cycles_are_refused_and_the_cycle_is_real(parents: dict[str, tuple[str, ...]]) -> None:
+    if not has_cycle(parents):
+        NamedDag("y", parents)
+        return
+    with pytest.raises(BncliError) as caught:
+        NamedDag("y", parents)
+    nodes = caught.value.what.removeprefix("the structure has a cycle: ").split(" -> ")
+    assert nodes[0] == nodes[-1]
+    assert len(set(nodes)) == len(nodes) - 1
+    assert all(parent in parents[child] for parent, child in pairwise(nodes))
+
+
+def test_families_are_the_children_of_the_class_and_its_parents() -> None:
+    dag = Dag(((), (0,), (1,), ()), (1,), (3, 0))
+    assert dag.families((2, 3, 4, 5)) == (Family((1, 0), (3, 2), 1), Family((3, 0), (5, 2), None))
+    assert dag.attributes == (0, 1, 3)

@@ -1,0 +1,30 @@
+"""A file is known by its first bytes."""
+
+import pytest
+
+from bncli.files.recognition import recognise
+
+
+@pytest.mark.parametrize(
+    ("head", "kind", "description"),
+    [
+        (b"", "other", "an empty file"),
+        (b" \n\t", "other", "an empty file"),
+        (b"PK\x03\x04" + b"\0" * 26 + b"model.json", "model", "a bncli model"),
+        (b"PK\x03\x04" + b"\0" * 26 + b"word/document.xml", "other", "a ZIP archive of another kind"),
+        (b"PK\x03\x04", "other", "a ZIP archive of another kind"),
+        (b'{"format": "bncli-cuts"', "cuts", "a bncli cuts file"),
+        (b'\xef\xbb\xbf\n {"version": 1, "format"\n: "bncli-structure"', "structure", "a bncli structure file"),
+        (b'{"format": "bncli-news"', "json", "a JSON file of another kind"),
+        (b"[", "json", "a JSON file of another kind"),
+        (b"BZh91AY", "other", "a bzip2-compressed file"),
+        (b"\xfd7zXZ\0", "other", "an xz-compressed file"),
+        (b"\x28\xb5\x2f\xfd", "other", "a zstd-compressed file"),
+        (b"ARROW1\0\0", "other", "an Arrow table"),
+        (b"\xff\xfea\0", "other", "a UTF-16 text"),
+        (b"\x7fELF\0", "other", "a binary file of an unknown kind"),
+        (b"a,b,class\n", "other", "a text file, perhaps a table"),
+    ],
+)
+def test_first_bytes(head: bytes, kind: str, description: str) -> None:
+    assert recognise(head) == (kind, description)

@@ -1,0 +1,152 @@
+"""Makes the files of sample_data/: from their definitions, or from the copies that ship with scikit-learn.
+
+    python tests/make_sample_data.py [FOLDER]
+
+Nothing is drawn at random: the holes of wine_holes.csv follow from a hash of the place of the cell.
+"""
+
+import csv
+import hashlib
+import io
+import itertools
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+
+Row = tuple[str, ...]
+
+RANKS, FILES = ("top", "middle", "bottom"), ("left", "middle", "right")
+SQUARES = tuple(f"{rank}-{file}-square" for rank in RANKS for file in FILES)
+LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
+HOLE_SHARE = 0.1
+
+
+def main(folder: Path) -> None:
+    for name, content in sample_data().items():
+        (folder / name).write_bytes(content)
+
+
+def sample_data() -> dict[str, bytes]:
+    """The content of every file by its name."""
+    wine_names, wine_rows = wine()
+    return {
+        "tic_tac_toe.csv": table((*SQUARES, "class"), tic_tac_toe()),
+        "monks1.csv": table(("a1", "a2", "a3", "a4", "a5", "a6", "class"), monks1()),
+        "monks1.schema.json": schema("class", ["a1", "a2", "a3", "a4", "a5", "a6"]),
+        "balance_scale.csv": table(
+            ("left_weight", "left_distance", "right_weight", "right_distance", "class"), balance_scale()
+        ),
+        "iris.csv": table(("sepal_length", "sepal_width", "petal_length", "petal_width", "class"), iris()),
+        "wine.csv": table(wine_names, wine_rows),
+        "wine_holes.csv": table(wine_names, with_holes(wine_rows)),
+        "tumours.csv": table(
+            ("radius", "texture", "smoothness", "size", "outline", "symmetry", "worst_area", "diagnosis"), tumours()
+        ),
+    }
+
+
+def table(header: Row, rows: Iterable[Row]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    return text.getvalue().encode()
+
+
+def schema(class_name: str, categorical: list[str]) -> bytes:
+    return (json.dumps({"class": class_name, "categorical": categorical}) + "\n").encode()
+
+
+def tic_tac_toe() -> Iterator[Row]:
+    """Every board on which a game that x began can have ended; positive: x has won. An empty square is b."""
+    ends = {}
+    boards = {("b",) * 9}
+    for turn in range(10):
+        over = {board: winner for board in boards if (winner := winner_of(board)) or turn == 9}
+        ends |= over
+        boards = {
+            (*board[:i], "xo"[turn % 2], *board[i + 1 :])
+            for board in boards.difference(over)
+            for i in range(9)
+            if board[i] == "b"
+        }
+    for board in sorted(ends, key=lambda board: (ends[board] != "x", ["xob".index(square) for square in board])):
+        yield (*board, "positive" if ends[board] == "x" else "negative")
+
+
+def winner_of(board: Row) -> str:
+    return next((board[a] for a, b, c in LINES if board[a] == board[b] == board[c] != "b"), "")
+
+
+def monks1() -> Iterator[Row]:
+    """All robots, in codes; the class is 1 where head and body have one shape (a1 = a2) or a red jacket (a5 = 1)."""
+    for robot in itertools.product("123", "123", "12", "123", "1234", "12"):
+        yield (*robot, "1" if robot[0] == robot[1] or robot[4] == "1" else "0")
+
+
+def balance_scale() -> Iterator[Row]:
+    """All balances with weights and distances of 1 to 5; the class is the side that goes down (B: neither)."""
+    for arms in itertools.product(range(1, 6), repeat=4):
+        left, right = arms[0] * arms[1], arms[2] * arms[3]
+        yield (*map(str, arms), "L" if left > right else "R" if right > left else "B")
+
+
+def iris() -> Iterator[Row]:
+    data = load_iris()
+    for values, label in zip(data.data, data.target, strict=True):
+        yield (*map(number, values), str(data.target_names[label]))
+
+
+def wine() -> tuple[Row, list[Row]]:
+    data = load_wine()
+    names = [name.replace("/", "_").lower() for name in data.feature_names]
+    rows = [(*map(number, x), f"cultivar_{y + 1}") for x, y in zip(data.data, data.target, strict=True)]
+    return (*names, "class"), rows
+
+
+def with_holes(rows: list[Row]) -> Iterator[Row]:
+    """The same rows with about a tenth of the values left empty, never the class."""
+    for i, row in enumerate(rows):
+        yield (*("" if is_hole(i, j) else value for j, value in enumerate(row[:-1])), row[-1])
+
+
+def is_hole(row: int, column: int) -> bool:
+    return hashlib.sha256(f"{row},{column}".encode()).digest()[0] < 256 * HOLE_SHARE
+
+
+def tumours() -> Iterator[Row]:
+    """Four measurements of scikit-learn's breast cancer set as they are and three as named bands."""
+    data = load_breast_cancer()
+    columns = dict(zip(data.feature_names, data.data.T, strict=True))
+    measured = zip(*(columns[name] for name in MEASUREMENTS), strict=True)
+    for (radius, texture, smooth, area, concave, symmetry, worst), label in zip(measured, data.target, strict=True):
+        size = band(area, ("small", 420), ("medium", 780), "large")
+        outline = band(concave, ("smooth", 0.03), ("dented", 0.07), "jagged")
+        shape = band(symmetry, ("high", 0.165), ("middle", 0.195), "low")
+        diagnosis = str(data.target_names[label])
+        yield number(radius), number(texture), number(smooth), size, outline, shape, number(worst), diagnosis
+
+
+MEASUREMENTS = (
+    "mean radius",
+    "mean texture",
+    "mean smoothness",
+    "mean area",
+    "mean concave points",
+    "mean symmetry",
+    "worst area",
+)
+
+
+def band(value: float, first: tuple[str, float], second: tuple[str, float], above: str) -> str:
+    return next((name for name, bound in (first, second) if value < bound), above)
+
+
+def number(value: float) -> str:
+    """The shortest text of the number, whole numbers without a point."""
+    return repr(float(value)).removesuffix(".0")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent.parent / "sample_data")

@@ -1,0 +1,119 @@
+"""Inspect tells what a file is and everything in it."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bncli.engine.model import Model, Tables
+from bncli.engine.schema import CategoricalAttribute, Cuts, NumericAttribute, Schema
+from bncli.engine.structure import Dag, NamedDag
+from bncli.errors import BncliError, ModelError
+from bncli.files.cuts import dump_cuts, write_cuts
+from bncli.files.model import write_model
+from bncli.files.structure import dump_structure, write_structure
+from bncli.recipe import Recipe
+from bncli.steps.inspect import CutsReport, ModelReport, StructureReport, inspect
+
+SCHEMA = Schema(
+    "class",
+    ("no", "yes"),
+    (
+        NumericAttribute("age", False, (3.0, 7.0), (27.5,)),
+        CategoricalAttribute("colour", True, (4.0, 5.0, 1.0), ("blue", "red")),
+        NumericAttribute("constant", False, (10.0,), ()),
+    ),
+)
+DAG = Dag(((), (0,), ()), (0, 1), (), "tan", {})
+FAMILIES = DAG.families(SCHEMA.cardinalities)
+TABLES = Tables(np.array([-0.5, 0.5]), FAMILIES, (np.arange(4.0).reshape(2, 2), np.arange(12.0).reshape(6, 2)))
+MODEL = Model(SCHEMA, DAG, TABLES, Recipe(), 10, "0.1.0")
+
+
+@pytest.fixture
+def model_path(tmp_path: Path) -> str:
+    write_model(str(tmp_path / "m.bnc"), MODEL)
+    return str(tmp_path / "m.bnc")
+
+
+def test_a_model(model_path: str) -> None:
+    report = inspect(model_path)
+    assert isinstance(report, ModelReport)
+    content = report.as_json()
+    assert json.loads(json.dumps(content, allow_nan=False)) == content
+    assert content.pop("recipe")["penalty"] == 1.0
+    assert content == {
+        "format": "bncli-model",
+        "version": 1,
+        "bncli_version": "0.1.0",
+        "class": "class",
+        "labels": ["no", "yes"],
+        "attributes": [
+            {"name": "age", "type": "numeric", "cuts": [27.5]},
+            {"name": "colour", "type": "categorical", "levels": ["blue", "red"], "missing": True},
+            {"name": "constant", "type": "numeric", "cuts": []},
+        ],
+        "structure": {
+            "class": "class",
+            "method": "tan",
+            "options": {},
+            "parents": {"age": ["class"], "colour": ["class", "age"]},
+        },
+        "param": "weighted",
+        "rows": 10,
+        "parameters": 18,
+    }
+
+
+def test_the_tables_of_a_model(model_path: str) -> None:
+    report = inspect(model_path, tables=True)
+    tables = report.as_json()["tables"]
+    assert tables[0] == {"attributes": [], "shape": [2], "values": [-0.5, 0.5]}
+    assert tables[1] == {"attributes": ["age"], "shape": [2, 2], "values": [[0.0, 1.0], [2.0, 3.0]]}
+    assert (tables[2]["attributes"], tables[2]["shape"]) == (["colour", "age"], [3, 2, 2])
+    # Colour missing (its last code), age above 27.5, class yes.
+    assert tables[2]["values"][2][1][1] == TABLES.weights[1][2 * 2 + 1, 1]
+
+
+def test_the_reports_are_the_engines_records(model_path: str) -> None:
+    report = inspect(model_path)
+    assert isinstance(report, ModelReport)
+    assert [attribute.informative for attribute in report.attributes] == [True, True, False]
+    assert [attribute.cardinality for attribute in report.attributes] == [2, 3, 1]
+    assert report.structure.parents["colour"] == ("class", "age")
+
+
+def test_a_cuts_file_by_its_content_not_its_name(tmp_path: Path) -> None:
+    cuts = Cuts("class", (NumericAttribute("age", False, (), (27.5,)),), "mdl")
+    write_cuts(str(tmp_path / "x.bnc"), cuts)
+    report = inspect(str(tmp_path / "x.bnc"))
+    assert report == CutsReport(cuts)
+    assert report.as_json() == json.loads(dump_cuts(cuts))
+
+
+def test_a_structure_file(tmp_path: Path) -> None:
+    dag = NamedDag("class", {"age": ("class",)}, "nb")
+    write_structure(str(tmp_path / "x"), dag)
+    report = inspect(str(tmp_path / "x"))
+    assert report == StructureReport(dag)
+    assert report.as_json() == json.loads(dump_structure(dag))
+
+
+def test_a_table_is_no_such_file(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,class\n1,x\n")
+    with pytest.raises(
+        ModelError, match="this is a text file, perhaps a table, not a model, a cuts file or a structure"
+    ):
+        inspect(str(tmp_path / "a.csv"))
+
+
+def test_what_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(BncliError, match=r"cannot read: no such file or directory, .*m\.bnc"):
+        inspect(str(tmp_path / "m.bnc"))
+    reader, writer = os.pipe()
+    os.close(writer)
+    with pytest.raises(BncliError, match="cannot inspect a pipe"):
+        inspect(f"/dev/fd/{reader}")
+    os.close(reader)
