@@ -18,11 +18,18 @@ class BncliError(Exception):
     def __str__(self) -> str:
         place = f", {self.where}" if self.where else ""
         advice = f"; {self.hint}" if self.hint else ""
-        return f"{self.what}{place}{advice}".translate(_CONTROLS)
+        return printable(f"{self.what}{place}{advice}")
+
+
+def printable(text: str) -> str:
+    """The text with `?` for control characters.
+
+    Names and values out of a file must neither break the line nor steer the terminal.
+    """
+    return text.translate(_CONTROLS)
 
 
 _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], "?")
-"""Names and values out of a file must neither break the line nor steer the terminal."""
 
 
 class UsageError(BncliError):

@@ -66,5 +66,31 @@ class Coordinates(Protocol):
         ...
 
     def jacobian(self, p: Array, cells: Index) -> Array | None:
-        """dW[y, c]/dp[y, c'] for c, c' in `cells`, at p, shape (1 or K, cells, cells); None where it is diagonal."""
+        """dW[y, c]/dp[y, c'] for c, c' in `cells`, at p, shape (1 or K, cells, cells); None where `scale` is all of it.
+
+        What a parameter adds to all classes alike is left out: it changes no probability.
+        """
         ...
+
+
+@dataclass(frozen=True)
+class PerCell:
+    """What spaces with one parameter per table entry share; `log_theta` (K, n_cells) are the generative tables."""
+
+    log_theta: Array
+
+    @property
+    def n_parameters(self) -> int:
+        return self.log_theta.size
+
+    @property
+    def generative(self) -> Array:
+        return self.log_theta.ravel()
+
+    @property
+    def sharing(self) -> Sharing | None:
+        return None
+
+    @property
+    def scale(self) -> Array:
+        return np.ones((1, self.log_theta.shape[1]))

@@ -159,6 +159,8 @@ def _first_fit(cardinalities: dict[int, int], size: int) -> list[Pack]:
 def _cost(packs: list[Pack], n_rows: int, n_labels: int) -> float:
     increments = 4.0 * n_rows * len(packs) * (len(packs) - 1) / 2
     sizes = [pack.size for pack in packs]
+    if math.prod(sorted(sizes)[-2:]) * n_labels > MAX_ENTRIES:
+        return math.inf  # pair by pair may still fit
     cells = n_labels * (sum(sizes) ** 2 - sum(s * s for s in sizes)) / 2
     return increments + cells
 

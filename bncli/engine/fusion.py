@@ -55,11 +55,10 @@ class Fusion:
 
     def gather(self, tables: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         """The transpose of `expand`: cells (any, n_cells) from one table (any, configurations) a group."""
-        cells = np.zeros((len(tables[0]), self.n_cells))
-        for members, table in zip(self.members, tables, strict=True):
-            for total, row in zip(cells, table, strict=True):
-                total += np.bincount(members.ravel(), np.repeat(row, members.shape[1]), self.n_cells)
-        return cells
+        targets = np.concatenate([members.ravel() for members in self.members])
+        widths = np.concatenate([np.full(len(members), members.shape[1]) for members in self.members])
+        rows = zip(*tables, strict=True)
+        return np.array([np.bincount(targets, np.repeat(np.concatenate(row), widths), self.n_cells) for row in rows])
 
 
 def fuse(data: Dataset, families: Sequence[Family], max_configurations: int) -> Fusion:

@@ -29,7 +29,7 @@ from bncli.engine.likelihood import ConditionalLikelihood
 Array = NDArray[np.float64]
 
 TOP = 400
-BLOCK_ENTRIES = 1 << 22
+BLOCK_ENTRIES = 1 << 20
 """The dense blocks of all classes together hold at most so many numbers."""
 START_ROWS = 1 << 14
 REFRESH_ROWS = 1 << 13

@@ -21,6 +21,8 @@ Codes = NDArray[np.integer]
 
 BLOCK = 1 << 14
 SPARSE_BLOCK = 1 << 12
+LOG_FACTORS = 16
+"""Normalising sums under one logarithm; the product of so many, each at most K, is finite."""
 
 
 def two_classes(
@@ -36,51 +38,88 @@ def two_classes(
     for start in range(0, len(signs), BLOCK):
         sign = signs[start : start + BLOCK]
         block = [np.asarray(c[start : start + BLOCK], np.intp) for c in codes]
-        margin, decay, residual = (buffer[: len(sign)] for buffer in buffers)
+        margin, spare, residual = (buffer[: len(sign)] for buffer in buffers)
         np.take(tables[0], block[0], out=margin, mode="clip")
         for table, code in zip(tables[1:], block[1:], strict=True):
-            margin += np.take(table, code, out=decay, mode="clip")
+            margin += np.take(table, code, out=spare, mode="clip")
         margin *= sign
-        np.abs(margin, out=decay)
-        np.negative(decay, out=decay)
-        np.exp(decay, out=decay)
-        losses = np.log1p(decay, out=residual)
-        losses -= np.minimum(margin, 0.0)
         weight = None if weights is None else weights[start : start + BLOCK]
-        cll -= float(losses.sum() if weight is None else losses @ weight)
-        np.copyto(residual, 1.0)
-        np.copyto(residual, decay, where=margin >= 0)
-        decay += 1.0
-        residual /= decay
+        cll += _logistic(margin, spare, residual, weight)
         residual *= sign
-        if weight is not None:
-            residual *= weight
         for total, code in zip(totals, block, strict=True):
             total += np.bincount(code, residual, len(total))
     return cll, totals
 
 
+def _logistic(margin: Array, spare: Array, residual: Array, weight: Array | None) -> float:
+    """The sum of w ln p, p = 1 / (1 + exp(-margin)); residual becomes w (1 - p); margin and spare are overwritten."""
+    np.negative(margin, out=margin)
+    np.minimum(margin, 0.0, out=residual)
+    np.exp(residual, out=residual)
+    np.abs(margin, out=spare)
+    np.negative(spare, out=spare)
+    np.exp(spare, out=spare)
+    spare += 1.0
+    residual /= spare
+    np.maximum(margin, 0.0, out=margin)
+    if weight is None:
+        return -float(margin.sum()) - _sum_of_logs(spare)
+    residual *= weight
+    margin += np.log(spare, out=spare)
+    return -float(margin @ weight)
+
+
 def some_classes(
     codes: Sequence[Codes], labels: Codes, weights: Array | None, tables: Sequence[Array]
 ) -> tuple[float, list[Array]]:
-    """K of about 3 to 10: one look-up and one bincount per group and class; tables[g] (K, configurations)."""
+    """K of about 3 to 10: one bincount per group and class, and look-ups of several classes at a time.
+
+    tables[g] (K, configurations). Only differences from the first class are looked up, and its residuals are what the
+    others leave: residuals sum to 0 over the classes.
+    """
+    n_labels = len(tables[0])
+    wide = [_wide(table) for table in tables]
     totals = [np.zeros(table.shape) for table in tables]
-    scores = np.empty((len(tables[0]), min(BLOCK, len(labels))))
-    spare = np.empty(min(BLOCK, len(labels)))
+    buffers = [np.empty(n_labels * min(BLOCK, len(labels))) for _ in range(3)]
     cll = 0.0
     for start in range(0, len(labels), BLOCK):
         label = labels[start : start + BLOCK]
         block = [np.asarray(c[start : start + BLOCK], np.intp) for c in codes]
-        s = scores[:, : len(label)]
-        for k, score in enumerate(s):
-            np.take(tables[0][k], block[0], out=score, mode="clip")
-            for table, code in zip(tables[1:], block[1:], strict=True):
-                score += np.take(table[k], code, out=spare[: len(label)], mode="clip")
-        cll += residuals(s, label, None if weights is None else weights[start : start + BLOCK])
+        scores, *spare = (buffer[: n_labels * len(label)].reshape(n_labels, -1) for buffer in buffers)
+        _look_up(scores, spare, wide, block)
+        cll += residuals(scores, label, None if weights is None else weights[start : start + BLOCK])
         for total, code in zip(totals, block, strict=True):
-            for k, residual in enumerate(s):
-                total[k] += np.bincount(code, residual, len(total[k]))
+            for sums, residual in zip(total[1:], scores[1:], strict=True):
+                sums += np.bincount(code, residual, len(sums))
+    for total in totals:
+        total[0] = -total[1:].sum(axis=0)
     return cll, totals
+
+
+def _wide(table: Array) -> list[Array]:
+    """Differences from the first class, (configurations, 4, 2 or 1 classes): sizes that np.take moves at one stroke."""
+    parts, k = [], 1
+    while k < len(table):
+        width = next(w for w in (4, 2, 1) if k + w <= len(table))
+        parts.append(np.ascontiguousarray((table[k : k + width] - table[0]).T))
+        k += width
+    return parts
+
+
+def _look_up(
+    scores: Array, spare: Sequence[Array], wide: Sequence[Sequence[Array]], codes: Sequence[NDArray[np.intp]]
+) -> None:
+    """Fill scores (K, rows); the two spare arrays are as large."""
+    scores[0] = 0.0
+    k = 1
+    for parts in zip(*wide, strict=True):
+        width = parts[0].shape[1]
+        total, found = (array.ravel()[: width * len(codes[0])].reshape(-1, width) for array in spare)
+        np.take(parts[0], codes[0], axis=0, out=total, mode="clip")
+        for part, code in zip(parts[1:], codes[1:], strict=True):
+            total += np.take(part, code, axis=0, out=found, mode="clip")
+        scores[k : k + width] = total.T
+        k += width
 
 
 def many_classes(blocks: Sequence[tuple[Any, Any, Codes]], weights: Array | None, table: Array) -> tuple[float, Array]:
@@ -99,17 +138,32 @@ def many_classes(blocks: Sequence[tuple[Any, Any, Codes]], weights: Array | None
 
 
 def residuals(scores: Array, labels: Codes, weights: Array | None) -> float:
-    """Turn scores (K, rows) into w_t (1[y_t = y] - P(y | x_t)) in place; returns the sum of w_t ln P(y_t | x_t)."""
-    rows = np.arange(len(labels))
+    """Turn scores (K, rows) into w_t (1[y_t = y] - P(y | x_t)) in place; returns the sum of w_t ln P(y_t | x_t).
+
+    `scores` is contiguous.
+    """
     scores -= scores.max(axis=0)
-    own = scores[labels, rows]
+    flat = scores.reshape(-1)
+    places = labels * np.intp(scores.shape[1])
+    places += np.arange(len(labels))
+    own = flat[places]
     np.exp(scores, out=scores)
     norm = scores.sum(axis=0)
-    log_likelihoods = own - np.log(norm)
+    if weights is None:
+        cll = float(own.sum()) - _sum_of_logs(norm)
+    else:
+        own -= np.log(norm)
+        cll = float(own @ weights)
     np.divide(-1.0, norm, out=norm)
     scores *= norm
-    scores[labels, rows] += 1.0
-    if weights is None:
-        return float(log_likelihoods.sum())
-    scores *= weights
-    return float(log_likelihoods @ weights)
+    flat[places] += 1.0
+    if weights is not None:
+        scores *= weights
+    return cll
+
+
+def _sum_of_logs(x: Array) -> float:
+    """The sum of ln x by way of products: a logarithm costs ten times as much as a product. 1 <= x <= 2^16 or so."""
+    whole = len(x) - len(x) % LOG_FACTORS
+    products = np.multiply.reduce(x[:whole].reshape(LOG_FACTORS, -1), axis=0)
+    return float(np.log(products).sum() + np.log(x[whole:]).sum())

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.ascent import Ascent, ascend
-from bncli.engine.coordinates import Index
+from bncli.engine.coordinates import Index, PerCell
 from bncli.engine.counts import Counts
 from bncli.engine.generative import generative_tables
 from bncli.engine.likelihood import conditional_likelihood
@@ -33,26 +33,8 @@ def learn(counts: Counts, structure: Structure, *, smoothing: str, ascent: Ascen
 
 
 @dataclass(frozen=True)
-class _Free:
-    """beta itself; `log_theta` (K, n_cells) are the generative tables."""
-
-    log_theta: Array
-
-    @property
-    def n_parameters(self) -> int:
-        return self.log_theta.size
-
-    @property
-    def generative(self) -> Array:
-        return self.log_theta.ravel()
-
-    @property
-    def sharing(self) -> None:
-        return None
-
-    @property
-    def scale(self) -> Array:
-        return np.ones((1, self.log_theta.shape[1]))
+class _Free(PerCell):
+    """beta itself, flat."""
 
     def tables(self, p: Array) -> Array:
         return p.reshape(self.log_theta.shape)

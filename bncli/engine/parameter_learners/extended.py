@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.ascent import Ascent, ascend
-from bncli.engine.coordinates import Index
+from bncli.engine.coordinates import Index, PerCell
 from bncli.engine.counts import Counts
 from bncli.engine.generative import generative_tables
 from bncli.engine.likelihood import conditional_likelihood
@@ -35,27 +35,10 @@ def learn(counts: Counts, structure: Structure, *, smoothing: str, ascent: Ascen
 
 
 @dataclass(frozen=True)
-class _Softmax:
-    """beta (K, n_cells), flat; `log_theta` are the generative tables."""
+class _Softmax(PerCell):
+    """beta (K, n_cells), flat."""
 
-    log_theta: Array
     families: tuple[Family, ...]
-
-    @property
-    def n_parameters(self) -> int:
-        return self.log_theta.size
-
-    @property
-    def generative(self) -> Array:
-        return self.log_theta.ravel()
-
-    @property
-    def sharing(self) -> None:
-        return None
-
-    @property
-    def scale(self) -> Array:
-        return np.ones((1, self.log_theta.shape[1]))
 
     def tables(self, p: Array) -> Array:
         beta = p.reshape(self.log_theta.shape)
@@ -68,17 +51,24 @@ class _Softmax:
         return self._blockwise(through_softmax, d_tables, self.tables(p)).ravel()
 
     def jacobian(self, p: Array, cells: Index) -> Array:
-        """dW[c]/dbeta[c'] = 1[c = c'] - theta[c'] where c and c' have the same normaliser, per class."""
+        """dW[c]/dbeta[c'] = 1[c = c'] - theta[c'] where c and c' have the same normaliser, per class.
+
+        Entries normalised over the class are free: what their normaliser adds to all classes changes no probability.
+        """
         groups = self._normalisers()[cells]
-        theta = np.exp(self.tables(p)[:, cells])
+        theta = np.where(groups < 0, 0.0, np.exp(self.tables(p)[:, cells]))
         same = (groups[:, np.newaxis] == groups).astype(np.float64)
         coupled: Array = np.eye(len(cells)) - same * theta[:, np.newaxis, :]
         return coupled[:1] if bool((theta == theta[0]).all()) else coupled
 
     def _normalisers(self) -> Index:
-        """A number for every cell: cells with the same number are normalised together (-1: over the class only)."""
-        numbers = [np.array([-1])]
-        used = 0
+        """A number for every cell: cells with the same number are normalised together (-1: over the class only).
+
+        A bias that a table over the class's parents replaces is 0 whatever its beta: as if normalised by itself.
+        """
+        replaced = any(family.child is None for family in self.families)
+        numbers = [np.array([0 if replaced else -1])]
+        used = 1
         for family in self.families:
             n_columns = family.n_cells // family.shape[0] if family.child is not None else 0
             columns = np.arange(family.n_cells) % n_columns + used if n_columns else np.full(family.n_cells, -1)

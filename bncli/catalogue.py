@@ -1,0 +1,190 @@
+"""Every name a user may type: commands, methods, and the learning options that each method takes. Strings only.
+
+The choices of the command line, its help, the refusal of options that would have no effect, the tables of the README
+and the conformance tests all follow from here. A new method is a module and one entry in this file. Nothing heavy
+may be imported here: `bncli --help` reads this file and little else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from bncli.errors import UsageError
+
+
+class Command(NamedTuple):
+    """A word after `bncli`; its module is `bncli.cli.<word>`, hyphens as underscores."""
+
+    word: str
+    summary: str
+
+
+class Method(NamedTuple):
+    """A word after a choosing option, its module (empty: one function does all the words), and the options it takes."""
+
+    word: str
+    summary: str
+    module: str
+    options: tuple[str, ...] = ()
+
+
+class Choice(NamedTuple):
+    """An option that chooses among methods, the word it stands for when it is not typed, and the methods."""
+
+    flag: str
+    default: str
+    methods: tuple[Method, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(method.word for method in self.methods)
+
+    def method(self, word: str) -> Method | None:
+        """The method called `word`, if there is one."""
+        return next((method for method in self.methods if method.word == word), None)
+
+    @property
+    def governed(self) -> frozenset[str]:
+        """The options that belong to this choice: those that any of its methods takes."""
+        return frozenset(flag for method in self.methods for flag in method.options)
+
+
+class Option(NamedTuple):
+    """A learning option that is not a choice of method: what its value may be, the default in words, what it does."""
+
+    flag: str
+    value: str
+    default: str
+    summary: str
+
+
+COMMANDS = (
+    Command("discretize", "Learn cut points; write the binned table or a cuts file."),
+    Command("learn-structure", "Learn which attributes depend on which; write a structure file."),
+    Command("fit", "Learn a classifier from a table; write a model file."),
+    Command("score", "Stream a table through a model; write one row of predictions a row."),
+    Command("evaluate", "Cross-validate the learning options, or test a model on a table."),
+    Command("inspect", "Describe a model, structure or cuts file."),
+)
+
+DISCRETIZERS = Choice(
+    "--discretize",
+    "mdl",
+    (
+        Method("mdl", "entropy cuts with the MDL stop of Fayyad & Irani", "bncli.engine.discretizers.mdl"),
+        Method(
+            "equal-width",
+            "intervals of equal length between minimum and maximum",
+            "bncli.engine.discretizers.equal_width",
+            ("--bins",),
+        ),
+        Method(
+            "equal-frequency",
+            "intervals with about equally many rows",
+            "bncli.engine.discretizers.equal_frequency",
+            ("--bins",),
+        ),
+    ),
+)
+
+STRUCTURES = Choice(
+    "--structure",
+    "tan",
+    (
+        Method("nb", "naive Bayes: the class is the only parent", "bncli.engine.structure_learners.nb"),
+        Method("tan", "a tree over the attributes, below the class", "bncli.engine.structure_learners.tan"),
+        Method(
+            "kdb",
+            "up to k attribute parents each, by mutual information",
+            "bncli.engine.structure_learners.kdb",
+            ("--k",),
+        ),
+    ),
+)
+
+_ASCENT = ("--init", "--penalty", "--penalty-center", "--optimizer", "--tolerance", "--max-iterations", "--trace")
+
+PARAMETERS = Choice(
+    "--param",
+    "weighted",
+    (
+        Method(
+            "map",
+            "smoothed relative frequencies, in closed form",
+            "bncli.engine.parameter_learners.map",
+            ("--smoothing",),
+        ),
+        Method(
+            "weighted",
+            "log frequencies times weights that are learnt discriminatively",
+            "bncli.engine.parameter_learners.weighted",
+            ("--smoothing", "--level", *_ASCENT),
+        ),
+        Method(
+            "discriminative",
+            "free log-linear parameters (logistic regression on the cells)",
+            "bncli.engine.parameter_learners.discriminative",
+            ("--smoothing", *_ASCENT),
+        ),
+        Method(
+            "extended",
+            "conditional probabilities, learnt discriminatively (ELR)",
+            "bncli.engine.parameter_learners.extended",
+            ("--smoothing", *_ASCENT),
+        ),
+    ),
+)
+
+SMOOTHINGS = Choice(
+    "--smoothing",
+    "m-estimate",
+    (
+        Method("mle", "relative frequencies as they are", ""),
+        Method("laplace", "NUMBER [1] is added to every count", ""),
+        Method("m-estimate", "NUMBER [1] rows spread evenly over the values", ""),
+        Method("fgg", "NUMBER [5] rows spread like the attribute's own frequencies", ""),
+        Method("bdeu", "NUMBER [1] rows spread evenly over the table", ""),
+    ),
+)
+SMOOTHING_NUMBERS = {"laplace": "1", "m-estimate": "1", "fgg": "5", "bdeu": "1"}
+
+OPTIMIZERS = Choice(
+    "--optimizer",
+    "lbfgs",
+    (Method("lbfgs", "limited-memory BFGS, conditioned by cell counts", "bncli.engine.optimizers.lbfgs"),),
+)
+
+CHOICES = (DISCRETIZERS, STRUCTURES, PARAMETERS, SMOOTHINGS, OPTIMIZERS)
+"""Every option that chooses a method."""
+
+OPTIONS = (
+    Option("--bins", "N", "10", "Number of intervals of equal-width and equal-frequency."),
+    Option("--k", "N", "1", "Most attribute parents of an attribute in kdb."),
+    Option("--level", "1|2|3|4", "4", "What shares a weight: 1 attribute, 2 its value, 3 value and class, 4 nothing."),
+    Option("--init", "zero|generative", "zero where the penalty pulls to 0", "Where the optimizer starts."),
+    Option("--penalty", "LAMBDA", "1", "Weight of half the squared parameters against the summed log-likelihood."),
+    Option("--penalty-center", "0|1", "0", "Where the penalty pulls to; 1, the generative model, only with weighted."),
+    Option("--tolerance", "NUMBER", "1e-8", "Stop when the objective improves by less than this share."),
+    Option("--max-iterations", "N", "500", "Stop after so many iterations."),
+)
+"""The other learning options; `--trace` writes a file and changes nothing."""
+
+
+def refuse_idle(typed: Collection[str], chosen: Mapping[str, str]) -> None:
+    """UsageError for an option among `typed` that the methods chosen do not take.
+
+    `chosen` maps flags of choices to words; a word that is no method's (a file) takes no options.
+    """
+    for choice in CHOICES:
+        if choice.flag not in chosen:
+            continue
+        word = chosen[choice.flag]
+        method = choice.method(word)
+        idle = choice.governed - set(method.options if method else ())
+        for flag in typed:
+            if flag in idle:
+                takers = [f"{choice.flag} {m.word}" for m in choice.methods if flag in m.options]
+                raise UsageError(
+                    f"{flag} has no effect with {choice.flag} {word}", hint=f"it goes with {', '.join(takers)}"
+                )

@@ -1,0 +1,83 @@
+"""How the help of a command is laid out: summary, examples, usage, then its options by group.
+
+Every option belongs to a group and may carry rows of detail, one for each word it accepts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+from bncli.catalogue import COMMANDS
+from bncli.cli.group import write_examples
+
+Callback = Callable[..., None]
+Decorator = Callable[[Callback], Callback]
+
+
+class Flag(click.Option):
+    """An option with the group it is shown in, its default in words, and a row of help for each word it accepts."""
+
+    def __init__(
+        self,
+        *declarations: Any,
+        group: str = "Other",
+        stands_for: str = "",
+        words: Iterable[tuple[str, str]] = (),
+        **settings: Any,
+    ) -> None:
+        super().__init__(*declarations, **settings)
+        self.group = group
+        self.stands_for = stands_for
+        self.words = tuple(words)
+
+    def rows(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """The lines of the help: the option, then its words."""
+        record = self.get_help_record(ctx)
+        if record is None:
+            return []
+        default = f" [{self.stands_for}]" if self.stands_for else ""
+        return [(record[0], record[1] + default), *((f"    {word}", what) for word, what in self.words)]
+
+
+class ExampleCommand(click.Command):
+    """A command whose help begins with examples and shows its options in groups."""
+
+    def __init__(self, *arguments: Any, examples: str = "", **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.examples = examples
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_text(self.help or "")
+        write_examples(formatter, self.examples)
+        self.format_usage(ctx, formatter)
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, Flag):
+                groups.setdefault(parameter.group, []).extend(parameter.rows(ctx))
+        groups.setdefault("Other", []).append(("-h, --help", "Show this help."))
+        for title, rows in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(rows, col_max=32)
+
+
+def flag(*declarations: str, group: str, **settings: Any) -> Decorator:
+    """Declares an option of a group."""
+    return click.option(*declarations, cls=Flag, group=group, **settings)
+
+
+def declare(
+    word: str, examples: str, *groups: Iterable[Decorator], more: str = ""
+) -> Callable[[Callback], click.Command]:
+    """The command of this word in the catalogue, with the options of these groups in their order."""
+    summary = next(entry.summary for entry in COMMANDS if entry.word == word)
+
+    def decorate(callback: Callback) -> click.Command:
+        for decorator in reversed([decorator for group in groups for decorator in group]):
+            callback = decorator(callback)
+        settings = {"cls": ExampleCommand, "help": f"{summary} {more}".strip(), "examples": examples}
+        return click.command(word, **settings)(callback)  # type: ignore[call-overload,no-any-return]
+
+    return decorate

@@ -1,0 +1,144 @@
+"""What a person sees: notes and the summary on the standard error, bars where it is a terminal, results on stdout.
+
+A console is the `watch` of a whole command: stages and progress become one bar, notes become lines. rich is imported
+only when there is a bar or a table to draw.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bncli.errors import BncliError, printable
+from bncli.watch import Event, Iteration, Note, Progress, Stage
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bncli.cli.bars import Bars
+
+SCHEMA_VERSION = 1
+_PAGE = 160
+"""Columns of a table that goes to a file or a pipe."""
+
+
+class Report(Protocol):
+    """What every step returns."""
+
+    def as_json(self) -> dict[str, Any]: ...
+
+
+class Console:
+    """Knows whether to be quiet and whether the result is wanted as JSON; as a context it shows a bar inside."""
+
+    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
+        self.quiet = quiet
+        self.as_json = as_json
+        self._bars: Bars | None = None
+
+    def __enter__(self) -> Console:
+        if not self.quiet and _is_terminal():
+            from bncli.cli.bars import Bars
+
+            self._bars = Bars()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Takes the bar away, so that lines can be printed."""
+        if self._bars is not None:
+            self._bars.close()
+            self._bars = None
+
+    def watch(self, event: Event) -> None:
+        """Shows an event of the engine or of a reader."""
+        if isinstance(event, Note):
+            self.note(event.text)
+        elif self._bars is None:
+            return
+        elif isinstance(event, Stage):
+            self._bars.stage(event.name)
+        elif isinstance(event, Progress):
+            self._bars.progress(event.done, event.total, event.detail)
+        elif isinstance(event, Iteration):
+            self._bars.progress(event.iteration, None, _iteration_text(event))
+
+    def note(self, text: str) -> None:
+        """One line that the user should read."""
+        if self.quiet:
+            return
+        if self._bars is not None:
+            self._bars.print(f"Note: {printable(text)}")
+        else:
+            _tell(f"Note: {text}")
+
+    def summary(self, lines: Iterable[str]) -> None:
+        """The end of a run in a few lines, unless the result is JSON anyway."""
+        self.close()
+        if not self.quiet and not self.as_json:
+            for line in lines:
+                _tell(line)
+
+    def json(self, report: Report) -> None:
+        """The result as one JSON object on stdout."""
+        import json
+
+        self.close()
+        values = {"schema_version": SCHEMA_VERSION, **report.as_json()}
+        text = json.dumps(_without_nan(values), ensure_ascii=False, allow_nan=False)
+        self.text(text + "\n")
+
+    def text(self, text: str) -> None:
+        """Text for stdout, always UTF-8: what a file would hold."""
+        self.close()
+        if sys.stdout is None:
+            raise BncliError("the standard output is closed")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+
+    def tables(self, *tables: str | Table) -> None:
+        """Tables and lines on stdout: as wide as the terminal, or as wide as they like. A title stays on one line."""
+        self.close()
+        from rich.console import Console as RichConsole
+
+        width = None if sys.stdout is not None and sys.stdout.isatty() else _PAGE
+        out = RichConsole(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
+        # Captured: rich would end the program by itself when the pipe is closed.
+        with out.capture() as capture:
+            for table in tables:
+                if not isinstance(table, str):
+                    if table.title:
+                        out.print(table.title, style="bold")
+                    table.title = None
+                out.print(printable(table) if isinstance(table, str) else table)
+        self.text("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
+
+
+def _tell(line: str) -> None:
+    """A line on the standard error, if there is one (to print to nothing would be to print to stdout)."""
+    if sys.stderr is not None:
+        print(printable(line), file=sys.stderr)
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _iteration_text(event: Iteration) -> str:
+    return f"iteration {event.iteration}  CLL {event.cll:.6g}  gradient {event.gradient_norm:.2g}"
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no NaN and no infinity: null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _without_nan(member) for key, member in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_without_nan(member) for member in value]
+    return value

@@ -1,0 +1,53 @@
+"""`bncli discretize`: cut points as a file, a binned table, or a table to look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bncli.cli import learning, options
+from bncli.cli.command import declare, flag
+from bncli.cli.console import Console
+
+EXAMPLES = """\
+bncli discretize data.csv                                  show the cuts
+bncli discretize train.csv --cuts-out cuts.json            a file for --cuts
+bncli discretize data.csv --discretize equal-width --bins 5 -o binned.csv
+"""
+
+CUTS_OUT = flag("--cuts-out", group="Output", metavar="FILE", help="The cuts file.")
+
+
+@declare(
+    "discretize",
+    EXAMPLES,
+    (options.data,),
+    (*learning.CUTTING, *learning.CUTS_FILE),
+    options.TABLE,
+    (options.output("The binned table, as CSV: intervals in place of numbers."), CUTS_OUT),
+    options.RUNNING,
+    more="Without -o and --cuts-out the cuts are shown.",
+)
+def command(**typed: Any) -> None:
+    """Learns the cuts; shows them when no file is asked for."""
+    chosen = learning.learning(typed)
+    source = options.source(typed, typed["data"])
+    from bncli.steps.discretize import discretize
+
+    with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        report = discretize(
+            source,
+            chosen.recipe,
+            cuts=chosen.cuts,
+            cuts_out=options.named(typed["cuts_out"]),
+            output=options.output_path(typed),
+            threads=options.threads(typed),
+            watch=console.watch,
+        )
+        written = [f"written     {path}" for path in (report.cuts_file, report.table) if path]
+        console.summary([f"rows        {report.rows:,}", f"cuts        {report.n_cuts}", *written])
+        if console.as_json:
+            console.json(report)
+        elif not written:
+            from bncli.cli.tables import attribute_table
+
+            console.tables(attribute_table(report.cuts.attributes))

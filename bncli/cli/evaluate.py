@@ -1,0 +1,146 @@
+"""`bncli evaluate`: how well the learning options, or a model, predict rows not seen in training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bncli.cli import learning, options
+from bncli.cli.command import declare, flag
+from bncli.cli.console import Console
+from bncli.cli.numbers import whole
+from bncli.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bncli.files.table import Source
+    from bncli.steps.evaluate import EvaluateReport
+
+EXAMPLES = """\
+bncli evaluate data.csv                                     5-fold cross-validation
+bncli evaluate data.csv --structure kdb --k 2 --folds 10 --repeats 3 --json
+bncli evaluate train.csv --test test.csv --param map        learn on one table, test on another
+bncli evaluate test.csv --model data.bnc                    test a model
+"""
+
+_PROTOCOL = "Protocol"
+_LABELS_SHOWN = 12
+
+PROTOCOL = (
+    flag("--folds", group=_PROTOCOL, metavar="N", type=whole(2), stands_for="5", help="Number of folds, stratified."),
+    flag("--repeats", group=_PROTOCOL, metavar="N", type=whole(1), stands_for="1", help="Do it so often, dealt anew."),
+    flag("--test", group=_PROTOCOL, metavar="FILE", help="Learn on DATA, test on FILE."),
+    flag("--model", group=_PROTOCOL, metavar="FILE", help="Test this model on DATA; nothing is learnt."),
+)
+PREDICTIONS = flag(
+    "--predictions",
+    group="Output",
+    metavar="FILE",
+    help="Write the predictions of the rows tested, in their order (each from the fold that had not seen it).",
+)
+
+
+@declare(
+    "evaluate",
+    EXAMPLES,
+    (options.data,),
+    PROTOCOL,
+    learning.ALL,
+    options.TABLE,
+    options.UNSEEN,
+    (PREDICTIONS,),
+    options.RUNNING,
+    more="Cuts and structure are learnt anew inside every fold.",
+)
+def command(**typed: Any) -> None:
+    """Measures, and shows the figures."""
+    _refuse_idle(typed)
+    chosen = learning.learning(typed)
+    source = options.source(typed, typed["data"])
+    test = _test_source(typed)
+    from bncli.steps.evaluate import evaluate
+
+    with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        report = evaluate(
+            source,
+            None if typed["model"] else chosen.recipe,
+            folds=typed["folds"] or 5,
+            repeats=typed["repeats"] or 1,
+            seed=typed["seed"],
+            test=test,
+            model_path=typed["model"],
+            cuts=chosen.cuts,
+            structure=chosen.structure,
+            predictions=typed["predictions"],
+            unseen=typed["unseen"],
+            threads=options.threads(typed),
+            watch=console.watch,
+        )
+        if console.as_json:
+            console.json(report)
+        else:
+            console.tables(*_tables(report))
+
+
+def _refuse_idle(typed: Mapping[str, Any]) -> None:
+    """UsageError for options that the protocol does not use."""
+    protocol = [name for name in ("--folds", "--repeats", "--test") if typed[name[2:]] is not None]
+    columns = [name for name in ("--categorical", "--numeric", "--ignore") if typed[name[2:]]]
+    if typed["model"]:
+        idle, why = [*learning.given_flags(typed), *protocol, *columns], "--model: nothing is learnt"
+    elif typed["test"]:
+        idle, why = [name for name in protocol if name != "--test"], "--test"
+    else:
+        return
+    if idle:
+        raise UsageError(f"{idle[0]} has no effect with {why}", hint="leave one of them out")
+
+
+def _test_source(typed: Mapping[str, Any]) -> Source | None:
+    """The table of --test, read like DATA."""
+    if typed["test"] is None:
+        return None
+    if typed["test"] == "-" and "-" in typed["data"]:
+        raise UsageError("DATA and --test cannot both be the standard input")
+    if typed["on_bad_row"] not in ("fail", "skip"):
+        raise UsageError("--on-bad-row FILE would be written twice with --test", hint="say fail or skip")
+    return options.source(typed, (typed["test"],))
+
+
+def _tables(report: EvaluateReport) -> list[str | Table]:
+    tables: list[str | Table] = [f"{report.rows:,} rows; {report.protocol}", _figures(report)]
+    if len(report.labels) <= _LABELS_SHOWN:
+        tables.append(_confusion(report))
+    return tables
+
+
+def _figures(report: EvaluateReport) -> Table:
+    from bncli.cli.tables import add_row, plain_table
+
+    spread = report.std is not None
+    table = plain_table("", "figure", "mean" if spread else "value", *(["std"] if spread else []), numbers=(1, 2))
+    for name, value in report.metrics.items():
+        std = [_number((report.std or {}).get(name))] if spread else []
+        add_row(table, name.replace("_", "-"), _number(value), *std)
+    for stage, seconds in report.seconds.items():
+        if seconds is not None:
+            add_row(table, f"seconds, {stage}", f"{seconds:.3f}", *([""] if spread else []))
+    return table
+
+
+def _number(value: float | None) -> str:
+    """Four decimals, fewer for large numbers; a dash where the figure is not defined."""
+    if value is None:
+        return "-"
+    return f"{value:.4f}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def _confusion(report: EvaluateReport) -> Table:
+    from bncli.cli.tables import add_row, plain_table
+
+    n = len(report.labels)
+    table = plain_table("Confusion (rows true, columns predicted)", "", *report.labels, numbers=range(1, n + 1))
+    for label, counts in zip(report.labels, report.confusion, strict=True):
+        add_row(table, label, *(f"{count:,.10g}" for count in counts))
+    return table

@@ -1,0 +1,89 @@
+"""`bncli inspect`: what is in a model, a cuts file or a structure file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bncli.cli import options
+from bncli.cli.command import declare, flag
+from bncli.cli.console import Console
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bncli.steps import inspect as step
+
+EXAMPLES = """\
+bncli inspect data.bnc
+bncli inspect data.bnc --tables
+bncli inspect cuts.json --json
+"""
+
+FILE = click.argument("file", metavar="FILE")
+TABLES = flag("--tables", group="Output", is_flag=True, help="All numbers of a model as well.")
+
+
+@declare("inspect", EXAMPLES, (FILE,), (TABLES, options.JSON), (options.DEBUG,))
+def command(**typed: Any) -> None:
+    """Shows the file as tables or as JSON."""
+    from bncli.steps.inspect import inspect
+
+    report = inspect(typed["file"], tables=typed["tables"])
+    console = Console(as_json=typed["as_json"])
+    if console.as_json:
+        console.json(report)
+    else:
+        console.tables(*_tables(report))
+
+
+def _tables(report: step.ModelReport | step.CutsReport | step.StructureReport) -> list[str | Table]:
+    from bncli.cli.tables import attribute_table
+    from bncli.steps.inspect import CutsReport, StructureReport
+
+    if isinstance(report, CutsReport):
+        return [f"Cuts for the class {report.cuts.class_name}", attribute_table(report.cuts.attributes)]
+    if isinstance(report, StructureReport):
+        dag = report.structure
+        return [f"Structure for the class {dag.class_name}, made by {dag.method}", _parents(dag)]
+    return _model_tables(report)
+
+
+def _parents(dag: Any) -> Table:
+    from bncli.cli.tables import parent_table
+
+    return parent_table(dag.class_name, dag.parents)
+
+
+def _model_tables(report: step.ModelReport) -> list[str | Table]:
+    from dataclasses import fields
+
+    from bncli.cli.tables import attribute_table, fact_table, parent_table
+
+    facts = {
+        "format": f"{report.format} {report.version}, written by bncli {report.bncli_version}",
+        "class": report.class_name,
+        "labels": ", ".join(report.labels),
+        "rows learnt from": f"{report.rows:,}",
+        "table entries": f"{report.parameters:,}",
+    }
+    recipe = {f.name.replace("_", "-"): getattr(report.recipe, f.name) for f in fields(report.recipe)}
+    return [
+        fact_table("Model", facts),
+        attribute_table(report.attributes),
+        parent_table(report.class_name, report.structure.parents),
+        fact_table("Recipe", {name: value for name, value in recipe.items() if value is not None}),
+        *_number_tables(report),
+    ]
+
+
+def _number_tables(report: step.ModelReport) -> list[Table]:
+    """One table of numbers a family, a line a cell."""
+    from bncli.cli.tables import number_table
+
+    values = {attribute.name: attribute for attribute in report.attributes}
+    return [
+        number_table([values[name] for name in table.attributes], report.labels, table.values)
+        for table in report.tables or ()
+    ]

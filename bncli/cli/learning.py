@@ -1,0 +1,203 @@
+"""The learning options: flags made from the catalogue, which collapse into one recipe with every default resolved.
+
+An option that would have no effect with the chosen methods is refused: silence would let a user believe in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from bncli import catalogue
+from bncli.catalogue import DISCRETIZERS, OPTIMIZERS, PARAMETERS, SMOOTHING_NUMBERS, SMOOTHINGS, STRUCTURES, Choice
+from bncli.cli.command import Decorator, flag
+from bncli.cli.numbers import decimal, real, whole
+from bncli.errors import UsageError
+
+if TYPE_CHECKING:
+    from bncli.recipe import Recipe
+
+_CUTS, _STRUCTURE, _PARAMETERS = "Cut points", "Structure", "Parameters"
+
+_TYPES: dict[str, Any] = {
+    "--bins": whole(2),
+    "--k": whole(0),
+    "--level": click.Choice(["1", "2", "3", "4"]),
+    "--init": click.Choice(["zero", "generative"]),
+    "--penalty": real,
+    "--penalty-center": click.Choice(["0", "1"]),
+    "--tolerance": real,
+    "--max-iterations": whole(0),
+}
+
+
+def _choice(choice: Choice, group: str, what: str, metavar: str) -> Decorator:
+    words = [(method.word, method.summary) for method in choice.methods]
+    return flag(choice.flag, group=group, metavar=metavar, stands_for=choice.default, words=words, help=what)
+
+
+def _option(name: str, group: str) -> Decorator:
+    option = next(option for option in catalogue.OPTIONS if option.flag == name)
+    return flag(
+        name, group=group, metavar=option.value, type=_TYPES[name], stands_for=option.default, help=option.summary
+    )
+
+
+CUTTING = (
+    _choice(DISCRETIZERS, _CUTS, "How numeric columns are cut into intervals.", "METHOD"),
+    _option("--bins", _CUTS),
+)
+CUTS_FILE = (flag("--cuts", group=_CUTS, metavar="FILE", help="Take the cuts of this file instead of learning them."),)
+STRUCTURE = (
+    _choice(STRUCTURES, _STRUCTURE, "Which attributes depend on which; FILE is one written before.", "METHOD|FILE"),
+    _option("--k", _STRUCTURE),
+)
+PARAMETER_LEARNING = (
+    _choice(PARAMETERS, _PARAMETERS, "How the numbers are learnt.", "METHOD"),
+    _choice(SMOOTHINGS, _PARAMETERS, "How counts become probabilities.", "NAME[:NUMBER]"),
+    *(_option(name, _PARAMETERS) for name in ("--level", "--init", "--penalty", "--penalty-center")),
+    _choice(OPTIMIZERS, _PARAMETERS, "How the optimum is searched.", "METHOD"),
+    *(_option(name, _PARAMETERS) for name in ("--tolerance", "--max-iterations")),
+)
+ALL = (*CUTTING, *CUTS_FILE, *STRUCTURE, *PARAMETER_LEARNING)
+"""The options of `fit` and `evaluate`."""
+
+
+class Learning(NamedTuple):
+    """The recipe, and the files that stand in for some of its methods."""
+
+    recipe: Recipe
+    cuts: str | None
+    structure: str | None
+
+
+def learning(typed: Mapping[str, Any]) -> Learning:
+    """What the learning options mean together; options that a command does not have count as not typed."""
+    given = given_flags(typed)
+    words = {choice.flag: _word(typed, choice) for choice in (DISCRETIZERS, PARAMETERS, OPTIMIZERS)}
+    structure = typed.get("structure") or STRUCTURES.default
+    is_file = _is_file(structure)
+    if "--cuts" in given:
+        _refuse(given, ("--discretize", "--bins"), "with --cuts FILE")
+    catalogue.refuse_idle(given, words | {STRUCTURES.flag: structure})
+    from bncli.recipe import Recipe
+
+    discretize, param = words["--discretize"], words["--param"]
+    recipe = Recipe(
+        discretize=discretize,
+        bins=_value(typed, "bins", DISCRETIZERS, discretize),
+        structure="file" if is_file else structure,
+        k=_value(typed, "k", STRUCTURES, structure),
+        param=param,
+        smoothing=smoothing_rule(typed.get("smoothing") or SMOOTHINGS.default),
+        level=_value(typed, "level", PARAMETERS, param),
+        **_ascent(typed, given, param, words["--optimizer"]),
+    )
+    return Learning(recipe, typed.get("cuts"), structure if is_file else None)
+
+
+def given_flags(typed: Mapping[str, Any]) -> list[str]:
+    """The learning options (and --cuts, --trace) that were typed, as flags."""
+    names = [choice.flag for choice in catalogue.CHOICES] + [option.flag for option in catalogue.OPTIONS]
+    return [name for name in (*names, "--cuts", "--trace") if typed.get(_key(name)) is not None]
+
+
+def _key(name: str) -> str:
+    return name.removeprefix("--").replace("-", "_")
+
+
+def _word(typed: Mapping[str, Any], choice: Choice) -> str:
+    """The method chosen; one that does not exist is an error with the nearest name."""
+    word = typed.get(_key(choice.flag)) or choice.default
+    if choice.method(word) is None:
+        raise _unknown(choice, word)
+    return str(word)
+
+
+def _unknown(choice: Choice, word: str, also: str = "") -> UsageError:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, choice.words, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"the choices are {', '.join(choice.words)}{also}"
+    return UsageError(f"{choice.flag} knows no {word!r}", hint=hint)
+
+
+def _is_file(structure: str) -> bool:
+    """Whether the word means a file; the name of a method comes first."""
+    import os
+
+    if STRUCTURES.method(structure):
+        return False
+    if os.path.exists(structure):
+        return True
+    if os.sep in structure or structure.endswith(".json"):
+        raise UsageError(f"there is no structure file {structure!r}")
+    raise _unknown(STRUCTURES, structure, " or a file")
+
+
+def refuse_structure_file(path: str) -> None:
+    """UsageError where a structure is to be learnt, not read."""
+    raise UsageError(
+        f"--structure {path} is a file: there is nothing to learn", hint="choose " + ", ".join(STRUCTURES.words)
+    )
+
+
+def _refuse(given: list[str], idle: tuple[str, ...], why: str) -> None:
+    for name in given:
+        if name in idle:
+            raise UsageError(f"{name} has no effect {why}", hint="leave one of them out")
+
+
+def smoothing_rule(text: str) -> str:
+    """`NAME`, or `NAME:NUMBER` with the number written out in the shortest way; UsageError for anything else."""
+    name, colon, number = text.partition(":")
+    if SMOOTHINGS.method(name) is None:
+        raise _unknown(SMOOTHINGS, name)
+    if name not in SMOOTHING_NUMBERS:
+        if colon:
+            raise UsageError(f"--smoothing {name} takes no number", hint=f"leave out ':{number}'")
+        return name
+    strength = decimal(number if colon else SMOOTHING_NUMBERS[name])
+    if strength is None or strength <= 0:
+        raise UsageError(f"--smoothing {name} takes a number above 0, not {number!r}", hint=f"for example {name}:5")
+    return f"{name}:{repr(strength).removesuffix('.0')}"
+
+
+def _value(typed: Mapping[str, Any], key: str, choice: Choice, word: str) -> int | None:
+    """The whole number of an option, its default when it was not typed, None where the method does not take it."""
+    name = f"--{key}"
+    method = choice.method(word)
+    if method is None or name not in method.options:
+        return None
+    return int(typed[key] if typed.get(key) is not None else _default(name))
+
+
+def _default(name: str) -> str:
+    return next(option.default for option in catalogue.OPTIONS if option.flag == name)
+
+
+def _ascent(typed: Mapping[str, Any], given: list[str], param: str, optimizer: str) -> dict[str, Any]:
+    """The options of the optimiser; all None for parameters in closed form."""
+    keys = ("init", "penalty", "penalty_center", "tolerance", "max_iterations")
+    method = PARAMETERS.method(param)
+    if method is None or "--optimizer" not in method.options:
+        return dict.fromkeys((*keys, "optimizer"))
+    init, *numbers = (typed.get(key) for key in keys)
+    names = [f"--{key.replace('_', '-')}" for key in keys[1:]]
+    penalty, center, tolerance, cap = (
+        float(_default(name) if number is None else number) for name, number in zip(names, numbers, strict=True)
+    )
+    if center == 1 and param != "weighted":
+        raise UsageError(
+            f"--penalty-center 1 has no meaning with --param {param}", hint="it goes with --param weighted"
+        )
+    if penalty == 0:
+        _refuse(given, ("--penalty-center",), "with --penalty 0")
+    init = init or ("zero" if penalty > 0 and center == 0 else "generative")
+    if init == "zero" and param != "weighted" and "--smoothing" in given:
+        what = f"--smoothing has no effect with --param {param} from a zero start"
+        raise UsageError(what, hint="add --init generative, or leave it out")
+    values = (init, penalty, center, tolerance, int(cap), optimizer)
+    return dict(zip((*keys, "optimizer"), values, strict=True))

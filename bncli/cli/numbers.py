@@ -1,0 +1,37 @@
+"""Numbers as a user types them: finite, in range, and named in the error when they are not."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+import click
+
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """The type of an option that takes a whole number of at least `least`."""
+
+    def convert(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,18}", text.strip()) or int(text) < least:
+            raise click.BadParameter(f"{text!r} is not a whole number of at least {least}")
+        return int(text)
+
+    return convert
+
+
+def real(text: str) -> float:
+    """The type of an option that takes a finite number of at least 0."""
+    number = decimal(text.strip())
+    if number is None or number < 0:
+        raise click.BadParameter(f"{text!r} is not a finite number of at least 0")
+    return number
+
+
+def decimal(text: str) -> float | None:
+    """The number that `text` writes in decimal digits; None if it writes none or one that is not finite."""
+    if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
+        return None
+    return float(text)

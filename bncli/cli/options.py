@@ -1,0 +1,160 @@
+"""Every flag that is no learning option, declared once, and the frozen values that groups of flags collapse into."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bncli.cli.command import Decorator, flag
+from bncli.cli.numbers import whole
+from bncli.errors import UsageError
+
+if TYPE_CHECKING:
+    from bncli.files.table import Source
+
+_DATA = "Data"
+_OUTPUT = "Output"
+_OTHER = "Other"
+
+data: Decorator = click.argument("data", nargs=-1, required=True, metavar="DATA...")
+
+FORMAT = (
+    flag(
+        "--format",
+        group=_DATA,
+        type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
+        stands_for="told by the first bytes",
+        help="Format of DATA.",
+    ),
+    flag("--delimiter", group=_DATA, metavar="CHAR", stands_for="found in the header", help="What separates fields."),
+)
+BAD_ROWS = (
+    flag(
+        "--on-bad-row",
+        group=_DATA,
+        metavar="fail|skip|FILE",
+        default="fail",
+        stands_for="fail",
+        help="A malformed row stops the run, is skipped, or is put into FILE.",
+    ),
+)
+MISSING = (
+    flag(
+        "--missing",
+        group=_DATA,
+        multiple=True,
+        metavar="TOKEN",
+        stands_for="?, and NA NaN null among numbers",
+        help="What means a missing value besides the empty field; may be repeated.",
+    ),
+)
+UNSEEN = (
+    flag(
+        "--unseen",
+        group=_DATA,
+        type=click.Choice(["average", "error"]),
+        stands_for="average, stored in the model",
+        help="A value never seen in training counts as unknown when scored, or stops the run.",
+    ),
+)
+COLUMNS = (
+    flag(
+        "--class", "class_name", group=_DATA, metavar="COLUMN", stands_for="'class', else the last", help="The class."
+    ),
+    flag("--ignore", group=_DATA, multiple=True, metavar="COLUMN", help="Leave this column out; may be repeated."),
+    flag(
+        "--categorical",
+        group=_DATA,
+        multiple=True,
+        metavar="COLUMN",
+        help="Numbers in this column are names; may be repeated.",
+    ),
+    flag("--numeric", group=_DATA, multiple=True, metavar="COLUMN", help="This column holds numbers; may be repeated."),
+    flag("--weights", group=_DATA, metavar="COLUMN", help="The weight of each row."),
+    flag(
+        "--schema",
+        group=_DATA,
+        metavar="FILE",
+        stands_for="NAME.schema.json beside the data, if there",
+        help="The choices of columns as JSON: class, categorical, numeric, ignore, weights. Flags win.",
+    ),
+    flag("--drop-unlabelled", group=_DATA, is_flag=True, help="Leave out rows without a class instead of stopping."),
+)
+TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)
+"""All that can be said of a labelled table."""
+
+
+def output(what: str) -> Decorator:
+    """`-o`, the file that a command writes."""
+    return flag("-o", "--output", group=_OUTPUT, metavar="FILE", help=what)
+
+
+def output_path(typed: Mapping[str, Any]) -> str | None:
+    """The file that follows `-o`."""
+    return named(typed["output"])
+
+
+def named(path: str | None) -> str | None:
+    """A path to write to; a hyphen is the standard output."""
+    return "/dev/stdout" if path == "-" else path
+
+
+JSON = flag("--json", "as_json", group=_OUTPUT, is_flag=True, help="Print the result as one JSON object.")
+QUIET = flag("--quiet", "-q", group=_OUTPUT, is_flag=True, help="No bars, notes or summary on the standard error.")
+THREADS = flag(
+    "--threads",
+    group=_OTHER,
+    metavar="N",
+    type=whole(1),
+    stands_for="all cores",
+    help="Threads; never change a result.",
+)
+SEED = flag(
+    "--seed", group=_OTHER, metavar="N", type=whole(0), default="0", stands_for="0", help="Seed of all that is random."
+)
+DEBUG = flag("--debug", group=_OTHER, is_flag=True, expose_value=False, help="Show the traceback of an error.")
+RUNNING = (JSON, QUIET, THREADS, SEED, DEBUG)
+"""What every command that works on rows takes."""
+
+
+def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
+    """The table at `paths` with everything that was typed about it; flags that the command does not have are unset."""
+    from bncli.files.table import Source
+
+    if "-" in paths and len(paths) > 1:
+        raise UsageError("'-' (the standard input) cannot be mixed with other files")
+    return Source(
+        paths=paths,
+        format=typed.get("format"),
+        delimiter=_delimiter(typed.get("delimiter")),
+        class_name=typed.get("class_name"),
+        ignore=typed.get("ignore", ()),
+        categorical=typed.get("categorical", ()),
+        numeric=typed.get("numeric", ()),
+        weights=typed.get("weights"),
+        schema_file=typed.get("schema"),
+        missing_tokens=typed.get("missing") or None,
+        on_bad_row=typed.get("on_bad_row", "fail"),
+        drop_unlabelled=typed.get("drop_unlabelled", False),
+    )
+
+
+def _delimiter(text: str | None) -> str | None:
+    """One character; the tab may be written as a word or with a backslash, for it is hard to type."""
+    if text is None:
+        return None
+    character = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(character) != 1 or character in '"\r\n' or not character.isascii():
+        raise UsageError(f"--delimiter takes one character, not {text!r}", hint="say ',' ';' '|' or tab")
+    return character
+
+
+def threads(typed: Mapping[str, Any]) -> int:
+    """The number typed, or the cores that this process may use."""
+    import os
+
+    if typed["threads"] is not None:
+        return int(typed["threads"])
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,72 @@
+"""From an exception to one line and an exit code: 0 done, 1 failed, 2 wrong usage, 3 model, 130 interrupted."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from bncli.cli.group import group
+from bncli.errors import BncliError, printable
+
+INTERRUPTED = 130
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs the command that `arguments` name and returns its exit code; with --debug errors keep their traceback."""
+    try:
+        with group.make_context("bncli", list(arguments)) as context:
+            group.invoke(context)
+        _flush()
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except BrokenPipeError:
+        _forget_stdout()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BaseException as error:
+        if "--debug" in arguments or isinstance(error, SystemExit):
+            raise
+        return _report(error)
+    return 0
+
+
+def _flush() -> None:
+    """What is still buffered goes out while a failure can be told."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _forget_stdout() -> None:
+    """Nobody reads any more: what is buffered must not fail again when the interpreter closes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _report(error: BaseException) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return error.exit_code
+    if isinstance(error, click.ClickException):
+        return _fail(error.format_message(), error.exit_code)
+    if isinstance(error, BncliError):
+        return _fail(str(error), error.exit_code)
+    if isinstance(error, MemoryError):
+        return _fail(_memory(error), 1)
+    if isinstance(error, OSError):
+        where = f", {error.filename}" if error.filename else ""
+        return _fail(f"{(error.strerror or str(error)).lower()}{where}", 1)
+    return _fail(f"internal error: {type(error).__name__}: {error}; run with --debug and report it", 1)
+
+
+def _memory(error: MemoryError) -> str:
+    detail = f" ({error})" if str(error) else ""
+    return f"not enough memory{detail}; use fewer attributes, values or parents"
+
+
+def _fail(message: str, code: int) -> int:
+    """The one line; a message of several is folded, so that a caller may rely on one."""
+    if sys.stderr is not None:
+        print("Error:", printable(" ".join(message.split())), file=sys.stderr)
+    return code

@@ -1,0 +1,107 @@
+"""`bncli score`: a stream of rows in, a stream of predictions out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bncli.cli import options
+from bncli.cli.command import declare, flag
+from bncli.cli.console import Console
+from bncli.cli.numbers import whole
+from bncli.errors import UsageError
+
+if TYPE_CHECKING:
+    from bncli.steps.score import ScoreReport
+
+EXAMPLES = """\
+bncli score data.bnc new.csv > scores.csv
+zcat new.csv.gz | bncli score data.bnc - --keep id --labels-only -o labels.csv
+bncli score data.bnc new.parquet --output-format jsonl --digits 6 | head
+"""
+
+MODEL = click.argument("model", metavar="MODEL")
+DATA = click.argument("data", nargs=-1, metavar="[DATA...]")
+WRITING = (
+    options.output("Where the predictions go [standard output]."),
+    flag(
+        "--output-format",
+        group="Output",
+        type=click.Choice(["csv", "jsonl", "parquet", "arrow"]),
+        stands_for="by the ending of FILE, else csv",
+        help="Format of the predictions.",
+    ),
+    flag("--keep", group="Output", multiple=True, metavar="COLUMN", help="Carry this column through; may be repeated."),
+    flag("--keep-all", group="Output", is_flag=True, help="Carry all columns through."),
+    flag("--labels-only", group="Output", is_flag=True, help="No probabilities."),
+    flag("--log-proba", group="Output", is_flag=True, help="Natural logs of the probabilities."),
+    flag("--digits", group="Output", metavar="N", type=whole(0), stands_for="all", help="Decimals of probabilities."),
+)
+
+
+@declare(
+    "score",
+    EXAMPLES,
+    (MODEL, DATA),
+    (*options.MISSING, *options.UNSEEN, *options.FORMAT, *options.BAD_ROWS),
+    WRITING,
+    options.RUNNING,
+    more="Columns are matched by name; a class among them is ignored. Missing tokens and the treatment of values never "
+    "seen come from the model unless they are typed.",
+)
+def command(**typed: Any) -> None:
+    """Scores, and counts what went through."""
+    _refuse_idle(typed)
+    source = options.source(typed, typed["data"] or ("-",))
+    from bncli.steps.score import score
+
+    with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        report = score(
+            typed["model"],
+            source,
+            output=typed["output"],
+            output_format=typed["output_format"],
+            keep="all" if typed["keep_all"] else typed["keep"],
+            labels_only=typed["labels_only"],
+            log_proba=typed["log_proba"],
+            digits=typed["digits"],
+            unseen=typed["unseen"],
+            threads=options.threads(typed),
+            watch=console.watch,
+        )
+        console.summary([closing_line(report)])
+        if console.as_json:
+            console.json(report)
+
+
+def _refuse_idle(typed: Mapping[str, Any]) -> None:
+    if typed["as_json"] and typed["output"] in (None, "-"):
+        raise UsageError("--json needs -o FILE", hint="the standard output cannot hold predictions and counts at once")
+    if typed["keep"] and typed["keep_all"]:
+        raise UsageError("--keep has no effect with --keep-all", hint="leave one of them out")
+    for name in ("log_proba", "digits"):
+        if typed["labels_only"] and typed[name] not in (False, None):
+            flag_name = name.replace("_", "-")
+            raise UsageError(f"--{flag_name} has no effect with --labels-only", hint="leave one of them out")
+
+
+def closing_line(report: ScoreReport) -> str:
+    """Rows, values never seen and missing values in one line."""
+    unseen = _by_attribute(report.unseen_values, "never seen in training", report.unseen)
+    missing = _by_attribute(report.missing_values, "missing", report.missing)
+    skipped = f"; {_count(report.skipped_rows, 'malformed row')} left out" if report.skipped_rows else ""
+    return f"{_count(report.rows, 'row')} scored; {unseen}; {missing}{skipped}"
+
+
+def _by_attribute(total: int, what: str, counts: Mapping[str, int]) -> str:
+    """How many values, and of which attributes, the most frequent first."""
+    text = f"{_count(total, 'value')} {what}"
+    names = sorted((name for name in counts if counts[name]), key=lambda name: -counts[name])
+    listed = ", ".join(f"{name} {counts[name]:,}" for name in names[:5]) + (", ..." if len(names) > 5 else "")
+    return f"{text} ({listed})" if names else text
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

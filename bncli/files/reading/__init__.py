@@ -1,0 +1,1 @@
+"""How tables are read, a step a module; `bncli.files.table` is the way in and tells their order."""

@@ -1,0 +1,33 @@
+"""Work done ahead of time on several threads, its results taken in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def in_order(tasks: Iterator[Callable[[], T]], threads: int) -> Iterator[T]:
+    """The result of every task, in order; at most `threads` + 1 of them are under way or waiting to be taken.
+
+    `tasks` is drawn from on the caller's thread. Closing the iterator ends the threads.
+    """
+    if threads <= 1:
+        for task in tasks:
+            yield task()
+        return
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for task in tasks:
+                waiting.append(pool.submit(task))
+                if len(waiting) > threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

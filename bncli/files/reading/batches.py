@@ -1,0 +1,141 @@
+"""A table read for scoring by a model, in batches of bounded size, in the order of the rows.
+
+Only the columns that the model uses must be there. Text in a column of numbers makes its row malformed; a value that
+the model never saw is coded UNSEEN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import pyarrow as pa
+
+from bncli.engine.columns import Columns
+from bncli.engine.schema import Schema
+from bncli.errors import ModelError
+from bncli.files.reading.ahead import in_order
+from bncli.files.reading.bad_rows import BadRows
+from bncli.files.reading.blocks import BLOCK_SIZE
+from bncli.files.reading.coding import Coded
+from bncli.files.reading.pieces import BadRow, Kind, Want
+from bncli.files.reading.reader import Table, Unit, parse
+from bncli.files.reading.roles import missing_column
+from bncli.files.reading.source import Source, Tokens
+from bncli.watch import Watch, silent
+
+_N_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some consecutive rows: the coded attributes, and the kept columns as the text they were.
+
+    `locate(row)` tells where a row stands: `FILE line L`.
+    """
+
+    columns: Columns
+    kept: tuple[pa.Array, ...]
+    locate: Callable[[int], str]
+
+
+class Batches:
+    """An opened table whose header fits the model; iterate once. `kept_names` belong to `Batch.kept`."""
+
+    def __init__(
+        self,
+        source: Source,
+        schema: Schema,
+        needed: Sequence[str],
+        *,
+        keep: Sequence[str] | Literal["all"] = (),
+        threads: int = 1,
+        watch: Watch = silent,
+        block_size: int = BLOCK_SIZE,
+    ) -> None:
+        self._tokens = tokens_of(source, schema)
+        self._coded = [Coded.of(schema.attributes[schema.index(name)], self._tokens) for name in needed]
+        self._class_name = schema.class_name
+        self._threads = threads
+        self._watch = watch
+        self._bad = BadRows(source.on_bad_row, watch)
+        self._table = Table(source, keep=False, block_size=block_size)
+        try:
+            require(needed, self._table)
+            self.kept_names = self._kept_names(keep)
+        except BaseException:
+            self.close()
+            raise
+
+    def _kept_names(self, keep: Sequence[str] | Literal["all"]) -> tuple[str, ...]:
+        names = self._table.names
+        if keep == "all":
+            return names
+        for name in keep:
+            if name not in names:
+                raise missing_column(name, names, self._table.name)
+        return tuple(keep)
+
+    @property
+    def n_skipped(self) -> int:
+        """Number of malformed rows left out so far."""
+        return self._bad.count
+
+    def __iter__(self) -> Iterator[Batch]:
+        wants = [coded.want for coded in self._coded] + [Want(name, Kind.TEXT) for name in self.kept_names]
+        names = [want.name for want in wants] or list(self._table.names[:1])
+        tasks = (partial(self._batch, unit, wants) for unit in self._table.units(names, self._watch))
+        with self._table, self._bad:
+            for batch, bad in in_order(tasks, self._threads):
+                self._bad.take(bad)
+                if batch.columns.n_rows:
+                    yield batch
+
+    def _batch(self, unit: Unit, wants: Sequence[Want]) -> tuple[Batch, tuple[BadRow, ...]]:
+        piece = parse(unit, wants, self._tokens)
+        n_coded = len(self._coded)
+        pairs = zip(self._coded, piece.values[:n_coded], strict=True)
+        attributes = {coded.want.name: coded.column(values) for coded, values in pairs}
+        columns = Columns(piece.n_rows, attributes, self._class_name, None)
+        return Batch(columns, piece.values[n_coded:], piece.locate), piece.bad
+
+    def close(self) -> None:
+        self._table.close()
+
+    def __enter__(self) -> Batches:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def tokens_of(source: Source, schema: Schema) -> Tokens:
+    """The missing tokens: the user's, else the model's."""
+    return Tokens.of(schema.missing_tokens if source.missing_tokens is None else source.missing_tokens)
+
+
+def require(needed: Sequence[str], table: Table) -> None:
+    """Every column that the model uses is there."""
+    missing = [name for name in needed if name not in table.names]
+    if missing:
+        named = ", ".join(f"'{name}'" for name in missing[:_N_NAMED])
+        more = f" and {len(missing) - _N_NAMED} more" if len(missing) > _N_NAMED else ""
+        hint = missing_column(missing[0], table.names, "").hint
+        what = f"the data has no column {named}{more}, which the model uses"
+        raise ModelError(what, where=table.name, hint=hint)
+
+
+def read_batches(
+    source: Source,
+    schema: Schema,
+    needed: Sequence[str],
+    *,
+    keep: Sequence[str] | Literal["all"] = (),
+    threads: int = 1,
+    watch: Watch = silent,
+    block_size: int = BLOCK_SIZE,
+) -> Iterator[Batch]:
+    """The rows in order, in batches; see `Batches`, which tells more about the table."""
+    yield from Batches(source, schema, needed, keep=keep, threads=threads, watch=watch, block_size=block_size)

@@ -1,0 +1,86 @@
+"""A text file cut into blocks of whole rows, so that blocks can be parsed apart from each other, on any thread.
+
+A quote that is never closed would swallow the rest of the file: a row that is still open at the end, or after
+64 MB, is malformed; what is dropped is the line on which it begins, and reading goes on with the next line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bncli.errors import BncliError
+from bncli.files.reading.headers import Header, Layout
+from bncli.files.reading.inputs import Stream
+from bncli.files.reading.pieces import BadRow
+from bncli.files.reading.records import count_lines, last_boundary, quoted_sections
+
+BLOCK_SIZE = 1 << 21
+FIRST_BLOCK_SIZE = 1 << 18
+"""The first block is smaller: types are guessed from it, and scores of a slow input appear sooner."""
+MAX_ROW = 1 << 26
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole rows; `line` is the number of the first one's line in the file (from 1, the header's)."""
+
+    layout: Layout
+    data: bytes
+    line: int
+    bad: tuple[BadRow, ...] = ()
+
+
+def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[Block]:
+    """The blocks of the file after its header, in order."""
+    layout, rest, line = header.layout, header.rest, header.line
+    wanted = min(size, FIRST_BLOCK_SIZE)
+    while True:
+        more = stream.read(max(wanted - len(rest), 1))
+        if not rest and not more:
+            return
+        at_end = len(rest) + len(more) < wanted or not more
+        data, rest, bad = _split(layout, rest, more, line, at_end)
+        if data or bad:
+            yield Block(layout, data, line, bad)
+            line += count_lines(data) + sum(count_lines(row.raw) for row in bad)
+            wanted = size
+        else:
+            wanted = _grown(len(rest), f"{layout.path} line {line}")
+
+
+def _split(
+    layout: Layout, rest: bytes, more: bytes, line: int, at_end: bool
+) -> tuple[bytes, bytes, tuple[BadRow, ...]]:
+    """The whole rows, the bytes after them, and the row that is malformed by a quote without an end."""
+    line_feed = more.rfind(b"\n")
+    if line_feed >= 0 and b'"' not in more and b'"' not in rest and not at_end:
+        return b"".join((rest, memoryview(more)[: line_feed + 1])), more[line_feed + 1 :], ()
+    data = rest + more
+    sections = quoted_sections(data, layout.delimiter)
+    if at_end and not sections.unclosed:
+        return data, b"", ()
+    end = last_boundary(data, sections)
+    if sections.unclosed and (at_end or (end == 0 and len(data) > MAX_ROW)):
+        bad = _unclosed_row(layout, data, line, end)
+        return data[:end], data[end + len(bad.raw) :], (bad,)
+    return data[:end], data[end:], ()
+
+
+def _grown(n_bytes: int, where: str) -> int:
+    if n_bytes > MAX_ROW:
+        raise BncliError(f"a line of more than {MAX_ROW >> 20} MB", where=where, hint="is this a table in text form?")
+    return 2 * n_bytes
+
+
+def _unclosed_row(layout: Layout, data: bytes, line: int, start: int) -> BadRow:
+    """The line on which the row begins."""
+    row = data[start : _line_end(data, start)]
+    return BadRow("a quote is opened and never closed", layout.path, line + count_lines(data[:start]), row)
+
+
+def _line_end(data: bytes, start: int) -> int:
+    line_feed = data.find(b"\n", start)
+    if line_feed < 0:
+        line_feed = data.find(b"\r", start)
+    return line_feed + 1 if line_feed >= 0 else len(data)

@@ -1,0 +1,260 @@
+"""From what the user names to bytes: files, a directory, stdin; compressed or not, told by their first bytes.
+
+Stdin is never seeked. Where the table may have to be read twice its bytes are kept in a temporary file as they come,
+which a second `open` reads; the same goes for pipes that have a name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import lzma
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, Protocol, cast
+
+import pyarrow as pa
+
+from bncli.errors import BncliError, UsageError
+
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".data", ".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
+_N_FIRST = 8
+
+
+class Readable(Protocol):
+    """A stream of bytes that ends with an empty read."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+@dataclass
+class Input:
+    """One file of the table, or stdin. `n_done` counts the (compressed) bytes read since the last `open`."""
+
+    path: str
+    keep: bool
+    n_done: int = 0
+    _spool: BinaryIO | None = field(default=None, repr=False)
+    _open: BinaryIO | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return "stdin" if self.path == "-" else self.path
+
+    @property
+    def size(self) -> int | None:
+        """Its length in bytes, where it has one."""
+        return os.path.getsize(self.path) if self.is_regular else None
+
+    @property
+    def is_regular(self) -> bool:
+        return self.path != "-" and stat.S_ISREG(os.stat(self.path).st_mode)
+
+    def open(self) -> Stream:
+        """The bytes from the beginning, decompressed."""
+        self.n_done = 0
+        if self._spool is not None:
+            self._spool.seek(0)
+            return Stream(_Raw(self, self._spool, None))
+        file = self._open_once()
+        if self.keep and not self.is_regular:
+            self._spool = _temporary_file()
+        return Stream(_Raw(self, file, self._spool))
+
+    def _open_once(self) -> BinaryIO:
+        if self.path == "-":
+            if sys.stdin is None:
+                raise BncliError("stdin is closed", hint="name a file, or pipe the table in")
+            return sys.stdin.buffer
+        self.close_file()
+        try:
+            self._open = cast(BinaryIO, open(self.path, "rb", buffering=0))  # noqa: SIM115
+        except OSError as error:
+            raise cannot_open(self.path, error) from error
+        return self._open
+
+    def close_file(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def close(self) -> None:
+        self.close_file()
+        if self._spool is not None:
+            self._spool.close()
+            self._spool = None
+
+
+class _Raw(io.RawIOBase):
+    """Bytes as they are stored: counted, copied to the spool, the first ones looked at beforehand."""
+
+    def __init__(self, owner: Input, file: BinaryIO, spool: BinaryIO | None) -> None:
+        super().__init__()
+        self.owner = owner
+        self._file = file
+        self._spool = spool
+        self._ahead = b""
+        self.first = self._ahead = fill(self, _N_FIRST)
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        if size < 0 or self._ahead or self._spool is not None:
+            return super().read(size) or b""
+        # The same without a second copy.
+        try:
+            data: bytes = getattr(self._file, "read1", self._file.read)(size)
+        except OSError as error:
+            raise cannot_open(self.owner.name, error) from error
+        self.owner.n_done += len(data)
+        return data
+
+    def readinto(self, buffer: object) -> int:
+        target = memoryview(buffer)  # type: ignore[arg-type]
+        if self._ahead:
+            n = min(len(target), len(self._ahead))
+            target[:n], self._ahead = self._ahead[:n], self._ahead[n:]
+            return n
+        n = self._read_once(target)
+        self.owner.n_done += n
+        if self._spool is not None and n:
+            self._copy(target[:n])
+        return n
+
+    def _read_once(self, target: memoryview) -> int:
+        # A buffered stdin would wait for a full buffer; readinto1 takes what is there.
+        read_once = getattr(self._file, "readinto1", None) or self._file.readinto  # type: ignore[attr-defined]
+        try:
+            return int(read_once(target) or 0)
+        except OSError as error:
+            raise cannot_open(self.owner.name, error) from error
+
+    def _copy(self, data: memoryview) -> None:
+        assert self._spool is not None
+        try:
+            self._spool.write(data)
+        except OSError as error:
+            what = f"cannot keep a copy of the input in {tempfile.gettempdir()}: {error.strerror}"
+            raise BncliError(what, where=self.owner.name, hint="set TMPDIR to a place with room") from error
+
+
+class Stream:
+    """Decompressed bytes; `read(n)` gives n of them unless the input ends."""
+
+    def __init__(self, raw: _Raw) -> None:
+        self.owner = raw.owner
+        self._raw = raw
+        self.compression = next((name for magic, name in _COMPRESSIONS.items() if raw.first.startswith(magic)), None)
+        self._source = _decompressed(raw, self.compression)
+        self._ahead = b""
+        self.first = self._ahead = self._fill(_N_FIRST)
+
+    def read(self, size: int) -> bytes:
+        ahead, self._ahead = self._ahead[:size], self._ahead[size:]
+        return ahead + self._fill(size - len(ahead)) if len(ahead) < size else ahead
+
+    def _fill(self, size: int) -> bytes:
+        try:
+            return fill(self._source, size)
+        except (OSError, EOFError, lzma.LZMAError) as error:
+            what = f"the {self.compression}-compressed data is damaged or cut off ({error})"
+            raise BncliError(what, where=self.owner.name, hint="make or fetch the file again") from error
+
+    def spool(self) -> BinaryIO:
+        """All the bytes in a temporary file that can be seeked."""
+        file = _temporary_file()
+        while data := self.read(1 << 22):
+            file.write(data)
+        file.seek(0)
+        return file
+
+
+def _temporary_file() -> BinaryIO:
+    return cast(BinaryIO, tempfile.TemporaryFile())
+
+
+def _decompressed(raw: _Raw, compression: str | None) -> Readable:
+    if compression is None:
+        return cast(Readable, raw)
+    if compression == "xz":
+        return cast(Readable, lzma.LZMAFile(cast(BinaryIO, raw)))
+    return cast(Readable, pa.CompressedInputStream(pa.PythonFile(raw, "r"), compression))
+
+
+def fill(stream: Readable, size: int) -> bytes:
+    """`size` bytes, fewer only at the end."""
+    data = stream.read(size)
+    if not data or len(data) == size:
+        return data
+    parts, missing = [data], size - len(data)
+    while missing and (data := stream.read(missing)):
+        parts.append(data)
+        missing -= len(data)
+    return b"".join(parts)
+
+
+def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[Input, ...]:
+    """The files that make up the table; `keep`: they may be opened more than once."""
+    if "-" in paths and len(paths) > 1:
+        raise UsageError("stdin (-) cannot be read together with files")
+    found: list[str] = []
+    for path in paths:
+        if path != "-" and os.path.isdir(path):
+            found += _files_of_directory(path)
+        else:
+            _check_exists(path)
+            found.append(path)
+    return tuple(Input(path, keep) for path in found)
+
+
+def _check_exists(path: str) -> None:
+    if path == "-":
+        return
+    try:
+        os.stat(path)
+    except OSError as error:
+        raise cannot_open(path, error) from error
+
+
+def _files_of_directory(path: str) -> list[str]:
+    try:
+        names = sorted(os.listdir(path))
+    except OSError as error:
+        raise cannot_open(path, error) from error
+    files = [os.path.join(path, name) for name in names if _is_table_name(name)]
+    files = [file for file in files if os.path.isfile(file)]
+    if not files:
+        known = " ".join(TABLE_SUFFIXES)
+        raise BncliError("the directory holds no data files", where=path, hint=f"known names end in {known}")
+    return files
+
+
+def _is_table_name(name: str) -> bool:
+    return not name.startswith((".", "_")) and strip_compression(name).lower().endswith(TABLE_SUFFIXES)
+
+
+def strip_compression(name: str) -> str:
+    """The name without .gz, .bz2, .xz or .zst."""
+    stem, suffix = os.path.splitext(name)
+    return stem if suffix.lower() in COMPRESSED_SUFFIXES else name
+
+
+def cannot_open(path: str, error: OSError) -> BncliError:
+    """The error as one line, with the nearest file name if there is no such file."""
+    if not isinstance(error, FileNotFoundError):
+        return BncliError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path)
+    folder, name = os.path.split(path)
+    try:
+        near = difflib.get_close_matches(name, os.listdir(folder or "."), 1)
+    except OSError:
+        near = []
+    hint = f"did you mean {os.path.join(folder, near[0])}?" if near else ""
+    return BncliError("no such file", where=path, hint=hint)

@@ -1,0 +1,110 @@
+"""A test set, read whole as a model reads it: its attributes coded by the schema, its class into the model's labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from bncli.engine.columns import UNSEEN, CategoricalColumn, Column, Columns, NumericColumn
+from bncli.engine.schema import Schema
+from bncli.errors import BncliError, ModelError
+from bncli.files.reading.ahead import in_order
+from bncli.files.reading.assembly import rows_that_count
+from bncli.files.reading.bad_rows import BadRows
+from bncli.files.reading.batches import require, tokens_of
+from bncli.files.reading.blocks import BLOCK_SIZE
+from bncli.files.reading.coding import Coded, Vocabulary
+from bncli.files.reading.pieces import Kind, Piece, Want
+from bncli.files.reading.reader import Table, Unit, parse
+from bncli.files.reading.roles import missing_column
+from bncli.files.reading.source import Source, Tokens
+from bncli.watch import Watch, silent
+
+
+def read_labelled(
+    source: Source,
+    schema: Schema,
+    needed: Sequence[str] | None = None,
+    *,
+    threads: int = 1,
+    watch: Watch = silent,
+    block_size: int = BLOCK_SIZE,
+) -> Columns:
+    """The needed attributes (None: all), the class, and the weights if the source names them.
+
+    The class is the column that the model calls so unless the source names another. Rows of weight 0 do not exist;
+    rows without a class are an error unless the source drops them.
+    """
+    names = tuple(a.name for a in schema.attributes) if needed is None else tuple(needed)
+    tokens = tokens_of(source, schema)
+    coded = _coded(source, schema, names, tokens)
+    with Table(source, keep=False, block_size=block_size) as table:
+        _check_names(source, schema, names, table)
+        with BadRows(source.on_bad_row, watch) as bad:
+            label, *columns = _read_all(table, coded, tokens, bad, threads, watch)
+    weights = None if source.weights is None else np.asarray(_numbers(columns.pop()), np.float64)
+    assert isinstance(label, CategoricalColumn)
+    keep = rows_that_count(label, weights, table.name, drop_unlabelled=source.drop_unlabelled)
+    attributes = dict(zip(names, columns, strict=True))
+    whole = Columns(len(label.codes), attributes, schema.class_name, label, weights)
+    return whole if keep.all() else whole.take(np.flatnonzero(keep))
+
+
+def _coded(source: Source, schema: Schema, names: Sequence[str], tokens: Tokens) -> list[Coded]:
+    """The label, the attributes, the weights if there are any."""
+    label = Want(source.class_name or schema.class_name, Kind.TEXT)
+    coded = [Coded(label, Vocabulary.of(schema.labels, tokens))]
+    coded += [Coded.of(schema.attributes[schema.index(name)], tokens) for name in names]
+    if source.weights is not None:
+        coded.append(Coded(Want(source.weights, Kind.NUMBER, strict=True, weight=True), None))
+    return coded
+
+
+def _check_names(source: Source, schema: Schema, names: Sequence[str], table: Table) -> None:
+    for said in (source.class_name, source.weights):
+        if said is not None and said not in table.names:
+            raise missing_column(said, table.names, table.name)
+    if source.class_name is None and schema.class_name not in table.names:
+        what = f"the data has no column '{schema.class_name}', the class of the model"
+        raise ModelError(what, where=table.name, hint="--class names the column that holds the class")
+    require(names, table)
+
+
+def _read_all(
+    table: Table, coded: Sequence[Coded], tokens: Tokens, bad: BadRows, threads: int, watch: Watch
+) -> list[Column]:
+    wants = [c.want for c in coded]
+    units = table.units([want.name for want in wants], watch)
+    parts: list[list[Column]] = []
+    for piece, columns in in_order((partial(_code, unit, wants, coded, tokens) for unit in units), threads):
+        bad.take(piece.bad)
+        _check_labels(piece, columns[0], wants[0].name)
+        parts.append(columns)
+    if not sum(len(_numbers(part[0])) for part in parts):
+        raise BncliError("the table has no rows", where=table.name, hint="there must be rows below the header")
+    return [_joined(columns) for columns in zip(*parts, strict=True)]
+
+
+def _code(unit: Unit, wants: Sequence[Want], coded: Sequence[Coded], tokens: Tokens) -> tuple[Piece, list[Column]]:
+    piece = parse(unit, wants, tokens)
+    return piece, [c.column(values) for c, values in zip(coded, piece.values, strict=True)]
+
+
+def _check_labels(piece: Piece, label: Column, name: str) -> None:
+    unknown = np.flatnonzero(_numbers(label) == UNSEEN)
+    if len(unknown):
+        row = int(unknown[0])
+        what = f"the class '{name}' has the value '{piece.values[0][row].as_py()}', which is no label of the model"
+        raise ModelError(what, where=piece.locate(row))
+
+
+def _joined(columns: Sequence[Column]) -> Column:
+    values = np.concatenate([_numbers(column) for column in columns])
+    first = columns[0]
+    return CategoricalColumn(values, first.levels) if isinstance(first, CategoricalColumn) else NumericColumn(values)
+
+
+def _numbers(column: Column) -> np.ndarray:
+    return column.codes if isinstance(column, CategoricalColumn) else column.values

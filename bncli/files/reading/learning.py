@@ -1,0 +1,137 @@
+"""A table to learn from: all rows read, the type of every column found over all of them.
+
+One pass with types guessed from the first rows, which hold for nearly every file; then the columns that turned out to
+be text are read again where they had been read as numbers. Rows of weight 0 do not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from bncli.engine.columns import Columns
+from bncli.engine.schema import Cuts
+from bncli.errors import BncliError
+from bncli.files.reading.ahead import in_order
+from bncli.files.reading.assembly import assemble
+from bncli.files.reading.bad_rows import BadRows
+from bncli.files.reading.blocks import BLOCK_SIZE, Block
+from bncli.files.reading.growing import Chunk, Growing, digest
+from bncli.files.reading.guess import guess_kinds
+from bncli.files.reading.pieces import BadRow, Kind, Piece, Want
+from bncli.files.reading.reader import Table, Unit, parse
+from bncli.files.reading.roles import Roles, assign_roles
+from bncli.files.reading.source import Source, Tokens
+from bncli.watch import Watch, silent
+
+
+def read_columns(
+    source: Source,
+    *,
+    threads: int = 1,
+    watch: Watch = silent,
+    given: Cuts | None = None,
+    block_size: int = BLOCK_SIZE,
+) -> Columns:
+    """The whole table, its types inferred over all rows; `given` cuts fix the attributes and their types instead.
+
+    Notes tell what was left out, what looks like codes, and how many malformed rows were skipped.
+    """
+    tokens = Tokens.of(source.missing_tokens)
+    with Table(source, keep=True, block_size=block_size) as table:
+        roles = assign_roles(source, table.names, table.name, given)
+        columns = _start(table, roles, tokens)
+        with BadRows(source.on_bad_row, watch) as bad:
+            sizes = _read_all(table, columns, tokens, bad, threads, watch)
+        _read_again(table, columns, sizes, tokens, threads)
+        return assemble(
+            columns,
+            sum(sizes),
+            roles,
+            table.name,
+            tokens,
+            drop_unlabelled=source.drop_unlabelled,
+            given=given,
+            watch=watch,
+        )
+
+
+def _start(table: Table, roles: Roles, tokens: Tokens) -> dict[str, Growing]:
+    """The columns in use, each with the type that is said or guessed."""
+    said = roles.categorical | roles.numeric
+    open_names = [name for name in roles.attributes if name not in said]
+    hint = table.hint()
+    guessed = dict.fromkeys(open_names, Kind.TEXT)
+    if hint is not None:
+        guessed |= guess_kinds(hint, open_names, tokens) if isinstance(hint, Block) else hint
+    columns = {}
+    for name in roles.attributes:
+        if name in said:
+            want = Want(name, Kind.NUMBER, strict=True) if name in roles.numeric else Want(name, Kind.TEXT)
+        else:
+            want = Want(name, guessed[name])
+        # The text of a columnar file is meant as text, whatever it looks like.
+        free = name not in said and (isinstance(hint, Block) or want.kind is not Kind.TEXT)
+        columns[name] = Growing(want, free=free, tokens=tokens)
+    columns[roles.class_name] = Growing(Want(roles.class_name, Kind.TEXT), free=False, tokens=tokens)
+    if roles.weights is not None:
+        want = Want(roles.weights, Kind.NUMBER, strict=True, weight=True)
+        columns[roles.weights] = Growing(want, free=False, tokens=tokens)
+    return columns
+
+
+@dataclass(frozen=True)
+class _Digested:
+    chunks: list[Chunk]
+    n_rows: int
+    bad: tuple[BadRow, ...]
+
+
+def _read_all(
+    table: Table, columns: dict[str, Growing], tokens: Tokens, bad: BadRows, threads: int, watch: Watch
+) -> list[int]:
+    """Fills the columns; returns the number of rows of every chunk."""
+    growing = list(columns.values())
+    tasks = (
+        # Built when its turn comes, so that it knows what earlier rows have taught.
+        partial(_digest, unit, [(column.want, column.shared) for column in growing], tokens)
+        for unit in table.units(list(columns), watch)
+    )
+    sizes = []
+    for digested in in_order(tasks, threads):
+        bad.take(digested.bad)
+        sizes.append(digested.n_rows)
+        for column, chunk in zip(growing, digested.chunks, strict=True):
+            column.add(chunk)
+    return sizes
+
+
+def _digest(unit: Unit, asked: Sequence[tuple[Want, object]], tokens: Tokens) -> _Digested:
+    piece = parse(unit, [want for want, _ in asked], tokens)
+    chunks = [digest(values, shared) for values, (_, shared) in zip(piece.values, asked, strict=True)]
+    return _Digested(chunks, piece.n_rows, piece.bad)
+
+
+def _read_again(table: Table, columns: dict[str, Growing], sizes: Sequence[int], tokens: Tokens, threads: int) -> None:
+    """Reads the columns that turned out to be text once more where they had been read as numbers."""
+    lost = {name: set(column.settle()) for name, column in columns.items()}
+    again = [name for name, chunks in lost.items() if chunks]
+    if not again:
+        return
+    # The strict columns come along, for they say which rows are malformed.
+    wants = [Want(name, Kind.TEXT) for name in again]
+    wants += [column.want for column in columns.values() if column.want.strict]
+    needed = set().union(*lost.values())
+    units = enumerate(table.units([want.name for want in wants], silent))
+    tasks = (partial(_numbered, i, unit, wants, tokens) for i, unit in units if i in needed)
+    for i, piece in in_order(tasks, threads):
+        if piece.n_rows != sizes[i]:
+            raise BncliError("the file changed while it was read", where=table.name, hint="run again")
+        for name, values in zip(again, piece.values, strict=False):
+            if i in lost[name]:
+                columns[name].replace(i, values)
+
+
+def _numbered(i: int, unit: Unit, wants: Sequence[Want], tokens: Tokens) -> tuple[int, Piece]:
+    return i, parse(unit, wants, tokens)

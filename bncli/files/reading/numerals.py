@@ -1,0 +1,69 @@
+"""Numbers written as text: a finite decimal number, as `12`, `-0.5`, `+1.5e-3`, with blanks allowed around it.
+
+Arrow's parsers also take `inf`, `nan` and hexadecimal; here these are text. A number too large for a double (1e400)
+is not finite and so is text as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bncli.files.reading.source import BLANKS
+
+_DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+
+def to_numbers(texts: pa.Array, holes: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+    """The numbers (NaN at `holes` and where there is none), a mask of texts that are neither (None: no such text)."""
+    values = _all_numbers(texts, holes)
+    if values is not None:
+        return values, None
+    encoded = texts.dictionary_encode()
+    distinct, is_number, is_hole = _examine(encoded.dictionary, holes)
+    codes = encoded.indices.to_numpy()
+    bad = ~(is_number | is_hole)[codes]
+    return distinct[codes], bad if bad.any() else None
+
+
+def _all_numbers(texts: pa.Array, holes: Sequence[str]) -> NDArray[np.float64] | None:
+    """The quick way, for plain numbers and plain holes only."""
+    is_hole = pc.is_in(texts, value_set=pa.array(holes, pa.string()))
+    if pc.any(is_hole).as_py():
+        texts = pc.if_else(is_hole, pa.scalar(None, pa.string()), texts)
+    try:
+        numbers = texts.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    return to_numpy(numbers)
+
+
+def to_numpy(numbers: pa.Array) -> NDArray[Any] | None:
+    """int64, or float64 with NaN for nulls; None if a number is not finite."""
+    values: NDArray[Any] = numbers.to_numpy(zero_copy_only=False)
+    if pa.types.is_integer(numbers.type):
+        return values
+    n_finite = np.count_nonzero(np.isfinite(values))
+    return values if n_finite + numbers.null_count == len(values) else None
+
+
+def _examine(texts: pa.Array, holes: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Of each text: its number or NaN, whether it is a finite number, whether it is a hole."""
+    trimmed = pc.utf8_trim(texts, characters=BLANKS)
+    is_hole = pc.is_in(trimmed, value_set=pa.array(holes, pa.string())).to_numpy(zero_copy_only=False)
+    is_decimal = pc.match_substring_regex(trimmed, pattern=_DECIMAL).to_numpy(zero_copy_only=False) & ~is_hole
+    values = np.full(len(texts), np.nan)
+    values[is_decimal] = trimmed.filter(pa.array(is_decimal)).cast(pa.float64()).to_numpy()
+    is_number = np.isfinite(values)
+    values[~is_number] = np.nan
+    return values, is_number, is_hole
+
+
+def padded(holes: Sequence[str]) -> list[str]:
+    """The holes with up to one blank at each end: what a parser that compares without trimming should look for."""
+    return list(dict.fromkeys(f"{a}{hole}{b}" for hole in holes for a in ("", " ") for b in ("", " ")))

@@ -1,0 +1,75 @@
+"""A piece: some consecutive rows of a table as typed arrays, whatever file they came from.
+
+Text files and columnar files alike are cut into units that are parsed one by one, on any thread, into pieces; all that
+follows (learning types, coding rows for a model) sees pieces only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Values = Any
+"""Of N rows: an Arrow array of strings without nulls, int64 numbers, or finite float64 numbers with NaN at holes."""
+
+
+class Kind(Enum):
+    """How the values of a column are asked for."""
+
+    TEXT = auto()
+    INTEGER = auto()
+    NUMBER = auto()
+
+
+@dataclass(frozen=True)
+class Want:
+    """A column asked of every piece.
+
+    A column of numbers in which a piece has other text comes back as text; if `strict`, the rows with such text are
+    malformed instead. A weight is strict and must be present and not negative.
+    """
+
+    name: str
+    kind: Kind
+    strict: bool = False
+    weight: bool = False
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A malformed row: what is wrong with it, its file, its number (of the `unit`: line or row), its bytes."""
+
+    what: str
+    path: str
+    number: int
+    raw: bytes
+    unit: str = "line"
+
+    @property
+    def where(self) -> str:
+        return f"{self.path} {self.unit} {self.number}"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows in file order; values[i] belongs to the i-th Want. `locate` tells where a row stands: `FILE line L`."""
+
+    n_rows: int
+    values: tuple[Values, ...]
+    bad: tuple[BadRow, ...]
+    locate: Callable[[int], str]
+
+
+def is_text(values: Values) -> bool:
+    return not isinstance(values, np.ndarray)
+
+
+def select(values: Values, rows: NDArray[np.bool_]) -> Values:
+    """The rows that the mask keeps."""
+    return values.filter(pa.array(rows)) if is_text(values) else values[rows]

@@ -1,0 +1,190 @@
+"""Which column is the class, which ones are attributes and of what type, which one weighs the rows.
+
+What the user says comes from flags and from a small JSON file, NAME.schema.json beside the data or the one given by
+name: `{"class", "categorical": [...], "numeric": [...], "ignore": [...], "weights"}`. Flags win over the file.
+Cuts that are given fix the attributes and their types.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bncli.engine.schema import Cuts, NumericAttribute
+from bncli.errors import BncliError, UsageError
+from bncli.files.reading.inputs import TABLE_SUFFIXES, strip_compression
+from bncli.files.reading.source import Source
+
+_DEFAULT_CLASS = "class"
+_NAME_KEYS = ("class", "weights")
+_LIST_KEYS = ("categorical", "numeric", "ignore")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one place says about columns: the flags, or a schema file (`place` is its path)."""
+
+    place: str | None = None
+    class_name: str | None = None
+    weights: str | None = None
+    categorical: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns in use: attributes in file order; those whose type is said are in `categorical` or `numeric`."""
+
+    class_name: str
+    attributes: tuple[str, ...]
+    categorical: frozenset[str]
+    numeric: frozenset[str]
+    weights: str | None
+
+
+def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts | None) -> Roles:
+    """Every column's role; an error names a column that does not exist or that has two roles."""
+    flags = Said(None, source.class_name, source.weights, source.categorical, source.numeric, source.ignore)
+    file = read_schema_file(source)
+    for said in (flags, file):
+        _check(said, names, where)
+    said = _merged(flags, file)
+    class_name = _class_name(said, names, given)
+    if class_name not in names:
+        raise missing_column(class_name, names, where)
+    _check_class(said, class_name, where)
+    attributes = tuple(name for name in names if name not in (class_name, said.weights, *said.ignore))
+    if given is not None:
+        return _as_given(given, flags, said, class_name, attributes, where)
+    if not attributes:
+        hint = "is the delimiter right? --delimiter" if len(names) == 1 else ""
+        raise BncliError(f"there is no column besides the class '{class_name}'", where=where, hint=hint)
+    return Roles(class_name, attributes, frozenset(said.categorical), frozenset(said.numeric), said.weights)
+
+
+def read_schema_file(source: Source) -> Said:
+    """What the schema file says; nothing if there is none."""
+    path = source.schema_file or _beside(source.paths)
+    if path is None:
+        return Said()
+    content = _load(path)
+    for key in content:
+        if key not in (*_NAME_KEYS, *_LIST_KEYS):
+            near = difflib.get_close_matches(key, (*_NAME_KEYS, *_LIST_KEYS), 1)
+            raise BncliError(f"unknown key '{key}'", where=path, hint=f"did you mean '{near[0]}'?" if near else "")
+    for key in _NAME_KEYS:
+        if not isinstance(content.get(key), (str, type(None))):
+            raise BncliError(f"'{key}' must be a column name", where=path)
+    for key in _LIST_KEYS:
+        value = content.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            raise BncliError(f"'{key}' must be a list of column names", where=path)
+    lists = {key: tuple(content.get(key, ())) for key in _LIST_KEYS}
+    return Said(path, content.get("class"), content.get("weights"), **lists)
+
+
+def _beside(paths: Sequence[str]) -> str | None:
+    if len(paths) != 1 or paths[0] == "-" or os.path.isdir(paths[0]):
+        return None
+    stem = strip_compression(paths[0])
+    for suffix in TABLE_SUFFIXES:
+        stem = stem[: -len(suffix)] if stem.lower().endswith(suffix) else stem
+    path = f"{stem}.schema.json"
+    return path if os.path.isfile(path) else None
+
+
+def _load(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            content = json.load(file)
+    except OSError as error:
+        raise BncliError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path) from error
+    except (ValueError, RecursionError) as error:
+        raise BncliError(f"this is no JSON text ({error})", where=path) from error
+    if not isinstance(content, dict):
+        raise BncliError('a schema file holds one JSON object, as {"class": "name", "categorical": [...]}', where=path)
+    return content
+
+
+def _check(said: Said, names: tuple[str, ...], where: str) -> None:
+    """Every named column exists, and none has two roles in the same place."""
+    lists = {"categorical": said.categorical, "numeric": said.numeric, "ignore": said.ignore}
+    for role, column in (("class", said.class_name), ("weights", said.weights)):
+        lists[role] = () if column is None else (column,)
+    seen: dict[str, str] = {}
+    for role, columns in lists.items():
+        for name in dict.fromkeys(columns):
+            if name not in names:
+                raise _located(said, missing_column(name, names, where))
+            if name in seen and {role, seen[name]} != {"class", "categorical"}:
+                error = UsageError(f"column '{name}' is named both as {seen[name]} and as {role}")
+                raise _located(said, error)
+            seen[name] = role
+
+
+def _located(said: Said, error: BncliError) -> BncliError:
+    """A fault in a schema file is a fault of the data, not of the command line."""
+    return error if said.place is None else BncliError(error.what, where=said.place, hint=error.hint)
+
+
+def missing_column(name: str, names: Iterable[str], where: str) -> UsageError:
+    """The error that names the column nearest to one that does not exist."""
+    near = difflib.get_close_matches(name, list(names), 1, 0.5)
+    return UsageError(f"there is no column '{name}'", where=where, hint=f"did you mean '{near[0]}'?" if near else "")
+
+
+def _merged(flags: Said, file: Said) -> Said:
+    """The flags, and what the file says of columns that no flag names."""
+    flagged = {*flags.categorical, *flags.numeric, *flags.ignore, flags.class_name, flags.weights}
+
+    def rest(columns: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name for name in columns if name not in flagged)
+
+    return Said(
+        None,
+        flags.class_name or (file.class_name if file.class_name not in flagged else None),
+        flags.weights or (file.weights if file.weights not in flagged else None),
+        flags.categorical + rest(file.categorical),
+        flags.numeric + rest(file.numeric),
+        flags.ignore + rest(file.ignore),
+    )
+
+
+def _class_name(said: Said, names: tuple[str, ...], given: Cuts | None) -> str:
+    if given is not None:
+        if said.class_name not in (None, given.class_name):
+            what = f"the cuts are for the class '{given.class_name}', not '{said.class_name}'"
+            raise UsageError(what, hint="learn cuts for this class with bncli discretize")
+        return given.class_name
+    if said.class_name is not None:
+        return said.class_name
+    if _DEFAULT_CLASS in names:
+        return _DEFAULT_CLASS
+    usable = [name for name in names if name != said.weights and name not in said.ignore]
+    return usable[-1] if usable else names[-1]
+
+
+def _check_class(said: Said, class_name: str, where: str) -> None:
+    for role, columns in (("ignore", said.ignore), ("numeric", said.numeric), ("weights", (said.weights,))):
+        if class_name in columns:
+            raise UsageError(f"column '{class_name}' is the class and cannot be named as {role}", where=where)
+
+
+def _as_given(given: Cuts, flags: Said, said: Said, class_name: str, attributes: tuple[str, ...], where: str) -> Roles:
+    numeric = frozenset(a.name for a in given.attributes if isinstance(a, NumericAttribute))
+    categorical = frozenset(a.name for a in given.attributes) - numeric
+    for role, columns, other in (("numeric", flags.numeric, categorical), ("categorical", flags.categorical, numeric)):
+        for name in columns:
+            if name in other:
+                raise UsageError(f"--{role} {name} contradicts the cuts, which take it the other way")
+    for attribute in given.attributes:
+        if attribute.name not in attributes:
+            hint = missing_column(attribute.name, attributes, where).hint
+            raise BncliError(f"the cuts name '{attribute.name}', which is no attribute here", where=where, hint=hint)
+    used = tuple(name for name in attributes if name in numeric | categorical)
+    return Roles(class_name, used, categorical, numeric, said.weights)

@@ -1,0 +1,48 @@
+"""What a user can say of DATA, as one frozen value: which files, how to read them, what the columns are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BLANKS = " \t"
+"""The characters that are not part of a value at either end of it."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What to read and how.
+
+    paths: the files of one table, a directory, or `-` for stdin. format: csv, tsv, parquet or arrow (an IPC file, an
+    IPC stream or Feather), None = by the first bytes. class_name: None = a column called `class`, else the last one.
+    schema_file: None = NAME.schema.json beside the data file, if there is one. missing_tokens: None = the defaults of
+    `Tokens.of`. on_bad_row: fail, skip, or the path of a file that collects the malformed rows.
+    """
+
+    paths: tuple[str, ...]
+    format: str | None = None
+    delimiter: str | None = None
+    class_name: str | None = None
+    ignore: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    weights: str | None = None
+    schema_file: str | None = None
+    missing_tokens: tuple[str, ...] | None = None
+    on_bad_row: str = "fail"
+    drop_unlabelled: bool = False
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The texts, blanks around them stripped, that mean a hole: `text` in any column, `number` among numbers."""
+
+    text: tuple[str, ...]
+    number: tuple[str, ...]
+
+    @staticmethod
+    def of(missing_tokens: tuple[str, ...] | None) -> Tokens:
+        """The empty text and `?`, and among numbers NA, NaN, null; or the empty text and what the user says instead."""
+        if missing_tokens is None:
+            return Tokens(("", "?"), ("", "?", "NA", "NaN", "null"))
+        chosen = tuple(dict.fromkeys(("", *(token.strip(BLANKS) for token in missing_tokens))))
+        return Tokens(chosen, chosen)

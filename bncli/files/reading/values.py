@@ -1,0 +1,49 @@
+"""From the values that a file holds to the values that are wanted, and what is wrong with those that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.files.reading.numerals import to_numbers
+from bncli.files.reading.pieces import Kind, Values, Want, is_text
+from bncli.files.reading.source import BLANKS, Tokens
+
+Mask = NDArray[np.bool_]
+_N_SHOWN = 40
+
+
+def resolve(want: Want, values: Values, tokens: Tokens) -> tuple[Values, Mask | None]:
+    """The values as they are wanted, and a mask of the rows that are malformed by them (None: none is).
+
+    Text that should have been numbers becomes numbers if it can; if not, it stays text or is at fault, as `want` says.
+    """
+    wrong = None
+    if want.kind is not Kind.TEXT and is_text(values):
+        numbers, wrong = to_numbers(values, tokens.number)
+        if wrong is not None and not want.strict:
+            return values, None
+        values = numbers
+    if want.weight:
+        unfit = ~(values >= 0)
+        wrong = unfit if wrong is None else wrong | unfit
+    return values, wrong if wrong is not None and wrong.any() else None
+
+
+def find_faults(wants: Sequence[Want], found: Sequence[Values], wrongs: Sequence[Mask | None]) -> dict[int, str]:
+    """What is wrong with each malformed row, by its first column that is at fault; rows ascending."""
+    faults: dict[int, str] = {}
+    for want, values, wrong in zip(wants, found, wrongs, strict=True):
+        for row in () if wrong is None else np.flatnonzero(wrong):
+            faults.setdefault(int(row), _fault(want, values, int(row)))
+    return dict(sorted(faults.items()))
+
+
+def _fault(want: Want, values: Values, row: int) -> str:
+    value = values[row].as_py().strip(BLANKS) if is_text(values) else str(values[row])
+    shown = f"'{value}'" if len(value) <= _N_SHOWN else f"'{value[:_N_SHOWN]}...'"
+    if want.weight:
+        return f"the weight in column '{want.name}' is {'missing' if value in ('', 'nan') else shown}"
+    return f"column '{want.name}' holds {shown}, which is not a finite number"

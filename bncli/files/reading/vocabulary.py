@@ -1,0 +1,85 @@
+"""Columns of text as codes: the texts of a chunk of rows once each, and per row which one it is.
+
+Texts are kept raw (blanks and all) until all rows are read; stripping, missing tokens and the final order of levels
+then cost a pass over the distinct texts, not over the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bncli.engine.columns import MISSING
+from bncli.files.reading.numerals import to_numbers
+from bncli.files.reading.source import BLANKS
+
+MAX_SHARED = 4096
+"""More distinct texts than that are not looked up but encoded anew in every chunk."""
+EMPTY = pa.array([], pa.string())
+Codes = NDArray[np.signedinteger[Any]]
+
+
+@dataclass(frozen=True)
+class TextChunk:
+    """codes[t] is the index of row t's raw text in `texts`."""
+
+    codes: Codes
+    texts: pa.Array
+
+
+def encode(values: pa.Array, shared: pa.Array) -> TextChunk:
+    """Codes into the shared texts if all values are among them, else into the chunk's own."""
+    if len(shared):
+        indices = pc.index_in(values, value_set=shared)
+        if not indices.null_count:
+            return TextChunk(narrow_codes(indices.to_numpy(), len(shared)), shared)
+    encoded = values.dictionary_encode()
+    return TextChunk(narrow_codes(encoded.indices.to_numpy(), len(encoded.dictionary)), encoded.dictionary)
+
+
+def narrow_codes(codes: NDArray[Any], n_levels: int) -> Codes:
+    """The codes in the narrowest signed type that holds 0..n_levels - 1 and the negative marks."""
+    narrow: Codes = codes.astype(np.min_scalar_type(-max(n_levels, 2)), copy=False)
+    return narrow
+
+
+def merged(shared: pa.Array, texts: pa.Array) -> pa.Array:
+    """The shared texts and the new ones among `texts`."""
+    return pc.unique(pa.concat_arrays([shared, texts]))
+
+
+def strip(texts: pa.Array, holes: Sequence[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """The texts without blanks around them, and which of them mean a hole."""
+    trimmed = pc.utf8_trim(texts, characters=BLANKS)
+    is_hole = pc.is_in(trimmed, value_set=pa.array(holes, pa.string())).to_numpy(zero_copy_only=False)
+    return trimmed, is_hole
+
+
+def distinct_levels(texts: pa.Array, holes: Sequence[str]) -> pa.Array:
+    """The values, once each, that are no holes."""
+    trimmed, is_hole = strip(texts, holes)
+    return trimmed.filter(pa.array(~is_hole)).unique()
+
+
+def sort_levels(levels: pa.Array) -> tuple[str, ...]:
+    """By number when all are numbers (equal numbers by code point), else by code point."""
+    numbers, wrong = to_numbers(levels, ())
+    texts = levels.to_pylist()
+    if wrong is not None:
+        return tuple(sorted(texts))
+    return tuple(text for _, text in sorted(zip(numbers.tolist(), texts, strict=True)))
+
+
+def codes_of(texts: pa.Array, levels: Sequence[str], holes: Sequence[str], unknown: int = MISSING) -> NDArray[np.int64]:
+    """The code of each text: its level's, MISSING for a hole, `unknown` for a text that is neither."""
+    trimmed, is_hole = strip(texts, holes)
+    indices = pc.index_in(trimmed, value_set=pa.array(levels, pa.string())).fill_null(unknown)
+    codes: NDArray[np.int64] = indices.to_numpy().astype(np.int64)
+    codes[is_hole] = MISSING
+    return codes

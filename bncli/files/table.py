@@ -1,0 +1,19 @@
+"""Tables come in here: CSV and TSV, plain or compressed, Parquet, Arrow; from files, a directory or stdin.
+
+    read_columns    a table to learn from, types found over all rows
+    read_labelled   a test set, read as a model's schema says, with its class
+    Batches         rows to score, in batches of bounded size; `read_batches` is its short form
+
+How it works, from the bytes up (one module a step in `reading/`): `inputs` finds and decompresses, `headers` and
+`blocks` cut text into blocks of whole rows, `parse` turns a block into typed arrays and finds malformed rows,
+`columnar` does the same for Parquet and Arrow, `reader` joins files into one table. On top of it `learning` lets
+columns grow and finds their types, `coding` reads them as a schema says. Blocks are parsed on several threads (`ahead`)
+and taken in order, so the number of threads changes nothing.
+"""
+
+from bncli.files.reading.batches import Batch, Batches, read_batches
+from bncli.files.reading.labelled import read_labelled
+from bncli.files.reading.learning import read_columns
+from bncli.files.reading.source import Source
+
+__all__ = ["Batch", "Batches", "Source", "read_batches", "read_columns", "read_labelled"]

@@ -1,0 +1,136 @@
+"""Learns a model from a table and writes it: `fit` reads, learns, writes, and reports what came of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from bncli.engine.learn import Learnt, learn
+from bncli.engine.model import StoppedBy
+from bncli.engine.schema import Cuts, NumericAttribute, Schema
+from bncli.engine.structure import NamedDag
+from bncli.files.cuts import read_cuts
+from bncli.files.model import write_model
+from bncli.files.paths import beside, refuse_overwriting
+from bncli.files.structure import read_structure
+from bncli.files.table import Source, read_columns
+from bncli.files.trace import Trace
+from bncli.recipe import Recipe
+from bncli.stopwatch import Stopwatch
+from bncli.watch import Stage, Watch, silent
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """What was learnt from how much, how well it fits, and how long each stage took.
+
+    `attributes` counts those of the schema, of which `uninformative` ones (one value in all) and those that the
+    structure leaves out are not used; `cuts` are all cut points together. cll_start and cll are conditional
+    log-likelihoods of the training rows in nats, without the penalty; log_loss is -cll a row.
+    """
+
+    model: str
+    rows: int
+    attributes: int
+    used: int
+    uninformative: tuple[str, ...]
+    classes: int
+    cuts: int
+    structure: str
+    param: str
+    parameters: int
+    cll_start: float
+    cll: float
+    log_loss: float
+    iterations: int
+    evaluations: int
+    stopped_by: StoppedBy
+    seconds: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Every field by name; the reason for stopping as its word."""
+        return asdict(self) | {"stopped_by": self.stopped_by.word, "uninformative": list(self.uninformative)}
+
+
+def fit(
+    source: Source,
+    recipe: Recipe,
+    *,
+    output: str | None = None,
+    cuts: str | None = None,
+    structure: str | None = None,
+    trace: str | None = None,
+    unseen: Literal["average", "error"] = "average",
+    threads: int = 1,
+    watch: Watch = silent,
+) -> FitReport:
+    """Learns from `source` and writes the model to `output`, or beside the data.
+
+    `cuts` and `structure` are files that stand in for the recipe's methods, and the model records the methods that
+    made them: cutting, structure and parameters one by one give the same file as all at once.
+    """
+    model_path = beside(source.paths, ".bnc") if output is None else output
+    collects = source.on_bad_row if source.on_bad_row not in ("fail", "skip") else None
+    refuse_overwriting((model_path, trace, collects), (*source.paths, source.schema_file, cuts, structure))
+    given_cuts, given_structure = read_cuts(cuts) if cuts else None, read_structure(structure) if structure else None
+    source, recipe = _settle(source, recipe, given_cuts, given_structure)
+    stopwatch = Stopwatch(watch)
+    tracer = Trace(stopwatch)
+    tracer(Stage("read"))
+    learnt = learn(
+        read_columns(source, threads=threads, watch=tracer, given=given_cuts),
+        recipe,
+        cuts=given_cuts,
+        structure=given_structure,
+        missing_tokens=source.missing_tokens,
+        unseen=unseen,
+        threads=threads,
+        watch=tracer,
+    )
+    tracer(Stage("write"))
+    if trace is not None:
+        tracer.write(trace)
+    write_model(model_path, learnt.model)
+    return _report(model_path, learnt, stopwatch.seconds())
+
+
+def _settle(source: Source, recipe: Recipe, cuts: Cuts | None, structure: NamedDag | None) -> tuple[Source, Recipe]:
+    """The class and the methods that given files name; a class that was typed wins and is checked later."""
+    class_name = source.class_name
+    if structure is not None:
+        recipe = recipe.with_structure(structure.method, structure.options)
+        class_name = class_name or structure.class_name
+    if cuts is not None:
+        recipe = recipe.with_cuts(cuts.method, cuts.options)
+        class_name = class_name or cuts.class_name
+    return replace(source, class_name=class_name), recipe
+
+
+def _report(path: str, learnt: Learnt, seconds: dict[str, float]) -> FitReport:
+    model, parameters = learnt.model, learnt.parameters
+    schema = model.schema
+    return FitReport(
+        model=path,
+        rows=model.n_rows,
+        attributes=len(schema.attributes),
+        used=len(model.structure.attributes),
+        uninformative=tuple(a.name for a in schema.attributes if not a.informative),
+        classes=len(schema.labels),
+        cuts=sum(len(a.cuts) for a in schema.attributes if isinstance(a, NumericAttribute)),
+        structure=model.recipe.structure,
+        param=model.recipe.param,
+        parameters=parameters.n_parameters,
+        cll_start=parameters.cll_start,
+        cll=parameters.cll,
+        log_loss=-parameters.cll / _weight(schema, model.n_rows),
+        iterations=parameters.iterations,
+        evaluations=parameters.evaluations,
+        stopped_by=parameters.stopped_by,
+        seconds=seconds,
+    )
+
+
+def _weight(schema: Schema, n_rows: int) -> float:
+    """The sum of row weights, which every attribute's frequencies add up to."""
+    return math.fsum(schema.attributes[0].frequencies) if schema.attributes else float(n_rows)

@@ -1,0 +1,72 @@
+"""Learns which attributes depend on which, and writes it as a structure file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from bncli.engine.counts import Counts
+from bncli.engine.cutting import learn_schema
+from bncli.engine.encoding import encode
+from bncli.engine.learn import learn_structure as learn_dag
+from bncli.engine.structure import NamedDag, name_dag
+from bncli.files.cuts import read_cuts
+from bncli.files.paths import refuse_overwriting
+from bncli.files.structure import dump_structure, write_structure
+from bncli.files.table import Source, read_columns
+from bncli.recipe import Recipe
+from bncli.stopwatch import Stopwatch
+from bncli.watch import Stage, Watch, silent
+
+
+@dataclass(frozen=True)
+class StructureReport:
+    """The structure learnt, and from what; `structure_file` is None where it was not written."""
+
+    structure_file: str | None
+    rows: int
+    attributes: int
+    arcs: int
+    structure: NamedDag
+    seconds: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Every field by name."""
+        parents = {child: list(names) for child, names in self.structure.parents.items()}
+        return asdict(self) | {"structure": self.structure.method, "parents": parents}
+
+    def text(self) -> str:
+        """The text of the structure file."""
+        return dump_structure(self.structure)
+
+
+def learn_structure(
+    source: Source,
+    recipe: Recipe,
+    *,
+    output: str | None = None,
+    cuts: str | None = None,
+    threads: int = 1,
+    watch: Watch = silent,
+) -> StructureReport:
+    """Learns the recipe's structure from `source`, on learnt cuts or those of the file `cuts`; `output` is written."""
+    refuse_overwriting((output,), (*source.paths, source.schema_file, cuts))
+    given = read_cuts(cuts) if cuts else None
+    if given is not None:
+        source = replace(source, class_name=source.class_name or given.class_name)
+        recipe = recipe.with_cuts(given.method, given.options)
+    stopwatch = Stopwatch(watch)
+    stopwatch(Stage("read"))
+    columns = read_columns(source, threads=threads, watch=stopwatch, given=given)
+    stopwatch(Stage("discretize"))
+    schema = learn_schema(
+        columns, discretize=recipe.discretize, bins=recipe.bins, given=given, threads=threads, watch=stopwatch
+    )
+    data = encode(columns, schema, threads=threads)
+    del columns
+    stopwatch(Stage("structure"))
+    dag = name_dag(learn_dag(Counts(data), recipe, stopwatch), schema)
+    if output is not None:
+        write_structure(output, dag)
+    arcs = sum(len(parents) for parents in dag.parents.values())
+    return StructureReport(output, data.n_rows, len(schema.attributes), arcs, dag, stopwatch.seconds())

@@ -1,0 +1,180 @@
+"""Streams a table through a model: rows in, a prediction a row out, in order and in bounded memory.
+
+Reading and parsing, scoring, and formatting and writing overlap, each on a thread of its own; the output begins before
+the input ends. The reader stays on the caller's thread, where ^C is heard even while it waits for input.
+
+Decided here: no batch of probabilities holds more than 2^21 numbers, however many classes there are. With
+`unseen="error"` the first value in the rows' order that training never saw stops the run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.columns import UNSEEN, CategoricalColumn
+from bncli.engine.encoding import encode_attributes
+from bncli.engine.model import Model
+from bncli.engine.schema import CategoricalAttribute
+from bncli.engine.scoring import compile_scorer, log_probabilities
+from bncli.errors import ModelError
+from bncli.files.model import read_model
+from bncli.files.paths import refuse_overwriting
+from bncli.files.score_layout import Layout
+from bncli.files.scores import ScoreFile, open_scores
+from bncli.files.table import Batch, Batches, Source
+from bncli.steps.lanes import Lane
+from bncli.stopwatch import Stopwatch
+from bncli.watch import Stage, Watch, silent
+
+NUMBERS_PER_PART = 1 << 21
+
+Part = tuple[list[Any], NDArray[np.float64]]
+"""Rows on their way to the output: the kept columns, log P(y | x_t) of shape (K, N)."""
+
+
+@dataclass(frozen=True)
+class ScoreReport:
+    """What went through. `unseen` and `missing` count values by attribute, of the attributes that the model uses.
+
+    `output` None: standard output.
+    """
+
+    model: str
+    output: str | None
+    rows: int
+    skipped_rows: int
+    unseen_values: int
+    unseen: dict[str, int]
+    missing_values: int
+    missing: dict[str, int]
+    seconds: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Every field by name."""
+        return asdict(self)
+
+
+def score(
+    model_path: str,
+    source: Source,
+    *,
+    output: str | None = None,
+    output_format: str | None = None,
+    keep: tuple[str, ...] | Literal["all"] = (),
+    labels_only: bool = False,
+    log_proba: bool = False,
+    digits: int | None = None,
+    unseen: Literal["average", "error"] | None = None,
+    threads: int = 1,
+    watch: Watch = silent,
+) -> ScoreReport:
+    """Scores `source` and writes the predictions to `output` (None or `-`: standard output).
+
+    `unseen` and the source's missing tokens: None = as the model says.
+    """
+    output = None if output == "-" else output
+    collects = source.on_bad_row if source.on_bad_row not in ("fail", "skip") else None
+    refuse_overwriting((output, collects), (*source.paths, model_path))
+    stopwatch = Stopwatch(watch)
+    stopwatch(Stage("score"))
+    model = read_model(model_path)
+    rows = _Rows(model, strict=(unseen or model.schema.unseen) == "error")
+    with Batches(
+        source, model.schema, rows.needed, keep=rows.texts_wanted(keep), threads=threads, watch=stopwatch
+    ) as batches:
+        kept = batches.kept_names if keep == "all" else tuple(keep)
+        layout = Layout(model.schema.labels, kept, labels_only, log_proba, digits)
+        with open_scores(output, output_format, layout) as scores:
+            _stream(batches, rows, scores, len(kept))
+        return _report(model_path, output, rows, batches.n_skipped, stopwatch.seconds())
+
+
+def _stream(batches: Batches, rows: _Rows, scores: ScoreFile, n_kept: int) -> None:
+    """Reading here, scoring and writing in a lane each; of the texts that were read the first `n_kept` are written."""
+
+    def score_batch(batch: Batch) -> None:
+        if rows.strict:
+            rows.refuse_unseen(batch, batches.kept_names)
+        for part, log_p in rows.score(batch):
+            writing.put(([column[part] for column in batch.kept[:n_kept]], log_p))
+
+    with (
+        Lane[Part](lambda part: scores.write(*part)) as writing,
+        Lane(score_batch) as scoring,
+        closing(cast(Generator[Batch, None, None], iter(batches))) as stream,
+    ):
+        for batch in stream:
+            scoring.put(batch)
+
+
+def _report(model_path: str, output: str | None, rows: _Rows, n_skipped: int, seconds: dict[str, float]) -> ScoreReport:
+    return ScoreReport(
+        model=model_path,
+        output=output,
+        rows=rows.count,
+        skipped_rows=n_skipped,
+        unseen_values=sum(rows.unseen.values()),
+        unseen=rows.by_attribute(rows.unseen),
+        missing_values=sum(rows.missing.values()),
+        missing=rows.by_attribute(rows.missing),
+        seconds=seconds,
+    )
+
+
+class _Rows:
+    """Scores batch after batch, and counts what it meets."""
+
+    def __init__(self, model: Model, strict: bool) -> None:
+        self.strict = strict
+        self.count = 0
+        self.unseen: Counter[str] = Counter()
+        self.missing: Counter[str] = Counter()
+        self._schema = model.schema
+        self._scorer = compile_scorer(model)
+        self._attributes = [model.schema.attributes[i] for i in self._scorer.used]
+        self.needed = tuple(attribute.name for attribute in self._attributes)
+
+    def texts_wanted(self, keep: tuple[str, ...] | Literal["all"]) -> tuple[str, ...] | Literal["all"]:
+        """The columns whose text is read: those to keep, and if an unseen value is an error those that can have one."""
+        if keep == "all" or not self.strict:
+            return keep
+        levels = [a.name for a in self._attributes if isinstance(a, CategoricalAttribute)]
+        return (*keep, *(name for name in levels if name not in keep))
+
+    def score(self, batch: Batch) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Consecutive rows and their log P(y | x_t), shape (K, rows)."""
+        encoded = encode_attributes(batch.columns, self._schema, self._scorer.used)
+        n_rows = batch.columns.n_rows
+        self.count += n_rows
+        self.unseen.update(dict(zip(self.needed, encoded.unseen, strict=True)))
+        self.missing.update(dict(zip(self.needed, encoded.holes, strict=True)))
+        step = max(1, NUMBERS_PER_PART // self._scorer.n_labels)
+        for start in range(0, n_rows, step):
+            part = slice(start, min(start + step, n_rows))
+            codes = [column[part] for column in encoded.codes]
+            yield part, log_probabilities(self._scorer, codes, part.stop - start)
+
+    def refuse_unseen(self, batch: Batch, kept_names: tuple[str, ...]) -> None:
+        """ModelError for the first value, row by row, that training never saw."""
+        first: tuple[int, str] | None = None
+        for name in self.needed:
+            column = batch.columns.attributes[name]
+            if isinstance(column, CategoricalColumn) and (column.codes == UNSEEN).any():
+                found = int((column.codes == UNSEEN).argmax()), name
+                first = found if first is None or found[0] < first[0] else first
+        if first is not None:
+            row, name = first
+            value = batch.kept[kept_names.index(name)][row].as_py().strip()
+            what = f"column {name!r} has the value {value!r}, which training never saw"
+            raise ModelError(what, where=batch.locate(row), hint="--unseen average scores such rows")
+
+    def by_attribute(self, counts: Counter[str]) -> dict[str, int]:
+        """Without the attributes that have none."""
+        return {name: counts[name] for name in self.needed if counts[name]}

@@ -1,0 +1,24 @@
+"""Whole commands against what they printed before: every `.console` file here is a transcript.
+
+BNCLI_UPDATE=1 writes the output anew (see tests/transcripts.py).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.transcripts import UPDATING, replay, without_times, workplace
+
+CASES = sorted(Path(__file__).parent.glob("*.console"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
+def test_the_commands_print_what_they_did(case: Path, tmp_path: Path) -> None:
+    written = case.read_text()
+    played = replay(written, workplace(tmp_path))
+    if UPDATING:
+        case.write_text(played)
+    else:
+        assert without_times(played) == without_times(written)

@@ -1,0 +1,136 @@
+"""The other commands, each on its plain line and as JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Bncli
+
+
+def test_discretize_shows_the_cuts(bncli: Bncli) -> None:
+    ran = bncli("discretize", "iris.csv")
+    assert ran.code == 0
+    assert [line.split()[:3] for line in ran.out.splitlines() if "petal" in line] == [
+        ["petal_length", "numeric", "3"],
+        ["petal_width", "numeric", "3"],
+    ]
+
+
+def test_discretize_writes_a_binned_table(bncli: Bncli, tmp_path: Path) -> None:
+    assert bncli("discretize", "wine_holes.csv", "-o", "binned.csv").code == 0
+    rows = list(csv.reader((tmp_path / "binned.csv").read_text().splitlines()))
+    given = list(csv.reader((tmp_path / "wine_holes.csv").read_text().splitlines()))
+    assert rows[0] == given[0]
+    assert len(rows) == len(given)
+    assert all(
+        (a == "") == (b == "") for row, plain in zip(rows, given, strict=True) for a, b in zip(row, plain, strict=True)
+    )
+    report = json.loads(bncli("evaluate", "binned.csv", "--json").out)
+    assert report["rows"] == len(rows) - 1
+
+
+def test_discretize_as_json_is_the_cuts_file(bncli: Bncli, tmp_path: Path) -> None:
+    report = json.loads(bncli("discretize", "iris.csv", "--cuts-out", "cuts.json", "--json").out)
+    document = json.loads((tmp_path / "cuts.json").read_text())
+    assert document.items() <= report.items()
+    assert (report["rows"], report["cuts"]) == (150, 8)
+
+
+def test_learn_structure_prints_the_file(bncli: Bncli, tmp_path: Path) -> None:
+    ran = bncli("learn-structure", "iris.csv")
+    assert bncli("learn-structure", "iris.csv", "-o", "tan.json").code == 0
+    assert ran.out == (tmp_path / "tan.json").read_text()
+    report = json.loads(bncli("learn-structure", "iris.csv", "--json").out)
+    assert report["parents"] == json.loads(ran.out)["parents"]
+    assert (report["structure"], report["arcs"]) == ("tan", 7)
+
+
+def test_inspect_shows_each_kind_of_file(bncli: Bncli) -> None:
+    bncli("fit", "tumours.csv")
+    bncli("discretize", "tumours.csv", "--cuts-out", "cuts.json")
+    bncli("learn-structure", "tumours.csv", "-o", "tan.json")
+    for file, word in (("tumours.bnc", "Recipe"), ("cuts.json", "Attributes"), ("tan.json", "Structure")):
+        shown = bncli("inspect", file)
+        assert (shown.code, shown.err) == (0, "")
+        assert word in shown.out
+        assert json.loads(bncli("inspect", file, "--json").out)["schema_version"] == 1
+    assert "tables" in json.loads(bncli("inspect", "tumours.bnc", "--json", "--tables").out)
+    assert "Scores of the class alone" in bncli("inspect", "tumours.bnc", "--tables").out
+
+
+def test_score_writes_predictions_and_one_line(bncli: Bncli) -> None:
+    bncli("fit", "iris.csv")
+    ran = bncli("score", "iris.bnc", "iris.csv", "--keep", "class")
+    rows = list(csv.DictReader(io.StringIO(ran.out)))
+    assert len(rows) == 150
+    assert list(rows[0]) == ["class", "prediction", "p_setosa", "p_versicolor", "p_virginica"]
+    assert ran.err.count("\n") == 1
+    assert ran.err.startswith("150 rows scored; 0 values never seen in training; 0 values missing")
+
+
+def test_score_counts_the_unknown(bncli: Bncli, tmp_path: Path) -> None:
+    bncli("fit", "tumours.csv")
+    text = (tmp_path / "tumours.csv").read_text().splitlines()
+    strange = ["17.99,,0.1184,enormous,jagged,low,2019,malignant", "17.99,,0.1184,large,odd,low,2019,malignant"]
+    (tmp_path / "new.csv").write_text("\n".join([text[0], *strange]) + "\n")
+    ran = bncli("score", "tumours.bnc", "new.csv", "-o", "out.csv")
+    assert ran.err == (
+        "2 rows scored; 2 values never seen in training (size 1, outline 1); 2 values missing (texture 2)\n"
+    )
+    report = json.loads(bncli("score", "tumours.bnc", "new.csv", "-o", "out.csv", "--json").out)
+    assert (report["rows"], report["unseen_values"], report["missing"]) == (2, 2, {"texture": 2})
+    stopped = bncli("score", "tumours.bnc", "new.csv", "--unseen", "error")
+    assert stopped.code == 3
+    assert "enormous" in stopped.err
+
+
+def test_score_without_a_column_names_it(bncli: Bncli) -> None:
+    bncli("fit", "iris.csv")
+    ran = bncli("score", "iris.bnc", "tumours.csv")
+    assert ran.code == 3
+    assert "sepal_length" in ran.err
+
+
+EVALUATE_KEYS = {
+    "schema_version", "rows", "protocol", "accuracy", "error", "log_loss", "rmse", "brier", "auc", "ece", "cll",
+    "seconds", "labels", "confusion",
+}  # fmt: skip
+
+
+def test_evaluate_by_folds(bncli: Bncli) -> None:
+    report = json.loads(bncli("evaluate", "iris.csv", "--folds", "3", "--repeats", "2", "--json").out)
+    assert set(report) >= EVALUATE_KEYS | {"std", "folds"}
+    assert len(report["folds"]) == 6
+    assert sum(map(sum, report["confusion"])) == 300
+    shown = bncli("evaluate", "iris.csv", "--folds", "3", "--repeats", "2")
+    assert f"{report['accuracy']:.4f}" in shown.out
+    assert f"{report['std']['log_loss']:.4f}" in shown.out
+
+
+@pytest.mark.parametrize("protocol", [["--test", "iris.csv"], ["--model", "iris.bnc"]], ids=" ".join)
+def test_evaluate_on_a_table(bncli: Bncli, tmp_path: Path, protocol: list[str]) -> None:
+    bncli("fit", "iris.csv")
+    report = json.loads(bncli("evaluate", "iris.csv", *protocol, "--predictions", "p.csv", "--json").out)
+    assert set(report) >= EVALUATE_KEYS
+    assert "std" not in report
+    assert (tmp_path / "p.csv").read_text() == bncli("score", "iris.bnc", "iris.csv").out
+
+
+def test_evaluate_takes_given_cuts_and_structure(bncli: Bncli) -> None:
+    bncli("discretize", "iris.csv", "--cuts-out", "cuts.json")
+    bncli("learn-structure", "iris.csv", "--cuts", "cuts.json", "-o", "tan.json")
+    ran = bncli("evaluate", "iris.csv", "--cuts", "cuts.json", "--structure", "tan.json", "--json")
+    assert json.loads(ran.out)["accuracy"] > 0.9
+
+
+def test_notes_go_to_the_standard_error(bncli: Bncli, tmp_path: Path) -> None:
+    (tmp_path / "monks1.schema.json").unlink()
+    ran = bncli("discretize", "monks1.csv", "--json")
+    assert ran.err.startswith("Note: ")
+    json.loads(ran.out)
+    assert bncli("discretize", "monks1.csv", "--json", "--quiet").err == ""

@@ -1,0 +1,110 @@
+"""`bncli fit`, and the files that the other commands feed it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Bncli
+
+FIT_KEYS = {
+    "schema_version", "model", "rows", "attributes", "classes", "structure", "param", "parameters", "cll_start", "cll",
+    "log_loss", "iterations", "evaluations", "stopped_by", "seconds",
+}  # fmt: skip
+
+
+def test_the_plain_line(bncli: Bncli, tmp_path: Path) -> None:
+    ran = bncli("fit", "iris.csv", "--structure", "tan", "--param", "weighted")
+    assert (ran.code, ran.out) == (0, "")
+    assert (tmp_path / "iris.bnc").exists()
+    for word in ("150", "tan", "weighted", "CLL", "seconds", "iris.bnc"):
+        assert word in ran.err
+
+
+def test_json_has_the_keys_that_scripts_rely_on(bncli: Bncli) -> None:
+    ran = bncli("fit", "tumours.csv", "--json", "--class", "diagnosis")
+    report = json.loads(ran.out)
+    assert ran.err == ""
+    assert set(report) >= FIT_KEYS
+    assert report["schema_version"] == 1
+    assert (report["rows"], report["attributes"], report["classes"]) == (569, 7, 2)
+    assert set(report["seconds"]) >= {"read", "discretize", "structure", "parameters", "total"}
+    assert report["cll"] >= report["cll_start"]
+    assert report["log_loss"] == pytest.approx(-report["cll"] / 569)
+
+
+def test_quiet_says_nothing(bncli: Bncli) -> None:
+    assert bncli("fit", "iris.csv", "--quiet") == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--structure", "kdb", "--k", "2"],
+        ["--discretize", "equal-frequency", "--bins", "4"],
+        ["--param", "map", "--structure", "nb"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("data", ["iris", "wine_holes", "monks1"])
+def test_step_by_step_is_one_fit(bncli: Bncli, tmp_path: Path, data: str, options: list[str]) -> None:
+    cutting = [word for i, word in enumerate(options) if "--discretize" in options and i < 4]
+    structure = [word for word in options if "--structure" in options and word not in ("--param", "map")]
+    param = options[:2] if options[:1] == ["--param"] else []
+    table = f"{data}.csv"
+    assert bncli("fit", table, *options, "-o", "once.bnc", "-q").code == 0
+    assert bncli("discretize", table, *cutting, "--cuts-out", "cuts.json").code == 0
+    assert bncli("learn-structure", table, "--cuts", "cuts.json", *structure, "-o", "dag.json").code == 0
+    assert bncli("fit", table, "--cuts", "cuts.json", "--structure", "dag.json", *param, "-o", "steps.bnc").code == 0
+    assert (tmp_path / "once.bnc").read_bytes() == (tmp_path / "steps.bnc").read_bytes()
+
+
+def test_threads_change_nothing(bncli: Bncli, tmp_path: Path) -> None:
+    for threads in (1, 3):
+        assert bncli("fit", "tumours.csv", "--threads", threads, "-o", f"{threads}.bnc").code == 0
+    assert (tmp_path / "1.bnc").read_bytes() == (tmp_path / "3.bnc").read_bytes()
+
+
+def test_the_trace_has_a_row_an_iteration(bncli: Bncli, tmp_path: Path) -> None:
+    report = json.loads(bncli("fit", "iris.csv", "--trace", "trace.csv", "--json").out)
+    rows = list(csv.DictReader((tmp_path / "trace.csv").read_text().splitlines()))
+    assert [int(row["iteration"]) for row in rows] == list(range(report["iterations"] + 1))
+    assert float(rows[0]["cll"]) == report["cll_start"]
+    assert float(rows[-1]["cll"]) == report["cll"]
+    objective = [float(row["cll"]) - float(row["penalty"]) for row in rows]
+    assert objective == sorted(objective)
+
+
+def test_a_cap_on_iterations_is_named(bncli: Bncli) -> None:
+    report = json.loads(bncli("fit", "iris.csv", "--max-iterations", "2", "--json").out)
+    assert (report["iterations"], report["stopped_by"]) == (2, "max-iterations")
+
+
+def test_the_class_of_a_structure_file_counts(bncli: Bncli, tmp_path: Path) -> None:
+    parents = {"radius": ["size"], "texture": ["size", "radius"]}
+    document = {"format": "bncli-structure", "version": 1, "class": "size", "parents": parents}
+    (tmp_path / "mine.json").write_text(json.dumps(document))
+    report = json.loads(bncli("fit", "tumours.csv", "--structure", "mine.json", "--json").out)
+    assert (report["classes"], report["used"], report["structure"]) == (3, 2, "file")
+    assert bncli("fit", "tumours.csv", "--structure", "mine.json", "--class", "outline").code == 1
+
+
+def test_uninformative_attributes_are_named(bncli: Bncli, tmp_path: Path) -> None:
+    rows = [f"{i % 7},same,{'yes' if i % 7 > 3 else 'no'}" for i in range(70)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,class", *rows]) + "\n")
+    ran = bncli("fit", "t.csv")
+    assert "1 used of 2; without a cut or with one value, so left out: b" in ran.err
+
+
+def test_a_model_to_stdout(bncli: Bncli, tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    words = [sys.executable, "-m", "bncli", "fit", "iris.csv", "-o", "-", "-q"]
+    piped = subprocess.run(words, cwd=tmp_path, capture_output=True, check=True)
+    assert bncli("fit", "iris.csv").code == 0
+    assert piped.stdout == (tmp_path / "iris.bnc").read_bytes()

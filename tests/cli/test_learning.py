@@ -1,0 +1,116 @@
+"""What was typed, and the recipe that it means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bncli.cli.learning import learning, smoothing_rule
+from bncli.errors import UsageError
+from bncli.recipe import Recipe
+
+
+def test_nothing_typed_is_the_default_recipe() -> None:
+    assert learning({}).recipe == Recipe()
+
+
+@pytest.mark.parametrize(
+    ("typed", "init"),
+    [
+        ({}, "zero"),
+        ({"penalty": 0.0}, "generative"),
+        ({"penalty_center": "1"}, "generative"),
+        ({"penalty": 0.0, "init": "zero"}, "zero"),
+        ({"init": "generative"}, "generative"),
+    ],
+)
+def test_the_start_follows_from_the_penalty(typed: dict[str, object], init: str) -> None:
+    assert learning(typed).recipe.init == init
+
+
+def test_closed_form_parameters_have_no_optimiser() -> None:
+    recipe = learning({"param": "map", "smoothing": "fgg"}).recipe
+    assert recipe == Recipe(
+        param="map",
+        smoothing="fgg:5",
+        level=None,
+        init=None,
+        penalty=None,
+        penalty_center=None,
+        optimizer=None,
+        tolerance=None,
+        max_iterations=None,
+    )
+
+
+def test_options_of_methods_have_defaults() -> None:
+    recipe = learning({"discretize": "equal-width", "structure": "kdb", "param": "discriminative"}).recipe
+    assert (recipe.bins, recipe.k, recipe.level) == (10, 1, None)
+    assert learning({"structure": "kdb", "k": 0}).recipe.k == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("mle", "mle"),
+        ("laplace", "laplace:1"),
+        ("m-estimate", "m-estimate:1"),
+        ("fgg", "fgg:5"),
+        ("bdeu", "bdeu:1"),
+        ("laplace:0.5", "laplace:0.5"),
+        ("laplace:.50", "laplace:0.5"),
+        ("bdeu:10", "bdeu:10"),
+        ("bdeu:1e1", "bdeu:10"),
+        ("fgg:1e-3", "fgg:0.001"),
+        ("fgg:0.1234567890123456", "fgg:0.1234567890123456"),
+    ],
+)
+def test_smoothing_rules_are_written_out(text: str, rule: str) -> None:
+    assert smoothing_rule(text) == rule
+
+
+@pytest.mark.parametrize("text", ["", "lapace", "mle:1", "laplace:", "laplace:0", "fgg:-1", "bdeu:nan", "bdeu:1e999"])
+def test_other_smoothing_rules_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--smoothing"):
+        smoothing_rule(text)
+
+
+def test_a_method_beats_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nb").touch()
+    (tmp_path / "mine").touch()
+    assert learning({"structure": "nb"}) == (Recipe(structure="nb"), None, None)
+    assert learning({"structure": "mine"}) == (Recipe(structure="file"), None, "mine")
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"),
+    [
+        ({"structure": "tam"}, "--structure knows no 'tam'; did you mean tan?"),
+        ({"structure": "x/y.json"}, "there is no structure file 'x/y.json'"),
+        ({"discretize": "mld"}, "--discretize knows no 'mld'; did you mean mdl?"),
+        ({"param": "qqq"}, "--param knows no 'qqq'; the choices are map, weighted, discriminative, extended"),
+        ({"optimizer": "sgd"}, "--optimizer knows no 'sgd'"),
+        ({"k": 2}, "--k has no effect with --structure tan; it goes with --structure kdb"),
+        ({"bins": 4}, "--bins has no effect with --discretize mdl"),
+        ({"cuts": "c.json", "bins": 4}, "--bins has no effect with --cuts FILE"),
+        ({"cuts": "c.json", "discretize": "mdl"}, "--discretize has no effect with --cuts FILE"),
+        ({"param": "extended", "level": "2"}, "--level has no effect with --param extended"),
+        ({"param": "map", "penalty": 2.0}, "--penalty has no effect with --param map"),
+        ({"param": "map", "trace": "t.csv"}, "--trace has no effect with --param map"),
+        ({"param": "map", "optimizer": "lbfgs"}, "--optimizer has no effect with --param map"),
+        ({"param": "extended", "penalty_center": "1"}, "--penalty-center 1 has no meaning with --param extended"),
+        ({"penalty": 0.0, "penalty_center": "0"}, "--penalty-center has no effect with --penalty 0"),
+        ({"param": "discriminative", "smoothing": "mle"}, "--smoothing has no effect with --param discriminative"),
+    ],
+)
+def test_what_has_no_effect_is_refused(typed: dict[str, object], line: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        learning(typed)
+    assert str(refused.value).startswith(line)
+
+
+def test_smoothing_makes_the_generative_start() -> None:
+    typed = {"param": "discriminative", "smoothing": "mle", "init": "generative"}
+    assert learning(typed).recipe.smoothing == "mle"

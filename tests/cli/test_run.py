@@ -1,0 +1,137 @@
+"""Exit codes and the one line of an error, whatever goes wrong."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import bncli.steps.fit
+from bncli.cli.run import run
+from bncli.errors import BncliError, ModelError, UsageError
+from tests.cli.conftest import Bncli
+
+PROGRAM = [sys.executable, "-m", "bncli"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (BncliError("it failed", where="x.csv line 3", hint="mend it"), 1, "Error: it failed, x.csv line 3; mend it\n"),
+        (UsageError("no such thing"), 2, "Error: no such thing\n"),
+        (ModelError("not a model"), 3, "Error: not a model\n"),
+        (ValueError("two\nlines"), 1, "Error: internal error: ValueError: two lines; run with --debug and report it\n"),
+        (MemoryError(), 1, "Error: not enough memory; use fewer attributes, values or parents\n"),
+        (OSError(28, "No space left on device", "m.bnc"), 1, "Error: no space left on device, m.bnc\n"),
+        (ZeroDivisionError("oh"), 1, "Error: internal error: ZeroDivisionError: oh; run with --debug and report it\n"),
+        (KeyboardInterrupt(), 130, ""),
+        (BrokenPipeError(), 0, ""),
+    ],
+)
+def test_every_failure_is_one_line_and_a_code(
+    bncli: Bncli, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, line: str
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise error
+
+    import bncli.cli.run as running
+
+    monkeypatch.setattr(bncli_fit, "fit", failing)
+    monkeypatch.setattr(running, "_forget_stdout", lambda: None)
+    assert bncli("fit", "iris.csv") == (code, "", line)
+
+
+bncli_fit = bncli.steps.fit
+
+
+def test_debug_shows_the_traceback(bncli: Bncli) -> None:
+    with pytest.raises(BncliError, match="no such file"):
+        run(["fit", "nothing.csv", "--debug"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["nothing"],
+        ["fit"],
+        ["fit", "iris.csv", "--nothing"],
+        ["fit", "iris.csv", "--penalty", "nan"],
+        ["fit", "iris.csv", "--penalty", "-1"],
+        ["fit", "iris.csv", "--penalty", "1e999"],
+        ["fit", "iris.csv", "--level", "5"],
+        ["fit", "iris.csv", "--threads", "0"],
+        ["fit", "iris.csv", "--seed", "1.5"],
+        ["fit", "iris.csv", "--bins", "1", "--discretize", "equal-width"],
+        ["fit", "iris.csv", "--delimiter", "ab"],
+        ["fit", "-"],
+        ["fit", "iris.csv", "tumours.csv"],
+        ["fit", "iris.csv", "-", "-o", "x.bnc"],
+        ["fit", "iris.csv", "-o", "iris.csv"],
+        ["fit", "iris.csv", "-o", "x.bnc", "--trace", "./x.bnc"],
+        ["fit", "iris.csv", "--on-bad-row", "iris.csv"],
+        ["learn-structure", "iris.csv", "--structure", "tumours.csv"],
+        ["evaluate", "iris.csv", "--folds", "1"],
+        ["evaluate", "iris.csv", "--model", "m.bnc", "--k", "2"],
+        ["evaluate", "iris.csv", "--model", "m.bnc", "--folds", "3"],
+        ["evaluate", "iris.csv", "--test", "iris.csv", "--folds", "3"],
+        ["score", "m.bnc", "iris.csv", "--json"],
+        ["score", "m.bnc", "iris.csv", "--labels-only", "--digits", "3"],
+        ["score", "m.bnc", "iris.csv", "--labels-only", "--log-proba"],
+        ["score", "m.bnc", "iris.csv", "--keep", "class", "--keep-all"],
+        ["inspect"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_one_line_and_writes_nothing(bncli: Bncli, tmp_path: Path, words: list[str]) -> None:
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    ran = bncli(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("Error: ")
+    assert ran.err.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_without_a_command_the_help_is_shown(bncli: Bncli) -> None:
+    ran = bncli()
+    assert ran.code == 2
+    assert "Commands:" in ran.err
+
+
+def test_a_closed_pipe_ends_quietly(bncli: Bncli, tmp_path: Path) -> None:
+    assert bncli("fit", "iris.csv", "--quiet", "--param", "map").code == 0
+    (tmp_path / "many.csv").write_text("sepal_length,sepal_width,petal_length,petal_width\n" + "1,2,3,4\n" * 200_000)
+    for words in (["score", "iris.bnc", "many.csv"], ["inspect", "iris.bnc", "--tables"]):
+        program = subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path)
+        assert program.stdout is not None
+        program.stdout.readline()
+        program.stdout.close()
+        assert (program.wait(60), program.stderr.read()) == (0, b"")  # type: ignore[union-attr]
+        program.stderr.close()  # type: ignore[union-attr]
+
+
+def test_an_interrupt_ends_quietly(bncli: Bncli, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*PROGRAM, "fit", "-", "-o", "x.bnc"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+    ) as program:
+        assert program.stdin is not None
+        program.stdin.write(b"a,b,class\n1,2,x\n" * 50_000)
+        program.stdin.flush()
+        time.sleep(1)
+        program.send_signal(signal.SIGINT)
+        assert program.wait(30) == 130
+        assert program.stderr.read() == b""  # type: ignore[union-attr]
+    assert not (tmp_path / "x.bnc").exists()
+
+
+def test_a_full_disk_is_one_line(bncli: Bncli, tmp_path: Path) -> None:
+    assert bncli("fit", "iris.csv", "--quiet", "--param", "map").code == 0
+    with open("/dev/full", "wb") as full:
+        for words in (["score", "iris.bnc", "iris.csv", "-q"], ["inspect", "iris.bnc"]):
+            done = subprocess.run([*PROGRAM, *words], stdout=full, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
+            assert done.returncode == 1
+            assert done.stderr.startswith(b"Error: ")
+            assert done.stderr.count(b"\n") == 1

@@ -1,0 +1,179 @@
+"""What every parameter learner in the catalogue must do; a new one is examined without a new test."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bncli.catalogue import PARAMETERS, SMOOTHING_NUMBERS, SMOOTHINGS
+from bncli.engine.ascent import Ascent
+from bncli.engine.counts import Counts
+from bncli.engine.dataset import Dataset
+from bncli.engine.model import Parameters, StoppedBy
+from bncli.engine.structure import Dag
+from bncli.errors import BncliError
+from bncli.watch import Iteration
+from tests import oracles
+from tests.datasets import random_dataset, take
+from tests.strategies import dags, datasets
+
+VALUES: dict[str, list[Any]] = {"--level": [1, 2, 3, 4], "--smoothing": ["m-estimate:1"]}
+"""What is tried for each option of a learner's own; those of the ascent are tried together."""
+ASCENT = ("--init", "--penalty", "--penalty-center", "--optimizer", "--tolerance", "--max-iterations")
+
+
+def variants() -> list[Any]:
+    """Every learner with every value of each of its own options, and two ascents where it ascends."""
+    cases = []
+    for method in PARAMETERS.methods:
+        own = [flag for flag in method.options if flag not in (*ASCENT, "--trace")]
+        keys = [flag.removeprefix("--").replace("-", "_") for flag in own]
+        values = [VALUES.get(flag, []) for flag in own]
+        if set(method.options) & set(ASCENT):
+            keys, values = [*keys, "ascent"], [*values, [ascent("zero", 1.0), ascent("generative", 0.0)]]
+        assert all(values), f"{method.word} has an option without values to try"
+        for chosen in itertools.product(*values):
+            words = [c.init if isinstance(c, Ascent) else str(c) for c in chosen]
+            cases.append(pytest.param(method, dict(zip(keys, chosen, strict=True)), id=" ".join([method.word, *words])))
+    return cases
+
+
+def ascent(init: str, penalty: float) -> Ascent:
+    return Ascent(init, penalty, 0.0, "lbfgs", 1e-10, 300)
+
+
+every_learner = pytest.mark.parametrize(("method", "options"), variants())
+TAN = Dag(((), (0,), (0,), (1,)), (0, 1, 2, 3))
+
+
+def learn(method: Any, data: Dataset, dag: Dag, options: dict[str, Any], **more: Any) -> Parameters:
+    learnt: Parameters = importlib.import_module(method.module).learn(Counts(data), dag, **options, **more)
+    return learnt
+
+
+def cells_of(learnt: Parameters) -> np.ndarray:
+    return np.concatenate([learnt.tables.bias[:, np.newaxis], *(w.T for w in learnt.tables.weights)], axis=1)
+
+
+def assert_same_model(one: Parameters, other: Parameters, tolerance: float) -> None:
+    """The same scores of all cells, up to what is common to all classes."""
+    difference = cells_of(one) - cells_of(other)
+    np.testing.assert_allclose(difference - difference.mean(axis=0), 0.0, atol=tolerance)
+    assert one.cll == pytest.approx(other.cll, rel=1e-6, abs=1e-6)
+
+
+@every_learner
+def test_the_signature_is_the_contract(method: Any, options: dict[str, Any]) -> None:
+    parameters = inspect.signature(importlib.import_module(method.module).learn).parameters
+    assert list(parameters)[:2] == ["counts", "structure"]
+    assert set(parameters) == {"counts", "structure", "watch", *options}
+    assert parameters["watch"].default is not inspect.Parameter.empty
+
+
+@every_learner
+@settings(max_examples=20)
+@given(data=datasets(max_rows=30, max_attributes=4), draw=st.data())
+def test_tables_are_finite_and_the_likelihood_told_is_theirs(
+    method: Any, options: dict[str, Any], data: Dataset, draw: st.DataObject
+) -> None:
+    dag = draw.draw(dags(len(data.codes)))
+    learnt = learn(method, data, dag, options)
+    families = dag.families(data.schema.cardinalities)
+    assert learnt.tables.families == families
+    assert learnt.tables.bias.shape == (data.n_labels,)
+    assert [w.shape for w in learnt.tables.weights] == [(f.n_cells, data.n_labels) for f in families]
+    assert np.isfinite(cells_of(learnt)).all()
+    cll, _ = oracles.conditional_log_likelihood(families, data, cells_of(learnt))
+    assert learnt.cll == pytest.approx(cll, rel=1e-9, abs=1e-9)
+    assert learnt.n_parameters > 0
+
+
+@every_learner
+def test_iterations_are_told_and_the_objective_never_falls(method: Any, options: dict[str, Any]) -> None:
+    events: list[Any] = []
+    data = random_dataset(200, (3, 2, 4, 2), 3, seed=2)
+    learnt = learn(method, data, TAN, options, watch=events.append)
+    told = [event for event in events if isinstance(event, Iteration)]
+    if learnt.stopped_by is StoppedBy.CLOSED_FORM:
+        assert told == []
+        return
+    assert [event.iteration for event in told] == list(range(learnt.iterations + 1))
+    values = [event.cll - event.penalty for event in told]
+    assert all(after >= before - 1e-9 * abs(before) for before, after in itertools.pairwise(values))
+    assert (told[0].cll, told[-1].cll) == (learnt.cll_start, learnt.cll)
+
+
+@every_learner
+@pytest.mark.parametrize("rule", SMOOTHINGS.words)
+def test_every_smoothing(method: Any, options: dict[str, Any], rule: str) -> None:
+    if "smoothing" not in options:
+        return
+    smoothing = f"{rule}:{SMOOTHING_NUMBERS[rule]}" if rule in SMOOTHING_NUMBERS else rule
+    learnt = learn(method, random_dataset(60, (3, 2, 4, 2), 3), TAN, {**options, "smoothing": smoothing})
+    assert np.isfinite(cells_of(learnt)).all()
+    assert learnt.cll < 0
+
+
+@every_learner
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_the_order_of_rows_does_not_matter(method: Any, options: dict[str, Any], n_labels: int) -> None:
+    data = random_dataset(400, (3, 2, 4, 2), n_labels, seed=1)
+    shuffled = take(data, np.random.default_rng(0).permutation(400))
+    one, other = (learn(method, d, TAN, options) for d in (data, shuffled))
+    assert one.cll_start == pytest.approx(other.cll_start, rel=1e-9)
+    assert_same_model(one, other, 1e-9 if one.stopped_by is StoppedBy.CLOSED_FORM else 1e-2)
+
+
+@every_learner
+def test_names_do_not_matter(method: Any, options: dict[str, Any]) -> None:
+    data = random_dataset(100, (3, 2, 4, 2), 3)
+    attributes = tuple(replace(a, name=f"z{9 - i}") for i, a in enumerate(data.schema.attributes))
+    renamed = replace(data, schema=replace(data.schema, attributes=attributes))
+    one, other = (learn(method, d, TAN, options) for d in (data, renamed))
+    np.testing.assert_array_equal(cells_of(one), cells_of(other))
+
+
+@every_learner
+def test_weight_two_is_the_row_twice(method: Any, options: dict[str, Any]) -> None:
+    data = random_dataset(300, (3, 2, 4, 2), 3, seed=1)
+    times = np.random.default_rng(0).integers(1, 4, 300)
+    repeated = take(data, np.repeat(np.arange(300), times))
+    weighted = replace(data, weights=times.astype(float))
+    one, other = (learn(method, d, TAN, options) for d in (repeated, weighted))
+    assert one.cll_start == pytest.approx(other.cll_start, rel=1e-9)
+    assert_same_model(one, other, 1e-9 if one.stopped_by is StoppedBy.CLOSED_FORM else 1e-2)
+
+
+@every_learner
+def test_the_same_bits_again_and_for_any_threads(method: Any, options: dict[str, Any]) -> None:
+    outcomes = []
+    for threads in (1, 1, 2, 3):
+        data = random_dataset(35_000, (3, 2, 4, 2), 3, weighted=True, threads=threads)
+        learnt = learn(method, data, TAN, options)
+        outcomes.append((learnt.cll, learnt.evaluations, cells_of(learnt).tobytes()))
+    assert len(set(outcomes)) == 1
+
+
+@every_learner
+@pytest.mark.parametrize(
+    ("n_rows", "cardinalities", "n_labels"), [(1, (2, 3), 2), (20, (4,), 3), (20, (), 2), (20, (1, 3), 2), (1, (), 4)]
+)
+def test_degenerate_data_give_parameters_or_one_clear_error(
+    method: Any, options: dict[str, Any], n_rows: int, cardinalities: tuple[int, ...], n_labels: int
+) -> None:
+    data = random_dataset(n_rows, cardinalities, n_labels)
+    dag = Dag(((),) * len(cardinalities), data.schema.informative)
+    try:
+        learnt = learn(method, data, dag, options)
+    except BncliError as error:
+        assert "\n" not in str(error)
+        return
+    assert np.isfinite(cells_of(learnt)).all()

@@ -1,0 +1,138 @@
+"""What every structure learner in the catalogue must do; a new one is examined without a new test."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.catalogue import STRUCTURES
+from bncli.engine.counts import Counts
+from bncli.engine.dataset import Dataset
+from bncli.engine.structure import Dag
+from bncli.errors import BncliError
+from tests.datasets import random_dataset, reorder, take
+from tests.strategies import datasets
+
+VALUES = {"--k": [0, 1, 3]}
+"""What is tried for each option; an option that is missing here fails the first test."""
+
+
+def variants() -> list[Any]:
+    """Every learner with every value of each of its options."""
+    cases = []
+    for method in STRUCTURES.methods:
+        settings: list[dict[str, Any]] = [{}]
+        for flag in method.options:
+            name = flag.removeprefix("--").replace("-", "_")
+            settings = [{**s, name: value} for s in settings for value in VALUES.get(flag, [])]
+        assert settings, f"{method.word} has an option without values to try"
+        cases += [pytest.param(method, s, id=" ".join([method.word, *map(str, s.values())])) for s in settings]
+    return cases
+
+
+every_learner = pytest.mark.parametrize(("method", "options"), variants())
+
+
+def learn(method: Any, data: Dataset, options: dict[str, Any]) -> Dag:
+    structure: Dag = importlib.import_module(method.module).learn(Counts(data), **options)
+    return structure
+
+
+@every_learner
+def test_the_signature_is_the_contract(method: Any, options: dict[str, Any]) -> None:
+    parameters = inspect.signature(importlib.import_module(method.module).learn).parameters
+    assert list(parameters)[0] == "counts"
+    assert set(parameters) == {"counts", "watch", *options}
+    assert parameters["watch"].default is not inspect.Parameter.empty
+
+
+@every_learner
+@given(data=datasets(max_rows=40))
+def test_a_network_over_the_informative_attributes(method: Any, options: dict[str, Any], data: Dataset) -> None:
+    dag = learn(method, data, options)
+    n = len(data.codes)
+    assert dag.method == method.word
+    assert dict(dag.options) == options
+    assert len(dag.parents) == n
+    assert list(dag.class_children) == sorted(set(dag.class_children))
+    for i, parents in enumerate(dag.parents):
+        assert len(set(parents)) == len(parents)
+        assert set(parents) <= set(range(n)) - {i}
+    assert is_acyclic(dag)
+
+
+def is_acyclic(dag: Dag) -> bool:
+    """Leaves can be plucked until nothing is left."""
+    left = set(range(len(dag.parents)))
+    while left:
+        free = {i for i in left if not left & set(dag.parents[i])}
+        if not free:
+            return False
+        left -= free
+    return True
+
+
+@every_learner
+@given(data=datasets(max_rows=40), seed=st.integers(0, 99))
+def test_the_order_of_rows_does_not_matter(method: Any, options: dict[str, Any], data: Dataset, seed: int) -> None:
+    order = np.random.default_rng(seed).permutation(data.n_rows)
+    assert learn(method, take(data, order), options) == learn(method, data, options)
+
+
+@every_learner
+@given(data=datasets(max_rows=40))
+def test_names_do_not_matter(method: Any, options: dict[str, Any], data: Dataset) -> None:
+    attributes = tuple(replace(a, name=f"z{9 - i}") for i, a in enumerate(data.schema.attributes))
+    renamed = replace(data, schema=replace(data.schema, attributes=attributes))
+    assert learn(method, renamed, options) == learn(method, data, options)
+
+
+@every_learner
+@given(data=datasets(max_rows=30), seed=st.integers(0, 99))
+def test_weight_two_is_the_row_twice(method: Any, options: dict[str, Any], data: Dataset, seed: int) -> None:
+    times = np.random.default_rng(seed).integers(1, 4, data.n_rows)
+    counted = replace(data, weights=None)
+    doubled = take(counted, np.repeat(np.arange(data.n_rows), times))
+    assert learn(method, replace(data, weights=times.astype(float)), options) == learn(method, doubled, options)
+
+
+@every_learner
+def test_threads_do_not_matter(method: Any, options: dict[str, Any]) -> None:
+    outcomes = [
+        learn(method, random_dataset(70_000, (3, 2, 4, 3), 3, weighted=True, threads=threads), options)
+        for threads in (1, 2, 3)
+    ]
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
+@every_learner
+def test_the_order_of_attributes_does_not_matter_where_nothing_ties(method: Any, options: dict[str, Any]) -> None:
+    data, order = random_dataset(500, (3, 2, 4, 3, 2), 3, seed=8), (3, 0, 4, 1, 2)
+    straight, shuffled = learn(method, data, options), learn(method, reorder(data, order), options)
+    for new, old in enumerate(order):
+        assert tuple(order[j] for j in shuffled.parents[new]) == straight.parents[old]
+
+
+@every_learner
+@pytest.mark.parametrize(
+    ("n_rows", "cardinalities", "n_labels"),
+    [(0, (2, 3), 2), (1, (2, 3), 2), (20, (4,), 2), (20, (), 2), (20, (1, 1), 2), (20, (1, 3), 2), (20, (2, 3), 1)],
+)
+def test_degenerate_data_give_a_structure_or_one_clear_error(
+    method: Any, options: dict[str, Any], n_rows: int, cardinalities: tuple[int, ...], n_labels: int
+) -> None:
+    data = random_dataset(n_rows, cardinalities, n_labels)
+    try:
+        dag = learn(method, data, options)
+    except BncliError as error:
+        assert "\n" not in str(error)
+        return
+    assert is_acyclic(dag)
+    assert set(dag.class_children) <= set(data.schema.informative)

@@ -1,0 +1,73 @@
+"""Generative tables: entries against loops, scores against the joint probability of the network, scikit-learn."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.naive_bayes import CategoricalNB
+
+from bncli.engine.counts import Counts
+from bncli.engine.dataset import Dataset
+from bncli.engine.generative import generative_tables
+from bncli.engine.structure import Dag
+from tests import oracles
+from tests.datasets import random_dataset
+from tests.strategies import dags, datasets
+
+RULES = st.sampled_from(["mle", "laplace:1", "m-estimate:1", "fgg:5", "bdeu:1"])
+
+
+def log_cpt(data: Dataset, child: int | None, parents: tuple[int, ...], rule: str, row: int, y: int) -> float:
+    """ln P(child = its value in `row` | parents as in `row`, class y); child None is the class, without itself."""
+    n = data.schema.cardinalities
+    if child is None:
+        counts = np.moveaxis(oracles.count(data, parents), -1, 0)
+        index, value = tuple(int(data.codes[i][row]) for i in parents), y
+        shape = tuple(n[i] for i in parents)
+    else:
+        counts = oracles.count(data, (child, *parents))
+        index, value = (*(int(data.codes[i][row]) for i in parents), y), int(data.codes[child][row])
+        shape = (*(n[i] for i in parents), data.n_labels)
+    theta = oracles.smoothed(counts.reshape(len(counts), -1), rule).reshape(len(counts), *shape)
+    return math.log(theta[(value, *index)])
+
+
+@given(datasets(max_rows=15, max_attributes=4), st.data(), RULES)
+def test_scores_are_the_log_joint_of_the_network(data: Dataset, draw: st.DataObject, rule: str) -> None:
+    """With the class in any place: factors without the class cancel in P(y | x), the others add up."""
+    dag = draw.draw(dags(len(data.codes)))
+    tables = generative_tables(Counts(data), dag, rule)
+    for t in range(min(data.n_rows, 5)):
+        for y in range(data.n_labels):
+            score = float(tables.bias[y])
+            for family, w in zip(tables.families, tables.weights, strict=True):
+                score += float(w[oracles.cell(family, data, t), y])
+            expected = log_cpt(data, None, dag.class_parents, rule, t, y)
+            expected += sum(log_cpt(data, i, dag.parents[i], rule, t, y) for i in dag.class_children)
+            assert score == pytest.approx(expected, rel=1e-10, abs=1e-10)
+
+
+def test_a_class_with_parents_has_no_bias() -> None:
+    data = random_dataset(30, (2, 3), 3)
+    tables = generative_tables(Counts(data), Dag(((), ()), (1,), (0,)), "m-estimate:1")
+    assert tables.bias.tolist() == [0.0, 0.0, 0.0]
+    np.testing.assert_allclose(np.exp(tables.weights[1]).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.3])
+def test_naive_bayes_with_laplace_is_scikit_learns(alpha: float) -> None:
+    """scikit-learn smooths the attributes only; its class prior is the relative frequency."""
+    data = random_dataset(200, (3, 4, 2), 3, weighted=True)
+    dag = Dag(((), (), ()), (0, 1, 2))
+    tables = generative_tables(Counts(data), dag, f"laplace:{alpha}")
+    x = np.stack(data.codes, axis=1).astype(int)
+    peer = CategoricalNB(alpha=alpha, min_categories=[3, 4, 2]).fit(x, data.labels, sample_weight=data.weights)
+    for weights, log_theta in zip(tables.weights, peer.feature_log_prob_, strict=True):
+        np.testing.assert_allclose(weights.T, log_theta, rtol=1e-12)
+    class_counts = oracles.count(data, ())
+    prior = (class_counts + alpha) / (class_counts.sum() + 3 * alpha)
+    np.testing.assert_allclose(np.exp(tables.bias), prior, rtol=1e-12)

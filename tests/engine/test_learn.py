@@ -1,0 +1,174 @@
+"""The whole path on a small mixed table: what `learn` returns is what its steps return one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bncli import __version__
+from bncli.engine.columns import MISSING, CategoricalColumn, Columns, NumericColumn
+from bncli.engine.counts import Counts
+from bncli.engine.cutting import cuts_of, learn_schema
+from bncli.engine.encoding import encode
+from bncli.engine.learn import Learnt, learn
+from bncli.engine.model import StoppedBy
+from bncli.engine.structure import Dag, NamedDag
+from bncli.engine.structure_learners import kdb, tan
+from bncli.errors import BncliError
+from bncli.recipe import Recipe
+from bncli.watch import Iteration, Note, Progress, Stage
+from tests import oracles
+
+MAP = Recipe(
+    structure="nb",
+    param="map",
+    level=None,
+    init=None,
+    penalty=None,
+    penalty_center=None,
+    optimizer=None,
+    tolerance=None,
+    max_iterations=None,
+)
+
+
+def mixed(n: int = 300, seed: int = 0, weighted: bool = False) -> Columns:
+    """Numbers with and without holes, words, a constant, a column of holes and one value; three classes."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n)
+    holes = rng.random(n) < 0.1
+    word = np.where(rng.random(n) < 0.6, y, rng.integers(0, 4, n))
+    return Columns(
+        n,
+        {
+            "size": NumericColumn(rng.normal(size=n) + 2 * y),
+            "age": NumericColumn(np.where(holes, np.nan, rng.normal(size=n) - y)),
+            "word": CategoricalColumn(word.astype(np.int8), ("a", "b", "c", "d")),
+            "same": CategoricalColumn(np.zeros(n, np.int8), ("x",)),
+            "hole": CategoricalColumn(np.where(holes, MISSING, 0).astype(np.int8), ("x",)),
+            "noise": NumericColumn(rng.normal(size=n)),
+            "copy": CategoricalColumn(((word + (rng.random(n) < 0.2)) % 4).astype(np.int8), ("a", "b", "c", "d")),
+        },
+        "class",
+        CategoricalColumn(y.astype(np.int8), ("no", "maybe", "yes")),
+        rng.uniform(0.5, 2.0, n) if weighted else None,
+    )
+
+
+def cells_of(learnt: Learnt) -> np.ndarray:
+    tables = learnt.model.tables
+    return np.concatenate([tables.bias[:, np.newaxis], *(w.T for w in tables.weights)], axis=1)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        MAP,
+        replace(MAP, structure="tan", smoothing="fgg:5"),
+        Recipe(),
+        Recipe(structure="kdb", k=2, param="discriminative", level=None),
+        Recipe(structure="nb", param="extended", level=None, init="generative", penalty=0.0),
+        Recipe(discretize="equal-frequency", bins=3, structure="tan", level=2, penalty_center=1.0, init="generative"),
+    ],
+    ids=lambda recipe: f"{recipe.structure} {recipe.param}",
+)
+def test_one_fit_is_its_steps(recipe: Recipe, weighted: bool) -> None:
+    columns = mixed(weighted=weighted)
+    learnt = learn(columns, recipe)
+    model, parameters = learnt.model, learnt.parameters
+    schema = learn_schema(columns, discretize=recipe.discretize, bins=recipe.bins)
+    data = encode(columns, schema)
+    assert model.schema == schema
+    assert (model.recipe, model.n_rows, model.version) == (recipe, 300, __version__)
+    assert model.structure.method == recipe.structure
+    assert set(model.structure.class_children) == set(schema.informative)
+    expected: Any = {"tan": tan.learn, "kdb": lambda c: kdb.learn(c, k=2)}.get(recipe.structure)
+    if expected is not None:
+        assert model.structure == expected(Counts(data))
+    assert model.tables is parameters.tables
+    cll, _ = oracles.conditional_log_likelihood(model.tables.families, data, cells_of(learnt))
+    assert parameters.cll == pytest.approx(cll, rel=1e-10)
+    assert cll > -300 * np.log(3)
+
+
+def test_what_has_one_value_takes_no_part() -> None:
+    model = learn(mixed(), MAP).model
+    names = [model.schema.attributes[i].name for i in model.structure.class_children]
+    assert names == ["size", "age", "word", "hole", "copy"]
+    assert [a.name for a in model.schema.attributes if not a.informative] == ["same", "noise"]
+    hole = model.schema.attributes[4]
+    assert (hole.cardinality, hole.missing) == (2, True)
+
+
+def test_stages_are_told_in_order() -> None:
+    events: list[Any] = []
+    learn(mixed(), Recipe(), watch=events.append)
+    assert [event.name for event in events if isinstance(event, Stage)] == ["discretize", "structure", "parameters"]
+    assert any(isinstance(event, Progress) for event in events)
+    assert [event.iteration for event in events if isinstance(event, Iteration)][:2] == [0, 1]
+    assert not [event for event in events if isinstance(event, Note)]
+
+
+@pytest.mark.parametrize("recipe", [MAP, Recipe()], ids=["map", "weighted"])
+def test_threads_do_not_change_a_bit(recipe: Recipe) -> None:
+    learnt = [learn(mixed(40_000), recipe, threads=threads) for threads in (1, 2, 3)]
+    assert learnt[0].model.schema == learnt[1].model.schema == learnt[2].model.schema
+    assert learnt[0].model.structure == learnt[1].model.structure == learnt[2].model.structure
+    assert len({cells_of(fit).tobytes() for fit in learnt}) == 1
+
+
+def test_given_cuts_are_taken_as_they_are() -> None:
+    first, other = mixed(seed=1), mixed(seed=2)
+    cuts = cuts_of(learn(first, MAP).model.schema, "mdl", {})
+    model = learn(other, replace(MAP, structure="tan"), cuts=cuts).model
+    assert [a.name for a in model.schema.attributes] == [a.name for a in cuts.attributes]
+    for given, used in zip(cuts.attributes, model.schema.attributes, strict=True):
+        assert getattr(given, "cuts", None) == getattr(used, "cuts", None)
+        assert getattr(given, "levels", None) == getattr(used, "levels", None)
+        assert sum(used.frequencies) == 300
+
+
+def test_a_given_structure_is_taken_as_it_is() -> None:
+    named = NamedDag("class", {"word": ("class", "size"), "size": ("class",), "class": ("hole",), "same": ("class",)})
+    model = learn(mixed(), Recipe(), structure=named).model
+    assert model.structure == Dag(((), (), (0,), (), (), (), ()), (0, 2), (4,))
+    assert [f.attributes for f in model.tables.families] == [(0,), (2, 0), (4,)]
+    assert model.tables.bias.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_unseen_and_missing_tokens_are_written_down() -> None:
+    schema = learn(mixed(), MAP, missing_tokens=("?",), unseen="error").model.schema
+    assert (schema.missing_tokens, schema.unseen) == (("?",), "error")
+
+
+@pytest.mark.parametrize("recipe", [MAP, Recipe()], ids=["map", "weighted"])
+def test_no_rows_are_one_clear_error(recipe: Recipe) -> None:
+    with pytest.raises(BncliError, match="there are no rows to learn from"):
+        learn(mixed().take(np.arange(0)), recipe)
+
+
+@pytest.mark.parametrize("structure", ["nb", "tan", "kdb"])
+@pytest.mark.parametrize("param", ["map", "weighted", "discriminative", "extended"])
+@pytest.mark.parametrize("rows", ["one row", "one class", "no informative attribute"])
+def test_degenerate_tables_give_a_model(structure: str, param: str, rows: str) -> None:
+    k = 2 if structure == "kdb" else None
+    if param == "map":
+        recipe = replace(MAP, structure=structure, k=k)
+    else:
+        recipe = Recipe(structure=structure, k=k, param=param, level=4 if param == "weighted" else None)
+    columns = mixed()
+    assert columns.label is not None
+    if rows == "no informative attribute":
+        columns = replace(columns, attributes={"same": columns.attributes["same"]})
+    else:
+        chosen = np.arange(1) if rows == "one row" else np.flatnonzero(columns.label.codes == 1)
+        columns = columns.take(chosen)
+    learnt = learn(columns, recipe)
+    assert learnt.model.schema.labels == ("no", "maybe", "yes")
+    assert np.isfinite(cells_of(learnt)).all()
+    assert learnt.parameters.cll <= 0
+    assert learnt.parameters.stopped_by in StoppedBy

@@ -1,0 +1,154 @@
+"""The pass against a loop over rows, for every kernel, grouping, weighting and number of shards; its gradient too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine import fusion, likelihood
+from bncli.engine.dataset import Dataset
+from bncli.engine.kernels import passes
+from bncli.engine.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.structure import Dag, Family
+from tests import oracles
+from tests.datasets import dense_dataset, random_dataset
+from tests.strategies import dags, datasets
+
+KERNELS = (2, 3, 7, 12)
+"""Numbers of classes: difference, look-ups, look-ups, sparse products."""
+
+
+def random_cells(like: ConditionalLikelihood, scale: float = 1.0, seed: int = 0) -> np.ndarray:
+    return scale * np.random.default_rng(seed).normal(size=(like.data.n_labels, like.n_cells))
+
+
+def assert_equals_the_loop(like: ConditionalLikelihood, cells: np.ndarray) -> None:
+    cll, gradient = like.value_and_gradient(cells)
+    slow_cll, slow_gradient = oracles.conditional_log_likelihood(like.families, like.data, cells)
+    assert cll == pytest.approx(slow_cll, rel=1e-11, abs=1e-11)
+    np.testing.assert_allclose(gradient, slow_gradient, rtol=1e-10, atol=1e-10)
+
+
+GRAPHS = [
+    Dag(((), (), (), ()), (0, 1, 2, 3)),
+    Dag(((), (0,), (1, 0), (0,)), (0, 1, 2, 3)),
+    Dag(((), (0,), (1, 0), ()), (1, 2), (3, 0)),
+    Dag(((), (), (), ()), (), (1, 2)),
+    Dag(((), (), (), ()), ()),
+]
+
+
+@pytest.mark.parametrize("n_labels", KERNELS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("largest", [1, 20, 100_000])
+@pytest.mark.parametrize("wide_bytes", [0, 1 << 28])
+def test_equals_the_loop(
+    monkeypatch: pytest.MonkeyPatch, n_labels: int, weighted: bool, largest: int, wide_bytes: int
+) -> None:
+    monkeypatch.setattr(likelihood, "_max_configurations", lambda _: largest)
+    monkeypatch.setattr(fusion, "WIDE_BYTES", wide_bytes)
+    monkeypatch.setattr(passes, "BLOCK", 16)
+    monkeypatch.setattr(passes, "SPARSE_BLOCK", 16)
+    data = random_dataset(45, (3, 2, 4, 2), n_labels, weighted=weighted)
+    for dag in GRAPHS:
+        like = conditional_likelihood(data, dag.families(data.schema.cardinalities))
+        assert_equals_the_loop(like, random_cells(like))
+
+
+@given(datasets(max_rows=20), st.data(), st.sampled_from([0.01, 1.0, 20.0]))
+def test_equals_the_loop_on_any_graph(data: Dataset, draw: st.DataObject, scale: float) -> None:
+    dag = draw.draw(dags(len(data.codes)))
+    like = conditional_likelihood(data, dag.families(data.schema.cardinalities))
+    assert_equals_the_loop(like, random_cells(like, scale))
+
+
+@pytest.mark.parametrize("n_labels", KERNELS)
+def test_the_gradient_is_the_slope(n_labels: int) -> None:
+    data = random_dataset(60, (3, 2, 4, 2), n_labels, weighted=True)
+    like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
+    cells = random_cells(like)
+    for seed in range(5):
+        direction = random_cells(like, seed=seed + 1)
+        expected = oracles.slope(lambda p: like.value_and_gradient(p)[0], cells, direction, 1e-4)
+        assert float((like.value_and_gradient(cells)[1] * direction).sum()) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("n_labels", KERNELS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_several_shards_have_the_same_bits_for_any_threads(n_labels: int, weighted: bool) -> None:
+    outcomes = []
+    for threads in (1, 2, 3):
+        data = random_dataset(70_000, (3, 2, 4, 2), n_labels, weighted=weighted, threads=threads)
+        like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
+        cells = random_cells(like)
+        cll, gradient = like.value_and_gradient(cells)
+        outcomes.append((cll, gradient.tobytes(), like.cell_weights().tobytes()))
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+    assert cll == pytest.approx(vectorised_cll(like, cells), rel=1e-11)
+
+
+def vectorised_cll(like: ConditionalLikelihood, cells: np.ndarray) -> float:
+    """The same by whole columns, without groups or shards."""
+    data, scores, offset = like.data, np.repeat(cells[:, :1], like.data.n_rows, axis=1), 1
+    for family in like.families:
+        number = np.zeros(data.n_rows, np.intp)
+        for i, radix in zip(family.attributes, family.shape, strict=True):
+            number = number * radix + data.codes[i]
+        scores += cells[:, offset + number]
+        offset += family.n_cells
+    losses = np.log(np.exp(scores).sum(axis=0)) - scores[data.labels, np.arange(data.n_rows)]
+    return -float(losses.sum() if data.weights is None else losses @ data.weights)
+
+
+@pytest.mark.parametrize("n_labels", KERNELS)
+@pytest.mark.parametrize("scale", [1e3, 1e150])
+def test_huge_scores_stay_finite(n_labels: int, scale: float) -> None:
+    data = random_dataset(60, (3, 2, 4, 2), n_labels)
+    like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
+    cll, gradient = like.value_and_gradient(random_cells(like, scale))
+    assert np.isfinite(cll)
+    assert cll <= 0
+    assert np.isfinite(gradient).all()
+    assert np.abs(gradient).max() <= data.n_rows
+
+
+@pytest.mark.parametrize("n_labels", KERNELS)
+def test_equal_scores_are_the_uniform_distribution(n_labels: int) -> None:
+    data = random_dataset(60, (3, 2), n_labels)
+    like = conditional_likelihood(data, (Family((0,), (3,), 0),))
+    constant = np.full((n_labels, like.n_cells), 700.0)
+    assert like.value_and_gradient(constant)[0] == pytest.approx(-60 * np.log(n_labels), rel=1e-12)
+
+
+@pytest.mark.parametrize("n_labels", [1, *KERNELS])
+def test_no_rows_and_one_class(n_labels: int) -> None:
+    for n_rows in (0, 3):
+        data = random_dataset(n_rows, (3, 2), n_labels)
+        like = conditional_likelihood(data, Dag(((), (0,)), (0, 1)).families((3, 2)))
+        if n_rows == 0 or n_labels == 1:
+            cll, gradient = like.value_and_gradient(random_cells(like))
+            assert cll == 0
+            assert not gradient.any()
+
+
+@pytest.mark.parametrize("n_labels", KERNELS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cell_weights_are_counts(n_labels: int, weighted: bool) -> None:
+    data = random_dataset(40, (3, 2, 4, 2), n_labels, weighted=weighted)
+    for dag in GRAPHS:
+        like = conditional_likelihood(data, dag.families(data.schema.cardinalities))
+        expected = oracles.indicators(like.families, data).T @ np.array(oracles.weights_of(data))
+        np.testing.assert_allclose(like.cell_weights(), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_tables_are_the_inverse_of_flatten() -> None:
+    data = dense_dataset((2, 3), 3)
+    like = conditional_likelihood(data, Dag(((), (0,)), (0, 1)).families((2, 3)))
+    cells = random_cells(like)
+    tables = like.tables(cells)
+    assert tables.bias.tolist() == cells[:, 0].tolist()
+    assert [w.shape for w in tables.weights] == [(2, 3), (6, 3)]
+    assert tables.weights[1][4, 2] == cells[2, 1 + 2 + 4]
+    np.testing.assert_array_equal(like.flatten(tables), cells)

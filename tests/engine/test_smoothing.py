@@ -1,0 +1,50 @@
+"""Each smoothing rule against its formula, entry by entry."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from bncli.engine.smoothing import FLOOR, log_conditional
+from tests import oracles
+
+RULES = ["mle", "laplace:1", "laplace:0.5", "m-estimate:1", "m-estimate:20", "fgg:5", "fgg:0.1", "bdeu:1", "bdeu:10"]
+TABLES = hnp.arrays(
+    np.float64,
+    hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4),
+    elements=st.one_of(st.integers(0, 3).map(float), st.floats(0.01, 1e5)),
+)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@given(counts=TABLES, data=st.data())
+def test_equals_the_formula(rule: str, counts: np.ndarray, data: st.DataObject) -> None:
+    axis = data.draw(st.integers(-counts.ndim, counts.ndim - 1))
+    log_theta = log_conditional(counts, rule, axis)
+    assert log_theta.shape == counts.shape
+    assert np.isfinite(log_theta).all()
+    first = np.moveaxis(counts, axis, 0)
+    expected = oracles.smoothed(first.reshape(len(first), -1), rule)
+    actual = np.moveaxis(np.exp(log_theta), axis, 0).reshape(len(first), -1)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12)
+    np.testing.assert_allclose(actual.sum(axis=0), 1.0, rtol=1e-8 if rule == "mle" else 1e-12)
+
+
+def test_mle_has_a_floor_and_is_uniform_where_nothing_was_seen() -> None:
+    theta = np.exp(log_conditional(np.array([[4.0, 0.0], [0.0, 0.0]]), "mle", 0))
+    np.testing.assert_allclose(theta, [[1.0, 0.5], [FLOOR, 0.5]])
+
+
+def test_no_counts_at_all_are_uniform_under_every_rule() -> None:
+    for rule in RULES:
+        np.testing.assert_allclose(np.exp(log_conditional(np.zeros((4, 2, 3)), rule, 0)), 0.25)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_input_is_left_alone(rule: str) -> None:
+    counts = np.array([[1.0, 0.0], [2.0, 0.0]])
+    log_conditional(counts, rule, 1)
+    assert counts.tolist() == [[1.0, 0.0], [2.0, 0.0]]

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.files.reading.numerals import padded, to_numbers
+
+HOLES = ("", "?", "NA")
+DECIMAL = re.compile(r"[ \t]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ \t]*", re.ASCII)
+words = st.one_of(
+    st.text(" \t+-.0189eExXnaif_?N", max_size=8),
+    st.floats(allow_nan=False).map(repr),
+    st.integers().map(str),
+    st.sampled_from(["", " ?", "NA", "nan", "1e400", "-1e-400", "0x10", "1e308", "\u0661"]),
+)
+
+
+@given(st.lists(words, max_size=12))
+def test_texts_are_numbers_holes_or_wrong(texts: list[str]) -> None:
+    values, wrong = to_numbers(pa.array(texts, pa.string()), HOLES)
+    for i, text in enumerate(texts):
+        is_hole = text.strip(" \t") in HOLES
+        is_number = not is_hole and DECIMAL.fullmatch(text) is not None and math.isfinite(float(text))
+        assert (wrong is not None and bool(wrong[i])) == (not is_hole and not is_number)
+        np.testing.assert_equal(values[i], float(text) if is_number else np.nan)
+
+
+def test_padded_holes_are_distinct() -> None:
+    assert sorted(padded(["", "?"])) == ["", " ", "  ", " ?", " ? ", "?", "? "]

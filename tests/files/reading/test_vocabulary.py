@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine.columns import MISSING, UNSEEN
+from bncli.files.reading.coding import Vocabulary
+from bncli.files.reading.source import Tokens
+from bncli.files.reading.vocabulary import EMPTY, encode, merged, sort_levels
+
+words = st.sampled_from(["a", "b", " a", "10", "9", "9.0", "", "?", " ", "é", "NA"])
+
+
+def test_levels_in_order() -> None:
+    assert sort_levels(pa.array(["10", "9", "1e1", "9.0"])) == ("9", "9.0", "10", "1e1")
+    assert sort_levels(pa.array(["10", "9", "x"])) == ("10", "9", "x")
+    assert sort_levels(pa.array(["é", "z", "Z", "😀", "\uffff"])) == ("Z", "z", "é", "\uffff", "😀")
+    assert sort_levels(EMPTY) == ()
+
+
+@given(st.lists(words, max_size=20), st.lists(words, max_size=20))
+def test_chunks_hold_the_texts_of_the_rows(first: list[str], second: list[str]) -> None:
+    shared = EMPTY
+    for texts in (first, second, first):
+        chunk = encode(pa.array(texts, pa.string()), shared)
+        assert [chunk.texts[int(code)].as_py() for code in chunk.codes] == texts
+        shared = merged(shared, chunk.texts)
+
+
+@given(st.lists(words, max_size=20))
+def test_codes_by_a_models_levels(texts: list[str]) -> None:
+    levels = ("b", "a", "9", "NA")
+    for tokens in (Tokens.of(None), Tokens.of(("NA", "b"))):
+        codes = Vocabulary.of(levels, tokens).encode(pa.array(texts, pa.string()))
+        for text, code in zip(texts, codes.tolist(), strict=True):
+            value = text.strip()
+            known = levels.index(value) if value in levels else UNSEEN
+            assert code == (MISSING if value in tokens.text else known)

@@ -1,0 +1,29 @@
+"""The trace: a row an iteration, read back as it was told."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from bncli.files.trace import HEADER, Trace
+from bncli.watch import Event, Iteration, Note
+
+
+def test_iterations_become_rows(tmp_path: Path) -> None:
+    seen: list[Event] = []
+    trace = Trace(seen.append)
+    events = [Iteration(0, -10.125, 0.0, 3.0, 0.0, 1, 1), Note("x"), Iteration(1, -0.1 - 0.2, 1e-17, 2.5, 1.0, 3, 2)]
+    for event in events:
+        trace(event)
+    trace.write(str(tmp_path / "t.csv"))
+    rows = list(csv.reader((tmp_path / "t.csv").read_text().splitlines()))
+    assert seen == events
+    assert tuple(rows[0]) == HEADER
+    assert [tuple(float(cell) for cell in row[:-1]) for row in rows[1:]] == [events[0], events[2]]
+    assert [float(row[-1]) >= 0 for row in rows[1:]] == [True, True]
+
+
+def test_without_iterations_only_the_header(tmp_path: Path) -> None:
+    trace = Trace(lambda event: None)
+    trace.write(str(tmp_path / "t.csv"))
+    assert (tmp_path / "t.csv").read_text() == ",".join(HEADER) + "\n"

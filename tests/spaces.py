@@ -1,0 +1,78 @@
+"""Every parameter space that ascends the conditional likelihood, caught as its learner hands it to the ascent."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from bncli.engine.ascent import Ascent
+from bncli.engine.coordinates import Coordinates
+from bncli.engine.counts import Counts
+from bncli.engine.dataset import Dataset
+from bncli.engine.likelihood import ConditionalLikelihood
+from bncli.engine.model import Parameters
+from bncli.engine.structure import Dag
+
+SPACES: dict[str, dict[str, Any]] = {
+    "discriminative": {},
+    "weighted 1": {"level": 1},
+    "weighted 2": {"level": 2},
+    "weighted 3": {"level": 3},
+    "weighted 4": {"level": 4},
+    "extended": {},
+}
+"""Name (the learner's word first) and the learner's own options."""
+
+RICH_SPACES = ("discriminative", "weighted 4", "extended")
+"""Those that reach the same optimum."""
+
+
+def how(**changes: Any) -> Ascent:
+    """An ascent without penalty from the generative start, to high precision, unless changed."""
+    defaults: dict[str, Any] = {
+        "init": "generative",
+        "penalty": 0.0,
+        "penalty_center": 0.0,
+        "optimizer": "lbfgs",
+        "tolerance": 1e-12,
+        "max_iterations": 2000,
+    }
+    return Ascent(**{**defaults, **changes})
+
+
+def fit(
+    name: str, data: Dataset, dag: Dag, smoothing: str = "m-estimate:1", watch: Any = None, **changes: Any
+) -> Parameters:
+    """Parameters learnt in the space called `name`."""
+    module = importlib.import_module(f"bncli.engine.parameter_learners.{name.split()[0]}")
+    more = {} if watch is None else {"watch": watch}
+    learnt: Parameters = module.learn(
+        Counts(data), dag, smoothing=smoothing, ascent=how(**changes), **SPACES[name], **more
+    )
+    return learnt
+
+
+@dataclass(frozen=True)
+class Caught:
+    """A space with the likelihood that it is to ascend."""
+
+    likelihood: ConditionalLikelihood
+    space: Coordinates
+
+    def cll(self, p: NDArray[np.float64]) -> float:
+        return self.likelihood.value_and_gradient(self.space.tables(p))[0]
+
+
+def catch(name: str, data: Dataset, dag: Dag, smoothing: str = "m-estimate:1") -> Caught:
+    """The space that the learner called `name` would ascend in."""
+    module = importlib.import_module(f"bncli.engine.parameter_learners.{name.split()[0]}")
+    caught: list[Caught] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "ascend", lambda likelihood, space, *_: caught.append(Caught(likelihood, space)))
+        module.learn(Counts(data), dag, smoothing=smoothing, ascent=how(), **SPACES[name])
+    return caught[0]

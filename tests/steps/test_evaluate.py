@@ -1,0 +1,155 @@
+"""Evaluation through files: what is reported, and what is written."""
+
+import csv
+import json
+from pathlib import Path
+from statistics import fmean, stdev
+
+import numpy as np
+import pytest
+
+from bncli.engine.learn import learn
+from bncli.errors import BncliError, ModelError, UsageError
+from bncli.files.model import write_model
+from bncli.files.table import Source, read_columns
+from bncli.recipe import Recipe
+from bncli.steps.evaluate import METRICS, EvaluateReport, evaluate
+from bncli.watch import Event, Stage
+
+RECIPE = Recipe(
+    structure="nb",
+    param="map",
+    level=None,
+    init=None,
+    penalty=None,
+    penalty_center=None,
+    optimizer=None,
+    tolerance=None,
+    max_iterations=None,
+)
+
+
+def write_table(path: Path, n: int, seed: int, words: str = "abc") -> Source:
+    rng = np.random.default_rng(seed)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["number", "word", "class"])
+        for _ in range(n):
+            label = int(rng.integers(0, 3))
+            word = "" if rng.random() < 0.1 else words[int(rng.integers(0, len(words)))]
+            writer.writerow([round(float(rng.normal()) + 2 * label, 3), word, ["x", "y", "z"][label]])
+    return Source((str(path),))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    return write_table(tmp_path / "data.csv", 90, 0)
+
+
+def read_predictions(path: Path) -> tuple[list[str], list[str], np.ndarray]:
+    header, *rows = list(csv.reader(path.read_text().splitlines()))
+    return header, [row[0] for row in rows], np.array([[float(p) for p in row[1:]] for row in rows])
+
+
+def check_json(report: EvaluateReport) -> dict[str, object]:
+    """What scripts rely on: these keys, plain values, nothing that is not a number."""
+    values = report.as_json()
+    keys = {"rows", "protocol", *METRICS, "seconds", "labels", "confusion"}
+    assert keys <= set(values)
+    assert set(values["seconds"]) == {"fit", "score"}
+    json.dumps(values, allow_nan=False)
+    return values
+
+
+def test_cross_validation(source: Source, tmp_path: Path) -> None:
+    output = tmp_path / "out.csv"
+    report = evaluate(source, RECIPE, folds=3, repeats=2, seed=4, predictions=str(output))
+    values = check_json(report)
+    assert report.protocol == "2 x 3-fold cross-validation, stratified, seed 4"
+    assert report.rows == 90
+    assert report.labels == ("x", "y", "z")
+    assert np.sum(report.confusion) == 180
+    assert report.folds is not None
+    assert report.std is not None
+    for name in METRICS:
+        figures = [fold.metrics[name] for fold in report.folds]
+        known = [figure for figure in figures if figure is not None]
+        assert report.metrics[name] == pytest.approx(fmean(known))
+        assert report.std[name] == pytest.approx(stdev(known))
+    assert [(f.repeat, f.fold, f.rows) for f in report.folds] == [(r, f, 30) for r in (0, 1) for f in (0, 1, 2)]
+    assert set(METRICS) | {"repeat", "fold", "rows", "seconds"} == set(values["folds"][0])  # type: ignore[index]
+    assert all(fold.seconds["fit"] > 0 and fold.seconds["score"] > 0 for fold in report.folds)
+
+    header, predicted, probabilities = read_predictions(output)
+    assert header == ["prediction", "p_x", "p_y", "p_z"]
+    truth = [row[2] for row in csv.reader((tmp_path / "data.csv").read_text().splitlines())][1:]
+    first = [fold.metrics["accuracy"] for fold in report.folds if fold.repeat == 0]
+    right = [p == t for p, t in zip(predicted, truth, strict=True)]
+    assert fmean(right) == pytest.approx(fmean(f for f in first if f is not None))
+    assert np.allclose(probabilities.sum(axis=1), 1, rtol=0, atol=1e-12)
+
+
+def test_the_same_seed_gives_the_same_report(source: Source) -> None:
+    first, again = (evaluate(source, RECIPE, folds=3, seed=1, threads=threads) for threads in (1, 2))
+    assert (first.metrics, first.std, first.confusion) == (again.metrics, again.std, again.confusion)
+    assert evaluate(source, RECIPE, folds=3, seed=2).metrics != first.metrics
+
+
+def test_train_and_test_equal_a_model_on_the_test_set(source: Source, tmp_path: Path) -> None:
+    test = write_table(tmp_path / "test.csv", 40, 1, words="abd")
+    one, other = tmp_path / "one.csv", tmp_path / "other.csv"
+    trained = evaluate(source, RECIPE, test=test, predictions=str(one))
+    model_path = str(tmp_path / "m.bnc")
+    write_model(model_path, learn(read_columns(source), RECIPE).model)
+    tested = evaluate(test, None, model_path=model_path, predictions=str(other))
+    assert trained.metrics == tested.metrics
+    assert trained.confusion == tested.confusion
+    assert one.read_bytes() == other.read_bytes()
+    assert (trained.rows, tested.rows) == (40, 40)
+    for report in (trained, tested):
+        values = check_json(report)
+        assert "folds" not in values
+        assert "std" not in values
+    assert trained.seconds["fit"] is not None
+    assert tested.seconds["fit"] is None
+    with pytest.raises(ModelError, match="'word'"):
+        evaluate(test, None, model_path=model_path, unseen="error")
+
+
+def test_a_test_label_that_the_model_does_not_know(source: Source, tmp_path: Path) -> None:
+    path = tmp_path / "test.csv"
+    path.write_text("number,word,class\n1,a,x\n2,b,who\n")
+    with pytest.raises(ModelError, match="who"):
+        evaluate(source, RECIPE, test=Source((str(path),)))
+
+
+def test_cuts_and_structure_files_hold_in_every_fold(source: Source, tmp_path: Path) -> None:
+    cuts, structure = tmp_path / "cuts.json", tmp_path / "structure.json"
+    attributes = [{"name": "number", "type": "numeric", "cuts": [1.0]}]
+    cuts.write_text(json.dumps({"format": "bncli-cuts", "version": 1, "class": "class", "attributes": attributes}))
+    graph = {"format": "bncli-structure", "version": 1, "class": "class", "parents": {"number": ["class"]}}
+    structure.write_text(json.dumps(graph))
+    bound = evaluate(source, RECIPE, cuts=str(cuts), structure=str(structure))
+    free = evaluate(source, RECIPE)
+    assert bound.metrics["log_loss"] != free.metrics["log_loss"]
+    assert bound.protocol == "5-fold cross-validation, stratified, seed 0"
+
+
+def test_stages_are_told(source: Source) -> None:
+    events: list[Event] = []
+    evaluate(source, RECIPE, folds=2, watch=events.append)
+    stages = [event.name for event in events if isinstance(event, Stage)]
+    assert stages == ["read", "fit", "score", "fit", "score", "write"]
+
+
+def test_what_cannot_be_asked(source: Source, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nothing to evaluate"):
+        evaluate(source, None)
+    with pytest.raises(UsageError, match="cannot write"):
+        evaluate(source, RECIPE, predictions=source.paths[0])
+    with pytest.raises(BncliError, match="91 folds are more than the 90 rows"):
+        evaluate(source, RECIPE, folds=91)
+    model_path = str(tmp_path / "m.bnc")
+    write_model(model_path, learn(read_columns(source), RECIPE).model)
+    with pytest.raises(UsageError, match="tested on DATA"):
+        evaluate(source, None, test=source, model_path=model_path)

@@ -1,0 +1,244 @@
+"""Files through a model: the predictions, the counts, the order, and what stops a run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bncli.engine.model import Model, Tables
+from bncli.engine.schema import CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.structure import Dag
+from bncli.errors import BncliError, ModelError, UsageError
+from bncli.files import scores
+from bncli.files.model import write_model
+from bncli.files.table import Source
+from bncli.recipe import Recipe
+from bncli.steps import score as step
+from bncli.steps.score import ScoreReport, score
+from tests.scoring_oracle import slow_log_probabilities
+from tests.strategies import models
+
+
+def small_model() -> Model:
+    """Naive Bayes on a colour (no holes in training) and a size (holes in training)."""
+    schema = Schema(
+        "class",
+        ("no", "yes"),
+        (
+            CategoricalAttribute("colour", False, (3.0, 1.0), ("blue", "red")),
+            NumericAttribute("size", True, (2.0, 1.0, 1.0), (1.5,)),
+        ),
+    )
+    dag = Dag(((), ()), (0, 1))
+    weights = (np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([[0.0, 0.5], [0.0, -0.5], [0.0, 2.0]]))
+    return Model(schema, dag, Tables(np.zeros(2), dag.families(schema.cardinalities), weights), Recipe(), 4, "1")
+
+
+DATA = "id,size,colour\n1,1,blue\n2,2,red\n3,,green\n4,9,?\n5,1.5,green\n"
+LOG_ODDS = [1.5, -1.5, 2.0, -0.5, 0.5]
+
+
+class Place:
+    """A folder with a model and data; `score` runs on them and `rows` are what it wrote."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.output = folder / "out.csv"
+        self.model = str(folder / "m.bnc")
+        write_model(self.model, small_model())
+
+    def score(self, data: str = DATA, *, parts: int = 1, on_bad_row: str = "fail", **options: Any) -> ScoreReport:
+        """The data as so many files, which are so many batches at least."""
+        header, *lines = data.splitlines(keepends=True)
+        paths = [self.folder / ("data.csv" if parts == 1 else f"part{i}.csv") for i in range(parts)]
+        for i, path in enumerate(paths):
+            path.write_text(header + "".join(lines[len(lines) * i // parts : len(lines) * (i + 1) // parts]))
+        source = Source(tuple(map(str, paths)), on_bad_row=on_bad_row, missing_tokens=options.pop("missing", None))
+        return score(self.model, source, **{"output": str(self.output), **options})
+
+    def rows(self) -> list[list[str]]:
+        return list(csv.reader(io.StringIO(self.output.read_text(), newline=""), strict=True))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_predictions_and_counts(place: Place) -> None:
+    report = place.score()
+    header, *rows = place.rows()
+    assert header == ["prediction", "p_no", "p_yes"]
+    assert [row[0] for row in rows] == ["yes", "no", "yes", "no", "yes"]
+    np.testing.assert_allclose([float(row[2]) for row in rows], 1 / (1 + np.exp(-np.array(LOG_ODDS))), rtol=1e-15)
+    assert (report.rows, report.skipped_rows, report.output) == (5, 0, str(place.output))
+    assert (report.unseen_values, report.unseen) == (2, {"colour": 2})
+    assert (report.missing_values, report.missing) == (2, {"colour": 1, "size": 1})
+    assert report.seconds["total"] > 0
+    assert json.loads(json.dumps(report.as_json()))["unseen"] == {"colour": 2}
+
+
+@pytest.mark.parametrize("numbers_per_part", [1, 6, 1 << 21])
+@pytest.mark.parametrize("parts", [1, 2, 30])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_neither_blocks_nor_threads_show(
+    place: Place, monkeypatch: pytest.MonkeyPatch, numbers_per_part: int, parts: int, threads: int
+) -> None:
+    data = "size,colour,id\n" + "".join(f"{i % 4},{('red', 'blue', 'x')[i % 3]},{i}\n" for i in range(100))
+    place.score(data, keep=("id",))
+    expected = place.output.read_bytes()
+    monkeypatch.setattr(step, "NUMBERS_PER_PART", numbers_per_part)
+    assert place.score(data, parts=parts, keep=("id",), threads=threads).rows == 100
+    assert place.output.read_bytes() == expected
+
+
+def test_kept_columns_come_first_as_they_were(place: Place) -> None:
+    data = 'class,colour,size,note\nyes, red,1.0,"a, ""b"""\nno,blue,?,\n'
+    place.score(data, keep=("note", "size"), labels_only=True)
+    assert place.rows() == [["note", "size", "prediction"], ['a, "b"', "1.0", "no"], ["", "?", "yes"]]
+    place.score(data, keep="all", labels_only=True)
+    assert place.rows()[0] == ["class", "colour", "size", "note", "prediction"]
+    assert place.rows()[1] == ["yes", " red", "1.0", 'a, "b"', "no"]
+
+
+def test_kept_columns_that_collide(place: Place) -> None:
+    with pytest.raises(UsageError, match="'p_no'"):
+        place.score("size,colour,p_no\n1,red,x\n", keep="all")
+    assert not place.output.exists()
+
+
+def test_header_in_header_out(place: Place) -> None:
+    assert place.score("size,colour\n").rows == 0
+    assert place.rows() == [["prediction", "p_no", "p_yes"]]
+
+
+def test_a_missing_column(place: Place) -> None:
+    with pytest.raises(ModelError, match="'colour'"):
+        place.score("size,color\n1,red\n")
+    assert not place.output.exists()
+
+
+@pytest.mark.parametrize("keep", [(), ("id",), ("colour",), "all"])
+def test_a_value_never_seen_can_be_an_error(place: Place, keep: Any) -> None:
+    with pytest.raises(ModelError, match=r"column 'colour' has the value 'green'.*data\.csv line 4"):
+        place.score(unseen="error", keep=keep)
+    assert not place.output.exists()
+
+
+def test_holes_are_no_values(place: Place) -> None:
+    place.score("id,size,colour\n1,,?\n", unseen="error", keep=("id",))
+    assert place.rows()[0] == ["id", "prediction", "p_no", "p_yes"]
+
+
+def test_the_model_may_refuse_unseen_values_itself(place: Place) -> None:
+    model = small_model()
+    schema = Schema("class", model.schema.labels, model.schema.attributes, unseen="error")
+    write_model(place.model, Model(schema, model.structure, model.tables, model.recipe, 4, "1"))
+    with pytest.raises(ModelError, match="green"):
+        place.score()
+    assert place.score(unseen="average").unseen_values == 2
+
+
+def test_other_missing_tokens(place: Place) -> None:
+    report = place.score(missing=("green",))
+    assert report.unseen == {"colour": 1}
+    assert report.missing == {"colour": 2, "size": 1}
+
+
+def test_malformed_rows(place: Place) -> None:
+    data = "size,colour\n1,red\nlarge,red\n2,blue,x\n2,blue\n"
+    with pytest.raises(BncliError, match="line 3"):
+        place.score(data)
+    assert not place.output.exists()
+    report = place.score(data, on_bad_row="skip")
+    assert (report.rows, report.skipped_rows) == (2, 2)
+
+
+@pytest.mark.parametrize("name", ["data.csv", "m.bnc"])
+def test_inputs_are_not_written_over(place: Place, name: str) -> None:
+    before = (place.folder / "m.bnc").read_bytes()
+    with pytest.raises(UsageError, match="choose another name"):
+        place.score(output=str(place.folder / name))
+    assert (place.folder / "m.bnc").read_bytes() == before
+    assert (place.folder / "data.csv").read_text() == DATA
+
+
+def test_parquet_by_extension(place: Place) -> None:
+    place.score(output=str(place.folder / "out.parquet"), digits=3)
+    assert pq.read_table(place.folder / "out.parquet")["p_yes"].to_pylist()[:2] == [0.818, 0.182]
+
+
+class Pipe(io.BytesIO):
+    """Standard output that whoever reads it closes after so many writes."""
+
+    def __init__(self, open_for: int) -> None:
+        super().__init__()
+        self.open_for = open_for
+
+    def write(self, data: Any) -> int:
+        self.open_for -= 1
+        if self.open_for < 0:
+            raise BrokenPipeError(32, "Broken pipe")
+        return super().write(data)
+
+
+@pytest.mark.parametrize("open_for", [0, 1, 3])
+def test_a_closed_pipe_ends_the_run(place: Place, monkeypatch: pytest.MonkeyPatch, open_for: int) -> None:
+    pipe = Pipe(open_for)
+    monkeypatch.setattr(scores, "sys", SimpleNamespace(stdout=SimpleNamespace(buffer=pipe)))
+    with pytest.raises(BrokenPipeError):
+        place.score("size,colour\n" + "1,red\n" * 100, parts=50, output=None)
+    assert pipe.getvalue().count(b"\n") < 100
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@given(models(), st.integers(0, 99))
+def test_equals_the_definition(tmp_path: Path, model: Model, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    codes, texts = _random_rows(model.schema, 6, generator)
+    write_model(str(tmp_path / "m.bnc"), model)
+    names = [*(a.name for a in model.schema.attributes), "row"]
+    lines = [",".join(names), *(",".join([*row, str(t)]) for t, row in enumerate(texts))]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    output = str(tmp_path / "out.jsonl")
+    source = Source((str(tmp_path / "data.csv"),))
+    assert score(str(tmp_path / "m.bnc"), source, output=output, log_proba=True).rows == 6
+    written = [json.loads(line) for line in Path(output).read_text().splitlines()]
+    actual = [[row[f"p_{label}"] for label in model.schema.labels] for row in written]
+    expected = [slow_log_probabilities(model, dict(enumerate(row))) for row in codes]
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
+
+
+def _random_rows(
+    schema: Schema, n_rows: int, generator: np.random.Generator
+) -> tuple[list[list[int]], list[list[str]]]:
+    """Codes and a text for each: levels, numbers inside the interval, holes, and values never seen."""
+    codes = [[int(generator.integers(a.cardinality + 1)) for a in schema.attributes] for _ in range(n_rows)]
+    texts = []
+    for row in codes:
+        texts.append([])
+        for attribute, code in zip(schema.attributes, row, strict=True):
+            if code == attribute.n_values and attribute.missing:
+                texts[-1].append("?")
+            elif isinstance(attribute, CategoricalAttribute):
+                texts[-1].append(attribute.levels[code] if code < attribute.n_values else "never seen")
+            elif code < attribute.n_values:
+                texts[-1].append(str(code - 0.5))
+            else:  # a number is always in some interval: only a hole that training did not have is unknown
+                texts[-1].append("?" if not attribute.missing else "0.5")
+                row[schema.index(attribute.name)] = code if not attribute.missing else _interval(attribute, 0.5)
+    return codes, texts
+
+
+def _interval(attribute: NumericAttribute, value: float) -> int:
+    return sum(value > cut for cut in attribute.cuts)

@@ -1,0 +1,79 @@
+"""Hypothesis strategies: small random schemas, graphs, tables and models."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from bncli.engine.dataset import Dataset
+from bncli.engine.model import Model, Tables
+from bncli.engine.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.structure import Dag
+from bncli.recipe import Recipe
+from tests.datasets import random_dataset
+
+
+@st.composite
+def attributes(draw: st.DrawFn, name: str, max_values: int = 4) -> Attribute:
+    """An informative attribute of either kind, with or without a missing level; some codes may never have been seen."""
+    missing = draw(st.booleans())
+    n_values = draw(st.integers(1 if missing else 2, max_values))
+    counts = draw(st.lists(st.integers(0, 9), min_size=n_values + missing, max_size=n_values + missing))
+    counts[draw(st.integers(0, len(counts) - 1))] += 1
+    frequencies = tuple(float(count) for count in counts)
+    if draw(st.booleans()):
+        return NumericAttribute(name, missing, frequencies, tuple(float(c) for c in range(n_values - 1)))
+    return CategoricalAttribute(name, missing, frequencies, tuple(f"v{v}" for v in range(n_values)))
+
+
+@st.composite
+def schemas(draw: st.DrawFn, min_attributes: int = 0, max_attributes: int = 5, max_labels: int = 4) -> Schema:
+    """Informative attributes `a0`, `a1`, ... and a class of 2 or more labels."""
+    n = draw(st.integers(min_attributes, max_attributes))
+    labels = tuple(f"y{y}" for y in range(draw(st.integers(2, max_labels))))
+    return Schema("class", labels, tuple(draw(attributes(f"a{i}")) for i in range(n)))
+
+
+@st.composite
+def dags(draw: st.DrawFn, n_attributes: int, max_parents: int = 3) -> Dag:
+    """Any graph along a random order; attributes may lack the class as a parent, the class may have parents."""
+    order = draw(st.permutations(range(n_attributes)))
+    class_at = draw(st.integers(0, n_attributes))
+    parents: list[tuple[int, ...]] = [()] * n_attributes
+    for place, i in enumerate(order):
+        parents[i] = _some(draw, order[:place], max_parents)
+    children = tuple(sorted(i for i in order[class_at:] if draw(st.integers(0, 4))))
+    return Dag(tuple(parents), children, _some(draw, order[:class_at], 2))
+
+
+def _some(draw: st.DrawFn, candidates: list[int], most: int) -> tuple[int, ...]:
+    if not candidates:
+        return ()
+    return tuple(draw(st.lists(st.sampled_from(candidates), unique=True, max_size=most)))
+
+
+@st.composite
+def models(draw: st.DrawFn, max_attributes: int = 5) -> Model:
+    """A model with arbitrary tables."""
+    schema = draw(schemas(max_attributes=max_attributes))
+    dag = draw(dags(len(schema.attributes)))
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    scale = draw(st.sampled_from([0.1, 1.0, 30.0]))
+    families = dag.families(schema.cardinalities)
+    n_labels = len(schema.labels)
+    weights = tuple(scale * generator.normal(size=(family.n_cells, n_labels)) for family in families)
+    tables = Tables(scale * generator.normal(size=n_labels), families, weights)
+    return Model(schema, dag, tables, Recipe(), 100, "1.2.3")
+
+
+@st.composite
+def datasets(draw: st.DrawFn, min_rows: int = 1, max_rows: int = 60, max_attributes: int = 5) -> Dataset:
+    """Coded rows, weighted or not, of informative attributes that depend on the class and on each other."""
+    cardinalities = draw(st.lists(st.integers(2, 4), min_size=1, max_size=max_attributes))
+    return random_dataset(
+        draw(st.integers(min_rows, max_rows)),
+        cardinalities,
+        draw(st.integers(2, 4)),
+        seed=draw(st.integers(0, 2**32 - 1)),
+        weighted=draw(st.booleans()),
+    )

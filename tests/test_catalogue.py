@@ -1,0 +1,81 @@
+"""The catalogue against the house: every word has its module, and every option its place."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.resources
+from dataclasses import fields
+
+import pytest
+
+from bncli import catalogue
+from bncli.catalogue import CHOICES, COMMANDS, OPTIONS, Choice, Method, refuse_idle
+from bncli.errors import UsageError
+from bncli.recipe import Recipe
+
+METHODS = [(choice, method) for choice in CHOICES for method in choice.methods]
+
+
+@pytest.mark.parametrize(("choice", "method"), METHODS, ids=lambda x: x.flag if isinstance(x, Choice) else x.word)
+def test_the_word_typed_is_the_module_opened(choice: Choice, method: Method) -> None:
+    if not method.module:
+        return
+    assert method.module.rsplit(".", 1)[1] == method.word.replace("-", "_")
+    module = importlib.import_module(method.module)
+    verb = {"--discretize": "cut_points", "--optimizer": "minimise"}.get(choice.flag, "learn")
+    assert callable(getattr(module, verb))
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.word)
+def test_every_command_has_a_module(command: catalogue.Command) -> None:
+    module = importlib.import_module(f"bncli.cli.{command.word.replace('-', '_')}")
+    assert module.command.name == command.word
+
+
+def test_no_module_is_missing_from_the_catalogue() -> None:
+    listed = {method.module for _, method in METHODS if method.module}
+    for room in ("discretizers", "structure_learners", "parameter_learners", "optimizers"):
+        package = importlib.import_module(f"bncli.engine.{room}")
+        folder = importlib.resources.files(package)
+        stems = {entry.name[:-3] for entry in folder.iterdir() if entry.name.endswith(".py")} - {"__init__"}
+        assert {f"bncli.engine.{room}.{stem}" for stem in stems} <= listed
+
+
+def test_words_are_unique_and_defaults_exist() -> None:
+    for choice in CHOICES:
+        assert len(set(choice.words)) == len(choice.words)
+        assert choice.method(choice.default)
+
+
+def test_every_option_that_a_method_takes_is_declared() -> None:
+    declared = {option.flag for option in OPTIONS} | {choice.flag for choice in CHOICES} | {"--trace"}
+    for _, method in METHODS:
+        assert set(method.options) <= declared
+
+
+def test_defaults_are_those_of_the_recipe() -> None:
+    recipe = Recipe()
+    for choice in CHOICES:
+        value = getattr(recipe, choice.flag[2:])
+        assert str(value).split(":")[0] == choice.default
+    for option in OPTIONS:
+        value = getattr(recipe, option.flag[2:].replace("-", "_"))
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            assert float(option.default) == value
+    names = {choice.flag[2:] for choice in CHOICES} | {option.flag[2:].replace("-", "_") for option in OPTIONS}
+    assert names == {field.name for field in fields(Recipe)}
+
+
+@pytest.mark.parametrize(("choice", "method"), METHODS, ids=lambda x: x.flag if isinstance(x, Choice) else x.word)
+def test_an_option_without_effect_is_refused(choice: Choice, method: Method) -> None:
+    for flag in choice.governed:
+        if flag in method.options:
+            refuse_idle([flag], {choice.flag: method.word})
+        else:
+            with pytest.raises(UsageError, match=f"{flag} has no effect with {choice.flag} {method.word}"):
+                refuse_idle([flag], {choice.flag: method.word})
+
+
+def test_a_structure_file_takes_no_options() -> None:
+    with pytest.raises(UsageError, match=r"--k has no effect with --structure mine\.json"):
+        refuse_idle(["--k"], {"--structure": "mine.json"})

@@ -1,0 +1,31 @@
+"""Where the program begins: what is settled before numpy is loaded, and what is never loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SAMPLE_DATA = Path(__file__).parents[1] / "sample_data"
+PROGRAM = """
+import atexit, os, sys
+sys.argv = ["bncli", *{words!r}]
+seen = lambda: (os.environ["OPENBLAS_NUM_THREADS"], sorted(m for m in {heavy!r} if sys.modules.get(m)))
+atexit.register(lambda: print(seen(), file=sys.stderr))
+from bncli.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "words", [["discretize", "DATA", "-o", "OUT"], ["fit", "DATA", "-o", "OUT"]], ids=lambda w: w[0]
+)
+def test_a_command_loads_only_what_it_uses(tmp_path: Path, words: list[str]) -> None:
+    places = {"DATA": str(SAMPLE_DATA / "tumours.csv"), "OUT": str(tmp_path / "out")}
+    words = [places.get(word, word) for word in [*words, "--quiet"]]
+    heavy = ["pandas", "scipy.optimize", "scipy.stats", "sklearn", "rich", "importlib.metadata"]
+    program = PROGRAM.format(words=words, heavy=heavy)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == "('1', [])\n"
