@@ -93,7 +93,7 @@ def learning(typed: Mapping[str, Any]) -> Learning:
         param=param,
         smoothing=smoothing_rule(typed.get("smoothing") or SMOOTHINGS.default),
         level=_value(typed, "level", PARAMETERS, param),
-        **_ascent(typed, given, param, words["--optimizer"]),
+        **_ascent(typed, param, words["--optimizer"]),
     )
     return Learning(recipe, typed.get("cuts"), structure if is_file else None)
 
@@ -178,7 +178,7 @@ def _default(name: str) -> str:
     return next(option.default for option in catalogue.OPTIONS if option.flag == name)
 
 
-def _ascent(typed: Mapping[str, Any], given: list[str], param: str, optimizer: str) -> dict[str, Any]:
+def _ascent(typed: Mapping[str, Any], param: str, optimizer: str) -> dict[str, Any]:
     """The options of the optimiser; all None for parameters in closed form."""
     keys = ("init", "penalty", "penalty_center", "tolerance", "max_iterations")
     method = PARAMETERS.method(param)
@@ -193,11 +193,6 @@ def _ascent(typed: Mapping[str, Any], given: list[str], param: str, optimizer: s
         raise UsageError(
             f"--penalty-center 1 has no meaning with --param {param}", hint="it goes with --param weighted"
         )
-    if penalty == 0:
-        _refuse(given, ("--penalty-center",), "with --penalty 0")
     init = init or ("zero" if penalty > 0 and center == 0 else "generative")
-    if init == "zero" and param != "weighted" and "--smoothing" in given:
-        what = f"--smoothing has no effect with --param {param} from a zero start"
-        raise UsageError(what, hint="add --init generative, or leave it out")
     values = (init, penalty, center, tolerance, int(cap), optimizer)
     return dict(zip((*keys, "optimizer"), values, strict=True))

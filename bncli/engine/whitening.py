@@ -4,10 +4,16 @@ With z_t the indicators of row t's cells, the Hessian of -CLL couples the classe
 
     H_yy' = sum over rows t of w_t P(y | x_t) (1[y = y'] - P(y' | x_t)) z_t z_t'
 
-It is summarised by one matrix of co-occurrences per class, C_y = sum_t w_t P(y | x_t) z_t z_t'; see
-`bncli.engine.kernels.preconditioning` for what is made of them. At W = 0 all C_y are C/K, and one matrix serves. Later
-the matrices can be *refreshed* at the present tables; with rare classes or almost separable data that saves half of the
-remaining passes. For two classes 2 P(0|x) P(1|x) in place of P(y | x) makes the summary exact.
+It is summarised by one matrix of co-occurrences per class, C_y = sum_t w_t q_ty z_t z_t'; see
+`bncli.engine.kernels.preconditioning` for what is made of them. A row's q is such that the summary of this row alone,
+1[y = y'] q_y - q_y q_y' / sum(q), has the trace of its Hessian:
+
+    q_y = h_y / (1 - sum_k h_k^2 / (sum_k h_k)^2),    h_y = P(y | x) (1 - P(y | x))
+
+Exact for two classes, where q_0 = q_1 = 2 P(0|x) P(1|x), and for uniform P. (P(y | x) in its place is exact for one row
+and far too stiff for the sum over rows, most of which leave no doubt about their class.) At W = 0 all C_y are C/K, and
+one matrix serves. Later the matrices can be *refreshed* at the present tables; with rare classes or almost separable
+data that saves most of the remaining passes.
 
 A preconditioner need not be exact: evenly spaced rows serve, and only the TOP most frequent cells get a dense block.
 The others are scaled by their own curvature.
@@ -115,11 +121,16 @@ def _indicators(codes: Sequence[Index], places: Sequence[Index], n_top: int) -> 
 
 
 def _factors(codes: Sequence[Index], tables: Sequence[Array]) -> Array:
-    """P(y | x), shape (K, rows); for two classes 2 P(0 | x) P(1 | x), shape (1, rows)."""
+    """q, shape (K, rows); for two classes, which have the same, (1, rows)."""
     scores = np.zeros((len(tables[0]), len(codes[0])))
     for table, code in zip(tables, codes, strict=True):
         scores += table[:, code]
     scores -= scores.max(axis=0)
     p = np.exp(scores)
     p /= p.sum(axis=0)
-    return 2.0 * p[:1] * p[1:] if len(p) == 2 else p
+    if len(p) == 2:
+        return 2.0 * p[:1] * p[1:]
+    h = p * (1.0 - p)
+    total = h.sum(axis=0) ** 2
+    h *= total / np.maximum(total - np.square(h).sum(axis=0), np.finfo(float).tiny)
+    return h

@@ -57,6 +57,8 @@ def open_scores(output: str | None, output_format: str | None, layout: Layout) -
     chosen = output_format or _EXTENSIONS.get(os.path.splitext(path or "")[1].lower(), "csv")
     if chosen not in FORMATS:
         raise UsageError(f"there is no output format {chosen!r}", hint=f"choose one of {', '.join(FORMATS)}")
+    if path is None and sys.stdout is None:
+        raise BncliError("the standard output is closed", hint="name a file with -o")
     place: AbstractContextManager[BinaryIO] = nullcontext(sys.stdout.buffer) if path is None else atomic_writer(path)
     with place as file:
         scores = ScoreFile(file, chosen, layout, piped=path is None)

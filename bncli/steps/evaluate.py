@@ -187,7 +187,8 @@ def _on_test(source: Source, recipe: Recipe, given: _Given, test: Source, runnin
 def _examined(model: Model, source: Source, running: _Running) -> tuple[Examined, int]:
     """The model's predictions for a table, written if asked for, and the number of its rows."""
     running.watch(Stage("read"))
-    columns = read_labelled(source, model.schema, threads=running.threads, watch=running.watch)
+    used = [model.schema.attributes[i].name for i in model.structure.attributes]
+    columns = read_labelled(source, model.schema, used, threads=running.threads, watch=running.watch)
     running.watch(Stage("score"))
     examined = examine(model, columns)
     running.watch(Stage("write"))

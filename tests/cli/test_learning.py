@@ -101,8 +101,6 @@ def test_a_method_beats_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.M
         ({"param": "map", "trace": "t.csv"}, "--trace has no effect with --param map"),
         ({"param": "map", "optimizer": "lbfgs"}, "--optimizer has no effect with --param map"),
         ({"param": "extended", "penalty_center": "1"}, "--penalty-center 1 has no meaning with --param extended"),
-        ({"penalty": 0.0, "penalty_center": "0"}, "--penalty-center has no effect with --penalty 0"),
-        ({"param": "discriminative", "smoothing": "mle"}, "--smoothing has no effect with --param discriminative"),
     ],
 )
 def test_what_has_no_effect_is_refused(typed: dict[str, object], line: str) -> None:

@@ -65,7 +65,7 @@ def test_weight_two_is_the_row_twice(name: str) -> None:
 def test_threads_do_not_change_a_bit(name: str, n_labels: int) -> None:
     outcomes = []
     for threads in (1, 2, 3):
-        data = random_dataset(40_000, (3, 2, 4), n_labels, weighted=True, threads=threads)
+        data = random_dataset(33_000, (3, 2, 4), n_labels, weighted=True, threads=threads)
         learnt = fit(name, data, TAN, penalty=1.0, tolerance=1e-6, max_iterations=12)
         outcomes.append((learnt.cll, learnt.tables.bias.tobytes(), *(w.tobytes() for w in learnt.tables.weights)))
     assert outcomes[0] == outcomes[1] == outcomes[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def test_shards_cover_the_rows_in_order_and_none_is_small(n_rows: int) -> None:
     bounds = data.bounds()
     assert bounds[0][0] == 0
     assert bounds[-1][1] == n_rows
-    assert all(before[1] == after[0] for before, after in zip(bounds, bounds[1:], strict=False))
+    assert all(before[1] == after[0] for before, after in itertools.pairwise(bounds))
     assert len(bounds) in (1, 2, 4, 8, 16)
     assert len(bounds) == 1 or min(b - a for a, b in bounds) >= ROWS_PER_SHARD
     assert len(bounds) == MAX_SHARDS or n_rows < 2 * len(bounds) * ROWS_PER_SHARD

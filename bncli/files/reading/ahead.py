@@ -10,21 +10,24 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def in_order(tasks: Iterator[Callable[[], T]], threads: int) -> Iterator[T]:
+def in_order(tasks: Iterator[Callable[[], T] | None], threads: int) -> Iterator[T]:
     """The result of every task, in order; at most `threads` + 1 of them are under way or waiting to be taken.
 
-    `tasks` is drawn from on the caller's thread. Closing the iterator ends the threads.
+    `tasks` is drawn from on the caller's thread; a None among them says that the next may be long in coming, so all
+    results are handed over. Closing the iterator ends the threads.
     """
     if threads <= 1:
         for task in tasks:
-            yield task()
+            if task is not None:
+                yield task()
         return
     waiting: deque[Future[T]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
             for task in tasks:
-                waiting.append(pool.submit(task))
-                if len(waiting) > threads:
+                if task is not None:
+                    waiting.append(pool.submit(task))
+                while len(waiting) > (0 if task is None else threads):
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

@@ -18,7 +18,7 @@ from bncli.engine.schema import Schema
 from bncli.errors import ModelError
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.bad_rows import BadRows
-from bncli.files.reading.blocks import BLOCK_SIZE
+from bncli.files.reading.blocks import BLOCK_SIZE, Block
 from bncli.files.reading.coding import Coded
 from bncli.files.reading.pieces import BadRow, Kind, Want
 from bncli.files.reading.reader import Table, Unit, parse
@@ -39,6 +39,9 @@ class Batch:
     columns: Columns
     kept: tuple[pa.Array, ...]
     locate: Callable[[int], str]
+
+
+_Parsed = tuple[Batch, tuple[BadRow, ...]]
 
 
 class Batches:
@@ -86,14 +89,19 @@ class Batches:
     def __iter__(self) -> Iterator[Batch]:
         wants = [coded.want for coded in self._coded] + [Want(name, Kind.TEXT) for name in self.kept_names]
         names = [want.name for want in wants] or list(self._table.names[:1])
-        tasks = (partial(self._batch, unit, wants) for unit in self._table.units(names, self._watch))
         with self._table, self._bad:
-            for batch, bad in in_order(tasks, self._threads):
+            for batch, bad in in_order(self._tasks(names, wants), self._threads):
                 self._bad.take(bad)
                 if batch.columns.n_rows:
                     yield batch
 
-    def _batch(self, unit: Unit, wants: Sequence[Want]) -> tuple[Batch, tuple[BadRow, ...]]:
+    def _tasks(self, names: Sequence[str], wants: Sequence[Want]) -> Iterator[Callable[[], _Parsed] | None]:
+        for unit in self._table.units(names, self._watch):
+            yield partial(self._batch, unit, wants)
+            if isinstance(unit, Block) and unit.paused:
+                yield None
+
+    def _batch(self, unit: Unit, wants: Sequence[Want]) -> _Parsed:
         piece = parse(unit, wants, self._tokens)
         n_coded = len(self._coded)
         pairs = zip(self._coded, piece.values[:n_coded], strict=True)

@@ -29,6 +29,8 @@ class Block:
     data: bytes
     line: int
     bad: tuple[BadRow, ...] = ()
+    paused: bool = False
+    """Nothing more was at hand: the rows so far should not wait for the next ones."""
 
 
 def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[Block]:
@@ -36,17 +38,19 @@ def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[Bloc
     layout, rest, line = header.layout, header.rest, header.line
     wanted = min(size, FIRST_BLOCK_SIZE)
     while True:
-        more = stream.read(max(wanted - len(rest), 1))
+        paused_already = stream.paused and b"\n" in rest  # rows that came with the header should not wait
+        more = b"" if paused_already else stream.read_ready(max(wanted - len(rest), 1))
         if not rest and not more:
             return
-        at_end = len(rest) + len(more) < wanted or not more
+        paused, stream.paused = stream.paused, False
+        at_end = not paused_already and (not more or (len(rest) + len(more) < wanted and not paused))
         data, rest, bad = _split(layout, rest, more, line, at_end)
         if data or bad:
-            yield Block(layout, data, line, bad)
+            yield Block(layout, data, line, bad, paused)
             line += count_lines(data) + sum(count_lines(row.raw) for row in bad)
             wanted = size
         else:
-            wanted = _grown(len(rest), f"{layout.path} line {line}")
+            wanted = max(wanted, _grown(len(rest), f"{layout.path} line {line}"))
 
 
 def _split(

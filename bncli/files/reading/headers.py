@@ -39,7 +39,7 @@ class Header:
 def read_header(stream: Stream, delimiter: bytes | None) -> Header:
     """Reads up to the end of the first row that is not empty."""
     name = stream.owner.name
-    data = stream.read(_CHUNK).removeprefix(_BOM)
+    data = stream.read_ready(_CHUNK).removeprefix(_BOM)
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:2]:
         raise BncliError("the text is UTF-16", where=name, hint="convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
     text = data.lstrip(b"\r\n")
@@ -47,7 +47,11 @@ def read_header(stream: Stream, delimiter: bytes | None) -> Header:
     while True:
         if not text:
             raise BncliError("the file is empty", where=name, hint="a table begins with a row of column names")
-        more = stream.read(_CHUNK)
+        more = b""
+        end, chosen = _first_row(text, delimiter, at_end=False)
+        if end:
+            break
+        more = stream.read_ready(_CHUNK)
         end, chosen = _first_row(text, delimiter, at_end=not more)
         if end:
             break

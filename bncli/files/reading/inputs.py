@@ -10,10 +10,11 @@ import difflib
 import io
 import lzma
 import os
+import select
 import stat
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol, cast
 
@@ -25,6 +26,8 @@ _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".data", ".parquet", ".pq", ".arrow", ".arrows", ".feather", ".ipc")
 _N_FIRST = 8
+_PATIENCE = 0.1
+"""Seconds without a byte after which a pipe counts as paused, and what has come is worked on."""
 
 
 class Readable(Protocol):
@@ -129,6 +132,14 @@ class _Raw(io.RawIOBase):
             self._copy(target[:n])
         return n
 
+    def pauses(self) -> bool:
+        """Whether a pipe has nothing to give for _PATIENCE seconds."""
+        try:
+            pipe = self._file.fileno()
+            return not self._ahead and not select.select([pipe], [], [], _PATIENCE)[0]
+        except (OSError, ValueError):  # no file behind it, or one that cannot be waited for
+            return False
+
     def _read_once(self, target: memoryview) -> int:
         # A buffered stdin would wait for a full buffer; readinto1 takes what is there.
         read_once = getattr(self._file, "readinto1", None) or self._file.readinto  # type: ignore[attr-defined]
@@ -156,14 +167,28 @@ class Stream:
         self._source = _decompressed(raw, self.compression)
         self._ahead = b""
         self.first = self._ahead = self._fill(_N_FIRST)
+        self.paused = False
 
     def read(self, size: int) -> bytes:
         ahead, self._ahead = self._ahead[:size], self._ahead[size:]
         return ahead + self._fill(size - len(ahead)) if len(ahead) < size else ahead
 
-    def _fill(self, size: int) -> bytes:
+    def read_ready(self, size: int) -> bytes:
+        """As `read`, but fewer bytes (at least one) where the input pauses; `paused` then says so."""
+        self.paused = False
+        ahead, self._ahead = self._ahead[:size], self._ahead[size:]
+        if ahead and self._pauses():
+            return ahead
+        return ahead + self._fill(size - len(ahead), self._pauses) if len(ahead) < size else ahead
+
+    def _pauses(self) -> bool:
+        """Whether nothing comes for a while; only told of an uncompressed pipe."""
+        self.paused = self.compression is None and self._raw.pauses()
+        return self.paused
+
+    def _fill(self, size: int, pauses: Callable[[], bool] = lambda: False) -> bytes:
         try:
-            return fill(self._source, size)
+            return fill(self._source, size, pauses)
         except (OSError, EOFError, lzma.LZMAError) as error:
             what = f"the {self.compression}-compressed data is damaged or cut off ({error})"
             raise BncliError(what, where=self.owner.name, hint="make or fetch the file again") from error
@@ -189,13 +214,13 @@ def _decompressed(raw: _Raw, compression: str | None) -> Readable:
     return cast(Readable, pa.CompressedInputStream(pa.PythonFile(raw, "r"), compression))
 
 
-def fill(stream: Readable, size: int) -> bytes:
-    """`size` bytes, fewer only at the end."""
+def fill(stream: Readable, size: int, pauses: Callable[[], bool] = lambda: False) -> bytes:
+    """`size` bytes, fewer only at the end or, after the first, where `pauses()` says that nothing more is at hand."""
     data = stream.read(size)
     if not data or len(data) == size:
         return data
     parts, missing = [data], size - len(data)
-    while missing and (data := stream.read(missing)):
+    while missing and not pauses() and (data := stream.read(missing)):
         parts.append(data)
         missing -= len(data)
     return b"".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,7 @@ def test_the_penalised_objective_never_falls_below_the_start(name: str, data: Da
     events: list[Any] = []
     learnt = fit(name, data, dag, watch=events.append, init=init, penalty=penalty, tolerance=1e-8, max_iterations=60)
     objective = [event.cll - event.penalty for event in events]
-    assert all(after >= before - 1e-9 * abs(before) for before, after in zip(objective, objective[1:], strict=False))
+    assert all(after >= before - 1e-9 * abs(before) for before, after in itertools.pairwise(objective))
     assert (events[0].cll, events[-1].cll) == (learnt.cll_start, learnt.cll)
     cells = np.concatenate([learnt.tables.bias[:, np.newaxis], *(w.T for w in learnt.tables.weights)], axis=1)
     slow, _ = oracles.conditional_log_likelihood(learnt.tables.families, data, cells)

@@ -33,7 +33,7 @@ def weight(data: Dataset, edges: Edges) -> float:
 def test_no_spanning_tree_is_heavier(data: Dataset) -> None:
     nodes = range(len(data.codes))
     dependence = {e: weight(data, [e]) for e in itertools.combinations(nodes, 2)}
-    totals = sorted(((math.fsum(dependence[e] for e in tree), sorted(tree)) for tree in oracles.spanning_trees(nodes)))
+    totals = sorted((math.fsum(dependence[e] for e in tree), sorted(tree)) for tree in oracles.spanning_trees(nodes))
     found = edges_of(tan.learn(Counts(data)))
     assert math.fsum(dependence[e] for e in found) == pytest.approx(totals[-1][0], rel=1e-11, abs=1e-11)
     unique = len(totals) == 1 or totals[-1][0] - totals[-2][0] > 1e-9

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -17,17 +18,32 @@ texts = st.lists(st.sampled_from([b"a", b'"', b'""', b",", b"\n", b"\r", b"\r\n"
 layout = Layout("f", ("x", "y"), b",")
 
 
-def cut_all(data: bytes, size: int, n_rest: int = 0) -> list[Block]:
-    stream = io.BytesIO(data[n_rest:])
+class Pipe(io.BytesIO):
+    """A stream that pauses before the bytes at the given positions."""
+
+    def __init__(self, data: bytes, pauses: Collection[int]) -> None:
+        super().__init__(data)
+        self.pauses = pauses
+        self.paused = 0 in pauses
+
+    def read_ready(self, size: int) -> bytes:
+        here = self.tell()
+        stop = min((p for p in self.pauses if here < p < here + size), default=None)
+        self.paused = stop is not None
+        return self.read(size if stop is None else stop - here)
+
+
+def cut_all(data: bytes, size: int, n_rest: int = 0, pauses: Collection[int] = ()) -> list[Block]:
+    stream = Pipe(data[n_rest:], pauses)
     return list(cut(stream, Header(layout, data[:n_rest], 2), size))  # type: ignore[arg-type]
 
 
-@given(texts, st.integers(1, 80), st.integers(0, 10))
-def test_blocks_hold_whole_rows_and_know_their_lines(data: bytes, size: int, n_rest: int) -> None:
+@given(texts, st.integers(1, 80), st.integers(0, 10), st.sets(st.integers(0, 100), max_size=8))
+def test_blocks_hold_whole_rows_and_know_their_lines(data: bytes, size: int, n_rest: int, pauses: set[int]) -> None:
     rows = read_rows(data, b",")
     if rows and not rows[-1].closed:
         return
-    found, position = cut_all(data, size, n_rest), 0
+    found, position = cut_all(data, size, n_rest, pauses), 0
     assert b"".join(block.data for block in found) == data
     for block in found:
         assert not block.bad
