@@ -82,7 +82,8 @@ class Whitening:
         places = [position[members] for members in fusion.members]
         expanded = None if tables is None else fusion.expand(tables)
         stride = max(1, -(-data.n_rows // max_rows))
-        total, weight = data.reduce(_grams, places, len(self.top), stride, expanded, states=fusion.codes)
+        mean = data.total_weight / data.n_rows
+        total, weight = data.reduce(_grams, places, len(self.top), stride, expanded, mean, states=fusion.codes)
         share = 1.0 / data.n_labels if tables is None else 1.0
         return np.asarray(total * (share * data.total_weight / weight), np.float64)
 
@@ -96,21 +97,22 @@ def whitening(likelihood: ConditionalLikelihood, space: Coordinates, penalty: fl
 
 
 def _grams(
-    shard: Shard, places: Sequence[Index], n_top: int, stride: int, tables: Sequence[Array] | None
+    shard: Shard, places: Sequence[Index], n_top: int, stride: int, tables: Sequence[Array] | None, unit: float
 ) -> tuple[Array, float]:
-    """The shard's part of the co-occurrences (1 or K, top, top), and the weight of its sampled rows."""
+    """The shard's part of the co-occurrences (1 or K, top, top), and the weight of its sampled rows, in `unit`s."""
     n_blocks = 1 if tables is None or len(tables[0]) == 2 else len(tables[0])
     total = np.zeros((n_blocks, n_top, n_top))
     rows = np.arange(0, shard.n_rows, stride)
+    row_weights = np.ones(len(rows)) if shard.weights is None else shard.weights[rows] / unit
     for start in range(0, len(rows), SAMPLE_BLOCK):
         block = rows[start : start + SAMPLE_BLOCK]
         codes = [np.asarray(c[block], np.intp) for c in shard.state]
         indicators = _indicators(codes, places, n_top)
-        weights = np.ones(len(block)) if shard.weights is None else shard.weights[block]
+        weights = row_weights[start : start + SAMPLE_BLOCK]
         factors = weights[np.newaxis] if tables is None else _factors(codes, tables) * weights
         for gram, factor in zip(total, factors, strict=True):
             gram += (indicators * factor[:, np.newaxis].astype(np.float32)).T @ indicators
-    return total, float(len(rows) if shard.weights is None else shard.weights[rows].sum())
+    return total, float(row_weights.sum())
 
 
 def _indicators(codes: Sequence[Index], places: Sequence[Index], n_top: int) -> NDArray[np.float32]:
@@ -132,5 +134,6 @@ def _factors(codes: Sequence[Index], tables: Sequence[Array]) -> Array:
         return 2.0 * p[:1] * p[1:]
     h = p * (1.0 - p)
     total = h.sum(axis=0) ** 2
-    h *= total / np.maximum(total - np.square(h).sum(axis=0), np.finfo(float).tiny)
+    ratio = total / np.maximum(total - np.square(h).sum(axis=0), np.finfo(float).tiny)
+    h *= np.minimum(ratio, 2.0)  # never more, but for rounding: 1 - p is 0 where p is within 1e-16 of 1
     return h

@@ -103,7 +103,7 @@ def test_refreshed_it_is_within_a_small_factor_for_more_classes(name: str, n_lab
     apply = whitening(caught.likelihood, caught.space, 1.0).refresh(p)
     eigenvalues = spectrum(matrix(apply, len(p)), hessian(caught, data, p, 1.0))
     assert eigenvalues.min() > 0.25
-    assert eigenvalues.max() < 1.01
+    assert eigenvalues.max() < 1.5
 
 
 @every_space
@@ -129,6 +129,21 @@ def test_symmetric_and_positive_definite_always(name: str, data: Dataset, draw: 
             np.testing.assert_allclose(inverse / np.outer(scale, scale), inverse.T / np.outer(scale, scale), atol=1e-6)
             g = rng.normal(size=len(p))
             assert g @ apply(g) > 0
+
+
+@pytest.mark.parametrize("n_labels", [2, 3, 5])
+@pytest.mark.parametrize("spread", [0.0, 5.0, 36.0, 40.0, 300.0, 800.0, 1e5])
+def test_rows_that_are_all_but_certain_do_not_upset_a_refresh(n_labels: int, spread: float) -> None:
+    """Class 0 ahead by `spread`, the others by a little: 1 - P(0 | x) is lost in rounding from 37 on."""
+    data = random_dataset(100, (3, 2, 4), n_labels)
+    caught = catch("discriminative", data, GRAPHS["tan"])
+    shape = caught.space.tables(np.zeros(caught.space.n_parameters)).shape
+    p = np.zeros(shape)
+    p[:, 0] = -spread * np.arange(n_labels)
+    apply = whitening(caught.likelihood, caught.space, 1.0).refresh(p.ravel())
+    eigenvalues = spectrum(matrix(apply, p.size), hessian(caught, data, p.ravel(), 1.0))
+    assert eigenvalues.min() > 0.2
+    assert eigenvalues.max() < 1.1 * n_labels / 2
 
 
 def test_a_preconditioner_leaves_the_gradient_alone() -> None:

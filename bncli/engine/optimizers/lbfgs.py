@@ -9,7 +9,8 @@ with Q the objective's preconditioner. This is L-BFGS in variables whitened by a
 changing variables. The step along d = -H g is 1 or found by cubic interpolation, and satisfies the strong Wolfe
 conditions with constants 1e-4 and 0.9.
 
-The preconditioner is refreshed after the iterations in REFRESHES; the pairs are kept, they describe the same function.
+The preconditioner is refreshed after iterations 10, 30, 90, 150, ...; the pairs are kept, they describe the same
+function.
 
 Stops, with f the objective: `gradient` when the decrease predicted, g'Hg / 2, is under tolerance f / 100 (a vanishing
 gradient in the problem's own metric); `tolerance` when the last WINDOW iterations together improved f by no more than
@@ -30,7 +31,12 @@ from bncli.engine.objective import Objective, Precondition, Report, Step, Vector
 
 HISTORY = 20
 WINDOW = 5
-REFRESHES = (10, 30, 90)
+FIRST_REFRESH = 10
+SECOND_REFRESH = 30
+REFRESH_EVERY = 60
+"""Counted from the second."""
+FLOOR = 1e-10
+"""Values are compared with this share of the first one where they have fallen below it."""
 
 
 def minimise(objective: Objective, start: Vector, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
@@ -39,12 +45,14 @@ def minimise(objective: Objective, start: Vector, *, tolerance: float, max_itera
     precondition = objective.precondition
     pairs: deque[_Pair] = deque(maxlen=HISTORY)
     values = deque([here.value], maxlen=WINDOW + 1)
+    floor = FLOOR * abs(here.value)
     evaluations, iteration = 1, 0
     report(Step(0, here.value, _norm(here.gradient), 0.0, 1), here.point)
     while True:
         direction = -_inverse_hessian(precondition, pairs, here.gradient)
         slope = float(direction @ here.gradient)
-        reason = _finished(objective, here, slope, values, tolerance, iteration >= max_iterations)
+        scale = max(abs(here.value), floor)
+        reason = _finished(objective, here, slope, values, tolerance * scale, iteration >= max_iterations)
         if reason is not None:
             break
         found, step, tries = search(objective.value_and_gradient, here, direction, slope)
@@ -57,7 +65,7 @@ def minimise(objective: Objective, start: Vector, *, tolerance: float, max_itera
             continue
         _remember(pairs, found.point - here.point, found.gradient - here.gradient)
         here, iteration = found, iteration + 1
-        if iteration in REFRESHES:
+        if _is_refreshed(iteration):
             precondition = objective.refreshed(here.point)
         values.append(here.value)
         report(Step(iteration, here.value, _norm(here.gradient), step, evaluations), here.point)
@@ -91,15 +99,20 @@ def _inverse_hessian(precondition: Precondition, pairs: deque[_Pair], gradient: 
     return r
 
 
+def _is_refreshed(iteration: int) -> bool:
+    beyond = iteration - SECOND_REFRESH
+    return iteration == FIRST_REFRESH or (beyond >= 0 and beyond % REFRESH_EVERY == 0)
+
+
 def _finished(
-    objective: Objective, here: Probe, slope: float, values: deque[float], tolerance: float, capped: bool
+    objective: Objective, here: Probe, slope: float, values: deque[float], enough: float, capped: bool
 ) -> StoppedBy | None:
-    scale = max(abs(here.value), np.finfo(float).tiny)
+    """The reason to stop, if there is one; `enough` is the tolerance as a difference of values."""
     if objective.separable(here.value):
         return StoppedBy.SEPARABLE
-    if -slope / 2 <= 1e-2 * tolerance * scale:
+    if -slope / 2 <= 1e-2 * enough:
         return StoppedBy.GRADIENT
-    if len(values) > WINDOW and values[0] - here.value <= tolerance * scale:
+    if len(values) > WINDOW and values[0] - here.value <= enough:
         return StoppedBy.TOLERANCE
     return StoppedBy.MAX_ITERATIONS if capped else None
 
