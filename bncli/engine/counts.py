@@ -32,7 +32,9 @@ BLOCK = 1 << 15
 MAX_ENTRIES = 1 << 27
 """A single table with more entries (1 GiB) is refused."""
 PAIR_BUDGET = 1 << 24
-"""Entries of the pair tables that are in memory at one time (128 MiB)."""
+"""Entries of the pair tables that are counted at one time, and of those that are kept (128 MiB each)."""
+OBJECT = 32
+"""What a kept table costs beside its entries, in entries."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Counts:
     """The tables of one data set; `tables` counts what it does not know yet in a single pass."""
 
     data: Dataset
-    _known: dict[Set, Table] = field(default_factory=dict)
+    _known: dict[int, dict[Set, Table]] = field(default_factory=dict)  # by the size of the set
 
     def tables(self, sets: Iterable[Set]) -> list[Table]:
         """For each set of attributes its counts, shape (cardinalities in the set's order..., K), float64.
@@ -54,33 +56,42 @@ class Counts:
         if missing:
             counted = self.data.reduce(_count, [(s, self._shape(s)) for s in missing])
             for s, table in zip(missing, counted, strict=True):
-                self._known[s] = table.astype(np.float64).reshape(self._shape(s))
+                self._keep(s, table.astype(np.float64).reshape(self._shape(s)))
         return [self._derive(s) for s in wanted]  # type: ignore[misc]
 
     def pairs(self, attributes: Sequence[int]) -> Iterator[tuple[int, int, Table]]:
         """(i, j, n[x_i, x_j, y]) for all i before j in `attributes`; counted in rounds that fit the memory budget."""
+        room = PAIR_BUDGET
         for pack_pairs, packs in self._rounds(attributes):
             counted = self.data.reduce(_count_packs, packs, pack_pairs, self.data.n_labels)
             for (p, q), table in zip(pack_pairs, counted, strict=True):
                 for i, j, margin in _margins(packs[p], packs[q], table, self.data.n_labels):
-                    if margin.size * len(attributes) < PAIR_BUDGET:
-                        self._known[i, j] = margin
+                    if margin.size + OBJECT <= room:
+                        room -= margin.size + OBJECT
+                        self._keep((i, j), margin)
                     yield i, j, margin
 
     def class_counts(self) -> Table:
         """Weight of each class, shape (K,)."""
         return self.tables([()])[0]
 
+    def _keep(self, s: Set, table: Table) -> Table:
+        self._known.setdefault(len(s), {})[s] = table
+        return table
+
     def _derive(self, wanted: Set) -> Table | None:
-        if wanted in self._known:
-            return self._known[wanted]
-        for known, table in self._known.items():
-            if set(wanted) <= set(known):
-                dropped = tuple(axis for axis, i in enumerate(known) if i not in wanted)
-                kept = [i for i in known if i in wanted]
-                order = [kept.index(i) for i in wanted]
-                self._known[wanted] = np.ascontiguousarray(table.sum(axis=dropped).transpose(*order, len(order)))
-                return self._known[wanted]
+        """The table, if it is known or a margin of one that is."""
+        if wanted in self._known.get(len(wanted), {}):
+            return self._known[len(wanted)][wanted]
+        for size in sorted(size for size in self._known if size >= len(wanted)):
+            for known, table in self._known[size].items():
+                if set(wanted) <= set(known):
+                    dropped = tuple(axis for axis, i in enumerate(known) if i not in wanted)
+                    kept = [i for i in known if i in wanted]
+                    order = [kept.index(i) for i in wanted]
+                    return self._keep(
+                        wanted, np.ascontiguousarray(table.sum(axis=dropped).transpose(*order, len(order)))
+                    )
         return None
 
     def _shape(self, s: Set) -> tuple[int, ...]:
