@@ -29,7 +29,10 @@ class Note(NamedTuple):
 
 
 class Iteration(NamedTuple):
-    """State of an optimiser after an iteration (0 = the start); cll and penalty in nats, never negated."""
+    """State of an optimiser after an iteration (0 = the start); cll and penalty in nats, never negated.
+
+    Evaluations and flops are totals since the start; flops by the cost model of `bncli.engine.flops`, None outside it.
+    """
 
     iteration: int
     cll: float
@@ -38,6 +41,7 @@ class Iteration(NamedTuple):
     step: float
     cll_evaluations: int
     gradient_evaluations: int
+    flops: int | None = None
 
 
 Event = Stage | Progress | Note | Iteration

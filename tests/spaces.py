@@ -25,10 +25,11 @@ SPACES: dict[str, dict[str, Any]] = {
     "weighted 3": {"level": 3},
     "weighted 4": {"level": 4},
     "extended": {},
+    "lr": {},
 }
 """Name (the learner's word first) and the learner's own options."""
 
-RICH_SPACES = ("discriminative", "weighted 4", "extended")
+RICH_SPACES = ("discriminative", "weighted 4", "extended", "lr")
 """Those that reach the same optimum."""
 
 

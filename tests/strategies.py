@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from graphlib import TopologicalSorter
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -44,6 +46,28 @@ def dags(draw: st.DrawFn, n_attributes: int, max_parents: int = 3) -> Dag:
         parents[i] = _some(draw, order[:place], max_parents)
     children = tuple(sorted(i for i in order[class_at:] if draw(st.integers(0, 4))))
     return Dag(tuple(parents), children, _some(draw, order[:class_at], 2))
+
+
+def graphs_for(space: str, n_attributes: int) -> st.SearchStrategy[Dag]:
+    """Any graph that the parameter space takes (named as in `tests.spaces`)."""
+    return dags(n_attributes).map(perfected) if space.split()[0] == "lr" else dags(n_attributes)
+
+
+def perfected(dag: Dag) -> Dag:
+    """The graph with arcs added until all parents of a common child, the class among them, are joined."""
+    nodes: dict[int, set[int]] = {i: set(listed) for i, listed in enumerate(dag.parents)}
+    the_class = len(nodes)
+    nodes[the_class] = set(dag.class_parents)
+    for i in dag.class_children:
+        nodes[i].add(the_class)
+    order = list(TopologicalSorter(nodes).static_order())
+    for child in reversed(order):
+        *earlier, last = sorted(nodes[child], key=order.index) or [None]
+        if last is not None:
+            nodes[last].update(earlier)
+    parents = tuple(tuple(sorted(nodes[i] - {the_class})) for i in range(the_class))
+    children = tuple(i for i in range(the_class) if the_class in nodes[i])
+    return Dag(parents, children, tuple(sorted(nodes[the_class])))
 
 
 def _some(draw: st.DrawFn, candidates: list[int], most: int) -> tuple[int, ...]:

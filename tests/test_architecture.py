@@ -33,9 +33,14 @@ ENGINE_FLOORS = (
     ("learn",),
     ("discretizers", "structure_learners", "parameter_learners"),
     ("cutting", "encoding", "ascent", "scoring"),
-    ("smoothing", "likelihood", "metrics", "folds"),
+    ("smoothing", "likelihood", "metrics", "folds", "flops"),
     ("optimizers",),
+    ("descent", "conjugate"),
+    ("acceptable_point", "line_minimum"),
+    ("line_search",),
+    ("predictors",),
     ("schema", "dataset", "structure", "model", "columns", "objective"),
+    ("perfection",),
     ("kernels",),
 )
 """The floors inside the engine; modules not named here stand between the parameter learners and the types."""

@@ -10,15 +10,17 @@ from __future__ import annotations
 import importlib
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.coordinates import Coordinates
+from bncli.engine.flops import Costs
 from bncli.engine.likelihood import ConditionalLikelihood
 from bncli.engine.model import Parameters
-from bncli.engine.objective import Objective, Step
-from bncli.engine.whitening import whitening
+from bncli.engine.objective import Objective, Precondition, Step
+from bncli.engine.whitening import Whitening, whitening
 from bncli.watch import Iteration, Watch
 
 Array = NDArray[np.float64]
@@ -36,8 +38,13 @@ class Ascent:
     max_iterations: int
 
 
-def ascend(likelihood: ConditionalLikelihood, space: Coordinates, how: Ascent, watch: Watch) -> Parameters:
-    """The tables of the best parameters found from the start; never worse than the start in the penalised objective."""
+def ascend(
+    likelihood: ConditionalLikelihood, space: Coordinates, how: Ascent, watch: Watch, costs: Costs | None = None
+) -> Parameters:
+    """The tables of the best parameters found from the start; never worse than the start in the penalised objective.
+
+    `costs` in flops are for the trace only.
+    """
     start = space.generative if how.init == "generative" else np.zeros(space.n_parameters)
 
     def penalty(p: Array) -> float:
@@ -59,12 +66,18 @@ def ascend(likelihood: ConditionalLikelihood, space: Coordinates, how: Ascent, w
 
     def report(step: Step, p: Array) -> None:
         cll_path.append(penalty(p) - step.value)
-        watch(
-            Iteration(step.iteration, cll_path[-1], penalty(p), step.gradient_norm, step.step, *[step.evaluations] * 2)
-        )
+        watch(_told(step, cll_path[-1], penalty(p), how.optimizer, costs))
 
-    white = whitening(likelihood, space, how.penalty)
-    objective = Objective(value_and_gradient, white.start(start), white.refresh, separable)
+    @cache
+    def white() -> Whitening:
+        return whitening(likelihood, space, how.penalty)
+
+    @cache
+    def at_start() -> Precondition:
+        return white().start(start)
+
+    # Preconditioners are made when first asked for: some optimisers never do.
+    objective = Objective(value_and_gradient, lambda g: at_start()(g), lambda p: white().refresh(p), separable)
     optimizer = importlib.import_module(f"bncli.engine.optimizers.{how.optimizer}")
     optimum = optimizer.minimise(
         objective, start, tolerance=how.tolerance, max_iterations=how.max_iterations, report=report
@@ -78,3 +91,9 @@ def ascend(likelihood: ConditionalLikelihood, space: Coordinates, how: Ascent, w
         optimum.evaluations,
         optimum.stopped_by,
     )
+
+
+def _told(step: Step, cll: float, penalty: float, optimizer: str, costs: Costs | None) -> Iteration:
+    n_gradients = step.evaluations if step.gradient_evaluations is None else step.gradient_evaluations
+    flops = None if costs is None else costs.spent(optimizer, step.iteration, step.evaluations)
+    return Iteration(step.iteration, cll, penalty, step.gradient_norm, step.step, step.evaluations, n_gradients, flops)

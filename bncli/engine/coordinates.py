@@ -4,8 +4,9 @@ A space gives the tables W (K, n_cells) of a parameter vector p (P,), and the tr
 
     dCLL / dp_q = sum over y, c of dW[y, c] / dp_q  dCLL / dW[y, c]
 
-Most spaces have one parameter per table entry, p = (K, n_cells) flat; where entries share
-parameters, `sharing` says how.
+Most spaces have one parameter per table entry, p = (K, n_cells) flat; where entries share parameters, `sharing` says
+how: each follows one parameter (`Sharing`), or is the sum of those of its predictors, class 0 staying at 0, with
+p = (K - 1, M) flat (`Predictors`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bncli.engine.predictors import Predictors
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -48,7 +51,7 @@ class Coordinates(Protocol):
         ...
 
     @property
-    def sharing(self) -> Sharing | None:
+    def sharing(self) -> Sharing | Predictors | None:
         """How entries share parameters; None for one parameter per entry."""
         ...
 
@@ -63,6 +66,10 @@ class Coordinates(Protocol):
     @property
     def scale(self) -> Array:
         """dW[y, c]/dp[y, c], (1 or K, n_cells), one row where all classes have the same; unused where entries share."""
+        ...
+
+    def curvature(self, p: Array, mass: Array) -> Array:
+        """sum over c' of mass[y, c'] (dW[y, c']/dp[y, c])^2, shapes (1 or K, n_cells); unused where entries share."""
         ...
 
     def jacobian(self, p: Array, cells: Index) -> Array | None:
@@ -94,3 +101,6 @@ class PerCell:
     @property
     def scale(self) -> Array:
         return np.ones((1, self.log_theta.shape[1]))
+
+    def curvature(self, p: Array, mass: Array) -> Array:
+        return mass * self.scale**2

@@ -42,7 +42,7 @@ class Counts:
     """The tables of one data set; `tables` counts what it does not know yet in a single pass."""
 
     data: Dataset
-    _known: dict[int, dict[Set, Table]] = field(default_factory=dict)  # by the size of the set
+    _known: dict[int, dict[Set, Table]] = field(default_factory=dict)  # by size; the sets ascending
 
     def tables(self, sets: Iterable[Set]) -> list[Table]:
         """For each set of attributes its counts, shape (cardinalities in the set's order..., K), float64.
@@ -50,7 +50,7 @@ class Counts:
         Raises BncliError for a table of more than MAX_ENTRIES entries.
         """
         wanted = list(sets)
-        missing = [s for s in dict.fromkeys(wanted) if self._derive(s) is None]
+        missing = [s for s in dict.fromkeys(tuple(sorted(s)) for s in wanted) if self._derive(s) is None]
         for s in missing:
             self._refuse_giants(s)
         if missing:
@@ -81,17 +81,21 @@ class Counts:
 
     def _derive(self, wanted: Set) -> Table | None:
         """The table, if it is known or a margin of one that is."""
-        if wanted in self._known.get(len(wanted), {}):
-            return self._known[len(wanted)][wanted]
-        for size in sorted(size for size in self._known if size >= len(wanted)):
+        ascending = tuple(sorted(wanted))
+        table = self._known.get(len(wanted), {}).get(ascending)
+        if table is None:
+            table = self._margin(ascending)
+        if table is None or wanted == ascending:
+            return table
+        return np.ascontiguousarray(table.transpose(*(ascending.index(i) for i in wanted), len(wanted)))
+
+    def _margin(self, ascending: Set) -> Table | None:
+        """The table as a margin of a larger one that is known."""
+        for size in sorted(size for size in self._known if size > len(ascending)):
             for known, table in self._known[size].items():
-                if set(wanted) <= set(known):
-                    dropped = tuple(axis for axis, i in enumerate(known) if i not in wanted)
-                    kept = [i for i in known if i in wanted]
-                    order = [kept.index(i) for i in wanted]
-                    return self._keep(
-                        wanted, np.ascontiguousarray(table.sum(axis=dropped).transpose(*order, len(order)))
-                    )
+                if set(ascending) <= set(known):
+                    dropped = tuple(axis for axis, i in enumerate(known) if i not in ascending)
+                    return self._keep(ascending, table.sum(axis=dropped))
         return None
 
     def _shape(self, s: Set) -> tuple[int, ...]:
@@ -210,16 +214,15 @@ def _margins(p: Pack, q: Pack, table: NDArray[np.generic], n_labels: int) -> Ite
             others = tuple(axis for axis in range(len(p.shape)) if axis not in (a, b))
             yield p.attributes[a], p.attributes[b], cube.sum(axis=others)
         return
-    cube = table.astype(np.float64).reshape(p.size, n_labels, q.size)
-    right = [(j, cube @ indicator.T) for j, indicator in _indicators(q)]
-    for i, indicator in _indicators(p):
-        for j, half in right:
-            margin = np.tensordot(indicator, half, (1, 0)).transpose(0, 2, 1)
-            yield (i, j, margin) if i < j else (j, i, np.ascontiguousarray(margin.transpose(1, 0, 2)))
+    counted = table.astype(np.float64).reshape(p.size * n_labels, *q.shape)
+    for j, half in _each(counted, 1, q):
+        for i, margin in _each(half.reshape(*p.shape, n_labels, -1), 0, p):
+            pair = margin.transpose(0, 2, 1)
+            yield (i, j, pair) if i < j else (j, i, np.ascontiguousarray(pair.transpose(1, 0, 2)))
 
 
-def _indicators(pack: Pack) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """For each attribute of the pack the 0/1 matrix (values, joint values): which joint value has which value."""
-    joint = np.indices(pack.shape).reshape(len(pack.shape), -1)
-    for i, digits, radix in zip(pack.attributes, joint, pack.shape, strict=True):
-        yield i, (digits == np.arange(radix)[:, np.newaxis]).astype(np.float64)
+def _each(table: Table, first: int, pack: Pack) -> Iterator[tuple[int, Table]]:
+    """For each attribute of the pack, whose axes begin at `first`, the table summed over the pack's other axes."""
+    for axis, i in enumerate(pack.attributes):
+        others = tuple(first + other for other in range(len(pack.shape)) if other != axis)
+        yield i, table.sum(axis=others) if others else table

@@ -113,10 +113,10 @@ class Dataset:
         if self.threads <= 1 or len(shards) == 1:
             yield from (kernel(shard, *broadcast) for shard in shards)
             return
-        n_threads = min(self.threads, len(shards))
-        with ThreadPoolExecutor(n_threads) as pool:
-            waiting = deque(pool.submit(kernel, shard, *broadcast) for shard in shards[:n_threads])
-            for shard in [*shards[n_threads:], *[None] * n_threads]:
+        ahead = min(2 * self.threads, len(shards))  # one in hand and one that waits: no thread idles between two
+        with ThreadPoolExecutor(min(self.threads, len(shards))) as pool:
+            waiting = deque(pool.submit(kernel, shard, *broadcast) for shard in shards[:ahead])
+            for shard in [*shards[ahead:], *[None] * ahead]:
                 result = waiting.popleft().result()
                 if shard is not None:
                     waiting.append(pool.submit(kernel, shard, *broadcast))

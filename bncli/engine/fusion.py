@@ -76,12 +76,24 @@ def fuse(data: Dataset, families: Sequence[Family], max_configurations: int) -> 
 
 @dataclass(frozen=True)
 class _Group:
-    """Families fused so far: values[a] (size,) is the value of attribute a in each configuration; codes a shard."""
+    """Families fused so far, and the configuration of each row, shard by shard.
+
+    Attributes were added one by one: added[a] = (radix, present), where present[u] = u' radix + value of a is the
+    configuration u in terms of the configuration u' before a was added.
+    """
 
     families: tuple[int, ...]
-    values: dict[int, Index]
+    added: dict[int, tuple[int, Index]]
     codes: Codes
     size: int
+
+    def values(self) -> dict[int, Index]:
+        """The value of every attribute in each configuration, (size,)."""
+        found = {}
+        configurations = np.arange(self.size)
+        for attribute, (radix, present) in reversed(self.added.items()):
+            configurations, found[attribute] = np.divmod(present[configurations], radix)
+        return found
 
 
 def _groups(data: Dataset, families: Sequence[Family], max_configurations: int) -> Iterator[_Group]:
@@ -115,11 +127,11 @@ def _depth_first(families: Sequence[Family]) -> list[int]:
 def _add_family(data: Dataset, group: _Group, f: int, family: Family) -> _Group | None:
     """The group with one family more; None where too many joint configurations are possible to try."""
     for attribute, radix in zip(family.attributes, family.shape, strict=True):
-        if attribute not in group.values:
+        if attribute not in group.added:
             if group.families and group.size * radix > MAX_JOINT:
                 return None
             group = _add_attribute(data, group, attribute, radix)
-    return _Group((*group.families, f), group.values, group.codes, group.size)
+    return _Group((*group.families, f), group.added, group.codes, group.size)
 
 
 def _add_attribute(data: Dataset, group: _Group, attribute: int, radix: int) -> _Group:
@@ -127,8 +139,7 @@ def _add_attribute(data: Dataset, group: _Group, attribute: int, radix: int) -> 
     renumber = np.zeros(group.size * radix, np.uint32)
     renumber[present] = np.arange(len(present), dtype=np.uint32)
     codes = data.map(_extend, attribute, radix, renumber, states=group.codes)
-    values = {a: v[present // radix] for a, v in group.values.items()}
-    return _Group(group.families, {**values, attribute: present % radix}, codes, len(present))
+    return _Group(group.families, {**group.added, attribute: (radix, present)}, codes, len(present))
 
 
 def _presence(shard: Shard, attribute: int, radix: int, size: int) -> NDArray[np.bool_]:
@@ -148,7 +159,8 @@ def _extend(shard: Shard, attribute: int, radix: int, renumber: NDArray[np.uint3
 
 def _members(group: _Group, families: Sequence[Family], offsets: list[int], *, bias: bool) -> Index:
     columns = [np.zeros(group.size, np.intp)] if bias else []
+    values = group.values()
     for f in group.families:
-        digits = [group.values[a] for a in families[f].attributes]
+        digits = [values[a] for a in families[f].attributes]
         columns.append(offsets[f] + cell_numbers(digits, families[f].shape))
     return np.stack(columns, axis=1)

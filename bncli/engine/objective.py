@@ -29,13 +29,17 @@ class Objective:
 
 @dataclass(frozen=True)
 class Step:
-    """What an optimiser reports after an iteration: where it is, and what it has spent since the start."""
+    """What an optimiser reports after an iteration: where it is, and what it has spent since the start.
+
+    `evaluations` are those of the value; None for `gradient_evaluations` says that each of them gave the gradient too.
+    """
 
     iteration: int
     value: float
     gradient_norm: float
     step: float
     evaluations: int
+    gradient_evaluations: int | None = None
 
 
 Report = Callable[[Step, Vector], None]

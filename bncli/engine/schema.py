@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 
@@ -81,12 +82,12 @@ class Schema:
     missing_tokens: tuple[str, ...] | None = None
     unseen: Literal["average", "error"] = "average"
 
-    @property
+    @cached_property
     def cardinalities(self) -> tuple[int, ...]:
         """Number of codes of each attribute."""
         return tuple(attribute.cardinality for attribute in self.attributes)
 
-    @property
+    @cached_property
     def informative(self) -> tuple[int, ...]:
         """Indices of the attributes that a structure may use."""
         return tuple(i for i, attribute in enumerate(self.attributes) if attribute.informative)

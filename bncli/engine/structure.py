@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from bncli.engine.perfection import Unmarried, canonical_form, first_unmarried
 from bncli.engine.schema import Schema
 from bncli.errors import BncliError
+
+CLASS = None
+"""The class as a node among attribute indices."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,30 @@ class Dag:
             members.update(self.parents[i])
         return tuple(sorted(members))
 
+    def canonical(self) -> Dag:
+        """The graph that P(y | x) depends on, the class's parents married; attributes outside it have no parents."""
+        form = canonical_form(self._by_node(), CLASS)
+        inside = (form.get(i, ()) for i in range(len(self.parents)))
+        parents = tuple(tuple(node for node in listed if node is not CLASS) for listed in inside)
+        return replace(self, parents=parents)
+
+    @property
+    def unmarried(self) -> Unmarried[int | None] | None:
+        """Two parents of a common child that the canonical form does not join; None where it is perfect."""
+        return first_unmarried(self._by_node(), CLASS)
+
+    @property
+    def is_perfect(self) -> bool:
+        """Whether every two parents of a common child, the class among them, are joined in the canonical form."""
+        return self.unmarried is None
+
+    def _by_node(self) -> dict[int | None, tuple[int | None, ...]]:
+        children = set(self.class_children)
+        nodes: dict[int | None, tuple[int | None, ...]] = {CLASS: self.class_parents}
+        for i, listed in enumerate(self.parents):
+            nodes[i] = (CLASS, *listed) if i in children else listed
+        return nodes
+
 
 Structure = Dag
 
@@ -88,6 +116,11 @@ class NamedDag:
         if cycle:
             path = " -> ".join(cycle if len(cycle) < 12 else [*cycle[:9], "...", cycle[-1]])
             raise BncliError(f"the structure has a cycle: {path}", hint="remove one of these arcs")
+
+    @property
+    def unmarried(self) -> Unmarried[str] | None:
+        """Two parents of a common child that the canonical form does not join; None where it is perfect."""
+        return first_unmarried(self.parents, self.class_name)
 
     def resolve(self, schema: Schema) -> Dag:
         """The same graph by attribute index. Uninformative attributes drop out of it.

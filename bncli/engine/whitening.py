@@ -16,7 +16,7 @@ one matrix serves. Later the matrices can be *refreshed* at the present tables; 
 data that saves most of the remaining passes.
 
 A preconditioner need not be exact: evenly spaced rows serve, and only the TOP most frequent cells get a dense block.
-The others are scaled by their own curvature.
+The others are scaled by their own curvature. Where tables follow predictors, all this is of predictors, not of cells.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 
 from bncli.engine.coordinates import Coordinates, Index
 from bncli.engine.dataset import Shard
-from bncli.engine.kernels.preconditioning import Precondition, Sample, cellwise, shared
+from bncli.engine.kernels.preconditioning import Precondition, Sample, anchored, cellwise, shared
 from bncli.engine.likelihood import ConditionalLikelihood
+from bncli.engine.predictors import Predictors
 
 Array = NDArray[np.float64]
 
@@ -46,7 +47,7 @@ SAMPLE_BLOCK = 1 << 11
 
 @dataclass(frozen=True)
 class Whitening:
-    """What the preconditioners of one ascent share: lambda, the weight of every cell, the top cells."""
+    """What the preconditioners of one ascent share: lambda, the weight of every cell (or predictor), the top ones."""
 
     likelihood: ConditionalLikelihood
     space: Coordinates
@@ -71,15 +72,22 @@ class Whitening:
         sharing = self.space.sharing
         if sharing is None:
             jacobian = self.space.jacobian(p, self.top)
-            return cellwise(sample, self.space.scale, jacobian, self.penalty, n_labels)
+            curvature = self.space.curvature(p, sample.mass)
+            return cellwise(sample, self.space.scale, curvature, jacobian, self.penalty, n_labels)
+        if isinstance(sharing, Predictors):
+            return anchored(sample, self.penalty, n_labels)
         return shared(sample, sharing.scale, sharing.index, sharing.n_parameters, self.penalty)
 
     def _co_occurrences(self, max_rows: int, tables: Array | None) -> Array:
         """C_y over the top cells, (1 or K, top, top), scaled up from the sampled rows."""
         fusion, data = self.likelihood.fusion, self.likelihood.data
-        position = np.full(fusion.n_cells, len(self.top))
+        position = np.full(len(self.weights), len(self.top))
         position[self.top] = np.arange(len(self.top))
-        places = [position[members] for members in fusion.members]
+        sharing = self.space.sharing
+        if isinstance(sharing, Predictors):
+            places = [sharing.active(members, position, len(self.top)) for members in fusion.members]
+        else:
+            places = [position[members] for members in fusion.members]
         expanded = None if tables is None else fusion.expand(tables)
         stride = max(1, -(-data.n_rows // max_rows))
         mean = data.total_weight / data.n_rows
@@ -91,6 +99,8 @@ class Whitening:
 def whitening(likelihood: ConditionalLikelihood, space: Coordinates, penalty: float) -> Whitening:
     """Choose the top cells by weight, ties to the lower cell; the bias, active in every row, is always among them."""
     weights = likelihood.cell_weights()
+    if isinstance(space.sharing, Predictors):
+        weights = space.sharing.sums(weights[np.newaxis])[0]
     n_top = min(TOP, int((BLOCK_ENTRIES / likelihood.data.n_labels) ** 0.5))
     top = np.sort(np.argsort(-weights, kind="stable")[:n_top])
     return Whitening(likelihood, space, penalty, weights, top)

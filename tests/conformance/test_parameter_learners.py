@@ -24,7 +24,7 @@ from bncli.errors import BncliError
 from bncli.watch import Iteration
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset, take
-from tests.strategies import dags, datasets
+from tests.strategies import datasets, graphs_for
 
 VALUES: dict[str, list[Any]] = {"--level": [1, 2, 3, 4], "--smoothing": ["m-estimate:1"]}
 """What is tried for each option of a learner's own; those of the ascent are tried together."""
@@ -87,7 +87,7 @@ def test_the_signature_is_the_contract(method: Any, options: dict[str, Any]) -> 
 def test_tables_are_finite_and_the_likelihood_told_is_theirs(
     method: Any, options: dict[str, Any], data: Dataset, draw: st.DataObject
 ) -> None:
-    dag = draw.draw(dags(len(data.codes)))
+    dag = draw.draw(graphs_for(method.word, len(data.codes)))
     learnt = learn(method, data, dag, options)
     families = dag.families(data.schema.cardinalities)
     assert learnt.tables.families == families

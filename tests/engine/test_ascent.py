@@ -1,4 +1,4 @@
-"""The climb: objective reported, starts, penalty and its centre, threads, separability judged by the lightest row."""
+"""The climb: objective and costs reported, starts, optimizers, penalty and its centre, threads, separable classes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.dataset import Dataset
+from bncli.engine.flops import of_free_tables, of_networks
 from bncli.engine.model import StoppedBy
 from bncli.engine.structure import Dag
 from bncli.watch import Iteration
@@ -106,3 +107,48 @@ def test_the_scale_of_weights_does_not_make_classes_separable(weight: float) -> 
     learnt = fit("discriminative", replace(data, weights=np.full(200, weight)), TAN, tolerance=1e-10)
     assert learnt.stopped_by is not StoppedBy.SEPARABLE
     assert learnt.cll / weight == pytest.approx(fit("discriminative", data, TAN, tolerance=1e-10).cll, rel=1e-6)
+
+
+PUBLISHED = ("bfgs", "cg", "cgb")
+
+
+@every_space
+@pytest.mark.parametrize("optimizer", PUBLISHED)
+def test_every_optimizer_climbs_from_the_same_cll_to_the_same_optimum(name: str, optimizer: str) -> None:
+    data = random_dataset(150, (3, 2, 4), 3, weighted=True)
+    expected = fit(name, data, TAN, penalty=1.0)
+    learnt = fit(name, data, TAN, penalty=1.0, optimizer=optimizer, tolerance=1e-10)
+    assert learnt.cll_start == expected.cll_start == pytest.approx(fit("discriminative", data, TAN).cll_start)
+    np.testing.assert_allclose(learnt.tables.bias, expected.tables.bias, atol=0.02)
+    for one, other in zip(learnt.tables.weights, expected.tables.weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=0.02)
+
+
+@pytest.mark.parametrize("optimizer", PUBLISHED)
+def test_separable_classes_are_seen_by_every_optimizer(optimizer: str) -> None:
+    data = random_dataset(3, (3, 2, 4), 2)
+    learnt = fit("discriminative", data, TAN, init="zero", optimizer=optimizer)
+    assert learnt.stopped_by is StoppedBy.SEPARABLE
+
+
+@every_space
+@pytest.mark.parametrize("optimizer", ["lbfgs", *PUBLISHED])
+def test_what_iterations_have_cost(name: str, optimizer: str) -> None:
+    data = random_dataset(100, (3, 2, 4), 3)
+    events: list[Any] = []
+    fit(name, data, TAN, watch=events.append, penalty=1.0, optimizer=optimizer, max_iterations=5)
+    if optimizer == "lbfgs":
+        assert all(event.gradient_evaluations == event.cll_evaluations for event in events)
+    else:
+        assert [event.gradient_evaluations for event in events] == [1, 2, 3, 4, 5, 6]
+        assert events[-1].cll_evaluations > 6
+    told = [event.flops for event in events]
+    if optimizer == "lbfgs" or name.startswith("weighted"):
+        assert told == [None] * len(events)
+        return
+    assert told[0] == 0
+    assert told == sorted(set(told))
+    known = {"discriminative": of_free_tables, "extended": of_networks}
+    if name in known:
+        costs = known[name](TAN.families((3, 2, 4)), 100, 3)
+        assert told == [costs.spent(optimizer, event.iteration, event.cll_evaluations) for event in events]

@@ -152,7 +152,7 @@ def test_no_rows_are_one_clear_error(recipe: Recipe) -> None:
 
 
 @pytest.mark.parametrize("structure", ["nb", "tan", "kdb"])
-@pytest.mark.parametrize("param", ["map", "weighted", "discriminative", "extended"])
+@pytest.mark.parametrize("param", ["map", "weighted", "discriminative", "extended", "lr"])
 @pytest.mark.parametrize("rows", ["one row", "one class", "no informative attribute"])
 def test_degenerate_tables_give_a_model(structure: str, param: str, rows: str) -> None:
     k = 2 if structure == "kdb" else None

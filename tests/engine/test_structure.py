@@ -1,6 +1,6 @@
 """Structures by name and by index."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given
@@ -91,6 +91,45 @@ def graphs(draw: st.DrawFn) -> tuple[Dag, Schema]:
 def test_names_there_and_back(graph: tuple[Dag, Schema]) -> None:
     dag, schema = graph
     assert name_dag(dag, schema).resolve(schema) == dag
+
+
+@given(graphs())
+def test_perfect_and_canonical_are_those_of_the_named_graph(graph: tuple[Dag, Schema]) -> None:
+    dag, schema = graph
+    named = name_dag(dag, schema)
+    assert dag.is_perfect == (dag.unmarried is None) == (named.unmarried is None)
+    assert dag.canonical().is_perfect == dag.is_perfect
+    assert dag.canonical().canonical() == dag.canonical()
+
+
+@given(graphs())
+def test_perfect_means_no_child_with_parents_apart_in_the_canonical_form(graph: tuple[Dag, Schema]) -> None:
+    dag, _ = graph
+    form = dag.canonical()
+    n = len(dag.parents)  # the class as a node
+    parents = {i: {*form.parents[i], *([n] if i in form.class_children else [])} for i in range(n)}
+    parents[n] = set(form.class_parents)
+    apart = {
+        (child, frozenset(pair))
+        for child in parents
+        for pair in combinations(parents[child], 2)
+        if pair[0] not in parents[pair[1]] and pair[1] not in parents[pair[0]]
+    }
+    assert dag.is_perfect == (not apart)
+    if dag.unmarried is not None:
+        child, one, other = (n if node is None else node for node in dag.unmarried)
+        assert (child, frozenset((one, other))) in apart
+
+
+@given(graphs())
+def test_the_canonical_form_has_the_same_families(graph: tuple[Dag, Schema]) -> None:
+    dag, schema = graph
+    form = dag.canonical()
+    assert form.families(schema.cardinalities) == dag.families(schema.cardinalities)
+    assert (form.attributes, form.class_parents, form.method) == (dag.attributes, dag.class_parents, dag.method)
+    assert {i for i, listed in enumerate(form.parents) if listed} <= set(dag.attributes)
+    for one, other in combinations(dag.class_parents, 2):
+        assert one in form.parents[other] or other in form.parents[one]
 
 
 def has_cycle(parents: dict[str, tuple[str, ...]]) -> bool:

@@ -19,7 +19,7 @@ from bncli.engine.whitening import whitening
 from tests import oracles
 from tests.datasets import random_dataset, take
 from tests.spaces import SPACES, Caught, catch
-from tests.strategies import dags, datasets
+from tests.strategies import datasets, graphs_for
 
 Array = NDArray[np.float64]
 
@@ -111,7 +111,8 @@ def test_refreshed_it_is_within_a_small_factor_for_more_classes(name: str, n_lab
 @given(data=datasets(max_rows=20, max_attributes=3), draw=st.data())
 def test_symmetric_and_positive_definite_always(name: str, data: Dataset, draw: st.DataObject) -> None:
     """Few top cells, few sampled rows, the diagonal alone, any penalty, tables far out: a descent direction always."""
-    caught = catch(name, data, draw.draw(dags(len(data.codes))), draw.draw(st.sampled_from(["mle", "m-estimate:1"])))
+    dag = draw.draw(graphs_for(name, len(data.codes)))
+    caught = catch(name, data, dag, draw.draw(st.sampled_from(["mle", "m-estimate:1"])))
     penalty = draw.draw(st.sampled_from([0.0, 1e-6, 1.0, 1e6]))
     rng = np.random.default_rng(draw.draw(st.integers(0, 99)))
     p = draw.draw(st.sampled_from([0.0, 1.0, 30.0])) * rng.normal(size=caught.space.n_parameters)

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Codes = NDArray[np.integer]
 
-BLOCK = 1 << 14
+BLOCK = 1 << 16
+"""Rows at a time: with shorter numpy calls, two threads spend their time on handing the interpreter lock over."""
 SPARSE_BLOCK = 1 << 12
 LOG_FACTORS = 16
 """Normalising sums under one logarithm; the product of so many, each at most K, is finite."""

@@ -14,6 +14,11 @@ Hx = g is solved through the sum over classes t = C^-1 sum_y U_y x_y (Woodbury):
 
 Adding the same function to all classes changes no probability, so the second matrix lives on the penalty alone; without
 one t = 0. Where all classes share C_y and J_y, t only concerns the mean over classes, whose Hessian is lambda I.
+Where J_y varies with p (a jacobian is given), a common shift soon does change probabilities: t = 0 for a small penalty.
+
+Where class 0 has no parameters (`anchored`), the sums run over the other classes, and the second matrix is at least
+C_0: nothing is lost without a penalty. Where all classes share C_y, the mean over the others has the Hessian
+J' C_y J / K + lambda I.
 """
 
 from __future__ import annotations
@@ -27,6 +32,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Precondition = Callable[[Array], Array]
 
+SHIFT_FLOOR = 1e-3
+"""Where J_y varies, a common shift is taken to live on a penalty above this share of the mean curvature only."""
 RIDGE = 1e-6
 """Relative to the mean of the diagonal: keeps estimated matrices invertible."""
 MAX_SHARED = 800
@@ -42,20 +49,25 @@ class Sample:
     mass: Array
 
 
-def cellwise(sample: Sample, scale: Array, jacobian: Array | None, penalty: float, n_labels: int) -> Precondition:
-    """For one parameter per cell and class: scale (1 or K, n_cells) is dW/dp, `jacobian` the same on the top cells."""
+def cellwise(
+    sample: Sample, scale: Array, curvature: Array, jacobian: Array | None, penalty: float, n_labels: int
+) -> Precondition:
+    """For one parameter per cell and class.
+
+    scale (1 or K, n_cells) is dW/dp where that is diagonal; else `jacobian` is J_y on the top cells. curvature
+    (1 or K, n_cells) is the diagonal of J_y' C_y J_y.
+    """
     top = sample.top
-    spread = _diagonal(sample.mass, scale, penalty, n_labels)
+    free = penalty if jacobian is None or penalty >= SHIFT_FLOOR * curvature.mean() else 0.0
+    spread = _diagonal(curvature + penalty, sample.mass, scale, free)
     if jacobian is None:
         d = scale[:, top]
-        weighted, curvature = sample.grams * d[:, np.newaxis], sample.grams * (d[:, :, np.newaxis] * d[:, np.newaxis])
+        weighted, blocks = sample.grams * d[:, np.newaxis], sample.grams * (d[:, :, np.newaxis] * d[:, np.newaxis])
     else:
         weighted = sample.grams @ jacobian
-        curvature = jacobian.transpose(0, 2, 1) @ weighted
-    inverses = np.stack([inverse(a, penalty) for a in curvature])
-    dense = (
-        _uniform(inverses[0], penalty) if len(inverses) == 1 else _coupled(sample.grams, weighted, inverses, penalty)
-    )
+        blocks = jacobian.transpose(0, 2, 1) @ weighted
+    inverses = np.stack([inverse(a, penalty) for a in blocks])
+    dense = _uniform(inverses[0], free) if len(inverses) == 1 else _coupled(sample.grams, weighted, inverses, free)
 
     def apply(g: Array) -> Array:
         gradient = g.reshape(n_labels, -1)
@@ -66,20 +78,25 @@ def cellwise(sample: Sample, scale: Array, jacobian: Array | None, penalty: floa
     return apply
 
 
-def _uniform(solver: Array, penalty: float) -> Precondition:
+def _uniform(solver: Array, free: float) -> Precondition:
+    """One block for all classes; `free` is the Hessian of their mean, 0 where that is not the penalty alone."""
+
     def apply(g: Array) -> Array:
         mean = g.mean(axis=0)
-        return np.asarray((g - mean) @ solver + (mean / penalty if penalty > 0 else mean @ solver))
+        return np.asarray((g - mean) @ solver + (mean / free if free > 0 else mean @ solver))
 
     return apply
 
 
-def _coupled(grams: Array, weighted: Array, inverses: Array, penalty: float) -> Precondition:
-    """The Woodbury solution; weighted = U_y, inverses = A_y^-1."""
-    if penalty == 0:
+def _coupled(grams: Array, weighted: Array, inverses: Array, free: float) -> Precondition:
+    if free == 0:
         return lambda g: np.matmul(inverses, g[:, :, np.newaxis])[:, :, 0]
+    return _woodbury(grams.sum(axis=0) * (len(inverses) / len(grams)), weighted, inverses)
+
+
+def _woodbury(total: Array, weighted: Array, inverses: Array) -> Precondition:
+    """The solution above, with total = C, weighted = U_y, inverses = A_y^-1."""
     back = inverses @ np.broadcast_to(weighted, inverses.shape).transpose(0, 2, 1)
-    total = grams.sum(axis=0) * (len(inverses) / len(grams))
     inner = inverse(total - (weighted @ back).sum(axis=0), 0.0)
 
     def apply(g: Array) -> Array:
@@ -89,16 +106,57 @@ def _coupled(grams: Array, weighted: Array, inverses: Array, penalty: float) -> 
     return apply
 
 
-def _diagonal(mass: Array, scale: Array, penalty: float, n_labels: int) -> Precondition:
-    """The same solution for every cell by itself."""
-    a = mass * scale**2 + penalty
+def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
+    """The same solution for every cell by itself, a = A_y."""
     a = np.where(a > 0, a, 1.0)
     if len(a) == 1:
-        return lambda g: (g - g.mean(axis=0)) / a + g.mean(axis=0) / (penalty if penalty > 0 else a)
+        return lambda g: (g - g.mean(axis=0)) / a + g.mean(axis=0) / (free if free > 0 else a)
     u = np.broadcast_to(mass * scale, a.shape) / a
-    if penalty == 0:
+    if free == 0:
         return lambda g: g / a
-    inner = (np.broadcast_to(mass, a.shape) * penalty / a).sum(axis=0)
+    inner = (np.broadcast_to(mass, a.shape) * free / a).sum(axis=0)
+    inner = np.where(inner > 0, inner, 1.0)
+    return lambda g: g / a + u * ((u * g).sum(axis=0) / inner)
+
+
+def anchored(sample: Sample, penalty: float, n_labels: int) -> Precondition:
+    """For one parameter per predictor and class but class 0, whose tables stay 0; `sample` is of predictors."""
+    if n_labels == 1:
+        return lambda g: g  # there is no parameter
+    grams, top = sample.grams, sample.top
+    spread = _anchored_diagonal(sample.mass, penalty, n_labels)
+    if len(grams) == 1:
+        dense = _two_curvatures(inverse(grams[0], penalty), inverse(grams[0] / n_labels, penalty))
+    else:
+        dense = _woodbury(grams.sum(axis=0), grams[1:], np.stack([inverse(gram, penalty) for gram in grams[1:]]))
+
+    def apply(g: Array) -> Array:
+        gradient = g.reshape(n_labels - 1, -1)
+        out = spread(gradient)
+        out[:, top] = dense(gradient[:, top])
+        return out.ravel()
+
+    return apply
+
+
+def _two_curvatures(of_deviations: Array, of_mean: Array) -> Precondition:
+    """The inverses for what differs between classes 1, 2, ... and for their mean."""
+
+    def apply(g: Array) -> Array:
+        mean = g.mean(axis=0)
+        return np.asarray((g - mean) @ of_deviations + mean @ of_mean)
+
+    return apply
+
+
+def _anchored_diagonal(mass: Array, penalty: float, n_labels: int) -> Precondition:
+    """The same solution for every predictor by itself."""
+    if len(mass) == 1:
+        deviation, mean = (np.where(a > 0, a, 1.0) for a in (mass[0] + penalty, mass[0] / n_labels + penalty))
+        return lambda g: (g - g.mean(axis=0)) / deviation + g.mean(axis=0) / mean
+    a = np.where(mass[1:] + penalty > 0, mass[1:] + penalty, 1.0)
+    u = mass[1:] / a
+    inner = mass[0] + (mass[1:] * penalty / a).sum(axis=0)
     inner = np.where(inner > 0, inner, 1.0)
     return lambda g: g / a + u * ((u * g).sum(axis=0) / inner)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bncli.engine.ascent import Ascent, ascend
 from bncli.engine.coordinates import Index, PerCell
 from bncli.engine.counts import Counts
+from bncli.engine.flops import of_free_tables
 from bncli.engine.generative import generative_tables
 from bncli.engine.likelihood import conditional_likelihood
 from bncli.engine.model import Parameters
@@ -29,7 +30,8 @@ def learn(counts: Counts, structure: Structure, *, smoothing: str, ascent: Ascen
     """Tables of highest penalised conditional likelihood; `smoothing` makes the generative start."""
     tables = generative_tables(counts, structure, smoothing)
     likelihood = conditional_likelihood(counts.data, tables.families)
-    return ascend(likelihood, _Free(likelihood.flatten(tables)), ascent, watch)
+    costs = of_free_tables(tables.families, counts.data.n_rows, counts.data.n_labels)
+    return ascend(likelihood, _Free(likelihood.flatten(tables)), ascent, watch, costs)
 
 
 @dataclass(frozen=True)

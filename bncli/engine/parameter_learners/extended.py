@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bncli.engine.ascent import Ascent, ascend
 from bncli.engine.coordinates import Index, PerCell
 from bncli.engine.counts import Counts
+from bncli.engine.flops import of_networks
 from bncli.engine.generative import generative_tables
 from bncli.engine.likelihood import conditional_likelihood
 from bncli.engine.model import Parameters
@@ -31,7 +32,8 @@ def learn(counts: Counts, structure: Structure, *, smoothing: str, ascent: Ascen
     """Network tables of highest penalised conditional likelihood."""
     tables = generative_tables(counts, structure, smoothing)
     likelihood = conditional_likelihood(counts.data, tables.families)
-    return ascend(likelihood, _Softmax(likelihood.flatten(tables), tables.families), ascent, watch)
+    costs = of_networks(tables.families, counts.data.n_rows, counts.data.n_labels)
+    return ascend(likelihood, _Softmax(likelihood.flatten(tables), tables.families), ascent, watch, costs)
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,15 @@ class _Softmax(PerCell):
             return np.asarray(d - np.exp(log_theta) * d.sum(axis=axis, keepdims=True))
 
         return self._blockwise(through_softmax, d_tables, self.tables(p)).ravel()
+
+    def curvature(self, p: Array, mass: Array) -> Array:
+        def through_softmax(m: Array, log_theta: Array, axis: int) -> Array:
+            if axis == 0:
+                return m
+            theta = np.exp(log_theta)
+            return np.asarray(m * (1 - theta) ** 2 + (m.sum(axis=axis, keepdims=True) - m) * theta**2)
+
+        return self._blockwise(through_softmax, np.broadcast_to(mass, self.log_theta.shape), self.tables(p))
 
     def jacobian(self, p: Array, cells: Index) -> Array:
         """dW[c]/dbeta[c'] = 1[c = c'] - theta[c'] where c and c' have the same normaliser, per class.

@@ -86,5 +86,8 @@ class _Weights:
     def pull_back(self, p: Array, d_tables: Array) -> Array:
         return (self.log_theta * d_tables).ravel() if self.sharing is None else self.sharing.pull_back(d_tables)
 
+    def curvature(self, p: Array, mass: Array) -> Array:
+        return mass * self.scale**2
+
     def jacobian(self, p: Array, cells: Index) -> None:
         return None

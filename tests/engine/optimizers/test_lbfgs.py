@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,61 +15,25 @@ from scipy import optimize
 from bncli.engine.model import Optimum, StoppedBy
 from bncli.engine.objective import Objective, Step
 from bncli.engine.optimizers import lbfgs
+from tests import problems
+from tests.problems import (
+    PROBLEMS,
+    barrier,
+    counted,
+    half_square,
+    identity,
+    logistic_loss,
+    multinomial,
+    objective,
+    quadratic,
+    rosenbrock,
+)
 
 Array = NDArray[np.float64]
-Function = Callable[[Array], tuple[float, Array]]
-
-
-def identity(g: Array) -> Array:
-    return g.copy()
-
-
-def objective(function: Function, precondition: Any = identity, separable: Any = lambda value: False) -> Objective:
-    return Objective(function, precondition, lambda point: precondition, separable)
 
 
 def minimise(problem: Objective, start: Array, **options: Any) -> tuple[Optimum, list[Step]]:
-    steps: list[Step] = []
-    settings = {"tolerance": 1e-12, "max_iterations": 2000, **options}
-    return lbfgs.minimise(problem, start, report=lambda step, _: steps.append(step), **settings), steps
-
-
-def quadratic(n: int, seed: int, condition: float) -> tuple[Function, Array]:
-    """1 + (x - m)' A (x - m) / 2 and A."""
-    rng = np.random.default_rng(seed)
-    q, _ = np.linalg.qr(rng.normal(size=(n, n)))
-    a, m = q * np.geomspace(1.0, condition, n) @ q.T, rng.normal(size=n)
-    return lambda x: (1.0 + float((x - m) @ a @ (x - m)) / 2, a @ (x - m)), a
-
-
-def rosenbrock(x: Array) -> tuple[float, Array]:
-    return 1.0 + float(optimize.rosen(x)), np.asarray(optimize.rosen_der(x))
-
-
-def multinomial(seed: int, penalty: float, n: int = 80, m: int = 5, k: int = 3) -> Function:
-    """Penalised negative log-likelihood of softmax regression on random features."""
-    rng = np.random.default_rng(seed)
-    x, y = rng.normal(size=(n, m)) * np.geomspace(0.1, 10, m), rng.integers(0, k, n)
-
-    def function(p: Array) -> tuple[float, Array]:
-        scores = x @ p.reshape(m, k)
-        log_p = scores - np.logaddexp.reduce(scores, axis=1)[:, np.newaxis]
-        residual = np.exp(log_p)
-        residual[np.arange(n), y] -= 1.0
-        value = penalty / 2 * p @ p - log_p[np.arange(n), y].sum()
-        return float(value), (x.T @ residual).ravel() + penalty * p
-
-    return function
-
-
-PROBLEMS: dict[str, tuple[Function, int]] = {
-    "round bowl": (quadratic(5, 0, 1.0)[0], 5),
-    "long bowl": (quadratic(20, 1, 1e4)[0], 20),
-    "rosenbrock 2": (rosenbrock, 2),
-    "rosenbrock 8": (rosenbrock, 8),
-    "softmax": (multinomial(0, 1.0), 15),
-    "softmax, weak penalty": (multinomial(1, 1e-3), 15),
-}
+    return problems.minimise(lbfgs, problem, start, **options)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -103,13 +66,8 @@ def test_with_the_inverse_hessian_a_bowl_takes_one_step(n: int, seed: int, condi
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_reports_start_iterations_and_evaluations(name: str) -> None:
     function, n = PROBLEMS[name]
-    calls: list[Array] = []
-
-    def counted(x: Array) -> tuple[float, Array]:
-        calls.append(x)
-        return function(x)
-
-    found, steps = minimise(objective(counted), np.zeros(n))
+    counting, calls = counted(function)
+    found, steps = minimise(objective(counting), np.zeros(n))
     assert [step.iteration for step in steps] == list(range(found.iterations + 1))
     assert steps[0] == Step(0, function(np.zeros(n))[0], steps[0].gradient_norm, 0.0, 1)
     assert steps[-1].value == found.value
@@ -154,33 +112,19 @@ def test_stops_by_line_search_where_no_point_is_lower() -> None:
 
 
 def test_stops_as_separable_when_the_objective_says_so() -> None:
-    """log(1 + exp(-x)) has its infimum at infinity."""
-
-    def loss(x: Array) -> tuple[float, Array]:
-        return float(np.log1p(np.exp(-x[0]))), np.array([-1 / (1 + np.exp(x[0]))])
-
-    found, _ = minimise(objective(loss, separable=lambda value: value < 1e-3), np.zeros(1))
+    found, _ = minimise(objective(logistic_loss, separable=lambda value: value < 1e-3), np.zeros(1))
     assert found.stopped_by is StoppedBy.SEPARABLE
     assert found.value < 1e-3
 
 
 def test_a_minimum_of_value_zero_is_reached_quietly() -> None:
-    """Nothing but a penalty, as where there is a single class; badly scaled."""
-
-    def function(x: Array) -> tuple[float, Array]:
-        return float(x @ x) / 2, x.copy()
-
+    """Badly scaled."""
     scales = np.array([0.5, 1.0, 2.0])
-    found, _ = minimise(objective(function, lambda g: scales * g), np.array([1.0, 2.0, 3.0]), tolerance=1e-8)
+    found, _ = minimise(objective(half_square, lambda g: scales * g), np.array([1.0, 2.0, 3.0]), tolerance=1e-8)
     assert found.value < 1e-8
 
 
 def test_a_wall_of_infinity_is_not_entered() -> None:
-    def barrier(x: Array) -> tuple[float, Array]:
-        if x[0] <= 0:
-            return np.inf, np.array([np.nan])
-        return float(2.0 + x[0] - np.log(x[0])), 1 - 1 / x
-
     found, _ = minimise(objective(barrier), np.array([30.0]))
     assert found.point[0] == pytest.approx(1.0, abs=1e-4)
 

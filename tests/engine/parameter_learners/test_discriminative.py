@@ -11,7 +11,7 @@ from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.structure import Dag
 from tests import oracles
 from tests.datasets import random_dataset
-from tests.spaces import fit
+from tests.spaces import RICH_SPACES, fit
 
 GRAPHS = {
     "nb": Dag(((), (), (), ()), (0, 1, 2, 3)),
@@ -65,7 +65,7 @@ def test_cells_that_no_row_has_keep_what_start_and_penalty_leave() -> None:
     np.testing.assert_allclose(pulled.tables.weights[0][unseen], 0.0, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["discriminative", "weighted 4", "extended"])
+@pytest.mark.parametrize("name", RICH_SPACES)
 @pytest.mark.parametrize("n_labels", [2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_separable_classes_without_penalty_end_and_say_so(name: str, n_labels: int, weighted: bool) -> None:

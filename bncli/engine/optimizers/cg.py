@@ -1,0 +1,33 @@
+"""Conjugate gradients (Nash 1990, Compact Numerical Methods for Computers, 2nd edition, algorithm 22).
+
+Directions of Polak & Ribiere (see `bncli.engine.conjugate`); along each the first acceptable point by backtracking,
+then one step more, to the minimiser of the parabola known by then, if that is lower. At best two
+evaluations an iteration.
+This is the CG of Feelders & Ivanovs 2006, who used R's optim. Cost: O(P) an iteration beside the evaluations.
+
+Decided here: the stopping rules are those that all methods share (see `bncli.engine.descent`).
+"""
+
+from __future__ import annotations
+
+from bncli.engine.acceptable_point import Evaluate, Searched, acceptable_point, with_parabola
+from bncli.engine.conjugate import Conjugate
+from bncli.engine.descent import descend
+from bncli.engine.line_search import Probe
+from bncli.engine.model import Optimum
+from bncli.engine.objective import Objective, Report, Vector
+
+
+def minimise(objective: Objective, start: Vector, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
+    """The minimiser found from `start`, shape (P,); deterministic."""
+    return descend(objective, start, _Guide(), tolerance=tolerance, max_iterations=max_iterations, report=report)
+
+
+class _Guide(Conjugate):
+    def search(self, evaluate: Evaluate, start: Probe, direction: Vector, slope: float) -> Searched:
+        found, step, tries = acceptable_point(evaluate, start, direction, slope, self.first_step)
+        if found is None:
+            return found, step, tries
+        self.stepped(step)
+        lowest, taken, more = with_parabola(evaluate, start, direction, slope, found, step)
+        return lowest, taken, tries + more

@@ -1,0 +1,32 @@
+"""Conjugate gradients with exact line searches: Polak & Ribiere's directions, Brent's method along each.
+
+The CGB of Feelders & Ivanovs 2006: the minimum along a direction is found to a relative precision of 2e-4 (Brent 1973;
+Press, Teukolsky, Vetterling & Flannery 1992, Numerical Recipes in C). Fewer iterations than with acceptable points, of
+more evaluations each. Directions and restarts are those of `bncli.engine.conjugate`. Cost: O(P) an iteration beside the
+evaluations.
+
+Decided here: the bracket is sought from the first trial step of plain conjugate gradients, not always from 1.
+"""
+
+from __future__ import annotations
+
+from bncli.engine.acceptable_point import Evaluate, Searched
+from bncli.engine.conjugate import Conjugate
+from bncli.engine.descent import descend
+from bncli.engine.line_minimum import line_minimum
+from bncli.engine.line_search import Probe
+from bncli.engine.model import Optimum
+from bncli.engine.objective import Objective, Report, Vector
+
+
+def minimise(objective: Objective, start: Vector, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
+    """The minimiser found from `start`, shape (P,); deterministic."""
+    return descend(objective, start, _Guide(), tolerance=tolerance, max_iterations=max_iterations, report=report)
+
+
+class _Guide(Conjugate):
+    def search(self, evaluate: Evaluate, start: Probe, direction: Vector, slope: float) -> Searched:
+        found, step, tries = line_minimum(evaluate, start, direction, slope, self.first_step)
+        if found is not None:
+            self.stepped(step)
+        return found, step, tries

@@ -1,0 +1,66 @@
+"""Whole commands.
+
+CPU time and peak memory of the process, start-up and imports included.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from tests.performance.conftest import Recorder
+from tests.performance.measure import alternate_commands, run
+from tests.performance.workloads import real_path
+
+pytestmark = pytest.mark.performance
+
+BNCLI = [sys.executable, "-m", "bncli"]
+PLAIN_READ = "import sys, pyarrow.csv; pyarrow.csv.read_csv(sys.argv[1])"
+
+
+def test_help_costs_hardly_more_than_click(record: Recorder) -> None:
+    runs = alternate_commands({"help": [*BNCLI, "--help"], "click": [sys.executable, "-c", "import click"]}, repeats=15)
+    detail = f"help {runs['help'].cpu * 1e3:.0f} ms, import click {runs['click'].cpu * 1e3:.0f} ms"
+    record("bncli --help", runs["help"].cpu / runs["click"].cpu, "x python -c 'import click'", 1.5, detail)
+
+
+def test_tree_from_a_million_rows(tmp_path: Path, record: Recorder) -> None:
+    """R's bnlearn took 16 CPU seconds for such a table, 13 of them to load it."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 1_000_000)
+    texts = pa.array([f"v{i}" for i in range(5)])
+    columns = {f"a{i}": texts.take(pa.array((labels + rng.integers(0, 5, len(labels))) % 5)) for i in range(30)}
+    columns["class"] = pa.array(["no", "yes"]).take(pa.array(labels))
+    path = str(tmp_path / "million.csv")
+    pyarrow.csv.write_csv(pa.table(columns), path)
+    fit = [*BNCLI, "fit", path, "--structure", "tan", "--param", "map", "--json", "-o", str(tmp_path / "million.bnc")]
+    runs = alternate_commands({"fit": fit, "read": [sys.executable, "-c", PLAIN_READ, path]}, repeats=3)
+    ours, read = runs["fit"], runs["read"]
+    what = "generative TAN from a CSV, 1,000,000 rows x 30"
+    record(what, ours.cpu / read.cpu, "x a plain pyarrow read", 4, f"CPU {ours.cpu:.2f} s, read {read.cpu:.2f} s")
+    record(f"{what}: CPU", ours.cpu, "s", 8, f"wall: {stages(ours.output)}")
+    record(f"{what}: peak memory", ours.peak_mb, "MB", 450)
+
+
+def test_weighted_tree_on_covertype(tmp_path: Path, record: Recorder) -> None:
+    fit = [*BNCLI, "fit", str(real_path("covertype")), "--structure", "tan", "--param", "weighted", "--json"]
+    done = run([*fit, "-o", str(tmp_path / "covertype.bnc")])
+    report = json.loads(done.output)
+    what = f"weighted TAN on covertype, {report['rows']:,} rows, {report['parameters']:,} parameters"
+    record(f"{what}: CPU", done.cpu, "s", None, f"wall: {stages(done.output)}")
+    seconds, passes = report["seconds"], report["evaluations"]
+    detail = f"{passes} passes, {seconds['parameters'] / passes * 1e3:.0f} ms a pass with its step"
+    record(
+        f"{what}: share of the parameters in the wall time", seconds["parameters"] / seconds["total"], "", None, detail
+    )
+    record(f"{what}: peak memory", done.peak_mb, "MB")
+
+
+def stages(report: str) -> str:
+    return ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in json.loads(report)["seconds"].items()) + " s"

@@ -1,0 +1,130 @@
+"""Scoring a file.
+
+Beside the floor, pyarrow's plain typed read of the same file: 200,000 rows of 6 numeric and 8 categorical columns and
+the class (27 MB), TAN; and its memory. About two thirds of the time go into reading and coding, most of the rest into
+writing.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from bncli.engine.learn import learn
+from bncli.files.model import write_model
+from bncli.files.table import Source, read_columns
+from bncli.recipe import Recipe
+from bncli.steps.score import score
+from tests.performance.conftest import Recorder
+
+pytestmark = pytest.mark.performance
+
+N_ROWS = 200_000
+LEVELS = [9, 16, 7, 15, 6, 5, 2, 42]
+RANGES = [(90, 0), (1_500_000, 0), (16, 0), (10_000, 0), (100, 2), (100, 0)]
+GENERATIVE = Recipe(
+    param="map",
+    level=None,
+    init=None,
+    penalty=None,
+    penalty_center=None,
+    optimizer=None,
+    tolerance=None,
+    max_iterations=None,
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """data.csv and a model m.bnc learnt from it."""
+    folder = tmp_path_factory.mktemp("score")
+    generator = np.random.default_rng(0)
+    columns: dict[str, object] = {}
+    total = np.zeros(N_ROWS)
+    for i, (top, decimals) in enumerate(RANGES):
+        values = generator.random(N_ROWS) * top
+        columns[f"n{i}"] = np.round(values, decimals) if decimals else values.astype(np.int64)
+        total += values / top
+    for i, n_levels in enumerate(LEVELS):
+        codes = generator.integers(0, n_levels, N_ROWS)
+        columns[f"c{i}"] = pa.array([f"Value-{code}-{n_levels}" for code in range(n_levels)]).take(pa.array(codes))
+        total += 0.3 * (codes % 2)
+    yes = total + generator.normal(0, 0.5, N_ROWS) > np.median(total)
+    columns["class"] = pa.array(["<=50K", ">50K"]).take(pa.array(yes.astype(np.int8)))
+    pyarrow.csv.write_csv(pa.table(columns), folder / "data.csv")
+    model = learn(read_columns(Source((str(folder / "data.csv"),))), GENERATIVE).model
+    write_model(str(folder / "m.bnc"), model)
+    return folder
+
+
+def cpu_ratios(floor: Callable[[], object], others: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Median CPU time of each in units of the floor's."""
+    runs: dict[str, list[float]] = {name: [] for name in ("", *others)}
+    for _ in range(repeats):
+        for name, function in {"": floor, **others}.items():
+            began = time.process_time()
+            function()
+            runs[name].append(time.process_time() - began)
+    return {name: statistics.median(runs[name]) / statistics.median(runs[""]) for name in others}
+
+
+def test_beside_a_plain_read(folder: Path, record: Recorder) -> None:
+    data, model, source = str(folder / "data.csv"), str(folder / "m.bnc"), Source((str(folder / "data.csv"),))
+    types = {f"n{i}": pa.float64() for i in range(6)} | {f"c{i}": pa.string() for i in range(8)}
+    options = pyarrow.csv.ConvertOptions(column_types=types | {"class": pa.string()})
+    output = str(folder / "out.csv")
+    ratios = cpu_ratios(
+        lambda: pyarrow.csv.read_csv(data, convert_options=options),
+        {
+            "--digits 6": lambda: score(model, source, output=output, digits=6),
+            "full precision": lambda: score(model, source, output=output),
+            "--labels-only": lambda: score(model, source, output=output, labels_only=True),
+            "--keep-all": lambda: score(model, source, output=output, keep="all"),
+        },
+        repeats=9,
+    )
+    limits = {"--digits 6": 3.0, "full precision": 3.5, "--labels-only": ratios["full precision"], "--keep-all": None}
+    for name, limit in limits.items():
+        record(f"score, {name}", ratios[name], "x the plain read", limit)
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from bncli.files.table import Source
+from bncli.steps.score import score
+from tests.performance.conftest import Recorder
+rows = score(sys.argv[1], Source(("-",)), output="/dev/null", threads=2).rows
+status = Path("/proc/self/status").read_text()  # not getrusage: its peak counts the process that forked this one
+print(rows, int(status.split("VmHWM:")[1].split()[0]) // 1024)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from /proc")
+def test_memory_does_not_grow_with_the_rows(folder: Path, record: Recorder) -> None:
+    header, rows = (folder / "data.csv").read_bytes().split(b"\n", 1)
+    peaks = []
+    for n_rows in (1_000_000, 10_000_000):
+        with subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(folder / "m.bnc")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as child:
+            assert child.stdin is not None
+            assert child.stdout is not None
+            child.stdin.write(header + b"\n")
+            for _ in range(n_rows // N_ROWS):
+                child.stdin.write(rows)
+            child.stdin.close()
+            scored, megabytes = map(int, child.stdout.read().split())
+        assert scored == n_rows
+        peaks.append(megabytes)
+    record("peak memory, 10,000,000 rows", peaks[1], "MB", 400)
+    record("peak memory, 10,000,000 rows", peaks[1] / peaks[0], "x that of 1,000,000 rows", 1.1)
