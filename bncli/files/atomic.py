@@ -29,6 +29,17 @@ def write_bytes(path: str, data: bytes) -> None:
         file.write(data)
 
 
+def check_target(path: str) -> None:
+    """Raises what writing to `path` would raise, as far as that can be known before there is anything to write."""
+    target, mode = _inspect_target(path)
+    if mode is None or stat.S_ISREG(mode):
+        folder = os.path.dirname(target)
+        if not os.path.isdir(folder):
+            raise _failure(path, FileNotFoundError())
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise BncliError(f"cannot write: no permission to write in the folder '{folder}'", where=path)
+
+
 @contextmanager
 def atomic_writer(path: str) -> Iterator[BinaryIO]:
     """A binary file to write to, which becomes `path` when the block ends well and vanishes when it does not.

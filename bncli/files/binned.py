@@ -32,7 +32,7 @@ def write_binned(path: str, data: Dataset, weights_name: str) -> None:
             rows = slice(start, start + _ROWS)
             columns = [f.take(pa.array(c[rows])) for f, c in zip(fields, (*data.codes, data.labels), strict=True)]
             if data.weights is not None:
-                columns.append(pa.array(map(repr, data.weights[rows].tolist()), pa.string()))
+                columns.append(pa.array(map(_number_text, data.weights[rows].tolist()), pa.string()))
             lines = pc.binary_join_element_wise(*columns, ",")
             file.write("\n".join(lines.to_pylist()).encode() + b"\n")
 
@@ -42,9 +42,14 @@ def value_texts(attribute: Attribute) -> list[str]:
     hole = [""] if attribute.missing else []
     if not isinstance(attribute, NumericAttribute):
         return [*attribute.levels, *hole]
-    edges = ["-inf", *(repr(cut).removesuffix(".0") for cut in attribute.cuts), "inf"]
+    edges = ["-inf", *map(_number_text, attribute.cuts), "inf"]
     closings = ["]"] * len(attribute.cuts) + [")"]
     return [*(f"({a},{b}{end}" for a, b, end in zip(edges[:-1], edges[1:], closings, strict=True)), *hole]
+
+
+def _number_text(number: float) -> str:
+    """The shortest text that reads back as the number; a whole number as such."""
+    return repr(number).removesuffix(".0")
 
 
 def _fields(texts: Sequence[str]) -> pa.Array:

@@ -1,4 +1,4 @@
-"""Where a command writes when it is not told, and what it must never write over."""
+"""Where a command writes when it is not told, and whether it can and may write where it is told."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 
 from bncli.errors import UsageError
+from bncli.files.atomic import check_target
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
@@ -24,6 +25,28 @@ def beside(paths: tuple[str, ...], suffix: str) -> str:
     if ending.lower() in _COMPRESSED:
         stem, ending = os.path.splitext(stem)
     return stem + suffix
+
+
+def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str | None]) -> None:
+    """Before any work: an error when an output is one of the inputs or of the others, or cannot be written there."""
+    outputs = [path for path in outputs if path not in (None, "-")]
+    refuse_overwriting(outputs, inputs)
+    for path in outputs:
+        if path is not None:
+            check_target(path)
+
+
+def refuse_ending(path: str | None, endings: Iterable[str], what: str) -> None:
+    """UsageError when the name of an output promises something else than `what`: a compressed file, another format."""
+    if path is None or path == "-" or _is_special(path):
+        return
+    ending = os.path.splitext(path)[1].lower()
+    if ending in _COMPRESSED:
+        raise UsageError(
+            f"cannot write {path!r}: {what}, not compressed", hint="compress the file afterwards"
+        )
+    if ending in endings:
+        raise UsageError(f"cannot write {path!r}: {what}", hint="choose another ending")
 
 
 def refuse_overwriting(outputs: Iterable[str | None], inputs: Iterable[str | None]) -> None:

@@ -43,6 +43,8 @@ _MAGIC = {
     b"PAR1": "a Parquet table",
     b"ARROW1": "an Arrow table",
     b"\xff\xff\xff\xff": "an Arrow table",
+    b"\xff\xfe\0\0": "a UTF-32 text",
+    b"\0\0\xfe\xff": "a UTF-32 text",
     b"\xff\xfe": "a UTF-16 text",
     b"\xfe\xff": "a UTF-16 text",
 }

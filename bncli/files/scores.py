@@ -22,6 +22,9 @@ from bncli.files.score_formats import FORMATS, score_writer
 from bncli.files.score_layout import Layout, Predictions
 
 _EXTENSIONS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
+NOT_WRITTEN = (".tsv", ".tab", ".xlsx")
+"""Endings of tables in formats that predictions are not written in."""
+WRITTEN = "predictions are written as CSV, JSON lines (.jsonl), Parquet (.parquet) or Arrow (.arrow)"
 
 
 class ScoreFile:

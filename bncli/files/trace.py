@@ -1,4 +1,7 @@
-"""The trace of an optimiser as CSV, a row an iteration: how the likelihood rose, and what each step cost."""
+"""The trace of an optimiser as CSV, a row an iteration: how the likelihood rose, and what that has cost so far.
+
+Flops are empty where no cost model covers optimiser and parameters.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ class Trace:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._rows: list[tuple[float, ...]] = []
+        self._rows: list[tuple[float | None, ...]] = []
         self._begin = 0.0
 
     def __call__(self, event: Event) -> None:

@@ -45,3 +45,4 @@ def test_the_table_reads_back(tmp_path_factory: object, rows: list[tuple[int, in
     assert [row[:3] for row in read] == expected
     if weights is not None:
         assert [float(row[3]) for row in read] == weights.tolist()
+        assert [row[3] for row in read] == [f"{weight:g}" for weight in weights]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bncli.errors import UsageError
-from bncli.files.paths import beside, refuse_overwriting
+from bncli.errors import BncliError, UsageError
+from bncli.files.paths import beside, check_outputs, refuse_ending, refuse_overwriting
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,30 @@ def test_no_output_is_written_twice(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot write"):
         refuse_overwriting([f"{tmp_path}/a", f"{tmp_path}/./a"], [])
     refuse_overwriting(["/dev/null", "/dev/null", f"{tmp_path}/a"], ["/dev/null", f"{tmp_path}/b"])
+
+
+def test_where_nothing_can_be_written_is_known_beforehand(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for name, fault in (("no/x", "there is no folder"), ("", "a folder"), ("d/", "a folder"), ("file/x", "not a dir")):
+        with pytest.raises(BncliError, match=fault):
+            check_outputs([None, f"{tmp_path}/{name}"], [])
+    check_outputs([None, "-", "/dev/stdout", "/dev/null", f"{tmp_path}/file", f"{tmp_path}/new"], [])
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission_is_known_beforehand(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(BncliError, match="no permission"):
+        check_outputs([f"{tmp_path}/x"], [])
+
+
+@pytest.mark.parametrize("name", ["x.csv.gz", "x.TSV", "x.zst"])
+def test_no_file_has_a_false_name(name: str) -> None:
+    with pytest.raises(UsageError, match="this is CSV"):
+        refuse_ending(name, (".tsv",), "this is CSV")
+
+
+@pytest.mark.parametrize("name", [None, "-", "x.csv", "x", "x.txt", "/dev/stdout"])
+def test_other_names_are_free(name: str | None) -> None:
+    refuse_ending(name, (".tsv",), "this is CSV")

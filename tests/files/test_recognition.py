@@ -22,6 +22,8 @@ from bncli.files.recognition import recognise
         (b"\x28\xb5\x2f\xfd", "other", "a zstd-compressed file"),
         (b"ARROW1\0\0", "other", "an Arrow table"),
         (b"\xff\xfea\0", "other", "a UTF-16 text"),
+        (b"\xff\xfe\0\0a\0\0\0", "other", "a UTF-32 text"),
+        (b"\0\0\xfe\xff\0\0\0a", "other", "a UTF-32 text"),
         (b"\x7fELF\0", "other", "a binary file of an unknown kind"),
         (b"a,b,class\n", "other", "a text file, perhaps a table"),
     ],

@@ -268,7 +268,8 @@ def test_a_schema_file_beside_the_data_is_used_and_flags_win(tmp_path: Path) -> 
     ("content", "message"),
     [
         ("[]", "one JSON object"),
-        ("{", "no JSON"),
+        ("{", "not valid JSON"),
+        ('{"class": "k", "class": "k"}', 'key "class" is given twice'),
         ('{"classs": "k"}', "did you mean 'class'"),
         ('{"class": 3}', "must be a column name"),
         ('{"ignore": "a"}', "must be a list"),
@@ -351,6 +352,20 @@ def test_integer_columns_of_few_values_are_named_once(tmp_path: Path) -> None:
 # The class
 
 
+def test_na_is_a_hole_in_a_class_of_numbers(tmp_path: Path) -> None:
+    content = "x,class\n1,10\n2,9\n3,-3\n4,NA\n5,10\n6,9\n7,9\n"
+    with pytest.raises(BncliError, match="missing in 1 row"):
+        table(tmp_path, content)
+    columns = table(tmp_path, content, drop_unlabelled=True)
+    assert columns.label is not None
+    assert columns.label.levels == ("-3", "9", "10")
+    as_text = table(tmp_path, content + "8,NA\n", categorical=("class",))
+    assert as_text.label is not None
+    assert "NA" in as_text.label.levels
+    words = table(tmp_path, "x,class\n1,a\n2,NA\n3,NA\n")
+    assert values(words, "class") == ["a", "NA", "NA"]
+
+
 def test_rows_without_a_class(tmp_path: Path) -> None:
     content = "x,y,class\n1,p,a\n2,q,\n3,p,b\n4,p,?\n"
     with pytest.raises(BncliError, match="missing in 2 rows"):
@@ -374,7 +389,8 @@ def test_a_class_must_have_two_labels_and_not_too_many(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("weight", "message"),
-    [("-1", "is '-1"), ("", "missing"), ("NA", "missing"), ("inf", "inf"), ("x", "'x'")],
+    [("-1", "is '-1"), ("", "missing"), ("NA", "missing"), ("inf", "inf"), ("x", "'x'")]
+    + [(text, "weights must lie between 1e-100 and 1e100; rescale them") for text in ("1e308", "1.1e100", "9e-101")],
 )
 def test_a_weight_is_a_number_and_not_negative(tmp_path: Path, weight: str, message: str) -> None:
     content = f"x,w,class\n1,1,a\n2,{weight},b\n3,2,b\n"
@@ -383,6 +399,12 @@ def test_a_weight_is_a_number_and_not_negative(tmp_path: Path, weight: str, mess
     columns = table(tmp_path, content, weights="w", on_bad_row="skip")
     assert columns.weights is not None
     assert columns.weights.tolist() == [1, 2]
+
+
+def test_the_extreme_weights(tmp_path: Path) -> None:
+    columns = table(tmp_path, "x,w,class\n1,1e100,a\n2,1e-100,b\n3,0,b\n", weights="w")
+    assert columns.weights is not None
+    assert columns.weights.tolist() == [1e100, 1e-100]
 
 
 def test_some_row_must_count(tmp_path: Path) -> None:

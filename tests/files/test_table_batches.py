@@ -4,6 +4,7 @@ import csv
 import io
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,11 @@ def test_labels_of_a_test_set(tmp_path: Path) -> None:
     with pytest.raises(BncliError, match="missing in 1 row"):
         labelled(holes)
     assert labelled(holes, drop_unlabelled=True).n_rows == 1
+    numbers = replace(SCHEMA, labels=("-3", "10"))
+    na = write(tmp_path, "class,x,c\n10,1,a\nNA,2,b\n-3,2,b\n")
+    with pytest.raises(BncliError, match="missing in 1 row"):
+        read_labelled(Source((na,)), numbers, ("x", "c"))
+    assert read_labelled(Source((na,), drop_unlabelled=True), numbers, ("x", "c")).n_rows == 2
     renamed = write(tmp_path, "truth,x,c\nyes,1,a\n")
     with pytest.raises(ModelError, match="no column 'class', the class of the model"):
         labelled(renamed)

@@ -42,6 +42,11 @@ GOOD = "x,c,class\n1,a,u\n2,b,v\n3,a,u\n"
         (b"x,x ,class\n1,2,a\n2,3,b\n", "'x' appears twice"),
         ("x,class\n1,a\n".encode("utf-16"), "UTF-16"),
         ("x,class\n1,a\n".encode("utf-16-le"), "UTF-16"),
+        ("x,class\n1,a\n".encode("utf-16-be"), "UTF-16"),
+        ("x,class\n1,a\n".encode("utf-32"), "UTF-32"),
+        ("x,class\n1,a\n".encode("utf-32-be"), "iconv -f UTF-32"),
+        ("x,class\n1,é\n".encode("latin-1"), "line 2; .* or convert it: iconv -f LATIN1 -t UTF-8"),
+        ("é,class\n1,a\n".encode("latin-1"), "iconv -f LATIN1 -t UTF-8"),
         (b"x\xff,class\n1,a\n", "not UTF-8"),
         (b"xy\0,class\n1,a\n", "NUL"),
         (b'x,"class\n1,a\n2,b\n', "a quote is never closed"),
@@ -303,8 +308,25 @@ def test_several_files_of_one_table_in_any_order_of_columns(tmp_path: Path) -> N
     a = write(tmp_path, "x,c,class\n1,a,u\n", "a.csv")
     b = write(tmp_path, gzip.compress(b"class;x;c\nv;2;b\nu;3;a\n"), "b.csv.gz")
     check_good(read_columns(Source((a, b))))
-    with pytest.raises(BncliError, match=r"'z' is only in .*z\.csv"):
+    with pytest.raises(BncliError, match=r"'z' is in \S*z\.csv but not in \S*a\.csv"):
         read_columns(Source((a, write(tmp_path, "x,c,class,z\n", "z.csv"))))
+
+
+def test_the_same_file_twice(tmp_path: Path) -> None:
+    path = write(tmp_path, "x,class\n1,a\n2,b\n")
+    os.symlink(path, tmp_path / "other.csv")
+    for again in (path, str(tmp_path / "." / "t.csv"), str(tmp_path / "other.csv"), str(tmp_path)):
+        with pytest.raises(UsageError, match="the same file is given twice"):
+            read_columns(Source((path, again)))
+
+
+def test_a_wrong_delimiter_is_hinted_at(tmp_path: Path) -> None:
+    path = write(tmp_path, "a,b,k\n1,2,u\n2,3,v\n")
+    (tmp_path / "t.schema.json").write_text('{"class": "k"}')
+    with pytest.raises(BncliError, match=r"no column 'k', .*json; .*t\.csv has a single column.*--delimiter"):
+        read(path, delimiter=";")
+    with pytest.raises(UsageError, match=r"no column 'b', .*t\.csv has a single column.*--delimiter"):
+        read(path, delimiter=";", schema_file=None, class_name="b")
 
 
 def test_a_directory_holds_the_files_in_order_of_names(tmp_path: Path) -> None:

@@ -12,15 +12,25 @@ from bncli.watch import Event, Iteration, Note
 def test_iterations_become_rows(tmp_path: Path) -> None:
     seen: list[Event] = []
     trace = Trace(seen.append)
-    events = [Iteration(0, -10.125, 0.0, 3.0, 0.0, 1, 1), Note("x"), Iteration(1, -0.1 - 0.2, 1e-17, 2.5, 1.0, 3, 2)]
+    events = [
+        Iteration(0, -10.125, 0.0, 3.0, 0.0, 1, 1),
+        Note("x"),
+        Iteration(1, -0.1 - 0.2, 1e-17, 2.5, 1.0, 3, 2, 123456789012345),
+    ]
     for event in events:
         trace(event)
     trace.write(str(tmp_path / "t.csv"))
     rows = list(csv.reader((tmp_path / "t.csv").read_text().splitlines()))
     assert seen == events
     assert tuple(rows[0]) == HEADER
-    assert [tuple(float(cell) for cell in row[:-1]) for row in rows[1:]] == [events[0], events[2]]
+    assert [tuple(float(cell) for cell in row[:-2]) for row in rows[1:]] == [events[0][:-1], events[2][:-1]]
+    assert [row[-2] for row in rows[1:]] == ["", "123456789012345"]
     assert [float(row[-1]) >= 0 for row in rows[1:]] == [True, True]
+
+
+def test_the_columns() -> None:
+    counts = ("cll_evaluations", "gradient_evaluations", "flops", "seconds")
+    assert ("iteration", "cll", "penalty", "gradient_norm", "step", *counts) == HEADER
 
 
 def test_without_iterations_only_the_header(tmp_path: Path) -> None:

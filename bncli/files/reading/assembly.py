@@ -18,6 +18,7 @@ from bncli.files.reading.growing import Growing
 from bncli.files.reading.pieces import Kind
 from bncli.files.reading.roles import Roles
 from bncli.files.reading.source import Tokens
+from bncli.files.reading.strangers import doubts_about
 from bncli.files.reading.vocabulary import distinct_levels, narrow_codes
 from bncli.watch import Note, Watch
 
@@ -40,7 +41,7 @@ def assemble(
     """The table, without identifiers, rows of weight 0 and (if so wished) rows without a class."""
     if n_rows == 0:
         raise BncliError("the table has no rows", where=where, hint="there must be rows below the header")
-    label = columns[roles.class_name].categorical()
+    label = columns[roles.class_name].label(as_text=roles.class_name in roles.categorical)
     weights = None if roles.weights is None else columns[roles.weights].numeric().values.astype(np.float64)
     keep = rows_that_count(label, weights, where, drop_unlabelled=drop_unlabelled)
     attributes = _attributes(columns, n_rows, roles, where, tokens, given, watch)
@@ -80,6 +81,7 @@ def _attributes(
     fixed = {} if given is None else {a.name: a.levels for a in given.attributes if isinstance(a, CategoricalAttribute)}
     attributes: dict[str, Column] = {}
     identifiers: list[str] = []
+    doubts = _doubts(columns, roles, tokens)
     for name in roles.attributes:
         column = columns[name]
         if column.want.kind is not Kind.TEXT:
@@ -95,8 +97,15 @@ def _attributes(
     _tell(identifiers, codes, watch)
     if not attributes:
         what = "there is no attribute left: all columns but the class look like identifiers"
-        raise BncliError(what, where=where, hint="--categorical NAME keeps one")
+        raise BncliError(what, where=where, hint="; ".join((*doubts[:1], "--categorical NAME keeps one")))
+    for doubt in doubts:
+        watch(Note(doubt))
     return attributes
+
+
+def _doubts(columns: Mapping[str, Growing], roles: Roles, tokens: Tokens) -> list[str]:
+    found = [(name, columns[name]) for name in roles.attributes]
+    return [doubt for name, c in found for doubt in doubts_about(name, c.stranger, c.chunks, tokens)]
 
 
 def _check_levels(column: Growing, levels: tuple[str, ...], where: str, tokens: Tokens) -> None:

@@ -9,7 +9,8 @@ from typing import BinaryIO
 
 from bncli.errors import BncliError
 from bncli.files.atomic import atomic_writer
-from bncli.files.reading.pieces import BadRow
+from bncli.files.reading.headers import LATIN_TO_UTF8
+from bncli.files.reading.pieces import NOT_UTF8, BadRow
 from bncli.watch import Note, Watch
 
 
@@ -32,7 +33,7 @@ class BadRows:
     def take(self, rows: Iterable[BadRow]) -> None:
         for row in rows:
             if self._policy == "fail":
-                raise BncliError(f"malformed row: {row.what}", where=row.where, hint="--on-bad-row skip leaves it out")
+                raise BncliError(f"malformed row: {row.what}", where=row.where, hint=_cure(row))
             self._first = self._first or row
             self.count += 1
             if self._file is not None:
@@ -46,3 +47,8 @@ class BadRows:
             rows = "malformed row" if self.count == 1 else "malformed rows"
             place = "skipped" if self._file is None else f"put into {self._policy}"
             self._watch(Note(f"{self.count} {rows} {place}; the first: {self._first.what}, {self._first.where}"))
+
+
+def _cure(row: BadRow) -> str:
+    hint = "--on-bad-row skip leaves it out"
+    return f"{hint}, or convert it: {LATIN_TO_UTF8}" if row.what == NOT_UTF8 else hint

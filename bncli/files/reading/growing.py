@@ -10,7 +10,7 @@ two different ones; a column all empty is categorical, without levels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from bncli.files.reading.narrow import join_numbers, narrow_numbers
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.pieces import Kind, Values, Want, is_text
 from bncli.files.reading.source import Tokens
+from bncli.files.reading.strangers import Stranger, first_stranger
 from bncli.files.reading.vocabulary import (
     EMPTY,
     MAX_SHARED,
@@ -44,19 +45,22 @@ class Growing:
         self.want = want
         self.shared: pa.Array = EMPTY
         self.chunks: list[Chunk] = []
+        self.stranger: Stranger | None = None
+        """The text that settled that a column of free type is no column of numbers."""
         self._free = free
         self._tokens = tokens
 
-    def add(self, chunk: Chunk) -> None:
-        """Takes the next chunk and learns from it."""
+    def add(self, chunk: Chunk, locate: Callable[[int], str]) -> None:
+        """Takes the next chunk and learns from it; `locate` tells where its rows stand."""
         self.chunks.append(chunk)
         if isinstance(chunk, TextChunk):
             if chunk.texts is not self.shared:
-                self._learn_texts(chunk.texts)
+                self._learn_texts(chunk, locate)
         elif self.want.kind is Kind.INTEGER and chunk.dtype.kind == "f":
             self.want = Want(self.want.name, Kind.NUMBER)
 
-    def _learn_texts(self, texts: pa.Array) -> None:
+    def _learn_texts(self, chunk: TextChunk, locate: Callable[[int], str]) -> None:
+        texts = chunk.texts
         if len(self.shared) < MAX_SHARED:
             self.shared = merged(self.shared, texts)
         if not self._free:
@@ -64,6 +68,7 @@ class Growing:
         numbers, wrong = to_numbers(texts, self._tokens.number)
         if wrong is not None:
             self._free = False
+            self.stranger = first_stranger(chunk, wrong, locate)
             self.want = Want(self.want.name, Kind.TEXT)
         elif self.want.kind is Kind.TEXT and more_than_two([numbers]):
             self.want = Want(self.want.name, Kind.NUMBER)
@@ -99,6 +104,13 @@ class Growing:
             parts.append(chunk)
         self.chunks = []
         return NumericColumn(join_numbers(parts))
+
+    def label(self, *, as_text: bool) -> CategoricalColumn:
+        """The finished class: in one whose values are all numbers a hole is what it is among numbers."""
+        numbers, wrong = to_numbers(self.texts(), self._tokens.number)
+        if not as_text and wrong is None and not np.isnan(numbers).all():
+            self._tokens = Tokens(self._tokens.number, self._tokens.number)
+        return self.categorical()
 
     def categorical(self, levels: tuple[str, ...] | None = None) -> CategoricalColumn:
         """The finished column of text; the chunks are gone. `levels`: as found, sorted, unless given.

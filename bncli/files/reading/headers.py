@@ -16,6 +16,8 @@ _BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 18
 _LIMIT = 1 << 26
 _N_SHOWN = 60
+LATIN_TO_UTF8 = "iconv -f LATIN1 -t UTF-8"
+"""The likeliest cure of text that is not UTF-8."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,7 @@ def read_header(stream: Stream, delimiter: bytes | None) -> Header:
     """Reads up to the end of the first row that is not empty."""
     name = stream.owner.name
     data = stream.read_ready(_CHUNK).removeprefix(_BOM)
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:2]:
-        raise BncliError("the text is UTF-16", where=name, hint="convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
+    _check_encoding(data[:4], name)
     text = data.lstrip(b"\r\n")
     line = 1 + count_lines(data[: len(data) - len(text)])
     while True:
@@ -60,6 +61,17 @@ def read_header(stream: Stream, delimiter: bytes | None) -> Header:
         text += more
     layout = Layout(name, _names(text[:end], chosen, f"{name} line {line}"), chosen)
     return Header(layout, text[end:] + more, line + count_lines(text[:end]))
+
+
+def _check_encoding(start: bytes, name: str) -> None:
+    """Refuses wide characters, told by a byte order mark or by the NUL bytes of the first letters."""
+    wide = None
+    if start in (b"\xff\xfe\0\0", b"\0\0\xfe\xff") or start.count(b"\0") == 3:
+        wide = "UTF-32"
+    elif start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in start[:2]:
+        wide = "UTF-16"
+    if wide:
+        raise BncliError(f"the text is {wide}", where=name, hint=f"convert it to UTF-8: iconv -f {wide} -t UTF-8")
 
 
 def _first_row(text: bytes, delimiter: bytes | None, *, at_end: bool) -> tuple[int, bytes]:
@@ -114,7 +126,7 @@ def _names(row: bytes, delimiter: bytes, where: str) -> tuple[str, ...]:
     try:
         row.decode()
     except UnicodeDecodeError as error:
-        raise BncliError("the header is not UTF-8 text", where=where, hint="convert the file to UTF-8") from error
+        raise BncliError("the header is not UTF-8 text", where=where, hint=f"convert it: {LATIN_TO_UTF8}") from error
     fields = read_texts(row, _count_outside_quotes(row, delimiter) + 1, delimiter)
     names = tuple(field[0].as_py().strip(BLANKS) for field in fields)
     check_distinct(names, where)

@@ -237,7 +237,18 @@ def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[Input, ...]:
         else:
             _check_exists(path)
             found.append(path)
+    _check_once(found)
     return tuple(Input(path, keep) for path in found)
+
+
+def _check_once(paths: Sequence[str]) -> None:
+    """Rows that are read twice would count twice, and nobody would see it."""
+    seen: set[str] = set()
+    for path in paths:
+        real = os.path.realpath(path)
+        if real in seen:
+            raise UsageError("the same file is given twice", where=path)
+        seen.add(real)
 
 
 def _check_exists(path: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 
 from bncli.engine.columns import UNSEEN, CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.schema import Schema
@@ -16,6 +17,7 @@ from bncli.files.reading.bad_rows import BadRows
 from bncli.files.reading.batches import require, tokens_of
 from bncli.files.reading.blocks import BLOCK_SIZE
 from bncli.files.reading.coding import Coded, Vocabulary
+from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.pieces import Kind, Piece, Want
 from bncli.files.reading.reader import Table, Unit, parse
 from bncli.files.reading.roles import missing_column
@@ -55,11 +57,17 @@ def read_labelled(
 def _coded(source: Source, schema: Schema, names: Sequence[str], tokens: Tokens) -> list[Coded]:
     """The label, the attributes, the weights if there are any."""
     label = Want(source.class_name or schema.class_name, Kind.TEXT)
-    coded = [Coded(label, Vocabulary.of(schema.labels, tokens))]
+    coded = [Coded(label, Vocabulary.of(schema.labels, _tokens_of_class(schema.labels, tokens)))]
     coded += [Coded.of(schema.attributes[schema.index(name)], tokens) for name in names]
     if source.weights is not None:
         coded.append(Coded(Want(source.weights, Kind.NUMBER, strict=True, weight=True), None))
     return coded
+
+
+def _tokens_of_class(labels: tuple[str, ...], tokens: Tokens) -> Tokens:
+    """Where all labels are numbers a hole is what it is among numbers, as in the table that was learnt from."""
+    _, wrong = to_numbers(pa.array(labels, pa.string()), ())
+    return Tokens(tokens.number, tokens.number) if wrong is None else tokens
 
 
 def _check_names(source: Source, schema: Schema, names: Sequence[str], table: Table) -> None:

@@ -6,7 +6,7 @@ be text are read again where they had been read as numbers. Rows of weight 0 do 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,7 +23,9 @@ from bncli.files.reading.pieces import BadRow, Kind, Piece, Want
 from bncli.files.reading.reader import Table, Unit, parse
 from bncli.files.reading.roles import Roles, assign_roles
 from bncli.files.reading.source import Source, Tokens
-from bncli.watch import Watch, silent
+from bncli.watch import Note, Watch, silent
+
+_NAMED = 8
 
 
 def read_columns(
@@ -41,6 +43,7 @@ def read_columns(
     tokens = Tokens.of(source.missing_tokens)
     with Table(source, keep=True, block_size=block_size) as table:
         roles = assign_roles(source, table.names, table.name, given)
+        _tell_left_out(roles, watch)
         columns = _start(table, roles, tokens)
         with BadRows(source.on_bad_row, watch) as bad:
             sizes = _read_all(table, columns, tokens, bad, threads, watch)
@@ -55,6 +58,12 @@ def read_columns(
             given=given,
             watch=watch,
         )
+
+
+def _tell_left_out(roles: Roles, watch: Watch) -> None:
+    if roles.left_out:
+        more = f" and {len(roles.left_out) - _NAMED} more" if len(roles.left_out) > _NAMED else ""
+        watch(Note(f"not in the cuts file, so left out: {', '.join(roles.left_out[:_NAMED])}{more}"))
 
 
 def _start(table: Table, roles: Roles, tokens: Tokens) -> dict[str, Growing]:
@@ -86,6 +95,7 @@ class _Digested:
     chunks: list[Chunk]
     n_rows: int
     bad: tuple[BadRow, ...]
+    locate: Callable[[int], str]
 
 
 def _read_all(
@@ -103,14 +113,14 @@ def _read_all(
         bad.take(digested.bad)
         sizes.append(digested.n_rows)
         for column, chunk in zip(growing, digested.chunks, strict=True):
-            column.add(chunk)
+            column.add(chunk, digested.locate)
     return sizes
 
 
 def _digest(unit: Unit, asked: Sequence[tuple[Want, object]], tokens: Tokens) -> _Digested:
     piece = parse(unit, [want for want, _ in asked], tokens)
     chunks = [digest(values, shared) for values, (_, shared) in zip(piece.values, asked, strict=True)]
-    return _Digested(chunks, piece.n_rows, piece.bad)
+    return _Digested(chunks, piece.n_rows, piece.bad, piece.locate)
 
 
 def _read_again(table: Table, columns: dict[str, Growing], sizes: Sequence[int], tokens: Tokens, threads: int) -> None:

@@ -17,7 +17,7 @@ from bncli.files.reading.arrow_csv import read_arrays
 from bncli.files.reading.blocks import Block
 from bncli.files.reading.headers import Layout
 from bncli.files.reading.numerals import padded, to_numpy
-from bncli.files.reading.pieces import BadRow, Kind, Piece, Values, Want, select
+from bncli.files.reading.pieces import NOT_UTF8, BadRow, Kind, Piece, Values, Want, select
 from bncli.files.reading.records import Records, scan
 from bncli.files.reading.source import Tokens
 from bncli.files.reading.values import find_faults, resolve
@@ -146,7 +146,7 @@ def _weed(rows: _Rows) -> _Rows:
     """The rows that are whole: as many fields as the header, no NUL bytes, UTF-8."""
     layout, data = rows.layout, rows.data
     records = scan(data, layout.delimiter)
-    faults: dict[int, str] = dict.fromkeys(_rows_not_utf8(data, records), "not UTF-8 text")
+    faults: dict[int, str] = dict.fromkeys(_rows_not_utf8(data, records), NOT_UTF8)
     nul = np.flatnonzero(np.frombuffer(data, np.uint8) == 0)
     faults |= {int(row): "a NUL byte" for row in np.unique(np.searchsorted(records.ends, nul, side="right"))}
     expected = len(layout.names)

@@ -19,6 +19,10 @@ Values = Any
 """Of N rows: an Arrow array of strings without nulls, int64 numbers, or finite float64 numbers with NaN at holes."""
 
 
+NOT_UTF8 = "not UTF-8 text"
+"""What is wrong with a row that is in another encoding."""
+
+
 class Kind(Enum):
     """How the values of a column are asked for."""
 
@@ -32,7 +36,7 @@ class Want:
     """A column asked of every piece.
 
     A column of numbers in which a piece has other text comes back as text; if `strict`, the rows with such text are
-    malformed instead. A weight is strict and must be present and not negative.
+    malformed instead. A weight is strict and must be present, and 0 or between 1e-100 and 1e100.
     """
 
     name: str

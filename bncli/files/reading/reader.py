@@ -127,9 +127,11 @@ class Table:
     def _check_names(self, opened: TextFile | ArrowFile, file: Input) -> None:
         differing = sorted(set(opened.names) ^ set(self.names))
         if differing:
-            which = self._inputs[0].name if differing[0] in self.names else file.name
-            what = f"the files have different columns: '{differing[0]}' is only in {which}"
-            raise BncliError(what, where=file.name, hint="give files of one table")
+            has, lacks = self._inputs[0].name, file.name
+            if differing[0] not in self.names:
+                has, lacks = lacks, has
+            what = f"the files have different columns: '{differing[0]}' is in {has} but not in {lacks}"
+            raise BncliError(what, hint="give files of one table")
 
     def _open(self, file: Input) -> TextFile | ArrowFile:
         if file.path in self._spools:

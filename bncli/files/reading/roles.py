@@ -8,7 +8,6 @@ Cuts that are given fix the attributes and their types.
 from __future__ import annotations
 
 import difflib
-import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 
 from bncli.engine.schema import Cuts, NumericAttribute
 from bncli.errors import BncliError, UsageError
+from bncli.files.documents import parse
 from bncli.files.reading.inputs import TABLE_SUFFIXES, strip_compression
 from bncli.files.reading.source import Source
 
@@ -45,6 +45,8 @@ class Roles:
     categorical: frozenset[str]
     numeric: frozenset[str]
     weights: str | None
+    left_out: tuple[str, ...] = ()
+    """Columns that might be attributes, but given cuts do not name them."""
 
 
 def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts | None) -> Roles:
@@ -56,7 +58,7 @@ def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts
     said = _merged(flags, file)
     class_name = _class_name(said, names, given)
     if class_name not in names:
-        raise missing_column(class_name, names, where)
+        raise _lacking(class_name, names, where)
     _check_class(said, class_name, where)
     attributes = tuple(name for name in names if name not in (class_name, said.weights, *said.ignore))
     if given is not None:
@@ -100,12 +102,10 @@ def _beside(paths: Sequence[str]) -> str | None:
 
 def _load(path: str) -> dict[str, Any]:
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            content = json.load(file)
+        with open(path, "rb") as file:
+            content = parse(file.read(), path).value
     except OSError as error:
         raise BncliError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path) from error
-    except (ValueError, RecursionError) as error:
-        raise BncliError(f"this is no JSON text ({error})", where=path) from error
     if not isinstance(content, dict):
         raise BncliError('a schema file holds one JSON object, as {"class": "name", "categorical": [...]}', where=path)
     return content
@@ -120,7 +120,7 @@ def _check(said: Said, names: tuple[str, ...], where: str) -> None:
     for role, columns in lists.items():
         for name in dict.fromkeys(columns):
             if name not in names:
-                raise _located(said, missing_column(name, names, where))
+                raise _located(said, _lacking(name, names, where))
             if name in seen and {role, seen[name]} != {"class", "categorical"}:
                 error = UsageError(f"column '{name}' is named both as {seen[name]} and as {role}")
                 raise _located(said, error)
@@ -130,6 +130,14 @@ def _check(said: Said, names: tuple[str, ...], where: str) -> None:
 def _located(said: Said, error: BncliError) -> BncliError:
     """A fault in a schema file is a fault of the data, not of the command line."""
     return error if said.place is None else BncliError(error.what, where=said.place, hint=error.hint)
+
+
+def _lacking(name: str, names: tuple[str, ...], where: str) -> UsageError:
+    """A header of a single column most often means that it was cut at the wrong delimiter."""
+    error = missing_column(name, names, where)
+    if len(names) > 1:
+        return error
+    return UsageError(error.what, where=where, hint=f"{where} has a single column: is the delimiter right? --delimiter")
 
 
 def missing_column(name: str, names: Iterable[str], where: str) -> UsageError:
@@ -187,4 +195,5 @@ def _as_given(given: Cuts, flags: Said, said: Said, class_name: str, attributes:
             hint = missing_column(attribute.name, attributes, where).hint
             raise BncliError(f"the cuts name '{attribute.name}', which is no attribute here", where=where, hint=hint)
     used = tuple(name for name in attributes if name in numeric | categorical)
-    return Roles(class_name, used, categorical, numeric, said.weights)
+    left_out = tuple(name for name in attributes if name not in used)
+    return Roles(class_name, used, categorical, numeric, said.weights, left_out)

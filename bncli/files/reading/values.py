@@ -13,6 +13,8 @@ from bncli.files.reading.source import BLANKS, Tokens
 
 Mask = NDArray[np.bool_]
 _N_SHOWN = 40
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
+"""Sums of weights, and products of a few of them, stay finite."""
 
 
 def resolve(want: Want, values: Values, tokens: Tokens) -> tuple[Values, Mask | None]:
@@ -27,7 +29,7 @@ def resolve(want: Want, values: Values, tokens: Tokens) -> tuple[Values, Mask | 
             return values, None
         values = numbers
     if want.weight:
-        unfit = ~(values >= 0)
+        unfit = ~((values == 0) | ((values >= _LEAST_WEIGHT) & (values <= _MOST_WEIGHT)))
         wrong = unfit if wrong is None else wrong | unfit
     return values, wrong if wrong is not None and wrong.any() else None
 
@@ -45,5 +47,17 @@ def _fault(want: Want, values: Values, row: int) -> str:
     value = values[row].as_py().strip(BLANKS) if is_text(values) else str(values[row])
     shown = f"'{value}'" if len(value) <= _N_SHOWN else f"'{value[:_N_SHOWN]}...'"
     if want.weight:
-        return f"the weight in column '{want.name}' is {'missing' if value in ('', 'nan') else shown}"
+        return f"the weight in column '{want.name}' is {_weight_fault(value, shown)}"
     return f"column '{want.name}' holds {shown}, which is not a finite number"
+
+
+def _weight_fault(value: str, shown: str) -> str:
+    try:
+        number = float(value or "nan")
+    except ValueError:
+        return shown
+    if np.isnan(number):
+        return "missing"
+    if 0 < number < _LEAST_WEIGHT or number > _MOST_WEIGHT:
+        return f"{shown} (weights must lie between 1e-100 and 1e100; rescale them)"
+    return shown
