@@ -1,7 +1,9 @@
 """Where `bncli` and `python -m bncli` begin."""
 
 import os
+import signal
 import sys
+from types import FrameType
 
 _THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS",
@@ -23,9 +25,27 @@ def main() -> None:
     for variable in _THREAD_VARIABLES:
         os.environ[variable] = "1"
     sys.meta_path.insert(0, _NoPandas())
-    from bncli.cli.run import run
+    try:
+        _listen()
+        from bncli.cli.run import run
 
-    sys.exit(run(sys.argv[1:]))
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt as stop:
+        # Pressed before, or after, the time when `run` looks after it.
+        code = 128 + (stop.args[0] if stop.args else signal.SIGINT)
+    sys.exit(code)
+
+
+def _listen() -> None:
+    """A request to end, or a terminal that is closed, is like ^C: what was begun is tidied up. `nohup` is respected."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(number)
 
 
 class _NoPandas:

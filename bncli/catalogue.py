@@ -133,6 +133,12 @@ PARAMETERS = Choice(
             "bncli.engine.parameter_learners.extended",
             ("--smoothing", *_ASCENT),
         ),
+        Method(
+            "lr",
+            "logistic regression with the fewest parameters; perfect graphs only",
+            "bncli.engine.parameter_learners.lr",
+            ("--smoothing", *_ASCENT),
+        ),
     ),
 )
 
@@ -152,7 +158,12 @@ SMOOTHING_NUMBERS = {"laplace": "1", "m-estimate": "1", "fgg": "5", "bdeu": "1"}
 OPTIMIZERS = Choice(
     "--optimizer",
     "lbfgs",
-    (Method("lbfgs", "limited-memory BFGS, conditioned by cell counts", "bncli.engine.optimizers.lbfgs"),),
+    (
+        Method("lbfgs", "limited-memory BFGS, conditioned by cell counts", "bncli.engine.optimizers.lbfgs"),
+        Method("bfgs", "BFGS as Nash published it; memory: parameters squared", "bncli.engine.optimizers.bfgs"),
+        Method("cg", "conjugate gradients as Nash published them", "bncli.engine.optimizers.cg"),
+        Method("cgb", "conjugate gradients with Brent's line search", "bncli.engine.optimizers.cgb"),
+    ),
 )
 
 CHOICES = (DISCRETIZERS, STRUCTURES, PARAMETERS, SMOOTHINGS, OPTIMIZERS)
@@ -165,7 +176,7 @@ OPTIONS = (
     Option("--init", "zero|generative", "zero where the penalty pulls to 0", "Where the optimizer starts."),
     Option("--penalty", "LAMBDA", "1", "Weight of half the squared parameters against the summed log-likelihood."),
     Option("--penalty-center", "0|1", "0", "Where the penalty pulls to; 1, the generative model, only with weighted."),
-    Option("--tolerance", "NUMBER", "1e-8", "Stop when the objective improves by less than this share."),
+    Option("--tolerance", "NUMBER", "1e-10", "Stop when the objective improves by less than this share."),
     Option("--max-iterations", "N", "500", "Stop after so many iterations."),
 )
 """The other learning options; `--trace` writes a file and changes nothing."""

@@ -29,7 +29,7 @@ class Recipe:
     penalty: float | None = 1.0
     penalty_center: float | None = 0.0
     optimizer: str | None = "lbfgs"
-    tolerance: float | None = 1e-8
+    tolerance: float | None = 1e-10
     max_iterations: int | None = 500
 
     def with_cuts(self, method: str, options: Mapping[str, int]) -> Recipe:

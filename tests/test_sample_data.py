@@ -24,7 +24,8 @@ def test_the_script_makes_the_file(name: str) -> None:
 
 
 def test_the_folder_holds_nothing_else() -> None:
-    assert {path.name for path in FOLDER.iterdir()} == {*MADE, "README.md"}
+    """Models aside: trying the examples of the README leaves some."""
+    assert {path.name for path in FOLDER.iterdir() if path.suffix != ".bnc"} == {*MADE, "README.md"}
 
 
 @pytest.mark.parametrize("name", sorted(MADE))

@@ -15,6 +15,8 @@ from bncli.cli.group import write_examples
 
 Callback = Callable[..., None]
 Decorator = Callable[[Callback], Callback]
+Notes = tuple[str, tuple[tuple[str, str], ...]]
+"""A title and rows of explanation below the options."""
 
 
 class Flag(click.Option):
@@ -33,6 +35,12 @@ class Flag(click.Option):
         self.stands_for = stands_for
         self.words = tuple(words)
 
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """What was typed as the option's type; nothing is no value, unless it may be the name of a column."""
+        if value == "" and self.metavar != "COLUMN":
+            raise click.BadParameter("the value is empty", ctx, self)
+        return super().type_cast_value(ctx, value)
+
     def rows(self, ctx: click.Context) -> list[tuple[str, str]]:
         """The lines of the help: the option, then its words."""
         record = self.get_help_record(ctx)
@@ -45,9 +53,10 @@ class Flag(click.Option):
 class ExampleCommand(click.Command):
     """A command whose help begins with examples and shows its options in groups."""
 
-    def __init__(self, *arguments: Any, examples: str = "", **settings: Any) -> None:
+    def __init__(self, *arguments: Any, examples: str = "", notes: Notes = ("", ()), **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.examples = examples
+        self.notes = notes
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_text(self.help or "")
@@ -61,6 +70,10 @@ class ExampleCommand(click.Command):
         for title, rows in groups.items():
             with formatter.section(title):
                 formatter.write_dl(rows, col_max=32)
+        title, rows = self.notes[0], list(self.notes[1])
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows, col_max=32)
 
 
 def flag(*declarations: str, group: str, **settings: Any) -> Decorator:
@@ -69,7 +82,7 @@ def flag(*declarations: str, group: str, **settings: Any) -> Decorator:
 
 
 def declare(
-    word: str, examples: str, *groups: Iterable[Decorator], more: str = ""
+    word: str, examples: str, *groups: Iterable[Decorator], more: str = "", notes: Notes = ("", ())
 ) -> Callable[[Callback], click.Command]:
     """The command of this word in the catalogue, with the options of these groups in their order."""
     summary = next(entry.summary for entry in COMMANDS if entry.word == word)
@@ -77,7 +90,7 @@ def declare(
     def decorate(callback: Callback) -> click.Command:
         for decorator in reversed([decorator for group in groups for decorator in group]):
             callback = decorator(callback)
-        settings = {"cls": ExampleCommand, "help": f"{summary} {more}".strip(), "examples": examples}
+        settings = {"cls": ExampleCommand, "help": f"{summary} {more}".strip(), "examples": examples, "notes": notes}
         return click.command(word, **settings)(callback)  # type: ignore[call-overload,no-any-return]
 
     return decorate

@@ -116,7 +116,7 @@ class Console:
                         out.print(table.title, style="bold")
                     table.title = None
                 out.print(printable(table) if isinstance(table, str) else table)
-        self.text("".join(f"{line.rstrip()}\n" for line in capture.get().splitlines()))
+        self.text("".join(f"{line.rstrip()}\n" for line in capture.get().rstrip().splitlines()))
 
 
 def _tell(line: str) -> None:
@@ -134,9 +134,9 @@ def _iteration_text(event: Iteration) -> str:
 
 
 def _without_nan(value: Any) -> Any:
-    """JSON has no NaN and no infinity: null."""
+    """JSON has no NaN and no infinity: null. A zero has no sign (-0.0 + 0.0 is 0.0)."""
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return value + 0.0 if math.isfinite(value) else None
     if isinstance(value, dict):
         return {key: _without_nan(member) for key, member in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -44,10 +44,10 @@ def command(**typed: Any) -> None:
             watch=console.watch,
         )
         written = [f"written     {path}" for path in (report.cuts_file, report.table) if path]
-        console.summary([f"rows        {report.rows:,}", f"cuts        {report.n_cuts}", *written])
+        console.summary([f"rows        {report.rows:,}", f"cuts        {report.n_cuts:,}", *written])
         if console.as_json:
             console.json(report)
         elif not written:
             from bncli.cli.tables import attribute_table
 
-            console.tables(attribute_table(report.cuts.attributes))
+            console.tables(attribute_table(report.attributes))

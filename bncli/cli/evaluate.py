@@ -37,7 +37,18 @@ PREDICTIONS = flag(
     "--predictions",
     group="Output",
     metavar="FILE",
-    help="Write the predictions of the rows tested, in their order (each from the fold that had not seen it).",
+    help="Write a row of predictions for every row tested, in their order, each from the fold that had not seen it "
+    "(with --repeats that of the first repeat). Rows of weight 0 and dropped unlabelled rows are left out.",
+)
+
+FIGURES = (
+    ("accuracy, error", "Share of rows whose most probable class is right, and wrong."),
+    ("log-loss", "Mean of -ln P(true class), in nats."),
+    ("rmse", "Root mean square of 1 - P(true class)."),
+    ("brier", "Mean over rows of the squared differences between P and 0 or 1, summed over the classes."),
+    ("auc", "Area under the ROC curve; with more classes the mean over their pairs."),
+    ("ece", "Expected calibration error: how far confidence and accuracy lie apart."),
+    ("cll", "Conditional log-likelihood: the sum of ln P(true class) over the rows tested."),
 )
 
 
@@ -51,7 +62,9 @@ PREDICTIONS = flag(
     options.UNSEEN,
     (PREDICTIONS,),
     options.RUNNING,
-    more="Cuts and structure are learnt anew inside every fold.",
+    more="Cuts and structure are learnt anew inside every fold. "
+    "std is the standard deviation over the folds of all repeats.",
+    notes=("Figures", FIGURES),
 )
 def command(**typed: Any) -> None:
     """Measures, and shows the figures."""
@@ -133,7 +146,7 @@ def _number(value: float | None) -> str:
     """Four decimals, fewer for large numbers; a dash where the figure is not defined."""
     if value is None:
         return "-"
-    return f"{value:.4f}" if abs(value) < 100 else f"{value:.1f}"
+    return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 100 else f"{value:.1f}"
 
 
 def _confusion(report: EvaluateReport) -> Table:

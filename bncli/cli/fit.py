@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bncli.cli import learning, options
@@ -19,6 +20,7 @@ zcat train.csv.gz | bncli fit - --class diagnosis --ignore id -o m.bnc --json
 """
 
 TRACE = flag("--trace", group="Output", metavar="FILE", help="Write a CSV row for each iteration of the optimizer.")
+_NAMED = 8
 
 
 @declare(
@@ -45,30 +47,53 @@ def command(**typed: Any) -> None:
             output=options.output_path(typed),
             cuts=chosen.cuts,
             structure=chosen.structure,
-            trace=typed["trace"],
+            trace=options.named(typed["trace"]),
             unseen=typed["unseen"] or "average",
             threads=options.threads(typed),
             watch=console.watch,
         )
-        console.summary(summary(report))
+        console.summary(summary(report, chosen.structure))
         if console.as_json:
             console.json(report)
 
 
-def summary(report: FitReport) -> list[str]:
+def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
     """The end of a fit in a few lines."""
-    left_out = report.uninformative
-    names = ", ".join(left_out[:8]) + (", ..." if len(left_out) > 8 else "")
-    used = f"attributes  {report.used} used of {report.attributes}"
+    from bncli.engine.model import StoppedBy
+
+    used = f"attributes  {report.used:,} used of {report.attributes:,}"
+    if report.uninformative:
+        used += f"; without a cut or with one value, so left out: {few(report.uninformative)}"
+    if report.left_out and structure_file is not None:
+        used += f"; not in {structure_file}, so left out: {few(report.left_out)}"
+    closed = report.stopped_by is StoppedBy.CLOSED_FORM
+    course = f"CLL         {_number(report.cll_start)} -> {_number(report.cll)} (log-loss {report.log_loss:.4g} a row)"
+    result = f"CLL         {_number(report.cll)} (log-loss {report.log_loss:.4g} a row)"
     seconds = "  ".join(f"{stage} {value:.2f}" for stage, value in report.seconds.items())
     return [
-        f"rows        {report.rows:,}, {report.classes} classes",
-        used + (f"; without a cut or with one value, so left out: {names}" if left_out else ""),
-        f"cuts        {report.cuts}",
+        f"class       {report.class_name} ({few(report.labels)})",
+        f"rows        {report.rows:,}, {report.classes:,} classes",
+        used,
+        f"cuts        {report.cuts:,}",
         f"structure   {report.structure}",
-        f"parameters  {report.parameters:,} ({report.param})",
-        f"CLL         {report.cll_start:.6g} -> {report.cll:.6g} (log-loss {report.log_loss:.4g} a row)",
-        f"stopped     after {report.iterations} iterations: {report.stopped_by.value}",
+        f"parameters  {report.parameters:,} ({report.param}){', in closed form' if closed else ''}",
+        *([result] if closed else [course, f"stopped     {_stopping(report)}"]),
         f"seconds     {seconds}",
         f"model       {report.model}",
     ]
+
+
+def few(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _number(value: float) -> str:
+    """Six digits; a zero without a sign."""
+    return f"{value + 0.0:.6g}"
+
+
+def _stopping(report: FitReport) -> str:
+    iterations = f"{report.iterations:,} iteration{'' if report.iterations == 1 else 's'}"
+    return f"after {iterations}: {report.stopped_by.value}"

@@ -13,6 +13,7 @@ from bncli.cli.console import Console
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from bncli.engine.structure import NamedDag
     from bncli.steps import inspect as step
 
 EXAMPLES = """\
@@ -23,6 +24,8 @@ bncli inspect cuts.json --json
 
 FILE = click.argument("file", metavar="FILE")
 TABLES = flag("--tables", group="Output", is_flag=True, help="All numbers of a model as well.")
+
+_UNSEEN = {"average": "count as unknown", "error": "are an error"}
 
 
 @declare("inspect", EXAMPLES, (FILE,), (TABLES, options.JSON), (options.DEBUG,))
@@ -43,17 +46,29 @@ def _tables(report: step.ModelReport | step.CutsReport | step.StructureReport) -
     from bncli.steps.inspect import CutsReport, StructureReport
 
     if isinstance(report, CutsReport):
-        return [f"Cuts for the class {report.cuts.class_name}", attribute_table(report.cuts.attributes)]
+        return [f"Cuts for the class {report.cuts.class_name}", attribute_table(report.cuts.attributes, of_rows=False)]
     if isinstance(report, StructureReport):
         dag = report.structure
-        return [f"Structure for the class {dag.class_name}, made by {dag.method}", _parents(dag)]
+        head = f"Structure for the class {dag.class_name}, made by {dag.method}"
+        return [head, f"Perfect graph: {_perfection(dag)}", _parents(dag)]
     return _model_tables(report)
+
+
+def _tokens(missing: tuple[str, ...] | None) -> str:
+    """The texts that mean a hole besides the empty field."""
+    return "as by default" if missing is None else ", ".join(["the empty field", *missing])
 
 
 def _parents(dag: Any) -> Table:
     from bncli.cli.tables import parent_table
 
     return parent_table(dag.class_name, dag.parents)
+
+
+def _perfection(dag: NamedDag) -> str:
+    """Yes, or two parents that would have to be joined."""
+    found = dag.unmarried
+    return "yes" if found is None else f"no, nothing joins {found.one} and {found.other}, parents of {found.child}"
 
 
 def _model_tables(report: step.ModelReport) -> list[str | Table]:
@@ -67,6 +82,9 @@ def _model_tables(report: step.ModelReport) -> list[str | Table]:
         "labels": ", ".join(report.labels),
         "rows learnt from": f"{report.rows:,}",
         "table entries": f"{report.parameters:,}",
+        "values never seen": _UNSEEN[report.unseen],
+        "missing values": _tokens(report.missing_tokens),
+        "perfect graph": _perfection(report.structure),
     }
     recipe = {f.name.replace("_", "-"): getattr(report.recipe, f.name) for f in fields(report.recipe)}
     return [

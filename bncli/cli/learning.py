@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from bncli.recipe import Recipe
 
 _CUTS, _STRUCTURE, _PARAMETERS = "Cut points", "Structure", "Parameters"
+_MOST_ROWS = 1e15
+"""Above it, added rows drown all counts in rounding."""
 
 _TYPES: dict[str, Any] = {
-    "--bins": whole(2),
-    "--k": whole(0),
+    "--bins": whole(2, 10_000),
+    "--k": whole(0, 1000),
     "--level": click.Choice(["1", "2", "3", "4"]),
     "--init": click.Choice(["zero", "generative"]),
     "--penalty": real,
@@ -51,6 +53,10 @@ CUTTING = (
 )
 CUTS_FILE = (flag("--cuts", group=_CUTS, metavar="FILE", help="Take the cuts of this file instead of learning them."),)
 STRUCTURE = (
+    _choice(STRUCTURES, _STRUCTURE, "Which attributes depend on which.", "METHOD"),
+    _option("--k", _STRUCTURE),
+)
+STRUCTURE_OR_FILE = (
     _choice(STRUCTURES, _STRUCTURE, "Which attributes depend on which; FILE is one written before.", "METHOD|FILE"),
     _option("--k", _STRUCTURE),
 )
@@ -61,7 +67,7 @@ PARAMETER_LEARNING = (
     _choice(OPTIMIZERS, _PARAMETERS, "How the optimum is searched.", "METHOD"),
     *(_option(name, _PARAMETERS) for name in ("--tolerance", "--max-iterations")),
 )
-ALL = (*CUTTING, *CUTS_FILE, *STRUCTURE, *PARAMETER_LEARNING)
+ALL = (*CUTTING, *CUTS_FILE, *STRUCTURE_OR_FILE, *PARAMETER_LEARNING)
 """The options of `fit` and `evaluate`."""
 
 
@@ -162,6 +168,8 @@ def smoothing_rule(text: str) -> str:
     strength = decimal(number if colon else SMOOTHING_NUMBERS[name])
     if strength is None or strength <= 0:
         raise UsageError(f"--smoothing {name} takes a number above 0, not {number!r}", hint=f"for example {name}:5")
+    if strength > _MOST_ROWS:
+        raise UsageError(f"--smoothing {name} takes a number up to {_MOST_ROWS:.0e}, not {number}")
     return f"{name}:{repr(strength).removesuffix('.0')}"
 
 

@@ -11,12 +11,14 @@ import click
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
-def whole(least: int) -> Callable[[str], int]:
-    """The type of an option that takes a whole number of at least `least`."""
+def whole(least: int, most: int = 10**18) -> Callable[[str], int]:
+    """The type of an option that takes a whole number of at least `least` and at most `most`."""
 
     def convert(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,18}", text.strip()) or int(text) < least:
             raise click.BadParameter(f"{text!r} is not a whole number of at least {least}")
+        if int(text) > most:
+            raise click.BadParameter(f"{text} is too much: the most is {most}")
         return int(text)
 
     return convert

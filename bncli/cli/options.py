@@ -47,7 +47,7 @@ MISSING = (
         multiple=True,
         metavar="TOKEN",
         stands_for="?, and NA NaN null among numbers",
-        help="What means a missing value besides the empty field; may be repeated.",
+        help="What means a missing value besides the empty field, in place of the tokens in brackets; may be repeated.",
     ),
 )
 UNSEEN = (

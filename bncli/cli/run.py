@@ -1,8 +1,9 @@
-"""From an exception to one line and an exit code: 0 done, 1 failed, 2 wrong usage, 3 model, 130 interrupted."""
+"""From an exception to one line and an exit code: 0 done, 1 failed, 2 usage, 3 model, 128 + signal (^C: 130)."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -10,8 +11,6 @@ import click
 
 from bncli.cli.group import group
 from bncli.errors import BncliError, printable
-
-INTERRUPTED = 130
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -24,8 +23,9 @@ def run(arguments: Sequence[str]) -> int:
         return stop.exit_code
     except BrokenPipeError:
         _forget_stdout()
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except KeyboardInterrupt as stop:
+        # The argument is the signal, where it was not ^C.
+        return 128 + int(stop.args[0] if stop.args else signal.SIGINT)
     except BaseException as error:
         if "--debug" in arguments or isinstance(error, SystemExit):
             raise

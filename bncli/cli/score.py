@@ -37,7 +37,14 @@ WRITING = (
     flag("--keep-all", group="Output", is_flag=True, help="Carry all columns through."),
     flag("--labels-only", group="Output", is_flag=True, help="No probabilities."),
     flag("--log-proba", group="Output", is_flag=True, help="Natural logs of the probabilities."),
-    flag("--digits", group="Output", metavar="N", type=whole(0), stands_for="all", help="Decimals of probabilities."),
+    flag(
+        "--digits",
+        group="Output",
+        metavar="N",
+        type=whole(0, 14),
+        stands_for="all",
+        help="Decimals of probabilities, 0 to 14.",
+    ),
 )
 
 
@@ -48,12 +55,13 @@ WRITING = (
     (*options.MISSING, *options.UNSEEN, *options.FORMAT, *options.BAD_ROWS),
     WRITING,
     options.RUNNING,
-    more="Columns are matched by name; a class among them is ignored. Missing tokens and the treatment of values never "
-    "seen come from the model unless they are typed.",
+    more="DATA defaults to the standard input; --json needs -o. Columns are matched by name; a class among them is "
+    "ignored. Missing tokens and the treatment of values never seen come from the model unless they are typed.",
 )
 def command(**typed: Any) -> None:
     """Scores, and counts what went through."""
     _refuse_idle(typed)
+    _refuse_terminals(typed)
     source = options.source(typed, typed["data"] or ("-",))
     from bncli.steps.score import score
 
@@ -74,6 +82,18 @@ def command(**typed: Any) -> None:
         console.summary([closing_line(report)])
         if console.as_json:
             console.json(report)
+
+
+def _refuse_terminals(typed: Mapping[str, Any]) -> None:
+    """Nobody types a table, and nobody reads Parquet."""
+    import sys
+
+    if not typed["data"] and sys.stdin is not None and sys.stdin.isatty():
+        raise UsageError("there is no table to score", hint="give DATA, or pipe it in")
+    to_stdout = typed["output"] in (None, "-") and sys.stdout is not None and sys.stdout.isatty()
+    if to_stdout and typed["output_format"] in ("parquet", "arrow"):
+        what = f"--output-format {typed['output_format']} is nothing for a terminal"
+        raise UsageError(what, hint="name a file with -o, or pipe it on")
 
 
 def _refuse_idle(typed: Mapping[str, Any]) -> None:

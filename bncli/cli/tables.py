@@ -28,16 +28,20 @@ def add_row(table: Table, *cells: str) -> None:
     table.add_row(*map(printable, cells))
 
 
-def attribute_table(attributes: Iterable[Attribute]) -> Table:
-    """One line an attribute: type, number of values, and its cuts or levels."""
+def attribute_table(attributes: Iterable[Attribute], of_rows: bool = True) -> Table:
+    """One line an attribute: type, number of values, and its cuts or levels.
+
+    Without rows (`of_rows`) it is not known whether values are missing, so nor whether an attribute is of use.
+    """
     table = plain_table("Attributes", "name", "type", "values", "cuts or levels", numbers=(2,))
     for attribute in attributes:
         numeric = isinstance(attribute, NumericAttribute)
         parts = [f"{cut:.6g}" for cut in attribute.cuts] if numeric else list(attribute.levels)  # type: ignore[union-attr]
         text = ", ".join(parts[:_SHOWN]) + (f", ... ({len(parts) - _SHOWN} more)" if len(parts) > _SHOWN else "")
-        text += " + missing" if attribute.missing else ""
+        text += " + missing" if attribute.missing and text else ""
+        uncut = "no cut: present or missing" if attribute.missing else "no cut: not used" if of_rows else "no cut"
         kind = "numeric" if numeric else "categorical"
-        add_row(table, attribute.name, kind, str(attribute.cardinality), text or "no cut: not used")
+        add_row(table, attribute.name, kind, str(attribute.cardinality), text or uncut)
     return table
 
 

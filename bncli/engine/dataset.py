@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from bncli.engine.schema import Schema
 
-ROWS_PER_SHARD = 1 << 14
-"""A shard holds at least so many rows (unless there is only one)."""
+ROWS_PER_SHARD = 1 << 16
+"""A shard holds at least so many rows, unless there is only one: handing fewer to a thread costs more than it saves."""
 MAX_SHARDS = 16
 ROWS_PER_BLOCK = 1 << 14
 """Kernels walk a shard in blocks whose temporaries stay in the second-level cache."""

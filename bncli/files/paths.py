@@ -42,9 +42,7 @@ def refuse_ending(path: str | None, endings: Iterable[str], what: str) -> None:
         return
     ending = os.path.splitext(path)[1].lower()
     if ending in _COMPRESSED:
-        raise UsageError(
-            f"cannot write {path!r}: {what}, not compressed", hint="compress the file afterwards"
-        )
+        raise UsageError(f"cannot write {path!r}: {what}, not compressed", hint="compress the file afterwards")
     if ending in endings:
         raise UsageError(f"cannot write {path!r}: {what}", hint="choose another ending")
 

@@ -7,24 +7,30 @@ from typing import Any
 
 from bncli.engine.cutting import cuts_of, learn_schema
 from bncli.engine.encoding import encode
-from bncli.engine.schema import Cuts, NumericAttribute
+from bncli.engine.schema import Attribute, Cuts, NumericAttribute
 from bncli.files.binned import write_binned
 from bncli.files.cuts import cuts_json, read_cuts, write_cuts
-from bncli.files.paths import refuse_overwriting
+from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
 from bncli.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 
+_NOT_CSV = (".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather")
+
 
 @dataclass(frozen=True)
 class DiscretizeReport:
-    """The cuts learnt, and which files were written (None: not asked for)."""
+    """The cuts learnt, and which files were written (None: not asked for).
+
+    `attributes` are those of the cuts, with what is known of the rows.
+    """
 
     rows: int
     cuts_file: str | None
     table: str | None
     cuts: Cuts
+    attributes: tuple[Attribute, ...]
     seconds: dict[str, float]
 
     @property
@@ -49,7 +55,8 @@ def discretize(
     watch: Watch = silent,
 ) -> DiscretizeReport:
     """Learns the cuts of `source` (or takes those in the file `cuts`); writes them and the binned table where asked."""
-    refuse_overwriting((cuts_out, output), (*source.paths, source.schema_file, cuts))
+    refuse_ending(output, _NOT_CSV, "the binned table is written as CSV")
+    check_outputs((cuts_out, output), (*source.paths, source.schema_file, cuts))
     given = read_cuts(cuts) if cuts else None
     if given is not None:
         source = replace(source, class_name=source.class_name or given.class_name)
@@ -66,4 +73,4 @@ def discretize(
     if output is not None:
         stopwatch(Stage("write"))
         write_binned(output, encode(columns, schema, threads=threads), source.weights or "weight")
-    return DiscretizeReport(columns.n_rows, cuts_out, output, learnt, stopwatch.seconds())
+    return DiscretizeReport(columns.n_rows, cuts_out, output, learnt, schema.attributes, stopwatch.seconds())

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.columns import Columns
 from bncli.engine.learn import learn
 from bncli.engine.metrics import Metrics
 from bncli.engine.model import Model
@@ -23,11 +24,12 @@ from bncli.engine.validate import Examined, Fold, cross_validate, examine, out_o
 from bncli.errors import UsageError
 from bncli.files.cuts import read_cuts
 from bncli.files.model import read_model
-from bncli.files.paths import refuse_overwriting
-from bncli.files.scores import write_predictions
+from bncli.files.paths import check_outputs, refuse_ending
+from bncli.files.scores import NOT_WRITTEN, WRITTEN, write_predictions
 from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns, read_labelled
 from bncli.recipe import Recipe
+from bncli.steps.given import class_named_by
 from bncli.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 
@@ -105,8 +107,13 @@ def evaluate(
     their order, go to the file `predictions`.
     """
     test_paths = () if test is None else (*test.paths, test.schema_file)
-    refuse_overwriting((predictions,), (*source.paths, source.schema_file, *test_paths, model_path, cuts, structure))
-    given = _Given(read_cuts(cuts) if cuts else None, read_structure(structure) if structure else None)
+    refuse_ending(predictions, NOT_WRITTEN, WRITTEN)
+    check_outputs((predictions,), (*source.paths, source.schema_file, *test_paths, model_path, cuts, structure))
+    given = _Given(
+        read_cuts(cuts) if cuts else None,
+        read_structure(structure) if structure else None,
+        None if source.class_name else structure or cuts,
+    )
     running = _Running(predictions, unseen, threads, Stopwatch(watch))
     if model_path is not None:
         if test is not None:
@@ -125,11 +132,18 @@ class _Given:
 
     cuts: Cuts | None
     structure: NamedDag | None
+    class_file: str | None
+    """Which of the files says what the class is; None where it was typed."""
 
     def settle(self, source: Source) -> Source:
         """The class that the files name; one that was typed wins and is checked later."""
         named = [given.class_name for given in (self.structure, self.cuts) if given is not None]
         return replace(source, class_name=source.class_name or (named[0] if named else None))
+
+    def read(self, source: Source, running: _Running) -> Columns:
+        """The table to learn from."""
+        with class_named_by(self.class_file, source.class_name):
+            return read_columns(source, threads=running.threads, watch=running.watch, given=self.cuts)
 
 
 @dataclass(frozen=True)
@@ -167,7 +181,7 @@ def _of_model(model: Model, source: Source, running: _Running) -> EvaluateReport
 def _on_test(source: Source, recipe: Recipe, given: _Given, test: Source, running: _Running) -> EvaluateReport:
     source = given.settle(source)
     running.watch(Stage("read"))
-    columns = read_columns(source, threads=running.threads, watch=running.watch, given=given.cuts)
+    columns = given.read(source, running)
     running.watch(Stage("fit"))
     model = learn(
         columns,
@@ -206,7 +220,7 @@ def _single(
 def _crossed(source: Source, recipe: Recipe, given: _Given, protocol: _Protocol, running: _Running) -> EvaluateReport:
     source = given.settle(source)
     running.watch(Stage("read"))
-    columns = read_columns(source, threads=running.threads, watch=running.watch, given=given.cuts)
+    columns = given.read(source, running)
     folds = cross_validate(
         columns,
         recipe,

@@ -12,11 +12,12 @@ from bncli.engine.schema import Cuts, NumericAttribute, Schema
 from bncli.engine.structure import NamedDag
 from bncli.files.cuts import read_cuts
 from bncli.files.model import write_model
-from bncli.files.paths import beside, refuse_overwriting
+from bncli.files.paths import beside, check_outputs
 from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns
 from bncli.files.trace import Trace
 from bncli.recipe import Recipe
+from bncli.steps.given import class_named_by
 from bncli.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 
@@ -26,15 +27,19 @@ class FitReport:
     """What was learnt from how much, how well it fits, and how long each stage took.
 
     `attributes` counts those of the schema, of which `uninformative` ones (one value in all) and those that the
-    structure leaves out are not used; `cuts` are all cut points together. cll_start and cll are conditional
+    structure leaves out are not used; those that a structure file does not name are `left_out`. `cuts` are all cut
+    points together. cll_start and cll are conditional
     log-likelihoods of the training rows in nats, without the penalty; log_loss is -cll a row.
     """
 
     model: str
+    class_name: str
+    labels: tuple[str, ...]
     rows: int
     attributes: int
     used: int
     uninformative: tuple[str, ...]
+    left_out: tuple[str, ...]
     classes: int
     cuts: int
     structure: str
@@ -49,8 +54,10 @@ class FitReport:
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """Every field by name; the reason for stopping as its word."""
-        return asdict(self) | {"stopped_by": self.stopped_by.word, "uninformative": list(self.uninformative)}
+        """Every field by name, the name of the class as `class`; the reason for stopping as its word."""
+        fields = {"class" if name == "class_name" else name: value for name, value in asdict(self).items()}
+        lists = {name: list(fields[name]) for name in ("labels", "uninformative", "left_out")}
+        return fields | lists | {"stopped_by": self.stopped_by.word}
 
 
 def fit(
@@ -72,14 +79,17 @@ def fit(
     """
     model_path = beside(source.paths, ".bnc") if output is None else output
     collects = source.on_bad_row if source.on_bad_row not in ("fail", "skip") else None
-    refuse_overwriting((model_path, trace, collects), (*source.paths, source.schema_file, cuts, structure))
+    check_outputs((model_path, trace, collects), (*source.paths, source.schema_file, cuts, structure))
     given_cuts, given_structure = read_cuts(cuts) if cuts else None, read_structure(structure) if structure else None
+    class_file = None if source.class_name else structure or cuts
     source, recipe = _settle(source, recipe, given_cuts, given_structure)
     stopwatch = Stopwatch(watch)
     tracer = Trace(stopwatch)
     tracer(Stage("read"))
+    with class_named_by(class_file, source.class_name):
+        columns = [read_columns(source, threads=threads, watch=tracer, given=given_cuts)]
     learnt = learn(
-        read_columns(source, threads=threads, watch=tracer, given=given_cuts),
+        columns.pop(),  # nothing holds the table here, so that it may be freed on the way
         recipe,
         cuts=given_cuts,
         structure=given_structure,
@@ -109,13 +119,16 @@ def _settle(source: Source, recipe: Recipe, cuts: Cuts | None, structure: NamedD
 
 def _report(path: str, learnt: Learnt, seconds: dict[str, float]) -> FitReport:
     model, parameters = learnt.model, learnt.parameters
-    schema = model.schema
+    schema, used = model.schema, set(model.structure.attributes)
     return FitReport(
         model=path,
+        class_name=schema.class_name,
+        labels=schema.labels,
         rows=model.n_rows,
         attributes=len(schema.attributes),
-        used=len(model.structure.attributes),
+        used=len(used),
         uninformative=tuple(a.name for a in schema.attributes if not a.informative),
+        left_out=tuple(a.name for i, a in enumerate(schema.attributes) if a.informative and i not in used),
         classes=len(schema.labels),
         cuts=sum(len(a.cuts) for a in schema.attributes if isinstance(a, NumericAttribute)),
         structure=model.recipe.structure,
@@ -123,7 +136,7 @@ def _report(path: str, learnt: Learnt, seconds: dict[str, float]) -> FitReport:
         parameters=parameters.n_parameters,
         cll_start=parameters.cll_start,
         cll=parameters.cll,
-        log_loss=-parameters.cll / _weight(schema, model.n_rows),
+        log_loss=0.0 - parameters.cll / _weight(schema, model.n_rows),
         iterations=parameters.iterations,
         evaluations=parameters.evaluations,
         stopped_by=parameters.stopped_by,

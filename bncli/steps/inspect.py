@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bncli.engine.model import Model
 from bncli.engine.schema import Attribute, Cuts
 from bncli.engine.structure import NamedDag, name_dag
-from bncli.errors import BncliError, ModelError
+from bncli.errors import ModelError
 from bncli.files.attributes import attribute_json
 from bncli.files.cuts import cuts_json, read_cuts
 from bncli.files.graphs import graph_json
@@ -35,7 +35,10 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelReport:
-    """A model; `parameters` counts the entries of all its tables, `rows` the rows that it was learnt from."""
+    """A model; `parameters` counts the entries of all its tables, `rows` the rows that it was learnt from.
+
+    missing_tokens: None = those that mean a hole by default.
+    """
 
     format: str
     version: int
@@ -43,6 +46,8 @@ class ModelReport:
     class_name: str
     labels: tuple[str, ...]
     attributes: tuple[Attribute, ...]
+    unseen: str
+    missing_tokens: tuple[str, ...] | None
     structure: NamedDag
     param: str
     recipe: Recipe
@@ -59,7 +64,10 @@ class ModelReport:
             "class": self.class_name,
             "labels": list(self.labels),
             "attributes": [attribute_json(a) | ({"missing": True} if a.missing else {}) for a in self.attributes],
+            "unseen": self.unseen,
+            "missing_tokens": None if self.missing_tokens is None else list(self.missing_tokens),
             "structure": graph_json(self.structure),
+            "perfect": self.structure.unmarried is None,
             "param": self.param,
             "recipe": recipe_json(self.recipe),
             "rows": self.rows,
@@ -91,8 +99,8 @@ class StructureReport:
     structure: NamedDag
 
     def as_json(self) -> dict[str, Any]:
-        """The content of the file."""
-        return structure_json(self.structure)
+        """The content of the file, and whether the graph is perfect."""
+        return {**structure_json(self.structure), "perfect": self.structure.unmarried is None}
 
 
 def inspect(path: str, *, tables: bool = False) -> ModelReport | CutsReport | StructureReport:
@@ -112,10 +120,10 @@ def _head(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
             if not file.seekable():
-                raise BncliError("cannot inspect a pipe", where=path, hint="save it to a file first")
+                raise ModelError("cannot inspect a pipe", where=path, hint="save it to a file first")
             return file.read(HEAD)
     except OSError as error:
-        raise BncliError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path) from error
+        raise ModelError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path) from error
 
 
 def _report(model: Model, tables: bool) -> ModelReport:
@@ -126,6 +134,8 @@ def _report(model: Model, tables: bool) -> ModelReport:
         class_name=model.schema.class_name,
         labels=model.schema.labels,
         attributes=model.schema.attributes,
+        unseen=model.schema.unseen,
+        missing_tokens=model.schema.missing_tokens,
         structure=name_dag(model.structure, model.schema),
         param=model.recipe.param,
         recipe=model.recipe,

@@ -11,7 +11,7 @@ from bncli.engine.encoding import encode
 from bncli.engine.learn import learn_structure as learn_dag
 from bncli.engine.structure import NamedDag, name_dag
 from bncli.files.cuts import read_cuts
-from bncli.files.paths import refuse_overwriting
+from bncli.files.paths import check_outputs
 from bncli.files.structure import dump_structure, write_structure
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
@@ -50,7 +50,7 @@ def learn_structure(
     watch: Watch = silent,
 ) -> StructureReport:
     """Learns the recipe's structure from `source`, on learnt cuts or those of the file `cuts`; `output` is written."""
-    refuse_overwriting((output,), (*source.paths, source.schema_file, cuts))
+    check_outputs((output,), (*source.paths, source.schema_file, cuts))
     given = read_cuts(cuts) if cuts else None
     if given is not None:
         source = replace(source, class_name=source.class_name or given.class_name)

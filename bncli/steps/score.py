@@ -25,9 +25,9 @@ from bncli.engine.schema import CategoricalAttribute
 from bncli.engine.scoring import compile_scorer, log_probabilities
 from bncli.errors import ModelError
 from bncli.files.model import read_model
-from bncli.files.paths import refuse_overwriting
+from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.score_layout import Layout
-from bncli.files.scores import ScoreFile, open_scores
+from bncli.files.scores import NOT_WRITTEN, WRITTEN, ScoreFile, open_scores
 from bncli.files.table import Batch, Batches, Source
 from bncli.steps.lanes import Lane
 from bncli.stopwatch import Stopwatch
@@ -81,7 +81,8 @@ def score(
     """
     output = None if output == "-" else output
     collects = source.on_bad_row if source.on_bad_row not in ("fail", "skip") else None
-    refuse_overwriting((output, collects), (*source.paths, model_path))
+    refuse_ending(output, NOT_WRITTEN, WRITTEN)
+    check_outputs((output, collects), (*source.paths, model_path))
     stopwatch = Stopwatch(watch)
     stopwatch(Stage("score"))
     model = read_model(model_path)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -41,6 +42,46 @@ def test_discretize_as_json_is_the_cuts_file(bncli: Bncli, tmp_path: Path) -> No
     assert (report["rows"], report["cuts"]) == (150, 8)
 
 
+def test_discretize_knows_that_a_hole_is_a_value(bncli: Bncli, tmp_path: Path) -> None:
+    rows = ["1,5,x", ",5,y", "1,5,x", ",5,y"] * 5
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,class", *rows]) + "\n")
+    shown = bncli("discretize", "t.csv", "--numeric", "a", "--numeric", "b").out
+    assert "no cut: present or missing" in shown
+    assert "no cut: not used" in shown
+    bncli("discretize", "t.csv", "--cuts-out", "cuts.json")
+    assert "not used" not in bncli("inspect", "cuts.json").out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "fault"),
+    [
+        (("fit", "iris.csv", "-o", "no/x.bnc"), 1, "there is no folder"),
+        (("fit", "iris.csv", "--trace", "."), 1, "a folder"),
+        (("learn-structure", "iris.csv", "-o", "no/x.json"), 1, "there is no folder"),
+        (("discretize", "iris.csv", "--cuts-out", "no/x.json"), 1, "there is no folder"),
+        (("evaluate", "iris.csv", "--predictions", "no/x.csv"), 1, "there is no folder"),
+        (("evaluate", "iris.csv", "--predictions", "x.csv.gz"), 2, "not compressed"),
+        (("discretize", "iris.csv", "-o", "x.parquet"), 2, "as CSV"),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, tuple) else "",
+)
+def test_a_bad_output_is_refused_before_any_work(
+    bncli: Bncli, tmp_path: Path, words: tuple[str, ...], code: int, fault: str
+) -> None:
+    (tmp_path / "iris.csv").write_text("not,even\nread\n")
+    ran = bncli(*words)
+    assert (ran.code, ran.out) == (code, "")
+    assert fault in ran.err
+
+
+def test_score_waits_for_no_terminal(bncli: Bncli, monkeypatch: pytest.MonkeyPatch) -> None:
+    bncli("fit", "iris.csv")
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    assert "give DATA, or pipe it in" in bncli("score", "iris.bnc").err
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(isatty=lambda: True))
+    assert "nothing for a terminal" in bncli("score", "iris.bnc", "iris.csv", "--output-format", "arrow").err
+
+
 def test_learn_structure_prints_the_file(bncli: Bncli, tmp_path: Path) -> None:
     ran = bncli("learn-structure", "iris.csv")
     assert bncli("learn-structure", "iris.csv", "-o", "tan.json").code == 0
@@ -61,6 +102,14 @@ def test_inspect_shows_each_kind_of_file(bncli: Bncli) -> None:
         assert json.loads(bncli("inspect", file, "--json").out)["schema_version"] == 1
     assert "tables" in json.loads(bncli("inspect", "tumours.bnc", "--json", "--tables").out)
     assert "Scores of the class alone" in bncli("inspect", "tumours.bnc", "--tables").out
+
+
+def test_inspect_names_what_keeps_a_graph_from_being_perfect(bncli: Bncli, tmp_path: Path) -> None:
+    parents = {"a": ["class"], "b": ["class"], "c": ["class", "a", "b"]}
+    content = {"format": "bncli-structure", "version": 1, "class": "class", "parents": parents}
+    (tmp_path / "apart.json").write_text(json.dumps(content))
+    assert "Perfect graph: no, nothing joins a and b, parents of c" in bncli("inspect", "apart.json").out
+    assert json.loads(bncli("inspect", "apart.json", "--json").out)["perfect"] is False
 
 
 def test_score_writes_predictions_and_one_line(bncli: Bncli) -> None:

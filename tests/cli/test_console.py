@@ -109,3 +109,13 @@ def _on_a_terminal(words: list[str], **environment: str) -> str:
 def test_no_colour_where_it_is_not_wanted(bncli: Bncli, tmp_path: Path) -> None:
     bncli("fit", "iris.csv")
     assert "\x1b" not in bncli("inspect", "iris.bnc").out
+
+
+def test_zero_has_no_sign(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    class Zero:
+        def as_json(self) -> dict[str, Any]:
+            return {"cll": -0.0, "path": [-0.0, -1.5]}
+
+    Console(as_json=True).json(Zero())
+    sys.stdout.flush()
+    assert capfdbinary.readouterr().out == b'{"schema_version": 1, "cll": 0.0, "path": [0.0, -1.5]}\n'

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bncli.cli.fit import few
 from tests.cli.conftest import Bncli
 
 FIT_KEYS = {
@@ -20,6 +21,7 @@ def test_the_plain_line(bncli: Bncli, tmp_path: Path) -> None:
     ran = bncli("fit", "iris.csv", "--structure", "tan", "--param", "weighted")
     assert (ran.code, ran.out) == (0, "")
     assert (tmp_path / "iris.bnc").exists()
+    assert ran.err.startswith("class       class (setosa, versicolor, virginica)\n")
     for word in ("150", "tan", "weighted", "CLL", "seconds", "iris.bnc"):
         assert word in ran.err
 
@@ -79,6 +81,20 @@ def test_the_trace_has_a_row_an_iteration(bncli: Bncli, tmp_path: Path) -> None:
     assert objective == sorted(objective)
 
 
+@pytest.mark.parametrize("optimizer", ["bfgs", "cg", "cgb"])
+@pytest.mark.parametrize("param", ["discriminative", "extended", "weighted"])
+def test_the_trace_of_a_published_optimizer_counts_flops(
+    bncli: Bncli, tmp_path: Path, param: str, optimizer: str
+) -> None:
+    words = ("--param", param, "--optimizer", optimizer, "--max-iterations", "3", "--trace", "trace.csv")
+    assert bncli("fit", "iris.csv", *words, "-q").code == 0
+    rows = list(csv.DictReader((tmp_path / "trace.csv").read_text().splitlines()))
+    assert [int(row["gradient_evaluations"]) for row in rows] == [1, 2, 3, 4]
+    flops = [row["flops"] for row in rows]
+    assert flops[0] == ("" if param == "weighted" else "0")
+    assert param == "weighted" or [int(f) for f in flops] == sorted({int(f) for f in flops})
+
+
 def test_a_cap_on_iterations_is_named(bncli: Bncli) -> None:
     report = json.loads(bncli("fit", "iris.csv", "--max-iterations", "2", "--json").out)
     assert (report["iterations"], report["stopped_by"]) == (2, "max-iterations")
@@ -91,6 +107,26 @@ def test_the_class_of_a_structure_file_counts(bncli: Bncli, tmp_path: Path) -> N
     report = json.loads(bncli("fit", "tumours.csv", "--structure", "mine.json", "--json").out)
     assert (report["classes"], report["used"], report["structure"]) == (3, 2, "file")
     assert bncli("fit", "tumours.csv", "--structure", "mine.json", "--class", "outline").code == 1
+
+
+def test_a_closed_form_has_no_iterations(bncli: Bncli) -> None:
+    ran = bncli("fit", "iris.csv", "--param", "map")
+    assert "(map), in closed form\n" in ran.err
+    assert "stopped" not in ran.err
+
+
+def test_what_a_structure_file_leaves_out_is_named(bncli: Bncli, tmp_path: Path) -> None:
+    document = {"format": "bncli-structure", "version": 1, "class": "diagnosis", "parents": {"radius": ["diagnosis"]}}
+    (tmp_path / "mine.json").write_text(json.dumps(document))
+    assert (
+        "1 used of 7; not in mine.json, so left out: texture"
+        in bncli("fit", "tumours.csv", "--structure", "mine.json").err
+    )
+
+
+def test_few_names_are_listed() -> None:
+    assert few(("a", "b")) == "a, b"
+    assert few([str(i) for i in range(2000)]) == "0, 1, 2, 3, 4, 5, 6, 7 and 1,992 more"
 
 
 def test_uninformative_attributes_are_named(bncli: Bncli, tmp_path: Path) -> None:

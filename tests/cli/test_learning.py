@@ -90,7 +90,7 @@ def test_a_method_beats_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.M
         ({"structure": "tam"}, "--structure knows no 'tam'; did you mean tan?"),
         ({"structure": "x/y.json"}, "there is no structure file 'x/y.json'"),
         ({"discretize": "mld"}, "--discretize knows no 'mld'; did you mean mdl?"),
-        ({"param": "qqq"}, "--param knows no 'qqq'; the choices are map, weighted, discriminative, extended"),
+        ({"param": "qqq"}, "--param knows no 'qqq'; the choices are map, weighted, discriminative, extended, lr"),
         ({"optimizer": "sgd"}, "--optimizer knows no 'sgd'"),
         ({"k": 2}, "--k has no effect with --structure tan; it goes with --structure kdb"),
         ({"bins": 4}, "--bins has no effect with --discretize mdl"),

@@ -29,6 +29,7 @@ PROGRAM = [sys.executable, "-m", "bncli"]
         (OSError(28, "No space left on device", "m.bnc"), 1, "Error: no space left on device, m.bnc\n"),
         (ZeroDivisionError("oh"), 1, "Error: internal error: ZeroDivisionError: oh; run with --debug and report it\n"),
         (KeyboardInterrupt(), 130, ""),
+        (KeyboardInterrupt(signal.SIGTERM), 143, ""),
         (BrokenPipeError(), 0, ""),
     ],
 )
@@ -83,6 +84,14 @@ def test_debug_shows_the_traceback(bncli: Bncli) -> None:
         ["score", "m.bnc", "iris.csv", "--labels-only", "--log-proba"],
         ["score", "m.bnc", "iris.csv", "--keep", "class", "--keep-all"],
         ["inspect"],
+        ["fit", "iris.csv", "-o", ""],
+        ["fit", "iris.csv", "--structure", ""],
+        ["fit", "iris.csv", "--smoothing", ""],
+        ["fit", "iris.csv", "--smoothing", "laplace:1e16"],
+        ["fit", "iris.csv", "--structure", "kdb", "--k", "1001"],
+        ["fit", "iris.csv", "--discretize", "equal-width", "--bins", "10001"],
+        ["score", "m.bnc", "iris.csv", "--digits", "15"],
+        ["score", "m.bnc", "iris.csv", "-o", "x.tsv"],
     ],
     ids=" ".join,
 )
@@ -113,18 +122,27 @@ def test_a_closed_pipe_ends_quietly(bncli: Bncli, tmp_path: Path) -> None:
         program.stderr.close()  # type: ignore[union-attr]
 
 
-def test_an_interrupt_ends_quietly(bncli: Bncli, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=["INT", "TERM", "HUP"]
+)
+def test_an_interrupt_ends_quietly_and_leaves_nothing(
+    bncli: Bncli, tmp_path: Path, sent: signal.Signals, code: int
+) -> None:
+    bncli("fit", "iris.csv", "-q")
+    before = {path.name for path in tmp_path.iterdir()}
     with subprocess.Popen(
-        [*PROGRAM, "fit", "-", "-o", "x.bnc"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+        [*PROGRAM, "score", "iris.bnc", "-", "-o", "x.csv"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
     ) as program:
         assert program.stdin is not None
-        program.stdin.write(b"a,b,class\n1,2,x\n" * 50_000)
+        program.stdin.write(b"sepal_length,sepal_width,petal_length,petal_width\n" + b"1,2,3,4\n" * 50_000)
         program.stdin.flush()
-        time.sleep(1)
-        program.send_signal(signal.SIGINT)
-        assert program.wait(30) == 130
+        while {path.name for path in tmp_path.iterdir()} == before and program.poll() is None:
+            time.sleep(0.02)
+        assert {path.name for path in tmp_path.iterdir()} != before  # the temporary file is there
+        program.send_signal(sent)
+        assert program.wait(30) == code
         assert program.stderr.read() == b""  # type: ignore[union-attr]
-    assert not (tmp_path / "x.bnc").exists()
+    assert {path.name for path in tmp_path.iterdir()} == before
 
 
 def test_a_full_disk_is_one_line(bncli: Bncli, tmp_path: Path) -> None:

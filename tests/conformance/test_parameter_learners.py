@@ -159,7 +159,7 @@ def test_the_same_bits_again_and_for_any_threads(method: Any, options: dict[str,
     if "ascent" in options:
         options = {**options, "ascent": replace(options["ascent"], max_iterations=12)}
     for threads in (1, 1, 2, 3):
-        data = random_dataset(33_000, (3, 2, 4, 2), 3, weighted=True, threads=threads)
+        data = random_dataset(140_000, (3, 2, 4, 2), 3, weighted=True, threads=threads)
         learnt = learn(method, data, TAN, options)
         outcomes.append((learnt.cll, learnt.evaluations, cells_of(learnt).tobytes()))
     assert len(set(outcomes)) == 1

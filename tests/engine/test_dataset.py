@@ -38,7 +38,7 @@ def shard_sums(shard: Shard, factor: float) -> tuple[float, list[NDArray[Any]]]:
     return float(values.sum()), [np.bincount(shard.labels, values, 3), np.bincount(shard.codes[0], values, 4)]
 
 
-@pytest.mark.parametrize("n_rows", [0, 1, 2, 32767, 32768, 65_537, 200_000])
+@pytest.mark.parametrize("n_rows", [0, 1, 2, 131_071, 131_072, 300_000])
 def test_any_number_of_threads_gives_the_same_bits(n_rows: int) -> None:
     outcomes = []
     for threads in (1, 2, 3):
@@ -54,7 +54,7 @@ def shard_values(shard: Shard) -> NDArray[Any]:
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_map_keeps_the_order_of_rows_and_passes_states(threads: int) -> None:
-    data = random_dataset(70_000, (4,), 3, threads=threads)
+    data = random_dataset(140_000, (4,), 3, threads=threads)
     first = data.map(shard_values)
     second = data.map(shard_values, states=first)
     values = data.codes[0] + 10 * data.labels
@@ -70,7 +70,7 @@ def failing(shard: Shard) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_failing_kernel_fails_the_sum(threads: int) -> None:
     with pytest.raises(ZeroDivisionError):
-        random_dataset(200_000, (2,), 2, threads=threads).reduce(failing)
+        random_dataset(300_000, (2,), 2, threads=threads).reduce(failing)
 
 
 def test_slices_cover_the_shard() -> None:

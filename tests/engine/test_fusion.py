@@ -59,7 +59,7 @@ def test_few_configurations_make_one_group_and_a_small_limit_many() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_several_shards_share_one_numbering(threads: int) -> None:
-    data = random_dataset(70_000, (5, 4, 3), 2, threads=threads)
+    data = random_dataset(140_000, (5, 4, 3), 2, threads=threads)
     families = Dag(((), (0,), (1,)), (0, 1, 2)).families(data.schema.cardinalities)
     fusion = fuse(data, families, 4096)
     assert len(fusion.codes) == len(data.bounds()) > 1

@@ -80,7 +80,7 @@ def test_the_gradient_is_the_slope(n_labels: int) -> None:
 def test_several_shards_have_the_same_bits_for_any_threads(n_labels: int, weighted: bool) -> None:
     outcomes = []
     for threads in (1, 2, 3):
-        data = random_dataset(70_000, (3, 2, 4, 2), n_labels, weighted=weighted, threads=threads)
+        data = random_dataset(140_000, (3, 2, 4, 2), n_labels, weighted=weighted, threads=threads)
         like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
         cells = random_cells(like)
         cll, gradient = like.value_and_gradient(cells)

@@ -173,7 +173,7 @@ def test_evenly_spaced_rows_stand_for_all(monkeypatch: pytest.MonkeyPatch, n_lab
 def test_several_shards_have_the_same_bits_for_any_threads() -> None:
     outcomes: list[Any] = []
     for threads in (1, 2, 3):
-        data = random_dataset(70_000, (3, 2, 4), 3, weighted=True, threads=threads)
+        data = random_dataset(140_000, (3, 2, 4), 3, weighted=True, threads=threads)
         caught = catch("weighted 4", data, GRAPHS["tan"])
         p = np.linspace(-1, 1, caught.space.n_parameters)
         white = whitening(caught.likelihood, caught.space, 1.0)

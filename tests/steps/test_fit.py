@@ -7,15 +7,18 @@ from pathlib import Path
 import pytest
 
 from bncli.engine.model import StoppedBy
-from bncli.engine.schema import NumericAttribute
+from bncli.engine.schema import Cuts, NumericAttribute
+from bncli.engine.structure import NamedDag
 from bncli.errors import BncliError, UsageError
+from bncli.files.cuts import write_cuts
 from bncli.files.model import read_model
+from bncli.files.structure import write_structure
 from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
 from bncli.steps.fit import fit
 from bncli.steps.learn_structure import learn_structure
-from bncli.watch import Event, Stage
+from bncli.watch import Event, Note, Stage
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
 CLOSED_FORM = Recipe(
@@ -45,6 +48,31 @@ def test_a_closed_form_says_so(tmp_path: Path) -> None:
     report = fit(source("iris.csv"), CLOSED_FORM, output=str(tmp_path / "m.bnc"))
     assert (report.stopped_by, report.iterations) == (StoppedBy.CLOSED_FORM, 0)
     assert report.as_json()["stopped_by"] == "closed-form"
+
+
+def test_the_class_and_what_a_structure_leaves_out_are_told(tmp_path: Path) -> None:
+    dag = NamedDag("class", {"petal_width": ("class",)})
+    write_structure(str(tmp_path / "dag.json"), dag)
+    report = fit(source("iris.csv"), CLOSED_FORM, structure=str(tmp_path / "dag.json"), output=str(tmp_path / "m.bnc"))
+    assert (report.class_name, report.labels) == ("class", ("setosa", "versicolor", "virginica"))
+    assert report.left_out == ("sepal_length", "sepal_width", "petal_length")
+    assert report.as_json().items() >= {"class": "class", "left_out": list(report.left_out)}.items()
+
+
+def test_a_structure_for_another_class_is_named(tmp_path: Path) -> None:
+    write_structure(str(tmp_path / "dag.json"), NamedDag("species", {"petal_width": ("species",)}))
+    with pytest.raises(UsageError, match=r"no column 'species', .*dag\.json names it as the class"):
+        fit(source("iris.csv"), CLOSED_FORM, structure=str(tmp_path / "dag.json"), output=str(tmp_path / "m.bnc"))
+
+
+def test_columns_that_a_cuts_file_leaves_out_are_told(tmp_path: Path) -> None:
+    write_cuts(str(tmp_path / "cuts.json"), Cuts("class", (NumericAttribute("petal_width", False, (), (0.8,)),), "mdl"))
+    notes: list[Event] = []
+    fit(
+        source("iris.csv"), CLOSED_FORM, cuts=str(tmp_path / "cuts.json"), output=str(tmp_path / "m"),
+        watch=notes.append,
+    )  # fmt: skip
+    assert Note("not in the cuts file, so left out: sepal_length, sepal_width, petal_length") in notes
 
 
 def test_weights_count_in_the_log_loss(tmp_path: Path) -> None:

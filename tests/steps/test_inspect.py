@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from bncli.engine.model import Model, Tables
 from bncli.engine.schema import CategoricalAttribute, Cuts, NumericAttribute, Schema
 from bncli.engine.structure import Dag, NamedDag
-from bncli.errors import BncliError, ModelError
+from bncli.errors import ModelError
 from bncli.files.cuts import dump_cuts, write_cuts
 from bncli.files.model import write_model
 from bncli.files.structure import dump_structure, write_structure
@@ -55,12 +56,15 @@ def test_a_model(model_path: str) -> None:
             {"name": "colour", "type": "categorical", "levels": ["blue", "red"], "missing": True},
             {"name": "constant", "type": "numeric", "cuts": []},
         ],
+        "unseen": "average",
+        "missing_tokens": None,
         "structure": {
             "class": "class",
             "method": "tan",
             "options": {},
             "parents": {"age": ["class"], "colour": ["class", "age"]},
         },
+        "perfect": True,
         "param": "weighted",
         "rows": 10,
         "parameters": 18,
@@ -98,7 +102,15 @@ def test_a_structure_file(tmp_path: Path) -> None:
     write_structure(str(tmp_path / "x"), dag)
     report = inspect(str(tmp_path / "x"))
     assert report == StructureReport(dag)
-    assert report.as_json() == json.loads(dump_structure(dag))
+    assert report.as_json() == json.loads(dump_structure(dag)) | {"perfect": True}
+
+
+def test_whether_a_graph_is_perfect(tmp_path: Path) -> None:
+    dag = NamedDag("class", {"age": ("class",), "colour": ("class",), "size": ("class", "colour", "age")})
+    write_structure(str(tmp_path / "x"), dag)
+    assert inspect(str(tmp_path / "x")).as_json()["perfect"] is False
+    write_model(str(tmp_path / "m.bnc"), replace(MODEL, structure=Dag(((), (0,), ()), (1,))))
+    assert inspect(str(tmp_path / "m.bnc")).as_json()["perfect"] is False
 
 
 def test_a_table_is_no_such_file(tmp_path: Path) -> None:
@@ -110,10 +122,10 @@ def test_a_table_is_no_such_file(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(BncliError, match=r"cannot read: no such file or directory, .*m\.bnc"):
+    with pytest.raises(ModelError, match=r"cannot read: no such file or directory, .*m\.bnc"):
         inspect(str(tmp_path / "m.bnc"))
     reader, writer = os.pipe()
     os.close(writer)
-    with pytest.raises(BncliError, match="cannot inspect a pipe"):
+    with pytest.raises(ModelError, match="cannot inspect a pipe"):
         inspect(f"/dev/fd/{reader}")
     os.close(reader)
