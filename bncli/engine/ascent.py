@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,42 +45,21 @@ def ascend(
 
     `costs` in flops are for the trace only.
     """
-    start = space.generative if how.init == "generative" else np.zeros(space.n_parameters)
-
-    def penalty(p: Array) -> float:
-        return how.penalty / 2 * float(np.square(p - how.penalty_center).sum())
-
-    def value_and_gradient(p: Array) -> tuple[float, Array]:
-        cll, d_tables = likelihood.value_and_gradient(space.tables(p))
-        gradient = how.penalty * (p - how.penalty_center) - space.pull_back(p, d_tables)
-        return penalty(p) - cll, gradient
-
-    lightest = 1.0 if likelihood.data.weights is None else float(likelihood.data.weights.min())
-
-    def separable(value: float) -> bool:
-        # Every row's loss is under its weight times ln 2, so every row is classified strictly right:
-        # multiplying the tables by a growing factor drives the CLL to 0.
-        return how.penalty == 0 and value < lightest * math.log(2)
-
+    problem = _Problem(likelihood, space, how)
     cll_path: list[float] = []
 
     def report(step: Step, p: Array) -> None:
-        cll_path.append(penalty(p) - step.value)
-        watch(_told(step, cll_path[-1], penalty(p), how.optimizer, costs))
+        penalty = problem.penalty(p)
+        cll_path.append(penalty - step.value)
+        watch(_told(step, cll_path[-1], penalty, how.optimizer, costs))
 
-    @cache
-    def white() -> Whitening:
-        return whitening(likelihood, space, how.penalty)
-
-    @cache
-    def at_start() -> Precondition:
-        return white().start(start)
-
-    # Preconditioners are made when first asked for: some optimisers never do.
-    objective = Objective(value_and_gradient, lambda g: at_start()(g), lambda p: white().refresh(p), separable)
     optimizer = importlib.import_module(f"bncli.engine.optimizers.{how.optimizer}")
     optimum = optimizer.minimise(
-        objective, start, tolerance=how.tolerance, max_iterations=how.max_iterations, report=report
+        Objective(problem.value_and_gradient, problem.precondition, problem.refreshed, problem.separable),
+        problem.start,
+        tolerance=how.tolerance,
+        max_iterations=how.max_iterations,
+        report=report,
     )
     return Parameters(
         likelihood.tables(space.tables(optimum.point)),
@@ -91,6 +70,50 @@ def ascend(
         optimum.evaluations,
         optimum.stopped_by,
     )
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The objective to be minimised. Preconditioners are made when first asked for: some optimisers never do."""
+
+    likelihood: ConditionalLikelihood
+    space: Coordinates
+    how: Ascent
+
+    @property
+    def start(self) -> Array:
+        return self.space.generative if self.how.init == "generative" else np.zeros(self.space.n_parameters)
+
+    def penalty(self, p: Array) -> float:
+        return self.how.penalty / 2 * float(np.square(p - self.how.penalty_center).sum())
+
+    def value_and_gradient(self, p: Array) -> tuple[float, Array]:
+        cll, d_tables = self.likelihood.value_and_gradient(self.space.tables(p))
+        gradient = self.how.penalty * (p - self.how.penalty_center) - self.space.pull_back(p, d_tables)
+        return self.penalty(p) - cll, gradient
+
+    def separable(self, value: float) -> bool:
+        """Every row's loss is under its weight times ln 2, so every row is classified strictly right.
+
+        Multiplying the tables by a growing factor then drives the CLL to 0.
+        """
+        weights = self.likelihood.data.weights
+        lightest = 1.0 if weights is None else float(weights.min())
+        return self.how.penalty == 0 and value < lightest * math.log(2)
+
+    def precondition(self, g: Array) -> Array:
+        return self._at_start(g)
+
+    def refreshed(self, p: Array) -> Precondition:
+        return self._whitening.refresh(p)
+
+    @cached_property
+    def _at_start(self) -> Precondition:
+        return self._whitening.start(self.start)
+
+    @cached_property
+    def _whitening(self) -> Whitening:
+        return whitening(self.likelihood, self.space, self.how.penalty)
 
 
 def _told(step: Step, cll: float, penalty: float, optimizer: str, costs: Costs | None) -> Iteration:
