@@ -11,6 +11,7 @@ from bncli.engine.schema import Attribute, Cuts, NumericAttribute
 from bncli.files.binned import write_binned
 from bncli.files.cuts import cuts_json, read_cuts, write_cuts
 from bncli.files.paths import check_outputs, refuse_ending
+from bncli.files.reading.roles import read_schema_file
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
 from bncli.stopwatch import Stopwatch
@@ -72,5 +73,6 @@ def discretize(
         write_cuts(cuts_out, learnt)
     if output is not None:
         stopwatch(Stage("write"))
-        write_binned(output, encode(columns, schema, threads=threads), source.weights or "weight")
+        weights = source.weights or read_schema_file(source).weights or "weight"
+        write_binned(output, encode(columns, schema, threads=threads), weights)
     return DiscretizeReport(columns.n_rows, cuts_out, output, learnt, schema.attributes, stopwatch.seconds())

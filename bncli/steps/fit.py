@@ -78,8 +78,7 @@ def fit(
     made them: cutting, structure and parameters one by one give the same file as all at once.
     """
     model_path = beside(source.paths, ".bnc") if output is None else output
-    collects = source.on_bad_row if source.on_bad_row not in ("fail", "skip") else None
-    check_outputs((model_path, trace, collects), (*source.paths, source.schema_file, cuts, structure))
+    check_outputs((model_path, trace, source.bad_rows_file), (*source.paths, source.schema_file, cuts, structure))
     given_cuts, given_structure = read_cuts(cuts) if cuts else None, read_structure(structure) if structure else None
     class_file = None if source.class_name else structure or cuts
     source, recipe = _settle(source, recipe, given_cuts, given_structure)

@@ -80,9 +80,8 @@ def score(
     `unseen` and the source's missing tokens: None = as the model says.
     """
     output = None if output == "-" else output
-    collects = source.on_bad_row if source.on_bad_row not in ("fail", "skip") else None
     refuse_ending(output, NOT_WRITTEN, WRITTEN)
-    check_outputs((output, collects), (*source.paths, model_path))
+    check_outputs((output, source.bad_rows_file), (*source.paths, model_path))
     stopwatch = Stopwatch(watch)
     stopwatch(Stage("score"))
     model = read_model(model_path)

@@ -35,7 +35,7 @@ class Figure:
     detail: str
 
     def line(self) -> str:
-        limit = "" if self.at_most is None else f"{self.at_most:g}"
+        limit = "" if self.at_most is None else f"{self.at_most:.3g}"
         return f"| {self.what} | {_short(self.measured)} {self.unit} | {limit} | {self.detail} |"
 
 

@@ -33,3 +33,11 @@ def test_given_cuts_are_kept(tmp_path: Path) -> None:
 def test_outputs_differ_from_inputs(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         discretize(IRIS, Recipe(), cuts_out=str(tmp_path / "c.json"), output=str(tmp_path / "c.json"))
+
+
+def test_weights_that_a_schema_file_names_keep_their_name(tmp_path: Path) -> None:
+    data = tmp_path / "w.csv"
+    data.write_text("a,wt,class\n" + "".join(f"{i},{1 + i % 3},{'xy'[i > 20]}\n" for i in range(40)))
+    (tmp_path / "w.schema.json").write_text('{"weights": "wt"}')
+    discretize(Source((str(data),)), Recipe(), output=str(tmp_path / "binned.csv"))
+    assert set((tmp_path / "binned.csv").read_text().splitlines()[0].split(",")) == {"a", "wt", "class"}

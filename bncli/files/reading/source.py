@@ -31,6 +31,11 @@ class Source:
     on_bad_row: str = "fail"
     drop_unlabelled: bool = False
 
+    @property
+    def bad_rows_file(self) -> str | None:
+        """The file that collects malformed rows, if there is to be one."""
+        return self.on_bad_row if self.on_bad_row not in ("fail", "skip") else None
+
 
 @dataclass(frozen=True)
 class Tokens:
