@@ -27,6 +27,15 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class ParameterSpace:
+    """Where to climb: rows, what the parameters mean, and the cost model in flops (for the trace only)."""
+
+    likelihood: ConditionalLikelihood
+    coordinates: Coordinates
+    costs: Costs | None = None
+
+
+@dataclass(frozen=True)
 class Ascent:
     """How to climb: start (`zero` or `generative`), penalty lambda and its centre, optimiser, stopping rules."""
 
@@ -38,20 +47,15 @@ class Ascent:
     max_iterations: int
 
 
-def ascend(
-    likelihood: ConditionalLikelihood, space: Coordinates, how: Ascent, watch: Watch, costs: Costs | None = None
-) -> Parameters:
-    """The tables of the best parameters found from the start; never worse than the start in the penalised objective.
-
-    `costs` in flops are for the trace only.
-    """
-    problem = _Problem(likelihood, space, how)
+def ascend(space: ParameterSpace, how: Ascent, watch: Watch) -> Parameters:
+    """The tables of the best parameters found from the start; never worse than the start in the penalised objective."""
+    problem = _Problem(space.likelihood, space.coordinates, how)
     cll_path: list[float] = []
 
     def report(step: Step, p: Array) -> None:
         penalty = problem.penalty(p)
         cll_path.append(penalty - step.value)
-        watch(_told(step, cll_path[-1], penalty, how.optimizer, costs))
+        watch(_told(step, cll_path[-1], penalty, how.optimizer, space.costs))
 
     optimizer = importlib.import_module(f"bncli.engine.optimizers.{how.optimizer}")
     optimum = optimizer.minimise(
@@ -62,8 +66,8 @@ def ascend(
         report=report,
     )
     return Parameters(
-        likelihood.tables(space.tables(optimum.point)),
-        space.n_parameters,
+        space.likelihood.tables(space.coordinates.tables(optimum.point)),
+        space.coordinates.n_parameters,
         cll_path[0],
         cll_path[-1],
         optimum.iterations,

@@ -1,5 +1,5 @@
 """Parameter learners, one module a word typed after --param.
 
 Contract: `learn(counts, structure, *, <options>, watch) -> Parameters`, with the options that the catalogue names.
-A discriminative learner supplies only its coordinates (see `bncli.engine.likelihood.Coordinates`); ascent is shared.
+A discriminative learner supplies only `space(counts, structure, *, <options>) -> ParameterSpace`; ascent is shared.
 """

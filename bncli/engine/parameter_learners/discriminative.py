@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import Ascent, ascend
+from bncli.engine.ascent import Ascent, ParameterSpace, ascend
 from bncli.engine.coordinates import Index, PerCell
 from bncli.engine.counts import Counts
 from bncli.engine.flops import of_free_tables
@@ -28,10 +28,15 @@ Array = NDArray[np.float64]
 
 def learn(counts: Counts, structure: Structure, *, smoothing: str, ascent: Ascent, watch: Watch = silent) -> Parameters:
     """Tables of highest penalised conditional likelihood; `smoothing` makes the generative start."""
+    return ascend(space(counts, structure, smoothing=smoothing), ascent, watch)
+
+
+def space(counts: Counts, structure: Structure, *, smoothing: str) -> ParameterSpace:
+    """Free tables."""
     tables = generative_tables(counts, structure, smoothing)
     likelihood = conditional_likelihood(counts.data, tables.families)
     costs = of_free_tables(tables.families, counts.data.n_rows, counts.data.n_labels)
-    return ascend(likelihood, _Free(likelihood.flatten(tables)), ascent, watch, costs)
+    return ParameterSpace(likelihood, _Free(likelihood.flatten(tables)), costs)
 
 
 @dataclass(frozen=True)

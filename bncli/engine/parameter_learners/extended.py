@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import Ascent, ascend
+from bncli.engine.ascent import Ascent, ParameterSpace, ascend
 from bncli.engine.coordinates import Index, PerCell
 from bncli.engine.counts import Counts
 from bncli.engine.flops import of_networks
@@ -30,10 +30,15 @@ Array = NDArray[np.float64]
 
 def learn(counts: Counts, structure: Structure, *, smoothing: str, ascent: Ascent, watch: Watch = silent) -> Parameters:
     """Network tables of highest penalised conditional likelihood."""
+    return ascend(space(counts, structure, smoothing=smoothing), ascent, watch)
+
+
+def space(counts: Counts, structure: Structure, *, smoothing: str) -> ParameterSpace:
+    """Tables of log probabilities."""
     tables = generative_tables(counts, structure, smoothing)
     likelihood = conditional_likelihood(counts.data, tables.families)
     costs = of_networks(tables.families, counts.data.n_rows, counts.data.n_labels)
-    return ascend(likelihood, _Softmax(likelihood.flatten(tables), tables.families), ascent, watch, costs)
+    return ParameterSpace(likelihood, _Softmax(likelihood.flatten(tables), tables.families), costs)
 
 
 @dataclass(frozen=True)

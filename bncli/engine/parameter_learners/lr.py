@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import Ascent, ascend
+from bncli.engine.ascent import Ascent, ParameterSpace, ascend
 from bncli.engine.coordinates import Index
 from bncli.engine.counts import Counts
 from bncli.engine.flops import Costs, logistic
@@ -37,11 +37,16 @@ Array = NDArray[np.float64]
 
 def learn(counts: Counts, structure: Structure, *, smoothing: str, ascent: Ascent, watch: Watch = silent) -> Parameters:
     """Tables of highest penalised conditional likelihood; BncliError where the graph is not perfect."""
+    return ascend(space(counts, structure, smoothing=smoothing), ascent, watch)
+
+
+def space(counts: Counts, structure: Structure, *, smoothing: str) -> ParameterSpace:
+    """Contrasts with the references; BncliError where the graph is not perfect."""
     _refuse_imperfect(counts, structure)
     tables = generative_tables(counts, structure, smoothing)
     likelihood = conditional_likelihood(counts.data, tables.families)
-    space = _Contrasts(likelihood.flatten(tables), predictors_of(tables.families, _references(counts, structure)))
-    return ascend(likelihood, space, ascent, watch, _costs(likelihood, space))
+    contrasts = _Contrasts(likelihood.flatten(tables), predictors_of(tables.families, _references(counts, structure)))
+    return ParameterSpace(likelihood, contrasts, _costs(likelihood, contrasts))
 
 
 def _refuse_imperfect(counts: Counts, structure: Structure) -> None:
@@ -97,9 +102,9 @@ class _Contrasts:
         return None
 
 
-def _costs(likelihood: ConditionalLikelihood, space: _Contrasts) -> Costs:
+def _costs(likelihood: ConditionalLikelihood, contrasts: _Contrasts) -> Costs:
     """|Z| is counted on the rows, whatever they weigh."""
     data = likelihood.data
     rows = replace(likelihood, data=replace(data, weights=None)).cell_weights()
-    n_ones = int(space.sharing.sums(rows[np.newaxis]).sum())
-    return logistic(space.n_parameters, n_ones, data.n_rows, data.n_labels)
+    n_ones = int(contrasts.sharing.sums(rows[np.newaxis]).sum())
+    return logistic(contrasts.n_parameters, n_ones, data.n_rows, data.n_labels)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import Ascent, ascend
+from bncli.engine.ascent import Ascent, ParameterSpace, ascend
 from bncli.engine.coordinates import Index, Sharing
 from bncli.engine.counts import Counts
 from bncli.engine.generative import generative_tables
@@ -36,11 +36,16 @@ def learn(
     counts: Counts, structure: Structure, *, smoothing: str, level: int, ascent: Ascent, watch: Watch = silent
 ) -> Parameters:
     """Tables of highest penalised conditional likelihood among the weightings of the generative ones."""
+    return ascend(space(counts, structure, smoothing=smoothing, level=level), ascent, watch)
+
+
+def space(counts: Counts, structure: Structure, *, smoothing: str, level: int) -> ParameterSpace:
+    """Weightings of the generative tables."""
     tables = generative_tables(counts, structure, smoothing)
     likelihood = conditional_likelihood(counts.data, tables.families)
     log_theta = likelihood.flatten(tables)
     sharing = None if level == 4 else _sharing(log_theta, tables.families, level)
-    return ascend(likelihood, _Weights(log_theta, sharing), ascent, watch)
+    return ParameterSpace(likelihood, _Weights(log_theta, sharing))
 
 
 def _sharing(log_theta: Array, families: tuple[Family, ...], level: int) -> Sharing:
