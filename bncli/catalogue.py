@@ -66,6 +66,7 @@ COMMANDS = (
     Command("score", "Stream a table through a model; write one row of predictions a row."),
     Command("evaluate", "Cross-validate the learning options, or test a model on a table."),
     Command("inspect", "Describe a model, structure or cuts file."),
+    Command("simulate", "Draw rows from a model or from a random network."),
 )
 
 DISCRETIZERS = Choice(
@@ -157,8 +158,9 @@ SMOOTHING_NUMBERS = {"laplace": "1", "m-estimate": "1", "fgg": "5", "bdeu": "1"}
 
 OPTIMIZERS = Choice(
     "--optimizer",
-    "lbfgs",
+    "newton",
     (
+        Method("newton", "lbfgs, then truncated Newton steps where it is slow", "bncli.engine.optimizers.newton"),
         Method("lbfgs", "limited-memory BFGS, conditioned by cell counts", "bncli.engine.optimizers.lbfgs"),
         Method("bfgs", "BFGS as Nash published it; memory: parameters squared", "bncli.engine.optimizers.bfgs"),
         Method("cg", "conjugate gradients as Nash published them", "bncli.engine.optimizers.cg"),
@@ -174,7 +176,12 @@ OPTIONS = (
     Option("--k", "N", "1", "Most attribute parents of an attribute in kdb."),
     Option("--level", "1|2|3|4", "4", "What shares a weight: 1 attribute, 2 its value, 3 value and class, 4 nothing."),
     Option("--init", "zero|generative", "zero where the penalty pulls to 0", "Where the optimizer starts."),
-    Option("--penalty", "LAMBDA", "1", "Weight of half the squared parameters against the summed log-likelihood."),
+    Option(
+        "--penalty",
+        "LAMBDA|cv",
+        "cv",
+        "Weight of half the squared parameters against the summed log-likelihood; cv: chosen on rows held out.",
+    ),
     Option("--penalty-center", "0|1", "0", "Where the penalty pulls to; 1, the generative model, only with weighted."),
     Option("--tolerance", "NUMBER", "1e-10", "Stop when the objective improves by less than this share."),
     Option("--max-iterations", "N", "500", "Stop after so many iterations."),
@@ -182,12 +189,27 @@ OPTIONS = (
 """The other learning options; `--trace` writes a file and changes nothing."""
 
 
-def refuse_idle(typed: Collection[str], chosen: Mapping[str, str]) -> None:
+_SIZE = ("--attributes", "--values", "--classes")
+
+NETWORKS = Choice(
+    "--network",
+    "",
+    (
+        Method("nb", "attributes depend on the class alone", "", _SIZE),
+        Method("tan", "a random tree over the attributes, below the class", "", _SIZE),
+        Method("kdb", "k random attribute parents each, and the class", "", (*_SIZE, "--k")),
+        Method("conditioning", "three inputs whose influence differs by powers of ten", "", ("--exponent",)),
+    ),
+)
+"""What `simulate` draws from besides models and the networks named P.N.D.ROWS; no learning option."""
+
+
+def refuse_idle(typed: Collection[str], chosen: Mapping[str, str], choices: Collection[Choice] = CHOICES) -> None:
     """UsageError for an option among `typed` that the methods chosen do not take.
 
     `chosen` maps flags of choices to words; a word that is no method's (a file) takes no options.
     """
-    for choice in CHOICES:
+    for choice in choices:
         if choice.flag not in chosen:
             continue
         word = chosen[choice.flag]

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 
 @dataclass(frozen=True)
 class Recipe:
     """Methods and their options; the catalogue says which options a method takes.
 
-    smoothing is `NAME` or `NAME:NUMBER`, with the number always written out except for `mle`. init and penalty are
-    resolved: the word typed or the default that follows from the other options.
+    smoothing is `NAME` or `NAME:NUMBER`, with the number always written out except for `mle`. init is resolved: the
+    word typed or the default that follows from the penalty. seed draws the folds by which a penalty `cv` is chosen.
     """
 
     discretize: str = "mdl"
@@ -26,11 +27,12 @@ class Recipe:
     smoothing: str | None = "m-estimate:1"
     level: int | None = 4
     init: str | None = "zero"
-    penalty: float | None = 1.0
+    penalty: float | Literal["cv"] | None = "cv"
     penalty_center: float | None = 0.0
-    optimizer: str | None = "lbfgs"
+    optimizer: str | None = "newton"
     tolerance: float | None = 1e-10
     max_iterations: int | None = 500
+    seed: int | None = 0
 
     def with_cuts(self, method: str, options: Mapping[str, int]) -> Recipe:
         """This recipe for cuts that are given, made by `method` with `options`."""

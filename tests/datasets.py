@@ -65,12 +65,6 @@ def dense_dataset(cardinalities: Sequence[int], n_labels: int, *, copies: int = 
     return dataset_of([*rows[:, :-1].T], rows[:, -1], cardinalities, n_labels)
 
 
-def take(data: Dataset, rows: NDArray[np.intp]) -> Dataset:
-    """The given rows in the given order."""
-    weights = None if data.weights is None else data.weights[rows]
-    return Dataset(data.schema, tuple(c[rows] for c in data.codes), data.labels[rows], weights, data.threads)
-
-
 def reorder(data: Dataset, order: Sequence[int]) -> Dataset:
     """Attribute order[i] becomes attribute i."""
     schema = Schema(data.schema.class_name, data.schema.labels, tuple(data.schema.attributes[i] for i in order))

@@ -11,6 +11,7 @@ from scipy import optimize
 
 from bncli.engine.model import Optimum
 from bncli.engine.objective import Objective, Step
+from tests import oracles
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], tuple[float, Array]]
@@ -20,8 +21,26 @@ def identity(g: Array) -> Array:
     return g.copy()
 
 
-def objective(function: Function, precondition: Any = identity, separable: Any = lambda value: False) -> Objective:
-    return Objective(function, precondition, lambda point: precondition, separable)
+def objective(
+    function: Function, precondition: Any = identity, separable: Any = lambda value: False, hessian: Any = None
+) -> Objective:
+    """The function as optimisers see it; without `hessian`, gradients on both sides of a point serve."""
+    products = differences(function) if hessian is None else hessian
+    return Objective(function, precondition, products, lambda point, cost: precondition, separable)
+
+
+def differences(function: Function, step: float = 1e-4) -> Callable[[Array], Callable[[Array], Array]]:
+    """Products with the Hessian of `function` at a point, from gradients at four points beside it."""
+
+    def at(point: Array) -> Callable[[Array], Array]:
+        def product(v: Array) -> Array:
+            length = float(np.linalg.norm(v)) or 1.0
+            slope = oracles.slope(lambda x: function(x)[1], point, v / length, step)
+            return np.asarray(slope * length)
+
+        return product
+
+    return at
 
 
 def minimise(module: Any, problem: Objective, start: Array, **options: Any) -> tuple[Optimum, list[Step]]:

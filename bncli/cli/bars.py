@@ -9,6 +9,7 @@ _WORDS = {
     "read": "Reading",
     "discretize": "Cutting",
     "structure": "Structure",
+    "penalty": "Penalty",
     "parameters": "Parameters",
     "fit": "Fitting",
     "score": "Scoring",

@@ -9,6 +9,7 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
+from bncli.cli.penalties import chosen_text, penalty_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -86,12 +87,15 @@ def _model_tables(report: step.ModelReport) -> list[str | Table]:
         "missing values": _tokens(report.missing_tokens),
         "perfect graph": _perfection(report.structure),
     }
+    if report.penalty_cv is not None:
+        facts["penalty"] = chosen_text(report.penalty_cv)
     recipe = {f.name.replace("_", "-"): getattr(report.recipe, f.name) for f in fields(report.recipe)}
     return [
         fact_table("Model", facts),
         attribute_table(report.attributes),
         parent_table(report.class_name, report.structure.parents),
         fact_table("Recipe", {name: value for name, value in recipe.items() if value is not None}),
+        *([] if report.penalty_cv is None else [penalty_table(report.penalty_cv)]),
         *_number_tables(report),
     ]
 

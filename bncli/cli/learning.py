@@ -13,7 +13,7 @@ import click
 from bncli import catalogue
 from bncli.catalogue import DISCRETIZERS, OPTIMIZERS, PARAMETERS, SMOOTHING_NUMBERS, SMOOTHINGS, STRUCTURES, Choice
 from bncli.cli.command import Decorator, flag
-from bncli.cli.numbers import decimal, real, whole
+from bncli.cli.numbers import decimal, real, real_or, whole
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,12 +23,14 @@ _CUTS, _STRUCTURE, _PARAMETERS = "Cut points", "Structure", "Parameters"
 _MOST_ROWS = 1e15
 """Above it, added rows drown all counts in rounding."""
 
+_PENALTY = real_or("cv")
+
 _TYPES: dict[str, Any] = {
     "--bins": whole(2, 10_000),
     "--k": whole(0, 1000),
     "--level": click.Choice(["1", "2", "3", "4"]),
     "--init": click.Choice(["zero", "generative"]),
-    "--penalty": real,
+    "--penalty": _PENALTY,
     "--penalty-center": click.Choice(["0", "1"]),
     "--tolerance": real,
     "--max-iterations": whole(0),
@@ -187,20 +189,22 @@ def _default(name: str) -> str:
 
 
 def _ascent(typed: Mapping[str, Any], param: str, optimizer: str) -> dict[str, Any]:
-    """The options of the optimiser; all None for parameters in closed form."""
+    """The options of the optimiser and the penalty; all None for parameters in closed form."""
     keys = ("init", "penalty", "penalty_center", "tolerance", "max_iterations")
     method = PARAMETERS.method(param)
     if method is None or "--optimizer" not in method.options:
-        return dict.fromkeys((*keys, "optimizer"))
-    init, *numbers = (typed.get(key) for key in keys)
-    names = [f"--{key.replace('_', '-')}" for key in keys[1:]]
-    penalty, center, tolerance, cap = (
+        return dict.fromkeys((*keys, "optimizer", "seed"))
+    init, penalty, *numbers = (typed.get(key) for key in keys)
+    names = [f"--{key.replace('_', '-')}" for key in keys[2:]]
+    center, tolerance, cap = (
         float(_default(name) if number is None else number) for name, number in zip(names, numbers, strict=True)
     )
+    penalty = _PENALTY(_default("--penalty")) if penalty is None else penalty
     if center == 1 and param != "weighted":
         raise UsageError(
             f"--penalty-center 1 has no meaning with --param {param}", hint="it goes with --param weighted"
         )
-    init = init or ("zero" if penalty > 0 and center == 0 else "generative")
-    values = (init, penalty, center, tolerance, int(cap), optimizer)
-    return dict(zip((*keys, "optimizer"), values, strict=True))
+    init = init or ("zero" if penalty != 0 and center == 0 else "generative")
+    seed = int(typed.get("seed") or 0) if penalty == "cv" else None
+    values = (init, penalty, center, tolerance, int(cap), optimizer, seed)
+    return dict(zip((*keys, "optimizer", "seed"), values, strict=True))

@@ -32,6 +32,20 @@ def real(text: str) -> float:
     return number
 
 
+def real_or(word: str) -> Callable[[str], float | str]:
+    """The type of an option that takes a finite number of at least 0, or `word`."""
+
+    def convert(text: str) -> float | str:
+        if text.strip() == word:
+            return word
+        number = decimal(text.strip())
+        if number is None or number < 0:
+            raise click.BadParameter(f"{text!r} is not a finite number of at least 0, nor {word}")
+        return number
+
+    return convert
+
+
 def decimal(text: str) -> float | None:
     """The number that `text` writes in decimal digits; None if it writes none or one that is not finite."""
     if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,12 +19,15 @@ from numpy.typing import NDArray
 from bncli.engine.coordinates import Coordinates
 from bncli.engine.flops import Costs
 from bncli.engine.likelihood import ConditionalLikelihood
-from bncli.engine.model import Parameters
+from bncli.engine.model import Optimum, Parameters
 from bncli.engine.objective import Objective, Precondition, Step
 from bncli.engine.whitening import Whitening, whitening
 from bncli.watch import Iteration, Watch
 
 Array = NDArray[np.float64]
+
+NEAR_COST = 6.0
+"""Evaluations that the preconditioner of a known point may cost: it saves about twice as many."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def ascend(space: ParameterSpace, how: Ascent, watch: Watch) -> Parameters:
 
     optimizer = importlib.import_module(f"bncli.engine.optimizers.{how.optimizer}")
     optimum = optimizer.minimise(
-        Objective(problem.value_and_gradient, problem.precondition, problem.refreshed, problem.separable),
+        problem.objective,
         problem.start,
         tolerance=how.tolerance,
         max_iterations=how.max_iterations,
@@ -76,6 +80,20 @@ def ascend(space: ParameterSpace, how: Ascent, watch: Watch) -> Parameters:
     )
 
 
+def ascend_from(space: ParameterSpace, how: Ascent, point: Array) -> Optimum:
+    """The best parameters found from `point`, near which they are expected; `how` tells all but the start."""
+    problem = _Problem(space.likelihood, space.coordinates, how)
+    optimizer = importlib.import_module(f"bncli.engine.optimizers.{how.optimizer}")
+    optimum: Optimum = optimizer.minimise(
+        replace(problem.objective, precondition=problem.refreshed(point, NEAR_COST)),
+        point,
+        tolerance=how.tolerance,
+        max_iterations=how.max_iterations,
+        report=lambda step, p: None,
+    )
+    return optimum
+
+
 @dataclass(frozen=True)
 class _Problem:
     """The objective to be minimised. Preconditioners are made when first asked for: some optimisers never do."""
@@ -83,6 +101,10 @@ class _Problem:
     likelihood: ConditionalLikelihood
     space: Coordinates
     how: Ascent
+
+    @property
+    def objective(self) -> Objective:
+        return Objective(self.value_and_gradient, self.precondition, self.hessian, self.refreshed, self.separable)
 
     @property
     def start(self) -> Array:
@@ -108,8 +130,17 @@ class _Problem:
     def precondition(self, g: Array) -> Array:
         return self._at_start(g)
 
-    def refreshed(self, p: Array) -> Precondition:
-        return self._whitening.refresh(p)
+    def hessian(self, p: Array) -> Callable[[Array], Array]:
+        """J'HJ + lambda I, J the derivative of the tables: what bends them (in `extended` only) is left out."""
+        of_tables = self.likelihood.hessian(self.space.tables(p))
+
+        def product(v: Array) -> Array:
+            return self.how.penalty * v + self.space.pull_back(p, of_tables(self.space.push(p, v)))
+
+        return product
+
+    def refreshed(self, p: Array, cost: float) -> Precondition:
+        return self._whitening.refresh(p, cost)
 
     @cached_property
     def _at_start(self) -> Precondition:

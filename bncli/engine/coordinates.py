@@ -63,17 +63,26 @@ class Coordinates(Protocol):
         """dCLL/dp (P,) from dCLL/dW (K, n_cells), at p."""
         ...
 
+    def push(self, p: Array, v: Array) -> Array:
+        """The derivative of the tables (K, n_cells) at p along v (P,)."""
+        ...
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether every entry follows its own parameter alone, so that `scale` is the whole derivative."""
+        ...
+
     @property
     def scale(self) -> Array:
         """dW[y, c]/dp[y, c], (1 or K, n_cells), one row where all classes have the same; unused where entries share."""
         ...
 
     def curvature(self, p: Array, mass: Array) -> Array:
-        """sum over c' of mass[y, c'] (dW[y, c']/dp[y, c])^2, shapes (1 or K, n_cells); unused where entries share."""
+        """sum over c' of mass[y, c'] (dW[y, c']/dp[y, c])^2, shapes (1 or K, n_cells); used where not `is_scaled`."""
         ...
 
-    def jacobian(self, p: Array, cells: Index) -> Array | None:
-        """dW[y, c]/dp[y, c'] for c, c' in `cells`, at p, shape (1 or K, cells, cells); None where `scale` is all of it.
+    def jacobian(self, p: Array, cells: Index) -> Array:
+        """dW[y, c]/dp[y, c'] for c, c' in `cells`, at p, shape (1 or K, cells, cells); used where not `is_scaled`.
 
         What a parameter adds to all classes alike is left out: it changes no probability.
         """
@@ -98,9 +107,22 @@ class PerCell:
     def sharing(self) -> Sharing | None:
         return None
 
+    def tables(self, p: Array) -> Array:
+        return self.scale * p.reshape(self.log_theta.shape)
+
+    def push(self, p: Array, v: Array) -> Array:
+        return self.tables(v)
+
+    @property
+    def is_scaled(self) -> bool:
+        return True
+
     @property
     def scale(self) -> Array:
         return np.ones((1, self.log_theta.shape[1]))
 
     def curvature(self, p: Array, mass: Array) -> Array:
         return mass * self.scale**2
+
+    def jacobian(self, p: Array, cells: Index) -> Array:
+        return np.asarray(self.scale[:, cells, np.newaxis] * np.eye(len(cells)))

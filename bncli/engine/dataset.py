@@ -12,7 +12,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -74,6 +74,11 @@ class Dataset:
     def total_weight(self) -> float:
         """N of the formulas: the sum of row weights."""
         return float(self.n_rows if self.weights is None else self.weights.sum())
+
+    def take(self, rows: NDArray[np.intp]) -> Dataset:
+        """The given rows in the given order, copied."""
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, codes=tuple(c[rows] for c in self.codes), labels=self.labels[rows], weights=weights)
 
     def bounds(self) -> list[tuple[int, int]]:
         """First and last row + 1 of every shard: a power of two of them, at most 16, none under ROWS_PER_SHARD rows."""

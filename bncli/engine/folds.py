@@ -1,10 +1,11 @@
-"""Stratified folds: every class spread over the folds as evenly as it goes, drawn by a seed.
+"""Stratified folds and samples: every class spread over them as evenly as it goes, drawn by a seed.
 
 The rows of each class are shuffled, the classes laid end to end, and the whole dealt out in turn like cards:
 
     fold of the m-th card = m mod F
 
-so two folds differ by at most one row of any class, and by at most one row in all.
+so two folds differ by at most one row of any class, and by at most one row in all. A sample takes cards at even
+distances.
 """
 
 from __future__ import annotations
@@ -23,8 +24,20 @@ def stratified_folds(labels: NDArray[np.integer], n_folds: int, seed: int | Sequ
         raise BncliError(f"cross-validation needs at least 2 folds, not {n_folds}")
     if n_folds > len(labels):
         raise BncliError(f"{n_folds} folds are more than the {len(labels)} rows", hint="ask for fewer folds")
-    shuffled = np.random.default_rng(seed).permutation(len(labels))
-    dealt = shuffled[np.argsort(labels[shuffled], kind="stable")]
     folds = np.empty(len(labels), np.intp)
-    folds[dealt] = np.arange(len(labels)) % n_folds
+    folds[_laid_out(labels, seed)] = np.arange(len(labels)) % n_folds
     return folds
+
+
+def stratified_sample(labels: NDArray[np.integer], n_rows: int, seed: int | Sequence[int]) -> NDArray[np.intp]:
+    """At most `n_rows` of the rows, ascending; every class keeps its share within one row."""
+    if len(labels) <= n_rows:
+        return np.arange(len(labels))
+    evenly = np.arange(n_rows) * len(labels) // n_rows
+    return np.sort(_laid_out(labels, seed)[evenly])
+
+
+def _laid_out(labels: NDArray[np.integer], seed: int | Sequence[int]) -> NDArray[np.intp]:
+    """All rows, class after class, shuffled within each."""
+    shuffled = np.random.default_rng(seed).permutation(len(labels))
+    return shuffled[np.argsort(labels[shuffled], kind="stable")]

@@ -1,6 +1,6 @@
 """From columns to a model: cut, encode, structure, parameters. Read this file first.
 
-    columns --cutting--> schema --encoding--> coded rows --counts--> structure --> parameters --> Model
+    columns --cutting--> schema --encoding--> coded rows --counts--> structure --> (penalty) --> parameters --> Model
 
 Methods are looked up by the word the user types: `--structure tan` is `structure_learners/tan.py`.
 """
@@ -8,7 +8,8 @@ Methods are looked up by the word the user types: `--structure tan` is `structur
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from bncli import __version__
@@ -17,7 +18,8 @@ from bncli.engine.columns import Columns
 from bncli.engine.counts import Counts
 from bncli.engine.cutting import learn_schema
 from bncli.engine.encoding import encode
-from bncli.engine.model import Model, Parameters
+from bncli.engine.model import ChosenPenalty, Model, Parameters
+from bncli.engine.penalty_cv import choose_penalty
 from bncli.engine.schema import Cuts
 from bncli.engine.structure import Dag, NamedDag, Structure
 from bncli.errors import BncliError
@@ -66,9 +68,8 @@ def learn(
     counts = Counts(data)
     watch(Stage("structure"))
     dag = learn_structure(counts, recipe, watch) if structure is None else structure.resolve(schema)
-    watch(Stage("parameters"))
     parameters = learn_parameters(counts, dag, recipe, watch)
-    model = Model(schema, dag, parameters.tables, recipe, data.n_rows, __version__)
+    model = Model(schema, dag, parameters.tables, recipe, data.n_rows, __version__, parameters.penalty_cv)
     return Learnt(model, parameters)
 
 
@@ -80,19 +81,32 @@ def learn_structure(counts: Counts, recipe: Recipe, watch: Watch = silent) -> Da
 
 def learn_parameters(counts: Counts, structure: Structure, recipe: Recipe, watch: Watch = silent) -> Parameters:
     """The parameters that the recipe asks for."""
+    method = _method("parameter_learners", recipe.param)
     options: dict[str, Any] = {"smoothing": recipe.smoothing}
     if recipe.level is not None:
         options["level"] = recipe.level
+    chosen = None
+    if recipe.penalty == "cv":
+        watch(Stage("penalty"))
+        space_of = partial(method.space, structure=structure, **options)
+        center = float(recipe.penalty_center or 0.0)
+        chosen = choose_penalty(counts.data, space_of, center=center, seed=recipe.seed or 0, watch=watch)
+    watch(Stage("parameters"))
     if recipe.optimizer is not None:
-        options["ascent"] = Ascent(
-            init=str(recipe.init),
-            penalty=float(recipe.penalty or 0.0),
-            penalty_center=float(recipe.penalty_center or 0.0),
-            optimizer=recipe.optimizer,
-            tolerance=float(recipe.tolerance or 0.0),
-            max_iterations=int(recipe.max_iterations or 0),
-        )
-    return _method("parameter_learners", recipe.param).learn(counts, structure, watch=watch, **options)  # type: ignore[no-any-return]
+        options["ascent"] = _ascent(recipe, chosen)
+    parameters: Parameters = method.learn(counts, structure, watch=watch, **options)
+    return replace(parameters, penalty_cv=chosen)
+
+
+def _ascent(recipe: Recipe, chosen: ChosenPenalty | None) -> Ascent:
+    return Ascent(
+        init=str(recipe.init),
+        penalty=float(recipe.penalty or 0.0) if chosen is None else chosen.penalty,
+        penalty_center=float(recipe.penalty_center or 0.0),
+        optimizer=str(recipe.optimizer),
+        tolerance=float(recipe.tolerance or 0.0),
+        max_iterations=int(recipe.max_iterations or 0),
+    )
 
 
 def _method(folder: str, word: str) -> Any:

@@ -9,8 +9,9 @@ The kernel is chosen by K: score differences for two classes, look-ups for up to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,12 @@ from numpy.typing import NDArray
 
 from bncli.engine.dataset import Dataset, Shard
 from bncli.engine.fusion import Codes, Fusion, fuse
-from bncli.engine.kernels import passes
+from bncli.engine.kernels import passes, products
 from bncli.engine.model import Tables
 from bncli.engine.structure import Family
 
 Array = NDArray[np.float64]
+Kernel = Callable[..., Any]
 
 TAKE_CLASSES = 10
 
@@ -40,22 +42,48 @@ class ConditionalLikelihood:
     def n_cells(self) -> int:
         return self.fusion.n_cells
 
+    @property
+    def pass_work(self) -> float:
+        """Nanoseconds, roughly, of one `value_and_gradient`."""
+        per_class = 8.0 + 2.0 * len(self.fusion.members)
+        if self.data.n_labels > TAKE_CLASSES:
+            per_class /= 2
+        return 1e5 + self.data.n_rows * (self.data.n_labels - 1) * per_class
+
     def value_and_gradient(self, cells: Array) -> tuple[float, Array]:
         """CLL in nats and its gradient, shape (K, n_cells), at the tables `cells` of the same shape."""
-        if self.data.n_labels == 2:
-            cll, totals = self._reduce(_two_classes, [t[0] for t in self.fusion.expand(cells[1:] - cells[:1])])
-            difference = self.fusion.gather([total[np.newaxis] for total in totals])
-            return cll, np.concatenate([-difference, difference])
-        tables = self.fusion.expand(cells)
-        if self.data.n_labels <= TAKE_CLASSES:
-            cll, totals = self._reduce(_some_classes, tables)
-            return cll, self.fusion.gather(totals)
-        cll, total = self._reduce(_many_classes, np.ascontiguousarray(np.concatenate(tables, axis=1).T))
-        edges = np.cumsum([table.shape[1] for table in tables])[:-1]
-        return cll, self.fusion.gather(np.split(np.ascontiguousarray(total.T), edges, axis=1))
+        cll, totals = self.data.reduce(_PASSES[self._range], self._operand(cells), states=self.states)
+        return cll, self._result(totals)
 
-    def _reduce(self, kernel: Any, tables: Any) -> Any:
-        return self.data.reduce(kernel, tables, states=self.states)
+    def hessian(self, cells: Array) -> Callable[[Array], Array]:
+        """V -> HV, both (K, n_cells), with H the Hessian of -CLL at `cells`. Keeps K numbers a row (K > 2)."""
+        points = self.data.map(_POINTS[self._range], self._operand(cells), states=self.states)
+        return partial(self._product, list(zip(self.states, points, strict=True)))
+
+    def _product(self, states: Sequence[Any], cells: Array) -> Array:
+        return self._result(self.data.reduce(_PRODUCTS[self._range], self._operand(cells), states=states))
+
+    @property
+    def _range(self) -> int:
+        """The kernels to take: 0 for two classes, 1 for some, or one alone, 2 for many."""
+        return (self.data.n_labels != 2) + (self.data.n_labels > TAKE_CLASSES)
+
+    def _operand(self, cells: Array) -> Any:
+        """What the kernels look numbers up in."""
+        if self._range == 0:
+            return [table[0] for table in self.fusion.expand(cells[1:] - cells[:1])]
+        tables = self.fusion.expand(cells)
+        return tables if self._range == 1 else np.ascontiguousarray(np.concatenate(tables, axis=1).T)
+
+    def _result(self, totals: Any) -> Array:
+        """What the kernels summed, as cells (K, n_cells)."""
+        if self._range == 0:
+            difference = self.fusion.gather([total[np.newaxis] for total in totals])
+            return np.concatenate([-difference, difference])
+        if self._range == 1:
+            return self.fusion.gather(totals)
+        edges = np.cumsum([len(members) for members in self.fusion.members])[:-1]
+        return self.fusion.gather(np.split(np.ascontiguousarray(totals.T), edges, axis=1))
 
     def cell_weights(self) -> Array:
         """Weight of the rows in each cell, shape (n_cells,)."""
@@ -75,7 +103,7 @@ class ConditionalLikelihood:
 
 def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> ConditionalLikelihood:
     """Fuse the rows of `data` for passes over `families`. Memory: one code a row and group; never an N x M matrix."""
-    fusion = fuse(data, families, _max_configurations(data.n_labels))
+    fusion = fuse(data, families, _max_configurations(data.n_labels, data.n_rows))
     states: list[Any]
     if data.n_labels == 2:
         states = data.map(_signs, states=fusion.codes)
@@ -86,11 +114,10 @@ def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> Conditi
     return ConditionalLikelihood(data, tuple(families), fusion, states)
 
 
-def _max_configurations(n_labels: int) -> int:
-    """So many that the K tables of a group stay in a second-level cache of 1 MiB."""
-    if n_labels == 2:
-        return 4096
-    return 2048 if n_labels <= TAKE_CLASSES else 512
+def _max_configurations(n_labels: int, n_rows: int) -> int:
+    """So many that the K tables of a group stay in a second-level cache of 1 MiB, and cost less to fill than to use."""
+    in_cache = 4096 if n_labels == 2 else 2048 if n_labels <= TAKE_CLASSES else 512
+    return min(in_cache, max(256, n_rows // 8))
 
 
 def _signs(shard: Shard) -> tuple[Codes, Array]:
@@ -118,18 +145,50 @@ def _one_hot(shard: Shard, sizes: Sequence[int]) -> list[tuple[Any, Any, NDArray
     return blocks
 
 
-def _two_classes(shard: Shard, tables: Sequence[Array]) -> tuple[float, list[Array]]:
+def _pass_of_two(shard: Shard, tables: Sequence[Array]) -> tuple[float, list[Array]]:
     codes, signs = shard.state
     return passes.two_classes(codes, signs, shard.weights, tables)
 
 
-def _some_classes(shard: Shard, tables: Sequence[Array]) -> tuple[float, list[Array]]:
+def _pass_of_some(shard: Shard, tables: Sequence[Array]) -> tuple[float, list[Array]]:
     codes, labels = shard.state
     return passes.some_classes(codes, labels, shard.weights, tables)
 
 
-def _many_classes(shard: Shard, table: Array) -> tuple[float, Array]:
+def _pass_of_many(shard: Shard, table: Array) -> tuple[float, Array]:
     return passes.many_classes(shard.state, shard.weights, table)
+
+
+def _point_of_two(shard: Shard, tables: Sequence[Array]) -> Array:
+    return products.spread_of_two(shard.state[0], shard.weights, tables)
+
+
+def _point_of_some(shard: Shard, tables: Sequence[Array]) -> Array:
+    return products.probabilities_of_some(shard.state[0], tables)
+
+
+def _point_of_many(shard: Shard, table: Array) -> list[Array]:
+    return products.probabilities_of_many(shard.state, table)
+
+
+def _product_of_two(shard: Shard, tables: Sequence[Array]) -> list[Array]:
+    (codes, _signs), spread = shard.state
+    return products.of_two(codes, spread, tables)
+
+
+def _product_of_some(shard: Shard, tables: Sequence[Array]) -> list[Array]:
+    (codes, _labels), p = shard.state
+    return products.of_some(codes, p, shard.weights, tables)
+
+
+def _product_of_many(shard: Shard, table: Array) -> Array:
+    blocks, p = shard.state
+    return products.of_many(blocks, p, shard.weights, table)
+
+
+_PASSES: tuple[Kernel, ...] = (_pass_of_two, _pass_of_some, _pass_of_many)
+_POINTS: tuple[Kernel, ...] = (_point_of_two, _point_of_some, _point_of_many)
+_PRODUCTS: tuple[Kernel, ...] = (_product_of_two, _product_of_some, _product_of_many)
 
 
 def _configuration_weights(shard: Shard, members: Sequence[NDArray[np.intp]]) -> list[Array]:

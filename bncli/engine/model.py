@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,21 @@ class Optimum:
     stopped_by: StoppedBy
 
 
+class Tried(NamedTuple):
+    """A penalty lambda, and the log-loss a row, in nats, of rows that were held out."""
+
+    penalty: float
+    log_loss: float
+
+
+@dataclass(frozen=True)
+class ChosenPenalty:
+    """A penalty that cross-validation chose, and all that were tried, in the order in which they were."""
+
+    penalty: float
+    tried: tuple[Tried, ...]
+
+
 @dataclass(frozen=True)
 class Parameters:
     """What a parameter learner returns; n_parameters are the free ones.
@@ -71,13 +87,15 @@ class Parameters:
     iterations: int
     evaluations: int
     stopped_by: StoppedBy
+    penalty_cv: ChosenPenalty | None = None
 
 
 @dataclass(frozen=True)
 class Model:
     """Everything that a model file holds: how to read a row, how to score it, and how it was made.
 
-    n_rows counts the training rows; version is the version of bncli that learnt it.
+    n_rows counts the training rows; version is the version of bncli that learnt it. penalty_cv is there if the recipe
+    leaves the penalty to cross-validation.
     """
 
     schema: Schema
@@ -86,3 +104,11 @@ class Model:
     recipe: Recipe
     n_rows: int
     version: str
+    penalty_cv: ChosenPenalty | None = None
+
+    @property
+    def penalty(self) -> float | None:
+        """The lambda of the fit; None for parameters in closed form."""
+        if self.penalty_cv is not None:
+            return self.penalty_cv.penalty
+        return None if isinstance(self.recipe.penalty, str) else self.recipe.penalty

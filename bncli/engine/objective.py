@@ -17,13 +17,15 @@ class Objective:
     """f: R^P -> R, twice differentiable and bounded below by 0.
 
     `precondition` multiplies by a symmetric positive definite guess of the inverse Hessian at the start;
-    `refreshed(point)` makes the guess at another point. `separable(f)` says of a value reached that the infimum lies
-    at infinity.
+    `refreshed(point, cost)` makes the guess at another point, as good as it gets at the cost of so many evaluations;
+    `hessian(point)` multiplies by the Hessian there, or by a positive semidefinite stand-in for it.
+    `separable(f)` says of a value reached that the infimum lies at infinity.
     """
 
     value_and_gradient: Callable[[Vector], tuple[float, Vector]]
     precondition: Precondition
-    refreshed: Callable[[Vector], Precondition]
+    hessian: Callable[[Vector], Callable[[Vector], Vector]]
+    refreshed: Callable[[Vector, float], Precondition]
     separable: Callable[[float], bool]
 
 

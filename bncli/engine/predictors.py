@@ -72,29 +72,20 @@ class Predictors:
         sums = [np.bincount(self.own, row, self.n_predictors) for row in contrasts]
         return np.array(sums, np.float64).reshape(len(tables), self.n_predictors)
 
+    def transposed(self, parameters: Array) -> Array:
+        """The transpose of `parameters`: cells (any, n_cells) of (any, M)."""
+        cells = np.take(parameters, self.own, axis=1)
+        for raised, low in reversed(self._steps):
+            for row in cells:
+                row -= np.bincount(low, row[raised], len(row))
+        return cells
+
     @cached_property
     def _steps(self) -> list[tuple[Index, Index]]:
         """For every place the cells away from the reference there, and these cells lowered."""
         cells = np.arange(len(self.own))
         raised = [np.flatnonzero(low != cells) for low in self.lowered]
         return [(r, low[r]) for r, low in zip(raised, self.lowered, strict=True)]
-
-    def active(self, cells: Index, position: Index, nowhere: int) -> Index:
-        """Positions of the predictors that rows of `cells` (rows, families) activate, shape (rows, any).
-
-        position (M,) is where a predictor comes, `nowhere` (the highest) for those left out; it fills the rows up.
-        """
-        at_cell = np.full(len(self.own), nowhere)
-        at_cell[self.holders] = position
-        wanted = self.holders[position < nowhere]
-        columns = [np.full((len(cells), 1), nowhere)]
-        for places in np.unique(self.lowered[:, wanted] != wanted, axis=1).T:
-            projected = cells
-            for low in self.lowered[~places]:
-                projected = low[projected]
-            found = at_cell[projected]
-            columns.append(found[:, (found < nowhere).any(axis=0)])
-        return np.concatenate(columns, axis=1)
 
 
 def predictors_of(families: Sequence[Family], references: Sequence[int]) -> Predictors:

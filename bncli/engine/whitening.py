@@ -15,8 +15,10 @@ and far too stiff for the sum over rows, most of which leave no doubt about thei
 one matrix serves. Later the matrices can be *refreshed* at the present tables; with rare classes or almost separable
 data that saves most of the remaining passes.
 
-A preconditioner need not be exact: evenly spaced rows serve, and only the TOP most frequent cells get a dense block.
-The others are scaled by their own curvature. Where tables follow predictors, all this is of predictors, not of cells.
+A preconditioner need not be exact: evenly spaced rows serve, and only a subspace of the tables gets a dense block (see
+`bncli.engine.subspace`). How many rows, and how large a subspace, follows from what it may cost, counted in passes over
+the data by a rough model of the time of all parts. Where tables follow predictors, the way leads through
+free tables: a function of the tables has one curvature, however it is written.
 """
 
 from __future__ import annotations
@@ -27,112 +29,143 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.coordinates import Coordinates, Index
+from bncli.engine.coordinates import Coordinates, Sharing
 from bncli.engine.dataset import Shard
-from bncli.engine.kernels.preconditioning import Precondition, Sample, anchored, cellwise, shared
+from bncli.engine.kernels.gram import ROWS, Packing, co_occurrences, pack
+from bncli.engine.kernels.preconditioning import (
+    Precondition,
+    Sample,
+    curved,
+    dense_work,
+    scaled,
+    shared,
+)
 from bncli.engine.likelihood import ConditionalLikelihood
 from bncli.engine.predictors import Predictors
+from bncli.engine.subspace import Subspace, subspace, top_only
 
 Array = NDArray[np.float64]
 
-TOP = 400
-BLOCK_ENTRIES = 1 << 20
+LEAST_SIZE = 64
+"""Of a subspace, whatever the budget."""
+STRETCH = 1.6
+"""A subspace may be so many times larger than the budget allows if no cell is then left out."""
+MAX_ENTRIES = 1 << 22
 """The dense blocks of all classes together hold at most so many numbers."""
-START_ROWS = 1 << 14
-REFRESH_ROWS = 1 << 13
-REFRESH_WORK = 4e9
-"""A refresh samples more rows than REFRESH_ROWS while the multiplications stay under this."""
-SAMPLE_BLOCK = 1 << 11
+LEAST_ROWS = 1 << 12
+"""Sampled whatever the budget."""
+CELLS_OF_PREDICTOR = 4.0
+"""A factor of lambda, found by trial."""
+START_PASSES = 15.0
+"""The budget of the first preconditioner."""
 
 
 @dataclass(frozen=True)
 class Whitening:
-    """What the preconditioners of one ascent share: lambda, the weight of every cell (or predictor), the top ones."""
+    """What the preconditioners of one ascent share: lambda, and the weight of every cell."""
 
     likelihood: ConditionalLikelihood
     space: Coordinates
     penalty: float
     weights: Array
-    top: Index
 
     def start(self, p: Array) -> Precondition:
         """The preconditioner of uniform P(y | x), in the metric of the space at p."""
-        return self._build(p, self._co_occurrences(START_ROWS, None))
+        size = self._size(START_PASSES, 1 if len(self.space.scale) == 1 else self._n_inverses)
+        return self._build(p, None, size, START_PASSES)
 
-    def refresh(self, p: Array) -> Precondition:
-        """The preconditioner at the probabilities of p."""
-        tables = self.space.tables(p)
-        work = 2.0 * len(tables) * len(self.top) ** 2
-        return self._build(p, self._co_occurrences(max(REFRESH_ROWS, int(REFRESH_WORK / work)), tables))
+    def refresh(self, p: Array, passes: float) -> Precondition:
+        """The preconditioner at the probabilities of p, at the cost of about so many passes."""
+        return self._build(p, self.space.tables(p), self._size(passes, self._n_inverses), passes)
 
-    def _build(self, p: Array, grams: Array) -> Precondition:
-        bias = int(np.flatnonzero(self.top == 0)[0])  # cell 0 is in every row: its count is the sum of the P(y | x)
-        sample = Sample(grams, self.top, np.multiply.outer(grams[:, bias, bias] / self.weights[0], self.weights))
+    @property
+    def _n_inverses(self) -> int:
         n_labels = self.likelihood.data.n_labels
-        sharing = self.space.sharing
-        if sharing is None:
-            jacobian = self.space.jacobian(p, self.top)
-            curvature = self.space.curvature(p, sample.mass)
-            return cellwise(sample, self.space.scale, curvature, jacobian, self.penalty, n_labels)
-        if isinstance(sharing, Predictors):
-            return anchored(sample, self.penalty, n_labels)
-        return shared(sample, sharing.scale, sharing.index, sharing.n_parameters, self.penalty)
+        return 1 if n_labels == 2 and len(self.space.scale) == 1 else n_labels
 
-    def _co_occurrences(self, max_rows: int, tables: Array | None) -> Array:
-        """C_y over the top cells, (1 or K, top, top), scaled up from the sampled rows."""
+    @property
+    def _cell_penalty(self) -> float:
+        """The penalty as one on the tables: of predictors it is spread over the cells that share them."""
+        return CELLS_OF_PREDICTOR * self.penalty if isinstance(self.space.sharing, Predictors) else self.penalty
+
+    def _size(self, passes: float, n_inverses: int) -> int:
+        """The columns of a subspace on which half of the cost is spent; more where that makes it the whole."""
+        budget = passes * self.likelihood.pass_work / 2
+        largest = int((MAX_ENTRIES / self._n_inverses) ** 0.5)
+        affordable = max(LEAST_SIZE, int((budget / dense_work(n_inverses)) ** (1 / 3)))
+        whole = int(np.count_nonzero(self.weights)) if self.space.is_scaled else len(self.weights)
+        return min(largest, whole if whole <= STRETCH * affordable else affordable)
+
+    def _build(self, p: Array, tables: Array | None, size: int, passes: float) -> Precondition:
+        budget = passes * self.likelihood.pass_work / 2
+        n_labels = self.likelihood.data.n_labels
+        n_blocks = 1 if tables is None or n_labels == 2 else n_labels
+        columns = self._subspace(size)
+        grams = self._co_occurrences(columns, n_blocks, tables, budget)
+        mass = np.multiply.outer(grams[:, 0, 0] / self.weights[0], self.weights)  # column 0 is active in every row
+        sample, space = Sample(grams, columns, mass), self.space
+        if isinstance(space.sharing, Predictors):
+            return _of_predictors(space.sharing, scaled(sample, space.scale, self._cell_penalty, n_labels), n_labels)
+        if space.sharing is not None:
+            return shared(sample, space.sharing.scale, space.sharing.index, space.n_parameters, self.penalty)
+        if space.is_scaled:
+            return scaled(sample, space.scale, self._cell_penalty, n_labels)
+        jacobian = space.jacobian(p, columns.top)
+        return curved(sample, space.curvature(p, mass), jacobian, self.penalty, n_labels)
+
+    def _subspace(self, size: int) -> Subspace:
+        n_labels, space = self.likelihood.data.n_labels, self.space
+        if isinstance(space.sharing, Sharing) or not space.is_scaled:
+            return top_only(self.weights, size)
+        curved = self.weights / n_labels * np.square(space.scale).min(axis=0) > self._cell_penalty
+        return subspace(self.likelihood.families, self.weights, curved, size)
+
+    def _co_occurrences(self, columns: Subspace, n_blocks: int, tables: Array | None, budget: float) -> Array:
+        """C_y on the subspace, (1 or K, n, n), scaled up from the sampled rows."""
         fusion, data = self.likelihood.fusion, self.likelihood.data
-        position = np.full(len(self.weights), len(self.top))
-        position[self.top] = np.arange(len(self.top))
-        sharing = self.space.sharing
-        if isinstance(sharing, Predictors):
-            places = [sharing.active(members, position, len(self.top)) for members in fusion.members]
-        else:
-            places = [position[members] for members in fusion.members]
+        packing = pack([columns.places(members) for members in fusion.members], columns.n)
+        n_rows = max(LEAST_ROWS, packing.affordable_rows(budget, n_blocks))
+        stride = max(1, data.n_rows // n_rows)
         expanded = None if tables is None else fusion.expand(tables)
-        stride = max(1, -(-data.n_rows // max_rows))
         mean = data.total_weight / data.n_rows
-        total, weight = data.reduce(_grams, places, len(self.top), stride, expanded, mean, states=fusion.codes)
+        total, weight = data.reduce(_grams, packing, n_blocks, stride, expanded, mean, states=fusion.codes)
         share = 1.0 / data.n_labels if tables is None else 1.0
         return np.asarray(total * (share * data.total_weight / weight), np.float64)
 
 
 def whitening(likelihood: ConditionalLikelihood, space: Coordinates, penalty: float) -> Whitening:
-    """Choose the top cells by weight, ties to the lower cell; the bias, active in every row, is always among them."""
-    weights = likelihood.cell_weights()
-    if isinstance(space.sharing, Predictors):
-        weights = space.sharing.sums(weights[np.newaxis])[0]
-    n_top = min(TOP, int((BLOCK_ENTRIES / likelihood.data.n_labels) ** 0.5))
-    top = np.sort(np.argsort(-weights, kind="stable")[:n_top])
-    return Whitening(likelihood, space, penalty, weights, top)
+    """The preconditioners of an ascent of `likelihood` in `space` under `penalty`."""
+    return Whitening(likelihood, space, penalty, likelihood.cell_weights())
+
+
+def _of_predictors(predictors: Predictors, precondition: Precondition, n_labels: int) -> Precondition:
+    """C Q C', Q of free tables, C the map from tables to predictors; the inverse Hessian if Q is one without lambda."""
+
+    def apply(g: Array) -> Array:
+        cells = predictors.transposed(g.reshape(n_labels - 1, predictors.n_predictors))
+        tables = precondition(np.concatenate([-cells.sum(axis=0, keepdims=True), cells]).ravel()).reshape(n_labels, -1)
+        return predictors.parameters(tables[1:] - tables[0]).ravel()
+
+    return apply
 
 
 def _grams(
-    shard: Shard, places: Sequence[Index], n_top: int, stride: int, tables: Sequence[Array] | None, unit: float
+    shard: Shard, packing: Packing, n_blocks: int, stride: int, tables: Sequence[Array] | None, unit: float
 ) -> tuple[Array, float]:
-    """The shard's part of the co-occurrences (1 or K, top, top), and the weight of its sampled rows, in `unit`s."""
-    n_blocks = 1 if tables is None or len(tables[0]) == 2 else len(tables[0])
-    total = np.zeros((n_blocks, n_top, n_top))
-    rows = np.arange(0, shard.n_rows, stride)
-    row_weights = np.ones(len(rows)) if shard.weights is None else shard.weights[rows] / unit
-    for start in range(0, len(rows), SAMPLE_BLOCK):
-        block = rows[start : start + SAMPLE_BLOCK]
-        codes = [np.asarray(c[block], np.intp) for c in shard.state]
-        indicators = _indicators(codes, places, n_top)
-        weights = row_weights[start : start + SAMPLE_BLOCK]
+    """The shard's part of the co-occurrences (blocks, n, n), and the weight of its sampled rows, in `unit`s."""
+    total, weight = np.zeros((n_blocks, packing.n, packing.n)), 0.0
+    sampled = np.arange(0, shard.n_rows, stride)
+    for start in range(0, len(sampled), ROWS):
+        rows = sampled[start : start + ROWS]
+        codes = [np.asarray(c[rows], np.intp) for c in shard.state]
+        weights = np.ones(len(rows)) if shard.weights is None else shard.weights[rows] / unit
         factors = weights[np.newaxis] if tables is None else _factors(codes, tables) * weights
-        for gram, factor in zip(total, factors, strict=True):
-            gram += (indicators * factor[:, np.newaxis].astype(np.float32)).T @ indicators
-    return total, float(row_weights.sum())
+        total += co_occurrences(packing, codes, factors)
+        weight += float(weights.sum())
+    return total, weight
 
 
-def _indicators(codes: Sequence[Index], places: Sequence[Index], n_top: int) -> NDArray[np.float32]:
-    columns = np.concatenate([place[code] for place, code in zip(places, codes, strict=True)], axis=1)
-    indicators = np.zeros((len(columns), n_top + 1), np.float32)  # the last column takes all other cells
-    indicators[np.arange(len(columns))[:, np.newaxis], columns] = 1.0
-    return indicators[:, :n_top]
-
-
-def _factors(codes: Sequence[Index], tables: Sequence[Array]) -> Array:
+def _factors(codes: Sequence[NDArray[np.intp]], tables: Sequence[Array]) -> Array:
     """q, shape (K, rows); for two classes, which have the same, (1, rows)."""
     scores = np.zeros((len(tables[0]), len(codes[0])))
     for table, code in zip(tables, codes, strict=True):

@@ -28,13 +28,16 @@ from bncli.files.arrays import npy_array, npy_bytes, npy_header
 from bncli.files.atomic import write_bytes
 from bncli.files.documents import Node, parse
 from bncli.files.graphs import graph_json, read_graph
+from bncli.files.penalties import penalty_json, read_penalty
 from bncli.files.recipes import read_recipe, recipe_json
 from bncli.files.schemas import read_schema, schema_json
 
-VERSION = 1
+VERSION = 2
 """Raised whenever a file may hold what older readers would not know, were it one more key."""
 _DESCRIPTION = "model.json"
 _BIAS = "bias.npy"
+_CHOSEN = "penalty_cv"
+"""A key of models whose penalty was chosen by cross-validation, since version 2."""
 
 
 def write_model(path: str, model: Model) -> None:
@@ -55,7 +58,8 @@ def dump_model(model: Model) -> bytes:
 def _describe(model: Model) -> dict[str, Any]:
     names = [attribute.name for attribute in model.schema.attributes]
     families = model.tables.families
-    return {
+    chosen = {} if model.penalty_cv is None else {_CHOSEN: penalty_json(model.penalty_cv)}
+    return chosen | {
         "format": "bncli-model",
         "version": VERSION,
         "bncli_version": model.version,
@@ -81,13 +85,14 @@ def read_model(path: str) -> Model:
         document = parse(archive.read(_DESCRIPTION), f"{path}, {_DESCRIPTION}", ModelError)
         document.check_format("model", VERSION)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        fields = document.fields(keys)
+        fields = document.fields(keys, (_CHOSEN,))
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
         families = _read_families(fields["families"], schema)
         tables = _read_tables(archive, families, len(schema.labels))
         recipe = read_recipe(fields["recipe"])
-    return Model(schema, structure, tables, recipe, fields["rows"].integer(0), fields["bncli_version"].text())
+        chosen = read_penalty(fields[_CHOSEN]) if _CHOSEN in fields else None
+    return Model(schema, structure, tables, recipe, fields["rows"].integer(0), fields["bncli_version"].text(), chosen)
 
 
 def _read_structure(node: Node, schema: Schema) -> Dag:

@@ -28,13 +28,16 @@ def read_recipe(node: Node) -> Recipe:
     return Recipe(**values)
 
 
-def _kinds(hint: Any) -> tuple[type, ...]:
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    """The types that a field may have; one that lists words (`Literal`) is a type of its own."""
     return get_args(hint) or (hint,)
 
 
-def _read_value(node: Node, kinds: tuple[type, ...]) -> Any:
+def _read_value(node: Node, kinds: tuple[Any, ...]) -> Any:
     if node.value is None and type(None) in kinds:
         return None
+    if node.value in [word for kind in kinds for word in get_args(kind)]:
+        return node.value
     if float in kinds:
         return node.number()
     if int in kinds:

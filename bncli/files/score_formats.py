@@ -6,7 +6,6 @@ version 2), which can be mapped. Parquet gathers rows into groups of at least 2^
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from typing import Any, BinaryIO, Protocol
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from bncli.files.decimals import Decimals, shortest
 from bncli.files.lines import CsvLines, JsonLines, LineFormat
+from bncli.files.outlets import Valve
 from bncli.files.score_layout import Layout, Predictions
 
 FORMATS = ("csv", "jsonl", "parquet", "arrow")
@@ -99,7 +99,7 @@ class _ParquetScores:
         from pyarrow import parquet
 
         self._layout = layout
-        self._valve = _Valve(file)
+        self._valve = Valve(file)
         self._writer: Any = parquet.ParquetWriter(self._valve, layout.arrow)
         self._waiting: list[pa.RecordBatch] = []
 
@@ -120,24 +120,6 @@ class _ParquetScores:
         if self._waiting:
             self._writer.write_table(pa.Table.from_batches(self._waiting))
             self._waiting.clear()
-
-
-class _Valve(io.RawIOBase):
-    """A file that swallows all bytes once it is shut: Arrow's Parquet writer writes a footer whatever has failed."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.shut = False
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        return len(data) if self.shut else self._file.write(data)
-
-    def flush(self) -> None:
-        if not self.shut and not self._file.closed:
-            self._file.flush()
 
 
 def _record_batch(predictions: Predictions, layout: Layout) -> pa.RecordBatch:

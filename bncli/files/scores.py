@@ -7,17 +7,16 @@ a word about the format, the file's extension decides. Nearly all the cost is th
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bncli.errors import BncliError, UsageError
-from bncli.files.atomic import atomic_writer
+from bncli.errors import UsageError
+from bncli.files.outlets import outlet, write_faults
 from bncli.files.score_formats import FORMATS, score_writer
 from bncli.files.score_layout import Layout, Predictions
 
@@ -32,17 +31,17 @@ class ScoreFile:
 
     def __init__(self, file: BinaryIO, output_format: str, layout: Layout, piped: bool) -> None:
         self._layout = layout
-        with _write_faults():
+        with write_faults():
             self._writer = score_writer(output_format, file, layout, piped)
 
     def write(self, kept: Sequence[pa.Array], log_probabilities: NDArray[np.float64]) -> None:
         """Rows in order: the kept columns and log P(y | x_t), shape (K, N)."""
-        with _write_faults():
+        with write_faults():
             self._writer.write(Predictions.of(self._layout, kept, log_probabilities))
 
     def finish(self) -> None:
         """After the last batch."""
-        with _write_faults():
+        with write_faults():
             self._writer.finish()
 
     def abandon(self) -> None:
@@ -60,10 +59,7 @@ def open_scores(output: str | None, output_format: str | None, layout: Layout) -
     chosen = output_format or _EXTENSIONS.get(os.path.splitext(path or "")[1].lower(), "csv")
     if chosen not in FORMATS:
         raise UsageError(f"there is no output format {chosen!r}", hint=f"choose one of {', '.join(FORMATS)}")
-    if path is None and sys.stdout is None:
-        raise BncliError("the standard output is closed", hint="name a file with -o")
-    place: AbstractContextManager[BinaryIO] = nullcontext(sys.stdout.buffer) if path is None else atomic_writer(path)
-    with place as file:
+    with outlet(path) as file:
         scores = ScoreFile(file, chosen, layout, piped=path is None)
         try:
             yield scores
@@ -71,18 +67,6 @@ def open_scores(output: str | None, output_format: str | None, layout: Layout) -
         except BaseException:
             scores.abandon()
             raise
-
-
-@contextmanager
-def _write_faults() -> Iterator[None]:
-    """Trouble with standard output in one line (`atomic_writer` tells its own); a closed pipe stays BrokenPipeError."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise BncliError(f"cannot write: {reason}", where="standard output") from error
 
 
 def write_predictions(

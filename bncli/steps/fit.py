@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from bncli.engine.learn import Learnt, learn
-from bncli.engine.model import StoppedBy
+from bncli.engine.model import ChosenPenalty, StoppedBy
 from bncli.engine.schema import Cuts, NumericAttribute, Schema
 from bncli.engine.structure import NamedDag
 from bncli.files.cuts import read_cuts
 from bncli.files.model import write_model
 from bncli.files.paths import beside, check_outputs
+from bncli.files.penalties import tried_json
 from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns
 from bncli.files.trace import Trace
@@ -28,8 +29,9 @@ class FitReport:
 
     `attributes` counts those of the schema, of which `uninformative` ones (one value in all) and those that the
     structure leaves out are not used; those that a structure file does not name are `left_out`. `cuts` are all cut
-    points together. cll_start and cll are conditional
-    log-likelihoods of the training rows in nats, without the penalty; log_loss is -cll a row.
+    points together. `penalty` is None for parameters in closed form; penalty_cv says how it was chosen, if it was.
+    cll_start and cll are conditional log-likelihoods of the training rows in nats, without the penalty; log_loss is
+    -cll a row.
     """
 
     model: str
@@ -45,6 +47,8 @@ class FitReport:
     structure: str
     param: str
     parameters: int
+    penalty: float | None
+    penalty_cv: ChosenPenalty | None
     cll_start: float
     cll: float
     log_loss: float
@@ -57,7 +61,8 @@ class FitReport:
         """Every field by name, the name of the class as `class`; the reason for stopping as its word."""
         fields = {"class" if name == "class_name" else name: value for name, value in asdict(self).items()}
         lists = {name: list(fields[name]) for name in ("labels", "uninformative", "left_out")}
-        return fields | lists | {"stopped_by": self.stopped_by.word}
+        tried = None if self.penalty_cv is None else tried_json(self.penalty_cv)
+        return fields | lists | {"stopped_by": self.stopped_by.word, "penalty_cv": tried}
 
 
 def fit(
@@ -133,6 +138,8 @@ def _report(path: str, learnt: Learnt, seconds: dict[str, float]) -> FitReport:
         structure=model.recipe.structure,
         param=model.recipe.param,
         parameters=parameters.n_parameters,
+        penalty=model.penalty,
+        penalty_cv=model.penalty_cv,
         cll_start=parameters.cll_start,
         cll=parameters.cll,
         log_loss=0.0 - parameters.cll / _weight(schema, model.n_rows),

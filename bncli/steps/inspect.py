@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.model import Model
+from bncli.engine.model import ChosenPenalty, Model
 from bncli.engine.schema import Attribute, Cuts
 from bncli.engine.structure import NamedDag, name_dag
 from bncli.errors import ModelError
@@ -20,6 +20,7 @@ from bncli.files.attributes import attribute_json
 from bncli.files.cuts import cuts_json, read_cuts
 from bncli.files.graphs import graph_json
 from bncli.files.model import VERSION, read_model
+from bncli.files.penalties import tried_json
 from bncli.files.recipes import recipe_json
 from bncli.files.recognition import HEAD, recognise
 from bncli.files.structure import read_structure, structure_json
@@ -37,7 +38,8 @@ class Table(NamedTuple):
 class ModelReport:
     """A model; `parameters` counts the entries of all its tables, `rows` the rows that it was learnt from.
 
-    missing_tokens: None = those that mean a hole by default.
+    missing_tokens: None = those that mean a hole by default. `penalty` is None for parameters in closed form;
+    penalty_cv says how it was chosen, if it was.
     """
 
     format: str
@@ -51,6 +53,8 @@ class ModelReport:
     structure: NamedDag
     param: str
     recipe: Recipe
+    penalty: float | None
+    penalty_cv: ChosenPenalty | None
     rows: int
     parameters: int
     tables: tuple[Table, ...] | None
@@ -70,6 +74,8 @@ class ModelReport:
             "perfect": self.structure.unmarried is None,
             "param": self.param,
             "recipe": recipe_json(self.recipe),
+            "penalty": self.penalty,
+            "penalty_cv": None if self.penalty_cv is None else tried_json(self.penalty_cv),
             "rows": self.rows,
             "parameters": self.parameters,
         }
@@ -139,6 +145,8 @@ def _report(model: Model, tables: bool) -> ModelReport:
         structure=name_dag(model.structure, model.schema),
         param=model.recipe.param,
         recipe=model.recipe,
+        penalty=model.penalty,
+        penalty_cv=model.penalty_cv,
         rows=model.n_rows,
         parameters=model.tables.n_parameters,
         tables=_tables(model) if tables else None,

@@ -49,6 +49,7 @@ def test_quiet_says_nothing(bncli: Bncli) -> None:
         ["--structure", "kdb", "--k", "2"],
         ["--discretize", "equal-frequency", "--bins", "4"],
         ["--param", "map", "--structure", "nb"],
+        ["--structure", "nb", "--penalty", "cv", "--seed", "5"],
     ],
     ids=" ".join,
 )
@@ -57,12 +58,66 @@ def test_step_by_step_is_one_fit(bncli: Bncli, tmp_path: Path, data: str, option
     cutting = [word for i, word in enumerate(options) if "--discretize" in options and i < 4]
     structure = [word for word in options if "--structure" in options and word not in ("--param", "map")]
     param = options[:2] if options[:1] == ["--param"] else []
+    if "--penalty" in options:
+        structure, param = options[:2], options[2:]
     table = f"{data}.csv"
     assert bncli("fit", table, *options, "-o", "once.bnc", "-q").code == 0
     assert bncli("discretize", table, *cutting, "--cuts-out", "cuts.json").code == 0
     assert bncli("learn-structure", table, "--cuts", "cuts.json", *structure, "-o", "dag.json").code == 0
     assert bncli("fit", table, "--cuts", "cuts.json", "--structure", "dag.json", *param, "-o", "steps.bnc").code == 0
     assert (tmp_path / "once.bnc").read_bytes() == (tmp_path / "steps.bnc").read_bytes()
+
+
+def test_a_penalty_of_cross_validation_is_told(bncli: Bncli) -> None:
+    ran = bncli("fit", "iris.csv", "--penalty", "cv")
+    (line,) = (line for line in ran.err.splitlines() if line.startswith("penalty "))
+    report = json.loads(bncli("fit", "iris.csv", "--json").out)  # it is the default
+    tried = report["penalty_cv"]
+    best = min(tried, key=lambda one: one["log_loss"])
+    assert report["penalty"] == best["lambda"]
+    least = min(one["lambda"] for one in tried)
+    assert line == f"penalty     {report['penalty']:g}, chosen by cross-validation between {least:g} and 300"
+    assert bncli("inspect", "iris.bnc").out.count("chosen by cross-validation") == 1
+    shown = json.loads(bncli("inspect", "iris.bnc", "--json").out)
+    assert (shown["penalty"], shown["penalty_cv"]) == (report["penalty"], tried)
+    assert (shown["recipe"]["penalty"], shown["recipe"]["seed"]) == ("cv", 0)
+
+
+def test_the_penalty_chosen_is_the_penalty_typed(bncli: Bncli) -> None:
+    chosen = json.loads(bncli("fit", "iris.csv", "--penalty-center", "1", "--optimizer", "cg", "--json").out)
+    words = ("--penalty", chosen["penalty"], "--penalty-center", "1", "--optimizer", "cg")
+    typed = json.loads(bncli("fit", "iris.csv", *words, "--json").out)
+    assert typed["penalty_cv"] is None
+    assert all(chosen[key] == typed[key] for key in ("penalty", "cll_start", "cll", "iterations", "evaluations"))
+    closed = json.loads(bncli("fit", "iris.csv", "--param", "map", "--json").out)
+    assert (closed["penalty"], closed["penalty_cv"]) == (None, None)
+
+
+def test_the_seed_draws_the_folds_of_the_penalty(bncli: Bncli, tmp_path: Path) -> None:
+    tried = []
+    for seed in (1, 1, 2):
+        assert bncli("fit", "tumours.csv", "--seed", seed, "-o", f"{len(tried)}.bnc").code == 0
+        tried.append(json.loads(bncli("inspect", f"{len(tried)}.bnc", "--json").out)["penalty_cv"])
+    assert tried[0] == tried[1] != tried[2]
+    assert (tmp_path / "0.bnc").read_bytes() == (tmp_path / "1.bnc").read_bytes()
+    for seed in (1, 2):
+        assert bncli("fit", "tumours.csv", "--penalty", 3, "--seed", seed, "-o", f"{seed}.bnc").code == 0
+    assert (tmp_path / "1.bnc").read_bytes() == (tmp_path / "2.bnc").read_bytes()
+
+
+@pytest.mark.parametrize("rows", [["1,a"], ["1,a", "2,a"], ["1,a", "2,a", "1,b", "2,b", "3,a"], ["1,a"] * 9 + ["2,b"]])
+def test_few_rows_still_give_a_model_or_one_line(bncli: Bncli, tmp_path: Path, rows: list[str]) -> None:
+    (tmp_path / "few.csv").write_text("\n".join(["x,class", *rows]) + "\n")
+    ran = bncli("fit", "few.csv", "--categorical", "x")
+    assert (ran.code == 0 and "penalty     " in ran.err) or (ran.code == 1 and ran.err.count("\n") == 1)
+
+
+@pytest.mark.parametrize("text", ["CV", "vc", "-1", "nan", "inf", ""])
+def test_other_penalties_are_refused(bncli: Bncli, text: str) -> None:
+    ran = bncli("fit", "iris.csv", "--penalty", text)
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert "penalty" in ran.err
 
 
 def test_threads_change_nothing(bncli: Bncli, tmp_path: Path) -> None:

@@ -20,6 +20,9 @@ def test_nothing_typed_is_the_default_recipe() -> None:
     [
         ({}, "zero"),
         ({"penalty": 0.0}, "generative"),
+        ({"penalty": 2.0}, "zero"),
+        ({"penalty": "cv"}, "zero"),
+        ({"penalty": "cv", "penalty_center": "1"}, "generative"),
         ({"penalty_center": "1"}, "generative"),
         ({"penalty": 0.0, "init": "zero"}, "zero"),
         ({"init": "generative"}, "generative"),
@@ -41,7 +44,23 @@ def test_closed_form_parameters_have_no_optimiser() -> None:
         optimizer=None,
         tolerance=None,
         max_iterations=None,
+        seed=None,
     )
+
+
+@pytest.mark.parametrize(
+    ("typed", "penalty", "seed"),
+    [
+        ({}, "cv", 0),
+        ({"penalty": "cv", "seed": 3}, "cv", 3),
+        ({"param": "lr", "seed": 3}, "cv", 3),
+        ({"penalty": 2.0, "seed": 3}, 2.0, None),
+        ({"param": "map", "seed": 3}, None, None),
+    ],
+)
+def test_the_seed_is_recorded_where_it_matters(typed: dict[str, object], penalty: object, seed: int | None) -> None:
+    recipe = learning(typed).recipe
+    assert (recipe.penalty, recipe.seed) == (penalty, seed)
 
 
 def test_options_of_methods_have_defaults() -> None:
@@ -98,6 +117,7 @@ def test_a_method_beats_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.M
         ({"cuts": "c.json", "discretize": "mdl"}, "--discretize has no effect with --cuts FILE"),
         ({"param": "extended", "level": "2"}, "--level has no effect with --param extended"),
         ({"param": "map", "penalty": 2.0}, "--penalty has no effect with --param map"),
+        ({"param": "map", "penalty": "cv"}, "--penalty has no effect with --param map"),
         ({"param": "map", "trace": "t.csv"}, "--trace has no effect with --param map"),
         ({"param": "map", "optimizer": "lbfgs"}, "--optimizer has no effect with --param map"),
         ({"param": "extended", "penalty_center": "1"}, "--penalty-center 1 has no meaning with --param extended"),

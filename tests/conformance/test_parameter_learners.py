@@ -23,7 +23,7 @@ from bncli.engine.structure import Dag
 from bncli.errors import BncliError
 from bncli.watch import Iteration
 from tests import oracles
-from tests.datasets import dense_dataset, random_dataset, take
+from tests.datasets import dense_dataset, random_dataset
 from tests.strategies import datasets, graphs_for
 
 VALUES: dict[str, list[Any]] = {"--level": [1, 2, 3, 4], "--smoothing": ["m-estimate:1"]}
@@ -129,7 +129,7 @@ def test_every_smoothing(method: Any, options: dict[str, Any], rule: str) -> Non
 @pytest.mark.parametrize("n_labels", [2, 3])
 def test_the_order_of_rows_does_not_matter(method: Any, options: dict[str, Any], n_labels: int) -> None:
     data = dense_dataset((3, 2, 2, 2), n_labels)
-    shuffled = take(data, np.random.default_rng(0).permutation(data.n_rows))
+    shuffled = data.take(np.random.default_rng(0).permutation(data.n_rows))
     one, other = (learn(method, d, TAN, options) for d in (data, shuffled))
     assert_same_model(one, other, data)
 
@@ -147,7 +147,7 @@ def test_names_do_not_matter(method: Any, options: dict[str, Any]) -> None:
 def test_weight_two_is_the_row_twice(method: Any, options: dict[str, Any]) -> None:
     data = dense_dataset((3, 2, 2, 2), 3)
     times = np.random.default_rng(0).integers(1, 4, data.n_rows)
-    repeated = take(data, np.repeat(np.arange(data.n_rows), times))
+    repeated = data.take(np.repeat(np.arange(data.n_rows), times))
     weighted = replace(data, weights=times.astype(float))
     one, other = (learn(method, d, TAN, options) for d in (repeated, weighted))
     assert_same_model(one, other, data)

@@ -17,7 +17,7 @@ from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
 from bncli.engine.structure import Dag
 from bncli.errors import BncliError
-from tests.datasets import random_dataset, reorder, take
+from tests.datasets import random_dataset, reorder
 from tests.strategies import datasets
 
 VALUES = {"--k": [0, 1, 3]}
@@ -83,7 +83,7 @@ def is_acyclic(dag: Dag) -> bool:
 @given(data=datasets(max_rows=40), seed=st.integers(0, 99))
 def test_the_order_of_rows_does_not_matter(method: Any, options: dict[str, Any], data: Dataset, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(data.n_rows)
-    assert learn(method, take(data, order), options) == learn(method, data, options)
+    assert learn(method, data.take(order), options) == learn(method, data, options)
 
 
 @every_learner
@@ -99,7 +99,7 @@ def test_names_do_not_matter(method: Any, options: dict[str, Any], data: Dataset
 def test_weight_two_is_the_row_twice(method: Any, options: dict[str, Any], data: Dataset, seed: int) -> None:
     times = np.random.default_rng(seed).integers(1, 4, data.n_rows)
     counted = replace(data, weights=None)
-    doubled = take(counted, np.repeat(np.arange(data.n_rows), times))
+    doubled = counted.take(np.repeat(np.arange(data.n_rows), times))
     assert learn(method, replace(data, weights=times.astype(float)), options) == learn(method, doubled, options)
 
 

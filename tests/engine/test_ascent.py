@@ -13,7 +13,7 @@ from bncli.engine.flops import of_free_tables, of_networks
 from bncli.engine.model import StoppedBy
 from bncli.engine.structure import Dag
 from bncli.watch import Iteration
-from tests.datasets import random_dataset, take
+from tests.datasets import random_dataset
 from tests.spaces import SPACES, catch, fit
 
 TAN = Dag(((), (0,), (0,)), (0, 1, 2))
@@ -53,7 +53,7 @@ def test_both_starts_reach_the_same_penalised_optimum(name: str) -> None:
 def test_weight_two_is_the_row_twice(name: str) -> None:
     data = random_dataset(80, (3, 2, 4), 3)
     times = np.random.default_rng(0).integers(1, 4, 80)
-    repeated = take(data, np.repeat(np.arange(80), times))
+    repeated = data.take(np.repeat(np.arange(80), times))
     weighted = replace(data, weights=times.astype(float))
     one, other = (fit(name, d, TAN, penalty=1.0, max_iterations=5) for d in (repeated, weighted))
     assert one.cll_start == pytest.approx(other.cll_start, rel=1e-9)
@@ -95,7 +95,7 @@ def test_a_class_without_rows_and_a_single_row(name: str, penalty: float) -> Non
     data = random_dataset(60, (3, 2, 4), 2)
     schema = random_dataset(0, (3, 2, 4), 4).schema
     for n_rows in (1, 60):
-        rows = take(data, np.arange(n_rows))
+        rows = data.take(np.arange(n_rows))
         learnt = fit(name, Dataset(schema, rows.codes, rows.labels), TAN, penalty=penalty, tolerance=1e-8)
         assert (-np.inf if penalty else learnt.cll_start) <= learnt.cll <= 0
         assert all(np.isfinite(w).all() for w in learnt.tables.weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,3 +85,16 @@ def test_slices_cover_the_shard() -> None:
 )
 def test_codes_take_the_narrowest_type(n: int, dtype: str) -> None:
     assert code_dtype(n) == np.dtype(dtype)
+
+
+def test_rows_are_taken_in_the_order_given() -> None:
+    data = random_dataset(20, (3, 2), 2, weighted=True, threads=2)
+    rows = np.array([7, 3, 3, 19])
+    taken = data.take(rows)
+    assert (taken.schema, taken.threads, taken.n_rows) == (data.schema, 2, 4)
+    assert [c.tolist() for c in taken.codes] == [c[rows].tolist() for c in data.codes]
+    assert taken.labels.tolist() == data.labels[rows].tolist()
+    assert taken.weights is not None
+    assert data.weights is not None
+    assert taken.weights.tolist() == data.weights[rows].tolist()
+    assert replace(data, weights=None).take(rows).weights is None

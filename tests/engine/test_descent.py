@@ -76,7 +76,7 @@ def test_the_preconditioner_is_left_alone(method: Any) -> None:
     def forbidden(_: NDArray[np.float64]) -> Any:
         raise AssertionError
 
-    problem = Objective(rosenbrock, forbidden, forbidden, lambda value: False)
+    problem = Objective(rosenbrock, forbidden, forbidden, forbidden, lambda value: False)
     assert minimise(method, problem, np.zeros(2))[0].value == pytest.approx(1.0)
 
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.folds import stratified_folds
+from bncli.engine.folds import stratified_folds, stratified_sample
 from bncli.errors import BncliError
 
 
@@ -31,3 +31,15 @@ def test_the_seed_decides() -> None:
 def test_too_few_and_too_many(n_folds: int, message: str) -> None:
     with pytest.raises(BncliError, match=message):
         stratified_folds(np.zeros(3, np.uint8), n_folds, 0)
+
+
+@given(st.lists(st.integers(0, 4), max_size=60), st.integers(1, 70), st.integers(0, 99))
+def test_a_sample_keeps_the_share_of_every_class(classes: list[int], n_rows: int, seed: int) -> None:
+    labels = np.array(classes, np.uint8)
+    rows = stratified_sample(labels, n_rows, seed)
+    assert len(rows) == min(n_rows, len(labels))
+    assert (np.diff(rows) > 0).all()
+    assert (stratified_sample(labels, n_rows, seed) == rows).all()
+    for label in set(classes):
+        share = (labels == label).sum() * len(rows) / len(labels)
+        assert abs((labels[rows] == label).sum() - share) < 1

@@ -107,7 +107,8 @@ def test_what_has_one_value_takes_no_part() -> None:
 def test_stages_are_told_in_order() -> None:
     events: list[Any] = []
     learn(mixed(), Recipe(), watch=events.append)
-    assert [event.name for event in events if isinstance(event, Stage)] == ["discretize", "structure", "parameters"]
+    stages = [event.name for event in events if isinstance(event, Stage)]
+    assert stages == ["discretize", "structure", "penalty", "parameters"]
     assert any(isinstance(event, Progress) for event in events)
     assert [event.iteration for event in events if isinstance(event, Iteration)][:2] == [0, 1]
     assert not [event for event in events if isinstance(event, Note)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bncli.engine import fusion, likelihood
 from bncli.engine.dataset import Dataset
-from bncli.engine.kernels import passes
+from bncli.engine.kernels import passes, products
 from bncli.engine.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.structure import Dag, Family
 from tests import oracles
@@ -47,7 +47,7 @@ GRAPHS = [
 def test_equals_the_loop(
     monkeypatch: pytest.MonkeyPatch, n_labels: int, weighted: bool, largest: int, wide_bytes: int
 ) -> None:
-    monkeypatch.setattr(likelihood, "_max_configurations", lambda _: largest)
+    monkeypatch.setattr(likelihood, "_max_configurations", lambda *_: largest)
     monkeypatch.setattr(fusion, "WIDE_BYTES", wide_bytes)
     monkeypatch.setattr(passes, "BLOCK", 16)
     monkeypatch.setattr(passes, "SPARSE_BLOCK", 16)
@@ -100,6 +100,82 @@ def vectorised_cll(like: ConditionalLikelihood, cells: np.ndarray) -> float:
         offset += family.n_cells
     losses = np.log(np.exp(scores).sum(axis=0)) - scores[data.labels, np.arange(data.n_rows)]
     return -float(losses.sum() if data.weights is None else losses @ data.weights)
+
+
+@pytest.mark.parametrize("n_labels", [1, *KERNELS, 5])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("largest", [1, 100_000])
+def test_hessian_products_are_those_of_the_explicit_hessian(
+    monkeypatch: pytest.MonkeyPatch, n_labels: int, weighted: bool, largest: int
+) -> None:
+    monkeypatch.setattr(likelihood, "_max_configurations", lambda *_: largest)
+    monkeypatch.setattr(products, "BLOCK", 16)
+    monkeypatch.setattr(passes, "SPARSE_BLOCK", 16)
+    data = random_dataset(45, (3, 2, 4, 2), n_labels, weighted=weighted)
+    for dag in GRAPHS:
+        like = conditional_likelihood(data, dag.families(data.schema.cardinalities))
+        for scale in (0.0, 1.0, 10.0):
+            cells, v = random_cells(like, scale), random_cells(like, seed=1)
+            expected = (oracles.hessian(like.families, data, cells) @ v.ravel()).reshape(v.shape)
+            np.testing.assert_allclose(like.hessian(cells)(v), expected, rtol=1e-10, atol=1e-10)
+
+
+@given(datasets(max_rows=20), st.data(), st.sampled_from([0.01, 1.0, 20.0]))
+def test_hessian_products_on_any_graph(data: Dataset, draw: st.DataObject, scale: float) -> None:
+    dag = draw.draw(dags(len(data.codes)))
+    like = conditional_likelihood(data, dag.families(data.schema.cardinalities))
+    cells, v = random_cells(like, scale), random_cells(like, seed=1)
+    expected = (oracles.hessian(like.families, data, cells) @ v.ravel()).reshape(v.shape)
+    np.testing.assert_allclose(like.hessian(cells)(v), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_labels", KERNELS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_hessian_products_are_slopes_of_the_gradient(n_labels: int, weighted: bool) -> None:
+    """Over several shards; one point serves many products, in any order."""
+    data = random_dataset(70_000, (3, 2, 4, 2), n_labels, weighted=weighted)
+    like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
+    cells = random_cells(like)
+    product = like.hessian(cells)
+    found = [product(random_cells(like, seed=seed)) for seed in (1, 2)]
+    for seed, image in zip((1, 2), found, strict=True):
+        v = random_cells(like, seed=seed)
+        expected = -oracles.slope(lambda p: like.value_and_gradient(p)[1], cells, v, 1e-3)
+        np.testing.assert_allclose(image, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+        np.testing.assert_array_equal(product(v), image)
+    assert float((found[0] * random_cells(like, seed=2)).sum()) == pytest.approx(
+        float((found[1] * random_cells(like, seed=1)).sum()), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("n_labels", KERNELS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_hessian_products_have_the_same_bits_for_any_threads(n_labels: int, weighted: bool) -> None:
+    outcomes = set()
+    for threads in (1, 2, 3):
+        data = random_dataset(140_000, (3, 2, 4, 2), n_labels, weighted=weighted, threads=threads)
+        like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
+        outcomes.add(like.hessian(random_cells(like))(random_cells(like, seed=1)).tobytes())
+    assert len(outcomes) == 1
+
+
+@pytest.mark.parametrize("n_labels", KERNELS)
+def test_where_all_is_certain_there_is_no_curvature(n_labels: int) -> None:
+    data = random_dataset(60, (3, 2, 4, 2), n_labels)
+    like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
+    cells = np.zeros((n_labels, like.n_cells))
+    cells[-1, 0] = 1e4
+    product = like.hessian(cells)
+    np.testing.assert_array_equal(product(random_cells(like)), np.zeros(cells.shape))
+    assert np.isfinite(like.hessian(random_cells(like, 1e150))(random_cells(like, 1e3))).all()
+
+
+@pytest.mark.parametrize("n_labels", KERNELS)
+def test_what_all_classes_share_has_no_curvature(n_labels: int) -> None:
+    data = random_dataset(60, (3, 2, 4, 2), n_labels, weighted=True)
+    like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
+    v = np.repeat(random_cells(like, seed=1)[:1], n_labels, axis=0)
+    np.testing.assert_allclose(like.hessian(random_cells(like))(v), 0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_labels", KERNELS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -79,18 +80,17 @@ def test_parameters_keep_the_score_of_every_row(case: tuple[tuple[Family, ...], 
     np.testing.assert_allclose(found.parameters(found.tables(p)), p, atol=1e-9)
 
 
-@given(cases(), st.data())
-def test_active_predictors_of_rows(case: tuple[tuple[Family, ...], list[int], Dataset], draw: st.DataObject) -> None:
-    families, references, data = case
+@given(cases(), st.integers(0, 99))
+def test_transposed_is_the_transpose_of_parameters(
+    case: tuple[tuple[Family, ...], list[int], Dataset], seed: int
+) -> None:
+    families, references, _data = case
     found = predictors_of(families, references)
-    chosen = sorted(draw.draw(st.sets(st.integers(0, found.n_predictors - 1))))
-    position = np.full(found.n_predictors, len(chosen))
-    position[chosen] = np.arange(len(chosen))
-    cells = np.array([oracles.active_cells(families, data, t) for t in range(data.n_rows)])
-    expected = oracles.indicators(families, data) @ found.tables(np.eye(found.n_predictors))[chosen].T
-    active = found.active(cells, position, len(chosen))
-    for row, places in zip(expected, active, strict=True):
-        assert set(places) - {len(chosen)} == set(np.flatnonzero(row))
+    rng = np.random.default_rng(seed)
+    tables, parameters = rng.normal(size=(2, len(found.own))), rng.normal(size=(2, found.n_predictors))
+    one = float((found.parameters(tables) * parameters).sum())
+    other = float((tables * found.transposed(parameters)).sum())
+    assert one == pytest.approx(other, rel=1e-9, abs=1e-9)
 
 
 def test_the_published_example() -> None:
@@ -109,7 +109,7 @@ def test_without_attributes_there_is_the_intercept() -> None:
     assert found.tables(np.array([[2.0]])).tolist() == [[2.0]]
     assert found.sums(np.array([[3.0]])).tolist() == [[3.0]]
     assert found.parameters(np.array([[4.0]])).tolist() == [[4.0]]
-    assert found.active(np.zeros((2, 1), np.intp), np.array([0]), 1).max(axis=1).tolist() == [1, 1]
+    assert found.transposed(np.array([[5.0]])).tolist() == [[5.0]]
 
 
 def test_a_wide_family_costs_its_cells_times_its_attributes() -> None:

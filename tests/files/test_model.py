@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.engine.model import Model, Tables
+from bncli.engine.model import ChosenPenalty, Model, Tables, Tried
 from bncli.engine.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.structure import Dag
 from bncli.errors import BncliError, ModelError
@@ -52,13 +52,14 @@ def model_of(schema: Schema, dag: Dag, recipe: Recipe = Recipe()) -> Model:  # n
 
 
 # Of the recipe, what a default may change is said, for version_1.bnc holds it.
-MODEL = model_of(SCHEMA, Dag(((), (0,), (), ()), (0, 1), (), "tan", {}), Recipe(tolerance=1e-8))
+MODEL = model_of(SCHEMA, Dag(((), (0,), (), ()), (0, 1), (), "tan", {}), Recipe(penalty=1.0, tolerance=1e-8, seed=None))
 BYTES = dump_model(MODEL)
 
 
 def assert_same(one: Model, other: Model) -> None:
     assert (one.schema, one.structure, one.recipe) == (other.schema, other.structure, other.recipe)
     assert (one.n_rows, one.version, one.tables.families) == (other.n_rows, other.version, other.tables.families)
+    assert one.penalty_cv == other.penalty_cv
     for a, b in zip((one.tables.bias, *one.tables.weights), (other.tables.bias, *other.tables.weights), strict=True):
         assert a.dtype == b.dtype == np.float64
         np.testing.assert_array_equal(a, b)
@@ -104,6 +105,15 @@ def test_any_model_comes_back(tmp_path_factory: pytest.TempPathFactory, model: M
     again = read(tmp_path_factory.getbasetemp(), dump_model(model))
     assert_same(again, model)
     assert dump_model(again) == dump_model(model)
+
+
+def test_a_penalty_that_was_chosen_is_kept_with_those_tried(tmp_path: Path) -> None:
+    chosen = ChosenPenalty(3.0, (Tried(300.0, 0.7), Tried(3.0, 0.1)))
+    model = replace(MODEL, recipe=replace(MODEL.recipe, penalty="cv", seed=7), penalty_cv=chosen)
+    again = read(tmp_path, dump_model(model))
+    assert (again.penalty_cv, again.penalty, again.recipe) == (chosen, 3.0, model.recipe)
+    assert (MODEL.penalty_cv, MODEL.penalty) == (None, 1.0)
+    assert replace(MODEL, recipe=replace(MODEL.recipe, penalty=None)).penalty is None
 
 
 def test_equal_models_are_equal_bytes_however_their_arrays_lie() -> None:
@@ -238,7 +248,7 @@ def forged(change: Callable[[dict[str, Any]], object]) -> bytes:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=2, new="x"), "written by a newer bncli .format version 2.*upgrade bncli"),
+        (lambda d: d.update(version=3, new="x"), "written by a newer bncli .format version 3.*upgrade bncli"),
         (lambda d: d.update(format="bncli-cuts"), "not a bncli model file"),
         (lambda d: d.pop("format"), "not a bncli model file"),
         (lambda d: d.pop("schema"), "the key 'schema' is missing"),
@@ -247,7 +257,12 @@ def forged(change: Callable[[dict[str, Any]], object]) -> bytes:
         (lambda d: d.update(rows=1.5), "expected a whole number"),
         (lambda d: d["recipe"].pop("param"), "the key 'param' is missing, .*recipe"),
         (lambda d: d["recipe"].update(smooth="mle"), "unknown key 'smooth', .*recipe"),
-        (lambda d: d["recipe"].update(penalty="cv"), "expected a number, found a text, .*recipe.penalty"),
+        (lambda d: d["recipe"].update(penalty="vc"), "expected a number, found a text, .*recipe.penalty"),
+        (lambda d: d["recipe"].update(tolerance="cv"), "expected a number, found a text, .*recipe.tolerance"),
+        (lambda d: d.update(penalty_cv=3), "expected an object, found a number, .*penalty_cv"),
+        (lambda d: d.update(penalty_cv={"chosen": 3}), "the key 'tried' is missing, .*penalty_cv"),
+        (lambda d: d.update(penalty_cv={"chosen": 0, "tried": []}), "a penalty is above 0, .*penalty_cv.chosen"),
+        (lambda d: d.update(penalty_cv={"chosen": 1, "tried": [{"lambda": 1}]}), "'log_loss' is missing, .*tried.0."),
         (lambda d: d["recipe"].update(structure=None), "expected a text in quotes, found null, .*recipe.structure"),
         (lambda d: d["schema"].update(labels=[]), "the class has no labels"),
         (lambda d: d["schema"].update(labels=["no", "no", "x"]), "'no' is listed twice"),

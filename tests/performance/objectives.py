@@ -38,7 +38,7 @@ class Problem:
         self, tolerance: float, max_iterations: int = 500, watch: Callable[[Event], None] = lambda _: None
     ) -> Any:
         """The product's own way to the optimum."""
-        ascent = Ascent("zero", self.penalty, 0.0, "lbfgs", tolerance, max_iterations)
+        ascent = Ascent("zero", self.penalty, 0.0, "newton", tolerance, max_iterations)
         if self.space == "discriminative":
             return discriminative.learn(self.counts, self.structure, smoothing=SMOOTHING, ascent=ascent, watch=watch)
         return weighted.learn(self.counts, self.structure, smoothing=SMOOTHING, level=4, ascent=ascent, watch=watch)
@@ -80,7 +80,7 @@ def own_path(problem: Problem, tolerance: float = 1e-12, max_iterations: int = 5
 
     def watch(event: Event) -> None:
         if isinstance(event, Iteration):
-            steps.append((event.cll_evaluations, event.penalty - event.cll))
+            steps.append((event.gradient_evaluations, event.penalty - event.cll))
 
     problem.learn(tolerance, max_iterations, watch)
     return Path(tuple(steps))

@@ -19,7 +19,7 @@ from bncli.engine.encoding import encode
 from bncli.engine.structure import Dag
 from bncli.engine.structure_learners import nb, tan
 from bncli.files.table import Source, read_columns
-from tests.datasets import dataset_of, take
+from tests.datasets import dataset_of
 
 VALUES = (2, 3, 4, 5, 6, 8, 10, 12, 3, 5) * 3
 """Cardinalities of the simulated table `mixed`: 30 attributes, five classes."""
@@ -41,7 +41,7 @@ def real(name: str, n_rows: int | None = None) -> Dataset:
     data = encode(columns, learn_schema(columns, threads=2))
     if n_rows is None:
         return data
-    return take(data, np.random.default_rng(1).permutation(data.n_rows)[:n_rows])
+    return data.take(np.random.default_rng(1).permutation(data.n_rows)[:n_rows])
 
 
 def real_columns(name: str) -> Columns:

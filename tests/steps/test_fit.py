@@ -23,7 +23,7 @@ from bncli.watch import Event, Note, Stage
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
 CLOSED_FORM = Recipe(
     structure="kdb", k=2, param="map", level=None, init=None, penalty=None, penalty_center=None, optimizer=None,
-    tolerance=None, max_iterations=None,
+    tolerance=None, max_iterations=None, seed=None,
 )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def test_every_stage_is_told_and_timed(tmp_path: Path) -> None:
     events: list[Event] = []
     report = fit(source("iris.csv"), Recipe(), output=str(tmp_path / "m.bnc"), watch=events.append)
     stages = [event.name for event in events if isinstance(event, Stage)]
-    assert stages == ["read", "discretize", "structure", "parameters", "write"]
+    assert stages == ["read", "discretize", "structure", "penalty", "parameters", "write"]
     assert list(report.seconds) == [*stages, "total"]
     assert sum(report.seconds[stage] for stage in stages) <= report.seconds["total"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bncli.engine.model import Model, Tables
+from bncli.engine.model import ChosenPenalty, Model, Tables, Tried
 from bncli.engine.schema import CategoricalAttribute, Cuts, NumericAttribute, Schema
 from bncli.engine.structure import Dag, NamedDag
 from bncli.errors import ModelError
@@ -30,7 +30,8 @@ SCHEMA = Schema(
 DAG = Dag(((), (0,), ()), (0, 1), (), "tan", {})
 FAMILIES = DAG.families(SCHEMA.cardinalities)
 TABLES = Tables(np.array([-0.5, 0.5]), FAMILIES, (np.arange(4.0).reshape(2, 2), np.arange(12.0).reshape(6, 2)))
-MODEL = Model(SCHEMA, DAG, TABLES, Recipe(), 10, "0.1.0")
+CHOSEN = ChosenPenalty(3.0, (Tried(300.0, 0.7), Tried(3.0, 0.1)))
+MODEL = Model(SCHEMA, DAG, TABLES, Recipe(), 10, "0.1.0", CHOSEN)
 
 
 @pytest.fixture
@@ -44,10 +45,12 @@ def test_a_model(model_path: str) -> None:
     assert isinstance(report, ModelReport)
     content = report.as_json()
     assert json.loads(json.dumps(content, allow_nan=False)) == content
-    assert content.pop("recipe")["penalty"] == 1.0
+    assert content.pop("recipe")["penalty"] == "cv"
+    assert content.pop("penalty") == 3.0
+    assert content.pop("penalty_cv") == [{"lambda": 300.0, "log_loss": 0.7}, {"lambda": 3.0, "log_loss": 0.1}]
     assert content == {
         "format": "bncli-model",
-        "version": 1,
+        "version": 2,
         "bncli_version": "0.1.0",
         "class": "class",
         "labels": ["no", "yes"],

@@ -80,7 +80,7 @@ def some_classes(
     others leave: residuals sum to 0 over the classes.
     """
     n_labels = len(tables[0])
-    wide = [_wide(table) for table in tables]
+    parts = [wide(table) for table in tables]
     totals = [np.zeros(table.shape) for table in tables]
     buffers = [np.empty(n_labels * min(BLOCK, len(labels))) for _ in range(3)]
     cll = 0.0
@@ -88,7 +88,7 @@ def some_classes(
         label = labels[start : start + BLOCK]
         block = [np.asarray(c[start : start + BLOCK], np.intp) for c in codes]
         scores, *spare = (buffer[: n_labels * len(label)].reshape(n_labels, -1) for buffer in buffers)
-        _look_up(scores, spare, wide, block)
+        look_up(scores, spare, parts, block)
         cll += residuals(scores, label, None if weights is None else weights[start : start + BLOCK])
         for total, code in zip(totals, block, strict=True):
             for sums, residual in zip(total[1:], scores[1:], strict=True):
@@ -98,7 +98,7 @@ def some_classes(
     return cll, totals
 
 
-def _wide(table: Array) -> list[Array]:
+def wide(table: Array) -> list[Array]:
     """Differences from the first class, (configurations, 4, 2 or 1 classes): sizes that np.take moves at one stroke."""
     parts, k = [], 1
     while k < len(table):
@@ -108,13 +108,13 @@ def _wide(table: Array) -> list[Array]:
     return parts
 
 
-def _look_up(
-    scores: Array, spare: Sequence[Array], wide: Sequence[Sequence[Array]], codes: Sequence[NDArray[np.intp]]
+def look_up(
+    scores: Array, spare: Sequence[Array], tables: Sequence[Sequence[Array]], codes: Sequence[NDArray[np.intp]]
 ) -> None:
-    """Fill scores (K, rows); the two spare arrays are as large."""
+    """Fill scores (K, rows) from tables made by `wide`; the two spare arrays are as large."""
     scores[0] = 0.0
     k = 1
-    for parts in zip(*wide, strict=True):
+    for parts in zip(*tables, strict=True):
         width = parts[0].shape[1]
         total, found = (array.ravel()[: width * len(codes[0])].reshape(-1, width) for array in spare)
         np.take(parts[0], codes[0], axis=0, out=total, mode="clip")

@@ -4,21 +4,16 @@ With C_y (cells, cells) and C = sum_y C_y, the Hessian in the tables is taken as
 
     H_yy' = 1[y = y'] C_y - C_y C^-1 C_y'
 
-exact where P(y | x) depends on one family only, and at W = 0. In parameters, with J_y = dW[y]/dp[y] and penalty lambda,
+exact where P(y | x) depends on one family only, and at W = 0. With a penalty of Hessian L_y, and A_y = C_y + L_y,
+Hx = g is solved through a shift t common to all classes (Woodbury):
 
-    H_yy' = 1[y = y'] A_y - U_y' C^-1 U_y',    A_y = J_y' C_y J_y + lambda I,    U_y = C_y J_y
+    x_y = A_y^-1 (g_y - L_y t) + t,    sum_y (L_y - L_y A_y^-1 L_y) t = sum_y (g_y - L_y A_y^-1 g_y)
 
-Hx = g is solved through the sum over classes t = C^-1 sum_y U_y x_y (Woodbury):
+Adding the same function to all classes changes no probability, so t lives on the penalty alone; without one t = 0.
+Where all classes share C_y and L_y, t only concerns the mean over classes, whose Hessian is L.
 
-    x_y = A_y^-1 (g_y + U_y' t),    (C - sum_y U_y A_y^-1 U_y') t = sum_y U_y A_y^-1 g_y
-
-Adding the same function to all classes changes no probability, so the second matrix lives on the penalty alone; without
-one t = 0. Where all classes share C_y and J_y, t only concerns the mean over classes, whose Hessian is lambda I.
-Where J_y varies with p (a jacobian is given), a common shift soon does change probabilities: t = 0 for a small penalty.
-
-Where class 0 has no parameters (`anchored`), the sums run over the other classes, and the second matrix is at least
-C_0: nothing is lost without a penalty. Where all classes share C_y, the mean over the others has the Hessian
-J' C_y J / K + lambda I.
+Parameters that are tables up to a factor, W[y, c] = s[y, c] p[y, c], have L_y = diag(lambda / s[y]^2). All this is done
+on a subspace of the tables; the cells outside are solved one by one, by the diagonal, and both solutions are added.
 """
 
 from __future__ import annotations
@@ -29,6 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.subspace import Subspace
+
 Array = NDArray[np.float64]
 Precondition = Callable[[Array], Array]
 
@@ -36,38 +33,103 @@ SHIFT_FLOOR = 1e-3
 """Where J_y varies, a common shift is taken to live on a penalty above this share of the mean curvature only."""
 RIDGE = 1e-6
 """Relative to the mean of the diagonal: keeps estimated matrices invertible."""
+LEAST_SCALE = 1e-6
+"""On the subspace smaller factors s count as this one: the penalty alone decides there."""
 MAX_SHARED = 800
 """With more shared parameters than this, only the diagonal is used."""
+HALVED_FROM = 48
+"""Triangles of more rows are inverted by halves, in matrix products."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """C_y over the cells `top`, (1 or K, top, top), and the diagonal of C_y over all cells, mass (1 or K, n_cells)."""
+    """C_y on the columns of the subspace, (1 or K, n, n), and its diagonal over all cells, mass (1 or K, n_cells)."""
 
     grams: Array
-    top: NDArray[np.intp]
+    subspace: Subspace
     mass: Array
 
 
-def cellwise(
-    sample: Sample, scale: Array, curvature: Array, jacobian: Array | None, penalty: float, n_labels: int
-) -> Precondition:
-    """For one parameter per cell and class.
+def scaled(sample: Sample, scale: Array, penalty: float, n_labels: int) -> Precondition:
+    """For W = scale p, scale (1 or K, n_cells)."""
+    subspace, top = sample.subspace, sample.subspace.top
+    spread = _diagonal(sample.mass * scale**2 + penalty, sample.mass, scale, penalty)
+    factor = np.copysign(np.maximum(np.abs(scale), LEAST_SCALE), scale)
+    alike = len(factor) == len(sample.grams) == 1
+    squares = np.stack([subspace.gram(row) for row in factor**-2.0])
+    units, of_penalty = _units(subspace, squares), penalty * squares
+    blocks = np.broadcast_arrays(sample.grams + of_penalty, units[:, :, np.newaxis])
+    inverses = np.stack([_inverse_in(unit[:, 0], a) for a, unit in zip(*blocks, strict=True)])
+    dense = _blocks(inverses) if alike or penalty == 0 else _coupled(inverses, of_penalty, units, n_labels)
 
-    scale (1 or K, n_cells) is dW/dp where that is diagonal; else `jacobian` is J_y on the top cells. curvature
-    (1 or K, n_cells) is the diagonal of J_y' C_y J_y.
-    """
-    top = sample.top
-    free = penalty if jacobian is None or penalty >= SHIFT_FLOOR * curvature.mean() else 0.0
-    spread = _diagonal(curvature + penalty, sample.mass, scale, free)
-    if jacobian is None:
-        d = scale[:, top]
-        weighted, blocks = sample.grams * d[:, np.newaxis], sample.grams * (d[:, :, np.newaxis] * d[:, np.newaxis])
+    def apply(g: Array) -> Array:
+        gradient = g.reshape(n_labels, -1)
+        out = spread(gradient)
+        out[:, top] = 0.0
+        if alike:  # the mean over classes is not the subspace's to solve
+            mean = gradient.mean(axis=0)
+            out[:, top] = spread(mean[np.newaxis])[:, top]
+            gradient = gradient - mean
+        inside = np.zeros(out.shape)
+        subspace.add(inside, dense(subspace.restrict(gradient / factor)))
+        out += inside / factor
+        return out.ravel()
+
+    return apply
+
+
+def _units(subspace: Subspace, squares: Array) -> Array:
+    """For each column the mean factor s of its cells, where that is under 1; squares = R' diag(1/s^2) R."""
+    n_cells = subspace.restrict(np.ones((1, subspace.columns.shape[1])))
+    return np.asarray(np.minimum(np.sqrt(n_cells / np.diagonal(squares, axis1=1, axis2=2)), 1.0))
+
+
+def _inverse_in(units: Array, matrix: Array) -> Array:
+    """The inverse, its ridge being relative in these units of the columns: in others one tiny factor rules the mean."""
+    return np.asarray(units[:, np.newaxis] * inverse(units[:, np.newaxis] * matrix * units) * units)
+
+
+def _blocks(inverses: Array) -> Precondition:
+    return lambda g: np.matmul(inverses, g[:, :, np.newaxis])[:, :, 0]
+
+
+def _coupled(inverses: Array, of_penalty: Array, units: Array, n_labels: int) -> Precondition:
+    """The solution above, with inverses = A_y^-1, of_penalty = L_y; those of one class stand for all."""
+    rest = np.zeros(inverses.shape[1:])
+    if len(of_penalty) == 1:
+        total = inverses.sum(axis=0) * (n_labels / len(inverses))
+        rest += n_labels * of_penalty[0] - of_penalty[0] @ total @ of_penalty[0]
     else:
-        weighted = sample.grams @ jacobian
-        blocks = jacobian.transpose(0, 2, 1) @ weighted
-    inverses = np.stack([inverse(a, penalty) for a in blocks])
-    dense = _uniform(inverses[0], free) if len(inverses) == 1 else _coupled(sample.grams, weighted, inverses, free)
+        for a, of in zip(*np.broadcast_arrays(inverses, of_penalty), strict=True):
+            rest += of - of @ a @ of
+    inner = _inverse_in(np.mean(units**-2.0, axis=0) ** -0.5, (rest + rest.T) / 2)
+
+    def apply(g: Array) -> Array:
+        solved = np.matmul(inverses, g[:, :, np.newaxis])
+        t = inner @ (g - np.matmul(of_penalty, solved)[:, :, 0]).sum(axis=0)
+        return np.asarray((solved - np.matmul(inverses, of_penalty @ t[:, np.newaxis]))[:, :, 0] + t)
+
+    return apply
+
+
+def curved(sample: Sample, curvature: Array, jacobian: Array, penalty: float, n_labels: int) -> Precondition:
+    """For tables that are not proportional to parameters: `jacobian` (1 or K, top, top) is J_y on the top cells.
+
+    curvature (1 or K, n_cells) is the diagonal of J_y' C_y J_y. The subspace is made of top cells alone. There
+
+        x_y = A_y^-1 (g_y + U_y' t),    (C - sum_y U_y A_y^-1 U_y') t = sum_y U_y A_y^-1 g_y,    U_y = C_y J_y
+
+    with A_y = J_y' C_y J_y + lambda I. A common shift soon changes probabilities: t = 0 for a small penalty.
+    """
+    top = sample.subspace.top
+    free = penalty if penalty >= SHIFT_FLOOR * curvature.mean() else 0.0
+    diagonal = np.maximum(curvature, RIDGE * curvature.mean()) + penalty  # a probability near 0 has next to none
+    spread = _diagonal(diagonal, sample.mass, np.ones((1, curvature.shape[1])), free)
+    weighted = sample.grams @ jacobian
+    inverses = np.stack([inverse(a, penalty) for a in jacobian.transpose(0, 2, 1) @ weighted])
+    dense = _blocks(inverses)
+    if free > 0:
+        dense = _woodbury(sample.grams.sum(axis=0) * (n_labels / len(sample.grams)), weighted, inverses, n_labels)
 
     def apply(g: Array) -> Array:
         gradient = g.reshape(n_labels, -1)
@@ -78,26 +140,10 @@ def cellwise(
     return apply
 
 
-def _uniform(solver: Array, free: float) -> Precondition:
-    """One block for all classes; `free` is the Hessian of their mean, 0 where that is not the penalty alone."""
-
-    def apply(g: Array) -> Array:
-        mean = g.mean(axis=0)
-        return np.asarray((g - mean) @ solver + (mean / free if free > 0 else mean @ solver))
-
-    return apply
-
-
-def _coupled(grams: Array, weighted: Array, inverses: Array, free: float) -> Precondition:
-    if free == 0:
-        return lambda g: np.matmul(inverses, g[:, :, np.newaxis])[:, :, 0]
-    return _woodbury(grams.sum(axis=0) * (len(inverses) / len(grams)), weighted, inverses)
-
-
-def _woodbury(total: Array, weighted: Array, inverses: Array) -> Precondition:
-    """The solution above, with total = C, weighted = U_y, inverses = A_y^-1."""
-    back = inverses @ np.broadcast_to(weighted, inverses.shape).transpose(0, 2, 1)
-    inner = inverse(total - (weighted @ back).sum(axis=0), 0.0)
+def _woodbury(total: Array, weighted: Array, inverses: Array, n_labels: int) -> Precondition:
+    """The solution above, with total = C, weighted = U_y, inverses = A_y^-1; those of one class stand for all."""
+    back = inverses @ weighted.transpose(0, 2, 1)
+    inner = inverse(total - (weighted @ back).sum(axis=0) * (n_labels / len(back)))
 
     def apply(g: Array) -> Array:
         t = inner @ np.matmul(g[:, np.newaxis], back)[:, 0].sum(axis=0)
@@ -119,48 +165,6 @@ def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
     return lambda g: g / a + u * ((u * g).sum(axis=0) / inner)
 
 
-def anchored(sample: Sample, penalty: float, n_labels: int) -> Precondition:
-    """For one parameter per predictor and class but class 0, whose tables stay 0; `sample` is of predictors."""
-    if n_labels == 1:
-        return lambda g: g  # there is no parameter
-    grams, top = sample.grams, sample.top
-    spread = _anchored_diagonal(sample.mass, penalty, n_labels)
-    if len(grams) == 1:
-        dense = _two_curvatures(inverse(grams[0], penalty), inverse(grams[0] / n_labels, penalty))
-    else:
-        dense = _woodbury(grams.sum(axis=0), grams[1:], np.stack([inverse(gram, penalty) for gram in grams[1:]]))
-
-    def apply(g: Array) -> Array:
-        gradient = g.reshape(n_labels - 1, -1)
-        out = spread(gradient)
-        out[:, top] = dense(gradient[:, top])
-        return out.ravel()
-
-    return apply
-
-
-def _two_curvatures(of_deviations: Array, of_mean: Array) -> Precondition:
-    """The inverses for what differs between classes 1, 2, ... and for their mean."""
-
-    def apply(g: Array) -> Array:
-        mean = g.mean(axis=0)
-        return np.asarray((g - mean) @ of_deviations + mean @ of_mean)
-
-    return apply
-
-
-def _anchored_diagonal(mass: Array, penalty: float, n_labels: int) -> Precondition:
-    """The same solution for every predictor by itself."""
-    if len(mass) == 1:
-        deviation, mean = (np.where(a > 0, a, 1.0) for a in (mass[0] + penalty, mass[0] / n_labels + penalty))
-        return lambda g: (g - g.mean(axis=0)) / deviation + g.mean(axis=0) / mean
-    a = np.where(mass[1:] + penalty > 0, mass[1:] + penalty, 1.0)
-    u = mass[1:] / a
-    inner = mass[0] + (mass[1:] * penalty / a).sum(axis=0)
-    inner = np.where(inner > 0, inner, 1.0)
-    return lambda g: g / a + u * ((u * g).sum(axis=0) / inner)
-
-
 def shared(sample: Sample, scale: Array, index: NDArray[np.intp], n_parameters: int, penalty: float) -> Precondition:
     """H = sum_y A_y C_y A_y' - B C^-1 B' + lambda I, B = sum_y A_y C_y, with A_y (P, cells) holding dW[y]/dp.
 
@@ -175,29 +179,47 @@ def shared(sample: Sample, scale: Array, index: NDArray[np.intp], n_parameters: 
         return lambda g: g * reciprocal
     grams = np.broadcast_to(sample.grams, (n_labels, *sample.grams.shape[1:]))
     hessian = np.zeros((n_parameters, n_parameters))
-    both = np.zeros((n_parameters, len(sample.top)))
+    both = np.zeros((n_parameters, len(sample.subspace.top)))
     for y in range(n_labels):
         a = np.zeros(both.shape)
-        a[index[y, sample.top], np.arange(len(sample.top))] = scale[y, sample.top]
+        a[index[y, sample.subspace.top], np.arange(len(sample.subspace.top))] = scale[y, sample.subspace.top]
         hessian += a @ grams[y] @ a.T
         both += a @ grams[y]
-    hessian -= both @ inverse(grams.sum(axis=0), 0.0) @ both.T
-    rest = np.setdiff1d(np.arange(n_cells), sample.top)
+    hessian -= both @ inverse(grams.sum(axis=0)) @ both.T
+    rest = np.setdiff1d(np.arange(n_cells), sample.subspace.top)
     left_out = np.bincount(index[:, rest].ravel(), curvature[:, rest].ravel(), n_parameters)
     hessian[np.diag_indices(len(hessian))] += left_out
     solver = inverse(hessian, penalty)
     return lambda g: solver @ g
 
 
-def inverse(matrix: Array, penalty: float) -> Array:
+def dense_work(n_blocks: int) -> float:
+    """Nanoseconds, roughly, that the blocks of so many classes take, by the cube of their columns."""
+    return 0.06 * n_blocks + (0.2 if n_blocks > 1 else 0.0)
+
+
+def inverse(matrix: Array, penalty: float = 0.0) -> Array:
     """(matrix + (ridge + penalty) I)^-1, the ridge raised until that is positive definite; rows of zeros get 1."""
     diagonal = np.diag(matrix)
     ridge = RIDGE * max(float(diagonal.mean()), np.finfo(float).tiny)
     while True:
         raised = matrix + np.diag(np.where(diagonal + penalty > 0, ridge + penalty, 1.0))
         try:
-            factor = np.linalg.inv(np.linalg.cholesky(raised))
+            factor = _inverse_of_triangle(np.linalg.cholesky(raised))
         except np.linalg.LinAlgError:
             ridge *= 100.0
             continue
         return np.asarray(factor.T @ factor)
+
+
+def _inverse_of_triangle(lower: Array) -> Array:
+    """[[A, 0], [B, D]]^-1 = [[A^-1, 0], [-D^-1 B A^-1, D^-1]]: a quarter of the work of a general inverse."""
+    n = len(lower)
+    if n <= HALVED_FROM:
+        return np.asarray(np.linalg.inv(lower))
+    half = n // 2
+    out = np.zeros(lower.shape)
+    out[:half, :half] = _inverse_of_triangle(lower[:half, :half])
+    out[half:, half:] = _inverse_of_triangle(lower[half:, half:])
+    out[half:, :half] = -(out[half:, half:] @ (lower[half:, :half] @ out[:half, :half]))
+    return out

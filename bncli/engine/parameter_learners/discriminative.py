@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.ascent import Ascent, ParameterSpace, ascend
-from bncli.engine.coordinates import Index, PerCell
+from bncli.engine.coordinates import PerCell
 from bncli.engine.counts import Counts
 from bncli.engine.flops import of_free_tables
 from bncli.engine.generative import generative_tables
@@ -48,6 +48,3 @@ class _Free(PerCell):
 
     def pull_back(self, p: Array, d_tables: Array) -> Array:
         return d_tables.ravel()
-
-    def jacobian(self, p: Array, cells: Index) -> None:
-        return None

@@ -57,6 +57,16 @@ class _Softmax(PerCell):
 
         return self._blockwise(through_softmax, d_tables, self.tables(p)).ravel()
 
+    def push(self, p: Array, v: Array) -> Array:
+        def through_softmax(b: Array, log_theta: Array, axis: int) -> Array:
+            return np.asarray(b - (np.exp(log_theta) * b).sum(axis=axis, keepdims=True))
+
+        return self._blockwise(through_softmax, v.reshape(self.log_theta.shape), self.tables(p))
+
+    @property
+    def is_scaled(self) -> bool:
+        return False
+
     def curvature(self, p: Array, mass: Array) -> Array:
         def through_softmax(m: Array, log_theta: Array, axis: int) -> Array:
             if axis == 0:

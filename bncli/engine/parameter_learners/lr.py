@@ -91,6 +91,13 @@ class _Contrasts:
     def pull_back(self, p: Array, d_tables: Array) -> Array:
         return self.sharing.sums(d_tables[1:]).ravel()
 
+    def push(self, p: Array, v: Array) -> Array:
+        return self.tables(v)
+
+    @property
+    def is_scaled(self) -> bool:
+        return True
+
     @property
     def scale(self) -> Array:
         return np.ones((1, self.log_theta.shape[1]))
@@ -98,8 +105,8 @@ class _Contrasts:
     def curvature(self, p: Array, mass: Array) -> Array:
         return mass
 
-    def jacobian(self, p: Array, cells: Index) -> None:
-        return None
+    def jacobian(self, p: Array, cells: Index) -> Array:
+        return np.eye(len(cells))[np.newaxis]
 
 
 def _costs(likelihood: ConditionalLikelihood, contrasts: _Contrasts) -> Costs:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.ascent import Ascent, ParameterSpace, ascend
-from bncli.engine.coordinates import Index, Sharing
+from bncli.engine.coordinates import PerCell, Sharing
 from bncli.engine.counts import Counts
 from bncli.engine.generative import generative_tables
 from bncli.engine.likelihood import conditional_likelihood
@@ -44,8 +44,9 @@ def space(counts: Counts, structure: Structure, *, smoothing: str, level: int) -
     tables = generative_tables(counts, structure, smoothing)
     likelihood = conditional_likelihood(counts.data, tables.families)
     log_theta = likelihood.flatten(tables)
-    sharing = None if level == 4 else _sharing(log_theta, tables.families, level)
-    return ParameterSpace(likelihood, _Weights(log_theta, sharing))
+    if level == 4:
+        return ParameterSpace(likelihood, _Weights(log_theta))
+    return ParameterSpace(likelihood, _SharedWeights(log_theta, _sharing(log_theta, tables.families, level)))
 
 
 def _sharing(log_theta: Array, families: tuple[Family, ...], level: int) -> Sharing:
@@ -67,15 +68,8 @@ def _sharing(log_theta: Array, families: tuple[Family, ...], level: int) -> Shar
 
 
 @dataclass(frozen=True)
-class _Weights:
-    """w, flat; `log_theta` (K, n_cells) are the generative tables."""
-
-    log_theta: Array
-    sharing: Sharing | None
-
-    @property
-    def n_parameters(self) -> int:
-        return self.log_theta.size if self.sharing is None else self.sharing.n_parameters
+class _Weights(PerCell):
+    """w, flat, one per table entry."""
 
     @property
     def generative(self) -> Array:
@@ -86,13 +80,28 @@ class _Weights:
         return self.log_theta
 
     def tables(self, p: Array) -> Array:
-        return self.log_theta * p.reshape(self.log_theta.shape) if self.sharing is None else self.sharing.tables(p)
+        return self.log_theta * p.reshape(self.log_theta.shape)
 
     def pull_back(self, p: Array, d_tables: Array) -> Array:
-        return (self.log_theta * d_tables).ravel() if self.sharing is None else self.sharing.pull_back(d_tables)
+        return (self.log_theta * d_tables).ravel()
 
-    def curvature(self, p: Array, mass: Array) -> Array:
-        return mass * self.scale**2
 
-    def jacobian(self, p: Array, cells: Index) -> None:
-        return None
+@dataclass(frozen=True)
+class _SharedWeights(_Weights):
+    """w, flat, one for all the entries that share it."""
+
+    shared: Sharing
+
+    @property
+    def sharing(self) -> Sharing:
+        return self.shared
+
+    @property
+    def n_parameters(self) -> int:
+        return self.shared.n_parameters
+
+    def tables(self, p: Array) -> Array:
+        return self.shared.tables(p)
+
+    def pull_back(self, p: Array, d_tables: Array) -> Array:
+        return self.shared.pull_back(d_tables)

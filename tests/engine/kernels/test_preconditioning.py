@@ -1,13 +1,21 @@
-"""Positive definite inverses of whatever matrix an estimate gives."""
+"""Approximate inverses against dense formulas, from co-occurrences made up at random; positive definite always."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from bncli.engine.kernels.preconditioning import inverse
+from bncli.engine.kernels import preconditioning
+from bncli.engine.kernels.preconditioning import Sample, curved, dense_work, inverse, scaled, shared
+from bncli.engine.subspace import Subspace, top_only
+
+Array = NDArray[np.float64]
 
 
 @given(st.integers(1, 6), st.integers(0, 99), st.floats(1e-3, 1e3))
@@ -35,7 +43,7 @@ def test_singular_and_slightly_indefinite_matrices_become_positive_definite(
 def test_rows_of_zeros_stand_alone() -> None:
     matrix = np.array([[4.0, 0.0], [0.0, 0.0]])
     np.testing.assert_allclose(inverse(matrix, 0.0), [[0.25, 0.0], [0.0, 1.0]], rtol=1e-5)
-    np.testing.assert_allclose(inverse(np.zeros((3, 3)), 0.0), np.eye(3))
+    np.testing.assert_allclose(inverse(np.zeros((3, 3))), np.eye(3))
 
 
 @pytest.mark.parametrize("penalty", [0.0, 2.0])
@@ -43,3 +51,176 @@ def test_the_input_is_left_alone(penalty: float) -> None:
     matrix = np.diag([1.0, 0.0])
     inverse(matrix, penalty)
     np.testing.assert_array_equal(matrix, np.diag([1.0, 0.0]))
+
+
+@pytest.mark.parametrize("halved_from", [1, 2, 5, 48])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 16, 60])
+def test_inverting_by_halves_changes_nothing(monkeypatch: pytest.MonkeyPatch, halved_from: int, n: int) -> None:
+    factor = np.random.default_rng(n).normal(size=(n, n))
+    matrix = factor @ factor.T + n * np.eye(n)
+    monkeypatch.setattr(preconditioning, "HALVED_FROM", halved_from)
+    ridge = preconditioning.RIDGE * np.diag(matrix).mean() * np.eye(n)
+    np.testing.assert_allclose(inverse(matrix), np.linalg.inv(matrix + ridge), rtol=1e-9, atol=1e-12)
+
+
+def matrix_of(apply: Callable[[Array], Array], n: int) -> Array:
+    return np.stack([apply(unit) for unit in np.eye(n)], axis=1)
+
+
+def random_sample(n_labels: int, n_cells: int, alike: bool, seed: int) -> Sample:
+    """Well-conditioned co-occurrences of all cells, one matrix for all classes or one each."""
+    rng = np.random.default_rng(seed)
+    roots = rng.normal(size=(1 if alike else n_labels, n_cells, n_cells))
+    grams = roots @ roots.transpose(0, 2, 1) + np.eye(n_cells)
+    return Sample(grams, top_only(np.arange(n_cells, 0, -1.0), n_cells), np.diagonal(grams, axis1=1, axis2=2).copy())
+
+
+def hessian(sample: Sample, jacobian: Array, penalty: float, n_labels: int) -> Array:
+    """J'HJ + lambda I, H_yy' = 1[y = y'] C_y - C_y C^-1 C_y', block by block; jacobian (K, n, n)."""
+    n = sample.grams.shape[1]
+    c = np.broadcast_to(sample.grams, (n_labels, n, n))
+    total = np.linalg.inv(c.sum(axis=0))
+    h = np.zeros((n_labels, n, n_labels, n))
+    for y in range(n_labels):
+        for z in range(n_labels):
+            block = (y == z) * c[y] - c[y] @ total @ c[z]
+            h[y, :, z] = jacobian[y].T @ block @ jacobian[z]
+    return h.reshape(n_labels * n, -1) + penalty * np.eye(n_labels * n)
+
+
+@given(
+    n_labels=st.integers(2, 4),
+    n_cells=st.integers(1, 6),
+    grams_alike=st.booleans(),
+    scales_alike=st.booleans(),
+    penalty=st.sampled_from([0.01, 1.0, 100.0]),
+    seed=st.integers(0, 999),
+)
+def test_scaled_tables_on_the_whole(
+    n_labels: int, n_cells: int, grams_alike: bool, scales_alike: bool, penalty: float, seed: int
+) -> None:
+    """The inverse of the Hessian of the summary; factors of any sign, the smallest of them 0."""
+    sample = random_sample(n_labels, n_cells, grams_alike, seed)
+    scale = np.random.default_rng(seed).normal(size=(1 if scales_alike else n_labels, n_cells))
+    scale[-1, -1] = 0.0
+    d = np.stack([np.diag(row) for row in np.broadcast_to(scale, (n_labels, n_cells))])
+    expected = np.linalg.inv(hessian(sample, d, penalty, n_labels))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(preconditioning, "RIDGE", 1e-10)
+        found = matrix_of(scaled(sample, scale, penalty, n_labels), n_labels * n_cells)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
+    np.testing.assert_allclose(found, found.T, atol=1e-9 * np.abs(found).max())
+
+
+@given(
+    n_labels=st.integers(2, 4),
+    n_cells=st.integers(1, 6),
+    grams_alike=st.booleans(),
+    jacobians_alike=st.booleans(),
+    seed=st.integers(0, 999),
+)
+def test_curved_tables_on_the_whole(
+    n_labels: int, n_cells: int, grams_alike: bool, jacobians_alike: bool, seed: int
+) -> None:
+    sample = random_sample(n_labels, n_cells, grams_alike, seed)
+    rng = np.random.default_rng(seed)
+    jacobian = np.eye(n_cells) - rng.uniform(0, 0.5, (1 if jacobians_alike else n_labels, n_cells, n_cells))
+    full = np.broadcast_to(jacobian, (n_labels, n_cells, n_cells))
+    c = np.broadcast_to(sample.grams, full.shape)
+    curvature = np.stack([np.diag(j.T @ gram @ j) for j, gram in zip(full, c, strict=True)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(preconditioning, "RIDGE", 1e-10)
+        found = matrix_of(curved(sample, curvature, jacobian, 1.0, n_labels), n_labels * n_cells)
+        small = matrix_of(curved(sample, curvature, jacobian, 1e-9, n_labels), n_labels * n_cells)
+    expected = np.linalg.inv(hessian(sample, full, 1.0, n_labels))
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+    blocks = np.zeros((n_labels, n_cells, n_labels, n_cells))
+    for y in range(n_labels):  # a common shift is left out
+        blocks[y, :, y] = np.linalg.inv(full[y].T @ c[y] @ full[y] + 1e-9 * np.eye(n_cells))
+    expected = blocks.reshape(found.shape)
+    np.testing.assert_allclose(small, expected, atol=1e-3 * np.abs(expected).max())
+
+
+@given(
+    n_labels=st.integers(2, 4),
+    n_cells=st.integers(1, 6),
+    grams_alike=st.booleans(),
+    n_parameters=st.integers(1, 5),
+    penalty=st.sampled_from([0.01, 1.0, 100.0]),
+    seed=st.integers(0, 999),
+)
+def test_shared_parameters_on_the_whole(
+    n_labels: int, n_cells: int, grams_alike: bool, n_parameters: int, penalty: float, seed: int
+) -> None:
+    sample = random_sample(n_labels, n_cells, grams_alike, seed)
+    rng = np.random.default_rng(seed)
+    scale, index = rng.normal(size=(n_labels, n_cells)), rng.integers(0, n_parameters, (n_labels, n_cells))
+    j = np.zeros((n_labels * n_cells, n_parameters))
+    j[np.arange(len(j)), index.ravel()] = scale.ravel()
+    h = hessian(sample, np.broadcast_to(np.eye(n_cells), (n_labels, n_cells, n_cells)), 0.0, n_labels)
+    expected = np.linalg.inv(j.T @ h @ j + penalty * np.eye(n_parameters))
+    found = matrix_of(shared(sample, scale, index, n_parameters, penalty), n_parameters)
+    np.testing.assert_allclose(found, expected, atol=1e-2 * np.abs(expected).max())
+
+
+@given(
+    n_labels=st.integers(2, 3),
+    top=st.lists(st.integers(1, 7), unique=True, max_size=4),
+    with_sums=st.booleans(),
+    scales=st.sampled_from([1.0, 1e-8, 1e4]),
+    grams_alike=st.booleans(),
+    penalty=st.sampled_from([0.0, 1e-6, 1.0, 1e6]),
+    seed=st.integers(0, 999),
+)
+def test_scaled_tables_on_a_part_give_a_symmetric_positive_definite_matrix(
+    n_labels: int,
+    top: list[int],
+    with_sums: bool,
+    scales: float,
+    grams_alike: bool,
+    penalty: float,
+    seed: int,
+) -> None:
+    """Factors of many magnitudes, co-occurrences without full rank, cells without weight."""
+    rng = np.random.default_rng(seed)
+    chosen = [0, *sorted(top)]
+    columns = np.full((1 + with_sums, 8), len(chosen) + with_sums)
+    columns[0, chosen] = np.arange(len(chosen))
+    if with_sums:
+        columns[1, np.setdiff1d(np.arange(8), chosen)] = len(chosen)
+    subspace = Subspace(columns, len(chosen) + with_sums)
+    roots = rng.normal(size=(1 if grams_alike else n_labels, 8, 3))
+    full = roots @ roots.transpose(0, 2, 1)
+    r = subspace.restrict(np.eye(8))
+    mass = np.diagonal(full, axis1=1, axis2=2).copy()
+    mass[:, 7] = 0.0
+    sample = Sample(r.T @ full @ r, subspace, mass)
+    scale = rng.normal(size=(n_labels, 8)) * scales ** rng.random((n_labels, 8))
+    found = matrix_of(scaled(sample, scale, penalty, n_labels), n_labels * 8)
+    assert np.isfinite(found).all()
+    size = np.sqrt(np.diag(found))
+    relative = found / np.outer(size, size)
+    np.testing.assert_allclose(relative, relative.T, atol=1e-6)
+    assert np.linalg.eigvalsh((relative + relative.T) / 2).min() > -1e-6
+    g = rng.normal(size=len(found))
+    assert g @ found @ g > 0
+
+
+@pytest.mark.parametrize("grams_alike", [False, True])
+def test_one_tiny_factor_leaves_the_others_alone(grams_alike: bool) -> None:
+    """Its penalty in the tables is 1e12 times that of the others, and no ridge may follow it."""
+    sample = random_sample(2, 5, grams_alike, 0)
+    scale = np.random.default_rng(0).normal(size=(2, 5))
+    scale[:, 4] = 0.0
+    found = matrix_of(scaled(sample, scale, 1.0, 2), 10).reshape(2, 5, 2, 5)
+    d = np.stack([np.diag(row) for row in scale])
+    expected = np.linalg.inv(hessian(sample, d, 1.0, 2)).reshape(2, 5, 2, 5)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    without: Any = found[:, 4, :, 4]
+    np.testing.assert_allclose(without, np.eye(2), atol=1e-6)
+
+
+def test_more_classes_cost_more() -> None:
+    work = [dense_work(n) for n in (1, 2, 3, 10)]
+    assert work == sorted(set(work))
+    assert work[0] > 0

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bncli.engine.ascent import _Problem
 from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
 from bncli.engine.generative import generative_tables
@@ -17,7 +18,7 @@ from bncli.engine.structure import Dag
 from bncli.engine.structure_learners import kdb, nb, tan
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
-from tests.spaces import RICH_SPACES, SPACES, catch, fit
+from tests.spaces import RICH_SPACES, SPACES, catch, fit, how
 from tests.strategies import datasets, graphs_for
 
 every_space = pytest.mark.parametrize("name", SPACES)
@@ -34,6 +35,45 @@ def test_pull_back_is_the_transpose_of_the_derivative(name: str, data: Dataset, 
     d_tables = rng.normal(size=space.tables(p).shape)
     expected = float((d_tables * oracles.slope(space.tables, p, direction, 1e-3)).sum())
     assert float(space.pull_back(p, d_tables) @ direction) == pytest.approx(expected, rel=1e-8, abs=1e-8)
+
+
+@every_space
+@given(data=datasets(max_rows=20, max_attributes=4), draw=st.data())
+def test_push_is_the_derivative_of_the_tables_and_pull_back_its_transpose(
+    name: str, data: Dataset, draw: st.DataObject
+) -> None:
+    """Linear in the direction, so nearly to rounding."""
+    space = catch(name, data, draw.draw(graphs_for(name, len(data.codes)))).space
+    rng = np.random.default_rng(draw.draw(st.integers(0, 999)))
+    p, v, w = rng.normal(size=(3, space.n_parameters))
+    pushed = space.push(p, v)
+    assert pushed.shape == space.tables(p).shape
+    np.testing.assert_allclose(pushed, oracles.slope(space.tables, p, v, 1e-3), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(space.push(p, v - 3 * w), pushed - 3 * space.push(p, w), rtol=1e-9, atol=1e-9)
+    d_tables = rng.normal(size=pushed.shape)
+    assert float((pushed * d_tables).sum()) == pytest.approx(float(v @ space.pull_back(p, d_tables)), rel=1e-9, abs=1e-9)
+
+
+@every_space
+@pytest.mark.parametrize("n_labels", [2, 3, 12])
+@pytest.mark.parametrize("penalty", [0.0, 0.7])
+def test_the_hessian_of_the_problem(name: str, n_labels: int, penalty: float) -> None:
+    """J'HJ + lambda I with the explicit H; where tables are linear in parameters, also the slope of the gradient."""
+    data = random_dataset(60, (3, 2, 4), n_labels, weighted=True)
+    caught = catch(name, data, Dag(((), (0,), (0,)), (0, 1, 2)))
+    problem = _Problem(caught.likelihood, caught.space, how(penalty=penalty, penalty_center=0.4))
+    p = np.random.default_rng(3).normal(size=caught.space.n_parameters)
+    units = np.eye(len(p))
+    found = np.stack([problem.hessian(p)(unit) for unit in units], axis=1)
+    j = np.stack([oracles.slope(caught.space.tables, p, unit, 1e-3).ravel() for unit in units], axis=1)
+    h = oracles.hessian(caught.likelihood.families, data, caught.space.tables(p))
+    np.testing.assert_allclose(found, j.T @ h @ j + penalty * units, atol=1e-8 * np.abs(h).max())
+    np.testing.assert_allclose(found, found.T, atol=1e-10 * np.abs(found).max())
+    assert np.linalg.eigvalsh((found + found.T) / 2).min() > penalty - 1e-9 * np.abs(found).max()
+    if name != "extended":
+        v = np.random.default_rng(4).normal(size=p.shape)
+        slope = oracles.slope(lambda q: problem.value_and_gradient(q)[1], p, v, 1e-3)
+        np.testing.assert_allclose(found @ v, slope, rtol=1e-6, atol=1e-6 * np.abs(slope).max())
 
 
 @every_space
@@ -60,10 +100,9 @@ def test_scale_and_jacobian_are_the_derivative_at_the_cells(name: str, data: Dat
     top = draw.draw(st.lists(st.integers(0, shape[1] - 1), min_size=1, max_size=6, unique=True).map(sorted))
     jacobian = space.jacobian(p, np.array(top))
     y = draw.draw(st.integers(0, shape[0] - 1))
-    if jacobian is None:
-        stated = np.diag(np.broadcast_to(space.scale, shape)[y, top])
-    else:
-        stated = np.broadcast_to(jacobian, (shape[0], len(top), len(top)))[y]
+    stated = np.broadcast_to(jacobian, (shape[0], len(top), len(top)))[y]
+    if space.is_scaled:
+        np.testing.assert_array_equal(stated, np.diag(np.broadcast_to(space.scale, shape)[y, top]))
     for column, c in enumerate(top):
         unit = np.zeros(shape)
         unit[y, c] = 1.0

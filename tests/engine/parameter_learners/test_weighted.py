@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import softmax
 
 from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
 from bncli.engine.generative import generative_tables
+from bncli.engine.model import Parameters
+from bncli.engine.parameter_learners import map as generative_learner
 from bncli.engine.structure import Dag, Family
-from tests.datasets import random_dataset
+from tests import oracles
+from tests.datasets import dense_dataset, random_dataset
 from tests.spaces import catch, fit
 from tests.strategies import dags, datasets
 
@@ -85,3 +89,23 @@ def test_the_smaller_the_penalty_the_higher_the_likelihood() -> None:
     for center in (0.0, 1.0):
         clls = [fit("weighted 4", data, dag, penalty=p, penalty_center=center).cll for p in (100.0, 1.0, 0.01)]
         assert clls == sorted(clls)
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_the_two_ends_of_the_penalty_are_the_generative_and_the_discriminative_classifier(n_labels: int) -> None:
+    data = dense_dataset((3, 2, 3), n_labels)
+    dag = Dag(((), (0,), (0,)), (0, 1, 2))
+
+    def probabilities(learnt: Parameters) -> Any:
+        cells = np.concatenate([learnt.tables.bias[:, np.newaxis], *(w.T for w in learnt.tables.weights)], axis=1)
+        return softmax(oracles.indicators(learnt.tables.families, data) @ cells.T, axis=1)
+
+    def weighted(penalty: float) -> Any:
+        return probabilities(fit("weighted 4", data, dag, penalty=penalty, penalty_center=1.0))
+
+    generative = probabilities(generative_learner.learn(Counts(data), dag, smoothing="m-estimate:1"))
+    discriminative = probabilities(fit("discriminative", data, dag))
+    assert np.abs(generative - discriminative).max() > 0.02
+    np.testing.assert_allclose(weighted(1e10), generative, atol=1e-6)
+    np.testing.assert_allclose(weighted(1e-7), weighted(0.0), atol=1e-5)
+    np.testing.assert_allclose(weighted(1e-7), discriminative, atol=1e-5)

@@ -1,0 +1,116 @@
+"""Products with the Hessian of the negative conditional log-likelihood, on the groups' tables: one pass over the rows.
+
+    d[t, y]  = sum over groups g of V_g[y, code_g(t)]
+    r[t, y]  = w_t P(y | x_t) (d[t, y] - sum over y' of P(y' | x_t) d[t, y'])
+    (HV)_g[y, u] = sum over rows t with code_g(t) = u of r[t, y]
+
+The probabilities at the point of the Hessian are kept, (K, rows) numbers, as long as products are wanted there; of two
+classes only w P(0 | x) P(1 | x). Kernels and ranges of K are those of `bncli.engine.kernels.passes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.kernels.passes import BLOCK, Codes, look_up, wide
+
+Array = NDArray[np.float64]
+
+
+def spread_of_two(codes: Sequence[Codes], weights: Array | None, tables: Sequence[Array]) -> Array:
+    """w P(0 | x) P(1 | x), (rows,), from tables of differences as in `passes.two_classes`."""
+    margin = np.zeros(len(codes[0]))
+    for table, code in zip(tables, codes, strict=True):
+        margin += table[code]
+    np.abs(margin, out=margin)
+    np.exp(np.negative(margin, out=margin), out=margin)
+    spread = margin / np.square(1.0 + margin)
+    return spread if weights is None else spread * weights
+
+
+def of_two(codes: Sequence[Codes], spread: Array, tables: Sequence[Array]) -> list[Array]:
+    """r of class 1 summed, by group, for tables V of differences; that of class 0 is its negative."""
+    totals = [np.zeros(len(table)) for table in tables]
+    for start in range(0, len(spread), BLOCK):
+        block = [np.asarray(c[start : start + BLOCK], np.intp) for c in codes]
+        r = tables[0][block[0]]
+        for table, code in zip(tables[1:], block[1:], strict=True):
+            r += table[code]
+        r *= spread[start : start + BLOCK]
+        for total, code in zip(totals, block, strict=True):
+            total += np.bincount(code, r, len(total))
+    return totals
+
+
+def probabilities_of_some(codes: Sequence[Codes], tables: Sequence[Array]) -> Array:
+    """P (K, rows)."""
+    out = np.empty((len(tables[0]), len(codes[0])))
+    for start, _block, scores in _scores(codes, tables):
+        _softmax(scores)
+        out[:, start : start + scores.shape[1]] = scores
+    return out
+
+
+def of_some(codes: Sequence[Codes], p: Array, weights: Array | None, tables: Sequence[Array]) -> list[Array]:
+    """r summed by group and class, (K, configurations) each."""
+    totals = [np.zeros(table.shape) for table in tables]
+    for start, block, d in _scores(codes, tables):
+        rows = slice(start, start + d.shape[1])
+        _residual(d, p[:, rows], None if weights is None else weights[rows])
+        for total, code in zip(totals, block, strict=True):
+            for sums, residual in zip(total[1:], d[1:], strict=True):
+                sums += np.bincount(code, residual, len(sums))
+    for total in totals:
+        total[0] = -total[1:].sum(axis=0)
+    return totals
+
+
+def _scores(codes: Sequence[Codes], tables: Sequence[Array]) -> Iterator[tuple[int, list[NDArray[np.intp]], Array]]:
+    """(first row, codes, sums of tables less those of class 0 (K, rows)) of every block; the sums are overwritten."""
+    n_labels, n_rows = len(tables[0]), len(codes[0])
+    parts = [wide(table) for table in tables]
+    buffers = [np.empty(n_labels * min(BLOCK, n_rows)) for _ in range(3)]
+    for start in range(0, n_rows, BLOCK):
+        block = [np.asarray(c[start : start + BLOCK], np.intp) for c in codes]
+        scores, *spare = (buffer[: n_labels * len(block[0])].reshape(n_labels, -1) for buffer in buffers)
+        look_up(scores, spare, parts, block)
+        yield start, block, scores
+
+
+def probabilities_of_many(blocks: Sequence[tuple[Any, Any, Codes]], table: Array) -> list[Array]:
+    """P (K, rows) of every block, table (configurations of all groups, K)."""
+    found = []
+    for rows, _columns, _label in blocks:
+        scores = np.ascontiguousarray((rows @ table).T)
+        _softmax(scores)
+        found.append(scores)
+    return found
+
+
+def of_many(blocks: Sequence[tuple[Any, Any, Codes]], p: Sequence[Array], weights: Array | None, table: Array) -> Array:
+    """r summed, of the shape of `table`."""
+    total, start = np.zeros(table.shape), 0
+    for (rows, columns, label), of_block in zip(blocks, p, strict=True):
+        d = np.ascontiguousarray((rows @ table).T)
+        _residual(d, of_block, None if weights is None else weights[start : start + len(label)])
+        total += columns @ np.ascontiguousarray(d.T)
+        start += len(label)
+    return total
+
+
+def _softmax(scores: Array) -> None:
+    scores -= scores.max(axis=0)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=0)
+
+
+def _residual(d: Array, p: Array, weights: Array | None) -> None:
+    """d becomes r."""
+    d -= np.einsum("kt,kt->t", d, p)
+    d *= p
+    if weights is not None:
+        d *= weights

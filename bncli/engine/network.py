@@ -1,0 +1,128 @@
+"""A Bayesian network in full: for every node the probabilities of its values given those of its parents.
+
+    P(x, y) = P(y | pi(y)) prod over attributes i of theta_i(x_i | pi(i), y)
+
+A classifier needs only the factors with the class in them; rows can be drawn only where every node has one. So a model
+is a network in full where its tables are log probabilities (parameters `map` and `extended`) and every attribute
+either is a child of the class or has no parents at all. Decided here: an attribute of the second kind (a root, or one
+that the model does not use) has its training frequencies for probabilities; without any, all its codes are equally
+likely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli import __version__
+from bncli.engine.model import Model, Tables
+from bncli.engine.schema import Schema
+from bncli.engine.structure import Dag
+from bncli.errors import ModelError
+from bncli.recipe import Recipe
+
+Array = NDArray[np.float64]
+
+NETWORK_PARAMETERS = ("map", "extended")
+"""Parameters whose tables are the log probabilities of a network."""
+_LEARN_AGAIN = "learn the model with --param map or --param extended"
+_LEAST = float(np.finfo(np.float64).tiny)
+"""Stands for a probability of 0 where a logarithm is taken."""
+_SLACK = 1e-6
+
+
+@dataclass(frozen=True)
+class Network:
+    """theta[i] has shape (|X_i|, parents of i ..., K), without the K where i is no child of the class.
+
+    theta_class has shape (parents of the class ..., K). All are probabilities, not logs; theta[i] sums to 1 over its
+    first axis, theta_class over its last.
+    """
+
+    schema: Schema
+    structure: Dag
+    theta_class: Array
+    theta: tuple[Array, ...]
+
+    @property
+    def n_entries(self) -> int:
+        """Number of probabilities in all tables."""
+        return self.theta_class.size + sum(table.size for table in self.theta)
+
+
+def table_shapes(structure: Dag, cardinalities: Sequence[int], n_labels: int) -> list[tuple[int, ...]]:
+    """The shapes of the tables of a network: of every attribute in order, then of the class."""
+    children = set(structure.class_children)
+    shapes = [
+        (cardinalities[i], *(cardinalities[j] for j in parents), *((n_labels,) if i in children else ()))
+        for i, parents in enumerate(structure.parents)
+    ]
+    return [*shapes, (*(cardinalities[j] for j in structure.class_parents), n_labels)]
+
+
+def network_of(model: Model) -> Network:
+    """The network whose log probabilities a model holds; ModelError where it holds none, or not all of them."""
+    if model.recipe.param not in NETWORK_PARAMETERS:
+        what = f"the parameters {model.recipe.param!r} of the model are not the probabilities of a network"
+        raise ModelError(what, hint=_LEARN_AGAIN)
+    if model.tables.families != model.structure.families(model.schema.cardinalities):
+        raise ModelError("the tables of the model are not those of its structure", hint=_LEARN_AGAIN)
+    tables = {f.child: w for f, w in zip(model.tables.families, model.tables.weights, strict=True)}
+    *shapes, class_shape = table_shapes(model.structure, model.schema.cardinalities, len(model.schema.labels))
+    of_class = tables[None] if model.structure.class_parents else model.tables.bias
+    theta_class = _probabilities(of_class.reshape(class_shape), -1, model.schema.class_name)
+    children = set(model.structure.class_children)
+    theta = tuple(
+        _probabilities(tables[i].reshape(shape), 0, model.schema.attributes[i].name)
+        if i in children
+        else _frequencies(model, i)
+        for i, shape in enumerate(shapes)
+    )
+    return Network(model.schema, model.structure, theta_class, theta)
+
+
+def _probabilities(log_theta: Array, axis: int, name: str) -> Array:
+    theta = np.exp(np.minimum(log_theta, 1.0))
+    if not (np.abs(theta.sum(axis=axis) - 1.0) < _SLACK).all():
+        raise ModelError(f"the table of {name!r} does not hold probabilities that sum to 1", hint=_LEARN_AGAIN)
+    return np.asarray(theta)
+
+
+def _frequencies(model: Model, i: int) -> Array:
+    """Of an attribute with neither the class nor an attribute as a parent."""
+    attribute = model.schema.attributes[i]
+    if model.structure.parents[i]:
+        what = f"the model has no table for {attribute.name!r}, which has parents but not the class among them"
+        raise ModelError(what, hint="learn with a structure in which the class is a parent of it too")
+    weights = np.array(attribute.frequencies, np.float64)
+    if not weights.sum() > 0:
+        weights = np.ones(max(attribute.cardinality, 1))
+    return np.asarray(weights / weights.sum())
+
+
+def true_model(network: Network, frequencies: Sequence[Sequence[float]], n_rows: int) -> Model:
+    """A model with the network's own tables; `frequencies` of every attribute's codes in `n_rows` rows drawn from it.
+
+    Its factors without the class are no part of it: they cancel in P(y | x).
+    """
+    attributes = zip(network.schema.attributes, frequencies, strict=True)
+    schema = replace(network.schema, attributes=tuple(replace(a, frequencies=tuple(f)) for a, f in attributes))
+    families = network.structure.families(schema.cardinalities)
+    thetas = [network.theta_class if f.child is None else network.theta[f.child] for f in families]
+    weights = tuple(_logs(theta).reshape(f.n_cells, -1) for f, theta in zip(families, thetas, strict=True))
+    bias = np.zeros(len(schema.labels)) if network.structure.class_parents else _logs(network.theta_class)
+    return Model(schema, network.structure, Tables(bias, families, weights), _recipe(network), n_rows, __version__)
+
+
+def _logs(theta: Array) -> Array:
+    return np.asarray(np.log(np.maximum(theta, _LEAST)))
+
+
+def _recipe(network: Network) -> Recipe:
+    """Nothing was learnt: no option had an effect."""
+    recipe = Recipe(param="map", smoothing=None, level=None, init=None, penalty=None, penalty_center=None)
+    recipe = replace(recipe, optimizer=None, tolerance=None, max_iterations=None)
+    return recipe.with_structure(network.structure.method, network.structure.options)

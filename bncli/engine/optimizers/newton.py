@@ -1,0 +1,23 @@
+"""Quasi-Newton steps first, truncated Newton steps where these do not arrive soon.
+
+Most problems are at their optimum after some dozens of passes of preconditioned L-BFGS, and Newton's method would have
+taken more. What is left after NEWTON_FROM passes is hard: rare classes, almost separable rows, a small penalty. There
+the curvature changes all along the way, and products with the present Hessian, each the cost of one pass, beat the
+memory of old ones; the last iterations converge superlinearly (`bncli.engine.truncated`).
+"""
+
+from __future__ import annotations
+
+from bncli.engine.model import Optimum
+from bncli.engine.objective import Objective, Report, Vector
+from bncli.engine.quasi_newton import descend
+
+NEWTON_FROM = 80
+"""Evaluations made by then."""
+
+
+def minimise(objective: Objective, start: Vector, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
+    """The minimiser found from `start`, shape (P,); deterministic."""
+    return descend(
+        objective, start, newton_from=NEWTON_FROM, tolerance=tolerance, max_iterations=max_iterations, report=report
+    )

@@ -1,0 +1,160 @@
+"""Draws rows from a model or from a network made for the purpose, and writes them and the truth behind them.
+
+Drawing and writing overlap, and memory does not grow with the rows. The seed decides the network first and then the
+rows: more rows of the same network begin with the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.columns import CategoricalColumn, Columns
+from bncli.engine.network import Network, network_of, true_model
+from bncli.engine.random_networks import Spec, conditioning_network, random_network
+from bncli.engine.schema import CategoricalAttribute
+from bncli.engine.simulation import sample_blocks
+from bncli.engine.structure import name_dag
+from bncli.errors import ModelError
+from bncli.files.model import read_model, write_model
+from bncli.files.paths import check_outputs, refuse_ending
+from bncli.files.rows import NOT_WRITTEN, WRITTEN, open_rows, read_as_numbers
+from bncli.files.structure import write_structure
+from bncli.steps.lanes import Lane
+from bncli.stopwatch import Stopwatch
+from bncli.watch import Note, Progress, Stage, Watch, silent
+
+
+@dataclass(frozen=True)
+class SimulateReport:
+    """What was drawn from what, and which files were written (None: not asked for; `output` None: standard output).
+
+    `model` is the file drawn from, `network` the name of a network that was made; the other is None. `probabilities`
+    counts the entries of all tables.
+    """
+
+    model: str | None
+    network: str | None
+    output: str | None
+    rows: int
+    attributes: int
+    classes: int
+    arcs: int
+    perfect: bool
+    probabilities: int
+    network_file: str | None
+    model_file: str | None
+    seconds: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Every field by name."""
+        return asdict(self)
+
+
+def simulate(
+    origin: str | Spec | float,
+    rows: int,
+    *,
+    seed: int = 0,
+    output: str | None = None,
+    output_format: str | None = None,
+    network_out: str | None = None,
+    model_out: str | None = None,
+    watch: Watch = silent,
+) -> SimulateReport:
+    """Writes `rows` rows to `output` (None or `-`: standard output), drawn from `origin`.
+
+    That is the path of a model, a kind of random network, or the exponent of the conditioning experiment; only the
+    networks that are made here may be written as a model with the true tables, to `model_out`.
+    """
+    output = None if output == "-" else output
+    model_path = origin if isinstance(origin, str) else None
+    refuse_ending(output, NOT_WRITTEN, WRITTEN)
+    check_outputs((output, network_out, model_out), (model_path,))
+    stopwatch = Stopwatch(watch)
+    stopwatch(Stage("network"))
+    rng = np.random.Generator(np.random.PCG64(seed))
+    network = _network(origin, rng)
+    _name_codes(network, stopwatch)
+    stopwatch(Stage("rows"))
+    tally = _Tally(network)
+    with open_rows(output, output_format) as file, Lane(file.write) as writing:
+        for block in tally.counted(sample_blocks(network, rows, rng), rows, stopwatch):
+            writing.put(block)
+    _write_truth(network, tally, network_out, model_out)
+    return _report(network, (model_path, output, network_out, model_out), rows, stopwatch.seconds())
+
+
+def _network(origin: str | Spec | float, rng: np.random.Generator) -> Network:
+    if isinstance(origin, Spec):
+        return random_network(origin, rng)
+    if not isinstance(origin, str):
+        return conditioning_network(origin)
+    model = read_model(origin)
+    try:
+        return network_of(model)
+    except ModelError as error:
+        raise ModelError(error.what, where=origin, hint=error.hint) from error
+
+
+def _name_codes(network: Network, watch: Watch) -> None:
+    """Whoever learns from the rows must say again which numbers are names."""
+    levels = {a.name: a.levels for a in network.schema.attributes if isinstance(a, CategoricalAttribute)}
+    names = [name for name in levels if read_as_numbers(levels[name])]
+    if names:
+        listed = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
+        watch(Note(f"values of {listed} are names that look like numbers: learn from these rows with --categorical"))
+
+
+class _Tally:
+    """How often each code of each attribute was drawn."""
+
+    def __init__(self, network: Network) -> None:
+        self._names = [attribute.name for attribute in network.schema.attributes]
+        self._counts: list[NDArray[np.intp]] = [np.zeros(n, np.intp) for n in network.schema.cardinalities]
+        self.rows = 0
+
+    def counted(self, blocks: Iterator[Columns], rows: int, watch: Watch) -> Iterator[Columns]:
+        """The blocks, counted as they pass."""
+        for block in blocks:
+            for counts, name in zip(self._counts, self._names, strict=True):
+                column = block.attributes[name]
+                if isinstance(column, CategoricalColumn) and len(counts):
+                    counts += np.bincount(column.codes[column.codes >= 0], minlength=len(counts))
+            yield block
+            self.rows += block.n_rows
+            watch(Progress(self.rows, rows))
+
+    @property
+    def frequencies(self) -> list[list[float]]:
+        return [counts.astype(np.float64).tolist() for counts in self._counts]
+
+
+def _write_truth(network: Network, tally: _Tally, network_out: str | None, model_out: str | None) -> None:
+    if network_out is not None:
+        write_structure(network_out, name_dag(network.structure, network.schema))
+    if model_out is not None:
+        write_model(model_out, true_model(network, tally.frequencies, tally.rows))
+
+
+def _report(network: Network, paths: tuple[str | None, ...], rows: int, seconds: dict[str, float]) -> SimulateReport:
+    model, output, network_file, model_file = paths
+    named = name_dag(network.structure, network.schema)
+    return SimulateReport(
+        model=model,
+        network=None if model is not None else str(network.structure.options["network"]),
+        output=output,
+        rows=rows,
+        attributes=len(network.schema.attributes),
+        classes=len(network.schema.labels),
+        arcs=sum(len(parents) for parents in named.parents.values()),
+        perfect=named.unmarried is None,
+        probabilities=network.n_entries,
+        network_file=network_file,
+        model_file=model_file,
+        seconds=seconds,
+    )

@@ -1,0 +1,156 @@
+"""The convergence experiments of Zaidi et al. (2017), "Efficient parameter learning of Bayesian network classifiers".
+
+Three parameter spaces of the same classifiers: w (`weighted`, level 4), d (`discriminative`), e (`extended`); each
+climbed by plain L-BFGS, no penalty, from 0 and from the generative model. NLL is the negative conditional
+log-likelihood of the training rows.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.ascent import ParameterSpace
+from bncli.engine.coordinates import PerCell
+from bncli.engine.counts import Counts
+from bncli.engine.cutting import learn_schema
+from bncli.engine.encoding import encode
+from bncli.engine.parameter_learners import discriminative, extended, weighted
+from bncli.engine.simulation import sample
+from bncli.engine.random_networks import conditioning_network
+from bncli.engine.structure import Dag
+from bncli.engine.structure_learners import kdb, nb, tan
+from tests.performance.workloads import real
+from tests.published.climbs import Climb, climb, published_lbfgs
+
+Array = NDArray[np.float64]
+
+SMOOTHING = "m-estimate:1"
+LARGE = {
+    "covertype": 50_000,
+    "connect_4": None,
+    "shuttle": None,
+    "adult": None,
+    "letter": None,
+    "nursery": None,
+    "satimage": None,
+}
+"""The largest sets, and how many of their rows, drawn at random (None: all)."""
+TO_THE_END = ("vehicle", "segment", "car", "cmc", "german", "tic_tac_toe")
+"""Sets small enough for the paper's own stopping rule."""
+DOUBLES = ("_2class", "_train")
+"""Names of files that hold other sets' rows end like this."""
+STRUCTURES: dict[str, Callable[[Counts], Dag]] = {
+    "NB": nb.learn,
+    "TAN": tan.learn,
+    "KDB-1": lambda counts: kdb.learn(counts, k=1),
+}
+SPACES = ("w", "d", "e", "s")
+"""s is d in another unit: see `_InUnits`."""
+STARTS = ("zero", "generative")
+AFTER = 5
+"""The iteration at which the paper compares."""
+MAX_ITERATIONS = 200
+OWN_ITERATIONS = 60
+EXPONENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+def small_sets() -> list[str]:
+    """Every other table in the folder of real data."""
+    names = {path.name.split(".")[0] for path in Path(os.environ["BNCLI_DATA"]).glob("*.csv*")}
+    return sorted(name for name in names - LARGE.keys() if not name.endswith(DOUBLES))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A data set with a structure, climbed in the three spaces from both starts; `own` are the product's optimiser."""
+
+    name: str
+    structure: str
+    climbs: dict[tuple[str, str], Climb]
+    own: dict[tuple[str, str], Climb]
+
+    @property
+    def lowest(self) -> float:
+        return min(-each.best for each in (*self.climbs.values(), *self.own.values()))
+
+    def target(self, share: float) -> float:
+        """The CLL at which all but this share of the way from uniform probabilities to the best is made."""
+        return -self.lowest - share * (-self.climbs["w", "zero"].start - self.lowest)
+
+    def lag(self, space: str, start: str) -> int:
+        """Iterations after the fifth that `space` needs to be where w was after five; negative where w needs them."""
+        w, other = self.climbs["w", start], self.climbs[space, start]
+        ahead, behind, sign = (w, other, 1) if at(w, AFTER) >= at(other, AFTER) else (other, w, -1)
+        moment = behind.reaching(at(ahead, AFTER))
+        last = behind.end.iteration if moment is None else moment.iteration
+        return sign * max(0, last - AFTER)
+
+
+def at(run: Climb, iteration: int) -> float:
+    """The CLL after so many iterations, or at the end of a shorter run."""
+    return run.moments[min(iteration, len(run.moments) - 1)].cll
+
+
+def cases(
+    name: str, n_rows: int | None = None, *, max_iterations: int = MAX_ITERATIONS, own: bool = True
+) -> Iterator[Case]:
+    """The set with each of the three structures; skips the test where it is not at hand."""
+    counts = Counts(real(name, n_rows))
+    for word, learn in STRUCTURES.items():
+        spaces = spaces_of(counts, learn(counts))
+        climbs = {(s, i): published_lbfgs(spaces[s], i, max_iterations) for s in SPACES for i in STARTS}
+        ours = {
+            (s, i): climb(spaces[s], "newton", init=i, tolerance=1e-10, max_iterations=OWN_ITERATIONS)
+            for s in ("w", "d")
+            for i in STARTS
+            if own
+        }
+        yield Case(name, word, climbs, ours)
+
+
+def spaces_of(counts: Counts, structure: Dag) -> dict[str, ParameterSpace]:
+    free = discriminative.space(counts, structure, smoothing=SMOOTHING)
+    log_theta = free.coordinates.tables(free.coordinates.generative)
+    return {
+        "w": weighted.space(counts, structure, smoothing=SMOOTHING, level=4),
+        "d": free,
+        "e": extended.space(counts, structure, smoothing=SMOOTHING),
+        "s": replace(free, coordinates=_InUnits(log_theta, float(np.sqrt(np.mean(log_theta**2))))),
+    }
+
+
+@dataclass(frozen=True)
+class _InUnits(PerCell):
+    """W = unit * p, the same unit for all: d, but a step of length 1 goes as far as in w on average."""
+
+    unit: float
+
+    @property
+    def generative(self) -> Array:
+        return self.log_theta.ravel() / self.unit
+
+    @property
+    def scale(self) -> Array:
+        return np.full((1, self.log_theta.shape[1]), self.unit)
+
+    def pull_back(self, p: Array, d_tables: Array) -> Array:
+        return self.unit * d_tables.ravel()
+
+
+def conditioning(exponent: float, seed: int) -> dict[str, Climb]:
+    """Three binary inputs with coefficients 10^a, 1 and 10^-a, 10,000 rows, naive Bayes, w and d from 0."""
+    columns = sample(conditioning_network(exponent), 10_000, np.random.default_rng(seed))
+    counts = Counts(encode(columns, learn_schema(columns)))
+    spaces = spaces_of(counts, nb.learn(counts))
+    return {space: published_lbfgs(spaces[space], "zero", 100) for space in ("w", "d")}
+
+
+def geometric(ratios: list[float]) -> float:
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
