@@ -33,11 +33,12 @@ ENGINE_FLOORS = (
     ("learn",),
     ("discretizers", "structure_learners", "parameter_learners"),
     ("cutting", "encoding", "ascent", "scoring", "simulation"),
+    ("whitening",),
     ("smoothing", "likelihood", "metrics", "folds", "flops"),
     ("optimizers",),
-    ("descent", "conjugate"),
+    ("descent", "conjugate", "quasi_newton"),
     ("acceptable_point", "line_minimum"),
-    ("line_search",),
+    ("line_search", "pairs", "refresh", "truncated", "subspace"),
     ("random_networks",),
     ("network",),
     ("predictors",),
@@ -55,6 +56,10 @@ FAMILIES = (
     "engine/optimizers",
 )
 """Rooms of siblings (files named by a word that a user types), which nobody in the room imports."""
+
+
+HELPERS = ("line_search", "pairs", "refresh", "truncated", "subspace")
+"""Parts of the optimisers' machinery, each for itself."""
 
 
 def name_of(path: Path) -> str:
@@ -123,6 +128,12 @@ def test_siblings_never_import_each_other(room: str) -> None:
     for path in (PACKAGE / room).glob("*.py"):
         for target in imports_of(path):
             assert target not in methods, f"{name_of(path)} imports its sibling {target}"
+
+
+@pytest.mark.parametrize("module", HELPERS)
+def test_helpers_of_optimizers_never_import_each_other(module: str) -> None:
+    targets = imports_of(PACKAGE / "engine" / f"{module}.py")
+    assert not {f"bncli.engine.{name}" for name in HELPERS} & set(targets)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)

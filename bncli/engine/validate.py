@@ -43,12 +43,13 @@ class Examined:
 
 @dataclass(frozen=True)
 class Fold:
-    """One fold of one repeat: the rows held out, and how they were predicted."""
+    """One fold of one repeat: the rows held out, how they were predicted, and the penalty of the fit (None: closed)."""
 
     repeat: int
     number: int
     rows: NDArray[np.intp]
     examined: Examined
+    penalty: float | None
 
 
 def cross_validate(
@@ -79,7 +80,7 @@ def cross_validate(
             threads=threads,
         )
         watch(Stage("score"))
-        yield Fold(repeat, number, rows, examine(learnt.model, columns.take(rows)))
+        yield Fold(repeat, number, rows, examine(learnt.model, columns.take(rows)), learnt.model.penalty)
     watch(Progress(folds * repeats, folds * repeats))
 
 

@@ -40,9 +40,10 @@ from bncli.engine.kernels.preconditioning import (
     scaled,
     shared,
 )
+from bncli.engine.kernels.prolongation import Subspace
 from bncli.engine.likelihood import ConditionalLikelihood
 from bncli.engine.predictors import Predictors
-from bncli.engine.subspace import Subspace, subspace, top_only
+from bncli.engine.subspace import subspace, top_only
 
 Array = NDArray[np.float64]
 

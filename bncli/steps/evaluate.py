@@ -40,17 +40,19 @@ Unseen = Literal["average", "error"]
 
 @dataclass(frozen=True)
 class FoldReport:
-    """One fold: its figures by name, and the seconds that it took to fit and to score."""
+    """One fold: its figures by name, the penalty of the fit, and the seconds that it took to fit and to score."""
 
     repeat: int
     fold: int
     rows: int
     metrics: dict[str, float | None]
+    penalty: float | None
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
         """The figures beside the rest."""
-        return {"repeat": self.repeat, "fold": self.fold, "rows": self.rows, **self.metrics, "seconds": self.seconds}
+        fields = {"repeat": self.repeat, "fold": self.fold, "rows": self.rows, **self.metrics}
+        return {**fields, "penalty": self.penalty, "seconds": self.seconds}
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,7 @@ def _averaged(
     protocol: str, rows: int, labels: tuple[str, ...], timed: list[tuple[Fold, dict[str, float]]]
 ) -> EvaluateReport:
     reports = tuple(
-        FoldReport(fold.repeat, fold.number, len(fold.rows), _figures(fold.examined.metrics), seconds)
+        FoldReport(fold.repeat, fold.number, len(fold.rows), _figures(fold.examined.metrics), fold.penalty, seconds)
         for fold, seconds in timed
     )
     return EvaluateReport(

@@ -11,6 +11,7 @@ import pytest
 from bncli.engine.dataset import Dataset
 from bncli.engine.flops import of_free_tables, of_networks
 from bncli.engine.model import StoppedBy
+from bncli.engine.optimizers import newton
 from bncli.engine.structure import Dag
 from bncli.watch import Iteration
 from tests.datasets import random_dataset
@@ -63,11 +64,13 @@ def test_weight_two_is_the_row_twice(name: str) -> None:
 
 @every_space
 @pytest.mark.parametrize("n_labels", [2, 3, 12])
-def test_threads_do_not_change_a_bit(name: str, n_labels: int) -> None:
+@pytest.mark.parametrize("optimizer", ["lbfgs", "newton"])
+def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch, name: str, n_labels: int, optimizer: str) -> None:
+    monkeypatch.setattr(newton, "NEWTON_FROM", 4)
     outcomes = []
     for threads in (1, 2, 3):
         data = random_dataset(33_000, (3, 2, 4), n_labels, weighted=True, threads=threads)
-        learnt = fit(name, data, TAN, penalty=1.0, tolerance=1e-6, max_iterations=12)
+        learnt = fit(name, data, TAN, penalty=1.0, tolerance=1e-6, max_iterations=12, optimizer=optimizer)
         outcomes.append((learnt.cll, learnt.tables.bias.tobytes(), *(w.tobytes() for w in learnt.tables.weights)))
     assert outcomes[0] == outcomes[1] == outcomes[2]
 
@@ -132,18 +135,24 @@ def test_separable_classes_are_seen_by_every_optimizer(optimizer: str) -> None:
 
 
 @every_space
-@pytest.mark.parametrize("optimizer", ["lbfgs", *PUBLISHED])
-def test_what_iterations_have_cost(name: str, optimizer: str) -> None:
+@pytest.mark.parametrize("optimizer", ["lbfgs", "newton", *PUBLISHED])
+def test_what_iterations_have_cost(monkeypatch: pytest.MonkeyPatch, name: str, optimizer: str) -> None:
+    monkeypatch.setattr(newton, "NEWTON_FROM", 3)
     data = random_dataset(100, (3, 2, 4), 3)
     events: list[Any] = []
     fit(name, data, TAN, watch=events.append, penalty=1.0, optimizer=optimizer, max_iterations=5)
     if optimizer == "lbfgs":
         assert all(event.gradient_evaluations == event.cll_evaluations for event in events)
+    elif optimizer == "newton":
+        products = [event.gradient_evaluations - event.cll_evaluations for event in events]
+        assert products[0] == products[1] == 0
+        assert products == sorted(products)
+        assert products[-1] > 0
     else:
         assert [event.gradient_evaluations for event in events] == [1, 2, 3, 4, 5, 6]
         assert events[-1].cll_evaluations > 6
     told = [event.flops for event in events]
-    if optimizer == "lbfgs" or name.startswith("weighted"):
+    if optimizer not in PUBLISHED or name.startswith("weighted"):
         assert told == [None] * len(events)
         return
     assert told[0] == 0

@@ -182,11 +182,14 @@ def test_all_rows_ten_times_as_heavy_want_ten_times_the_penalty() -> None:
     assert heavy.penalty == pytest.approx(10 * light.penalty)
 
 
-def test_of_many_rows_a_sample_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = random_dataset(500, SHAPE, 3)
+@pytest.mark.parametrize(("n_rows", "expected"), [(90, 90), (300, 100), (600, 150), (900, 200)])
+def test_of_many_rows_a_sample_takes_part(n_rows: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = random_dataset(n_rows, SHAPE, 3)
+    sampled = data.take(stratified_sample(data.labels, expected, 4))
+    unlimited = choose("discriminative", sampled, seed=4)
+    monkeypatch.setattr(penalty_cv, "ALL_ROWS", 100)
     monkeypatch.setattr(penalty_cv, "MAX_ROWS", 200)
-    sampled = data.take(stratified_sample(data.labels, 200, 4))
-    assert choose("discriminative", data, seed=4) == choose("discriminative", sampled, seed=4)
+    assert choose("discriminative", data, seed=4) == unlimited
 
 
 @every_space

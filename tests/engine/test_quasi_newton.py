@@ -104,7 +104,7 @@ def test_reports_start_iterations_and_what_they_cost(switch: str, name: str) -> 
     assert [step.evaluations for step in steps] == sorted(step.evaluations for step in steps)
     assert products_of(steps) == sorted(products_of(steps))
     assert products_of(steps)[-1] == len(products)
-    assert bool(products) is (found.iterations > 1 and steps[-2].evaluations >= SWITCHES[switch])
+    assert bool(products) is (steps[-2].evaluations >= SWITCHES[switch])
 
 
 @every_switch
@@ -113,8 +113,7 @@ def test_newton_steps_begin_after_the_evaluations_named_and_never_end(switch: st
     function, n = PROBLEMS[name]
     _found, steps = minimise(switch, objective(function), np.zeros(n))
     for before, after in itertools.pairwise(steps):
-        is_newton = before.evaluations >= SWITCHES[switch] and before.iteration > 0
-        assert (products_of([after]) > products_of([before])) is is_newton
+        assert (products_of([after]) > products_of([before])) is (before.evaluations >= SWITCHES[switch])
 
 
 @every_switch
@@ -144,18 +143,27 @@ def test_stops_by_tolerance_where_iterations_gain_little(switch: str, name: str,
 
 def _gains_little(steps: list[Step], newton_from: float, tolerance: float) -> bool:
     """Whether the descent ends with the last of these steps; iterations of the two kinds do not count together."""
-    is_newton = [i > 1 and before.evaluations >= newton_from for i, before in enumerate(steps, start=1)]
-    window = quasi_newton.NEWTON_WINDOW if is_newton[-1] else quasi_newton.WINDOW
-    start = len(steps) - 1 - window
-    if start < 0 or (is_newton[-1] and not is_newton[start]):
+    switch = next((i for i, step in enumerate(steps) if step.evaluations >= newton_from), len(steps))
+    is_newton = switch < len(steps) - 1
+    start = len(steps) - 1 - (quasi_newton.NEWTON_WINDOW if is_newton else quasi_newton.WINDOW)
+    if start < (switch if is_newton else 0):
         return False
     return steps[start].value - steps[-1].value <= tolerance * steps[-1].value
 
 
-def test_a_small_step_before_the_first_newton_step_is_no_reason_to_stop() -> None:
-    """The preconditioner overstates the curvature of the first steps 1,000 times; Newton steps do not care."""
-    problem = objective(lambda x: (1.0 + 50 * float(x @ x), 100 * x), lambda g: 1e-5 * g)
-    found, steps = minimise("newton", problem, np.ones(3), tolerance=1e-2)
+def test_a_small_step_before_the_first_newton_step_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nine tiny steps, which the switch saves from being the last."""
+    calls: list[Array] = []
+
+    def function(x: Array) -> tuple[float, Array]:
+        calls.append(x)
+        return 1.0 + 50 * float(x @ x), 100 * x
+
+    def precondition(g: Array) -> Array:
+        return (1e-5 if len(calls) < 6 else 1.0) * g
+
+    monkeypatch.setitem(SWITCHES, "soon", 6)
+    found, steps = minimise("soon", objective(function, precondition), np.ones(3), tolerance=1e-2)
     assert products_of(steps)[-1] > 0
     assert found.value == pytest.approx(1.0, abs=1e-6)
 
@@ -166,6 +174,17 @@ def test_stops_at_the_cap(switch: str, cap: int) -> None:
     found, steps = minimise(switch, objective(rosenbrock), np.full(8, -0.5), max_iterations=cap)
     assert found.stopped_by is StoppedBy.MAX_ITERATIONS
     assert found.iterations == cap == len(steps) - 1
+
+
+def test_evaluations_and_products_are_capped_too() -> None:
+    """Twenty curvatures of many magnitudes: an iteration takes many products."""
+    function, a = quadratic(20, 1, 1e8)
+    problem = objective(function, hessian=lambda _: lambda v: a @ v)
+    found, steps = minimise("newton", problem, np.full(20, -0.5), max_iterations=8)
+    assert found.stopped_by is StoppedBy.MAX_ITERATIONS
+    assert found.iterations < 8
+    spent = [step.gradient_evaluations or 0 for step in steps]
+    assert spent[-2] < quasi_newton.PASSES * 8 <= spent[-1]
 
 
 @every_switch
@@ -232,11 +251,11 @@ def test_the_preconditioner_made_at_a_point_of_the_way_is_used(switch: str) -> N
     problem = Objective(function, identity, lambda _: lambda v: a @ v, refreshed, lambda value: False)
     found, steps = minimise(switch, problem, np.full(40, 3.0), tolerance=1e-10)
     assert len(made) == 1
-    assert made[0][1] == 12.0
+    assert 12.0 <= made[0][1] < 30.0
     assert found.value == pytest.approx(1.0, abs=1e-8)
-    plain, _ = minimise(switch, objective(function, hessian=lambda _: lambda v: a @ v), np.full(40, 3.0), tolerance=1e-10)
     assert found.evaluations + products_of(steps)[-1] < 60
-    assert plain.iterations > found.iterations
+    plain = objective(function, hessian=lambda _: lambda v: a @ v)
+    assert minimise(switch, plain, np.full(40, 3.0), tolerance=1e-10)[0].iterations > found.iterations
 
 
 @every_switch

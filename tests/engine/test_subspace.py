@@ -1,4 +1,4 @@
-"""The subspace against its explicit matrix R, and what it chooses."""
+"""What a subspace is made of: the heaviest cells, and the heaviest sums of others."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from bncli.engine.kernels.prolongation import Subspace
 from bncli.engine.structure import Family
-from bncli.engine.subspace import Subspace, subspace, top_only
+from bncli.engine.subspace import subspace, top_only
 from tests.strategies import dags
 
 Array = NDArray[np.float64]
@@ -37,22 +38,6 @@ def matrix(found: Subspace) -> Array:
     for row in found.columns:
         r[np.arange(len(row)), row] += 1.0
     return r[:, :-1]
-
-
-@given(cases(), st.booleans())
-def test_restrict_add_and_gram_are_products_with_the_matrix(
-    case: tuple[tuple[Family, ...], Array, NDArray[np.bool_], int], with_sums: bool
-) -> None:
-    families, weights, curved, size = case
-    found = subspace(families, weights, curved, size) if with_sums else top_only(weights, size)
-    r, rng = matrix(found), np.random.default_rng(0)
-    cells, columns, out = (rng.normal(size=(3, n)) for n in (len(weights), found.n, len(weights)))
-    np.testing.assert_allclose(found.restrict(cells), cells @ r, atol=1e-12)
-    expected = out + columns @ r.T
-    found.add(out, columns)
-    np.testing.assert_allclose(out, expected, atol=1e-12)
-    np.testing.assert_allclose(found.gram(weights), r.T @ np.diag(weights) @ r, atol=1e-9)
-    np.testing.assert_allclose(float((found.restrict(cells) * columns).sum()), float((cells * (columns @ r.T)).sum()))
 
 
 @given(cases())
@@ -132,10 +117,3 @@ def test_two_attributes_by_hand() -> None:
     sums = {tuple(np.flatnonzero(column)) for column in matrix(found).T[3:]}
     assert sums == {(5, 6), (2, 4, 6)}
     assert found.n == 5
-
-
-def test_configurations_activate_the_columns_of_their_cells() -> None:
-    columns = np.array([[0, 1, 4, 4], [4, 4, 2, 3]])
-    found = Subspace(columns, 4)
-    members = np.array([[0, 1], [0, 3]])
-    assert found.places(members).tolist() == [[0, 1, 4, 4], [0, 4, 4, 3]]

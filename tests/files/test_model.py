@@ -52,7 +52,11 @@ def model_of(schema: Schema, dag: Dag, recipe: Recipe = Recipe()) -> Model:  # n
 
 
 # Of the recipe, what a default may change is said, for version_1.bnc holds it.
-MODEL = model_of(SCHEMA, Dag(((), (0,), (), ()), (0, 1), (), "tan", {}), Recipe(penalty=1.0, tolerance=1e-8, seed=None))
+MODEL = model_of(
+    SCHEMA,
+    Dag(((), (0,), (), ()), (0, 1), (), "tan", {}),
+    Recipe(penalty=1.0, optimizer="lbfgs", tolerance=1e-8, seed=None),
+)
 BYTES = dump_model(MODEL)
 
 

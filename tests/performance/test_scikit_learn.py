@@ -35,11 +35,11 @@ CASES = [
     (name, n_rows, word, at_most)
     for name, n_rows in (
         *(("adult", None), ("connect_4", None), ("letter", None), ("nursery", None), ("shuttle", None)),
-        ("covertype", 60_000),
+        ("covertype", 20_000),
     )
     for word, at_most in (("nb", 1 / 3), ("tan", 1 / 2))
 ]
-PATIENCE = 30.0
+PATIENCE = 10.0
 MAX_CHOLESKY = 2000
 """Parameters; newton-cholesky makes a matrix of them, which takes minutes beyond."""
 LADDERS = {

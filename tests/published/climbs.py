@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import importlib
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +64,7 @@ def climb(
     init: str = "generative",
     tolerance: float = 1e-8,
     max_iterations: int = 200,
+    max_passes: int | None = None,
 ) -> Climb:
     """One of the product's optimisers, with the product's preconditioners if it uses any."""
     moments: list[Moment] = []
@@ -70,12 +73,19 @@ def climb(
     def report(step: Step, _: Array) -> None:
         passes = max(step.evaluations, step.gradient_evaluations or 0)
         moments.append(Moment(step.iteration, -step.value, step.evaluations, passes, time.process_time() - began))
+        if max_passes is not None and passes >= max_passes:
+            raise _SpentError
 
     objective, start = problem(space, init)
-    importlib.import_module(f"bncli.engine.optimizers.{optimizer}").minimise(
-        objective, start, tolerance=tolerance, max_iterations=max_iterations, report=report
-    )
+    with suppress(_SpentError):
+        importlib.import_module(f"bncli.engine.optimizers.{optimizer}").minimise(
+            objective, start, tolerance=tolerance, max_iterations=max_iterations, report=report
+        )
     return Climb(tuple(moments))
+
+
+class _SpentError(Exception):
+    """All passes are made."""
 
 
 def problem(space: ParameterSpace, init: str) -> tuple[Objective, Array]:
@@ -84,32 +94,42 @@ def problem(space: ParameterSpace, init: str) -> tuple[Objective, Array]:
     return replace(whole.objective, separable=lambda value: False), whole.start
 
 
-def published_lbfgs(space: ParameterSpace, init: str, max_iterations: int, pairs: int = 5) -> Climb:
+def published_lbfgs(
+    space: ParameterSpace, init: str, max_iterations: int, *, pairs: int = 5, tolerance: float = 0.0
+) -> Climb:
     """L-BFGS-B of Zhu, Byrd, Lu & Nocedal as scipy has it: no preconditioner, `pairs` pairs (5 in its own driver)."""
     from scipy.optimize import minimize
 
     objective, start = problem(space, init)
     moments: list[Moment] = []
-    began, evaluations, last = time.process_time(), 0, np.inf
+    began, evaluations = time.process_time(), 0
 
     def counted(p: Array) -> tuple[float, Array]:
         nonlocal evaluations
         evaluations += 1
         return objective.value_and_gradient(p)
 
-    def told(intermediate_result: object) -> None:
-        value = float(intermediate_result.fun)  # type: ignore[attr-defined]
+    def told(intermediate_result: Any) -> None:
+        value = float(intermediate_result.fun)
         moments.append(Moment(len(moments), -value, evaluations, evaluations, time.process_time() - began))
 
-    value, _ = counted(start)
+    value, _ = objective.value_and_gradient(start)
     moments.append(Moment(0, -value, 1, 1, time.process_time() - began))
-    options = {"maxcor": pairs, "maxiter": max_iterations, "maxfun": 10 * max_iterations, "ftol": 0.0, "gtol": 0.0}
+    options: Any = {
+        "maxcor": pairs,
+        "maxiter": max_iterations,
+        "maxfun": 10 * max_iterations,
+        "ftol": tolerance,
+        "gtol": 0.0,
+    }
     minimize(counted, start, jac=True, method="L-BFGS-B", callback=told, options=options)
     return Climb(tuple(moments))
 
 
-def one_thread() -> AbstractContextManager[object]:
+@contextmanager
+def one_thread() -> Iterator[None]:
     """Threads of linear algebra libraries spin, and their time would count: nobody gets more than one."""
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    return threadpool_limits(1)
+    with threadpool_limits(1):
+        yield

@@ -14,6 +14,7 @@ import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -165,6 +166,7 @@ def scaled(figures: Sequence[Sequence[float]]) -> Row:
     return Row(tuple(table.mean(axis=0)), tuple(table.min(axis=0)), tuple(table.max(axis=0)))
 
 
+@cache
 def published(figure: str) -> dict[str, tuple[float, ...]]:
     """Table 2 of the paper: nine numbers a data set."""
     with TABLE_2.open() as file:

@@ -34,11 +34,11 @@ class _Contrasts(PerCell):
 
     @property
     def n_parameters(self) -> int:
-        return self.log_theta[1:].size
+        return int(self.log_theta[1:].size)
 
     @property
     def generative(self) -> Array:
-        return (self.log_theta[1:] - self.log_theta[0]).ravel()
+        return np.asarray((self.log_theta[1:] - self.log_theta[0]).ravel())
 
     def tables(self, p: Array) -> Array:
         n_labels, n_cells = self.log_theta.shape

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,8 +22,8 @@ from bncli.engine.counts import Counts
 from bncli.engine.cutting import learn_schema
 from bncli.engine.encoding import encode
 from bncli.engine.parameter_learners import discriminative, extended, weighted
-from bncli.engine.simulation import sample
 from bncli.engine.random_networks import conditioning_network
+from bncli.engine.simulation import sample
 from bncli.engine.structure import Dag
 from bncli.engine.structure_learners import kdb, nb, tan
 from tests.performance.workloads import real
@@ -42,7 +42,7 @@ LARGE = {
     "satimage": None,
 }
 """The largest sets, and how many of their rows, drawn at random (None: all)."""
-TO_THE_END = ("vehicle", "segment", "car", "cmc", "german", "tic_tac_toe")
+TO_THE_END = ("vehicle", "car", "cmc", "tic_tac_toe")
 """Sets small enough for the paper's own stopping rule."""
 DOUBLES = ("_2class", "_train")
 """Names of files that hold other sets' rows end like this."""
@@ -51,13 +51,17 @@ STRUCTURES: dict[str, Callable[[Counts], Dag]] = {
     "TAN": tan.learn,
     "KDB-1": lambda counts: kdb.learn(counts, k=1),
 }
-SPACES = ("w", "d", "e", "s")
-"""s is d in another unit: see `_InUnits`."""
+SPACES = ("w", "d", "e")
+IN_UNITS = "s"
+"""d in another unit: see `_InUnits`."""
+OWN = (("w", "generative"), ("d", "zero"), ("d", "generative"))
+"""Spaces and starts from which the product's optimiser climbs."""
 STARTS = ("zero", "generative")
 AFTER = 5
 """The iteration at which the paper compares."""
 MAX_ITERATIONS = 200
-OWN_ITERATIONS = 60
+MAX_PASSES = 120
+"""For the product's optimiser, whose iterations may take several; an iteration of the others takes about one."""
 EXPONENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -99,20 +103,28 @@ def at(run: Climb, iteration: int) -> float:
 
 
 def cases(
-    name: str, n_rows: int | None = None, *, max_iterations: int = MAX_ITERATIONS, own: bool = True
+    name: str,
+    n_rows: int | None = None,
+    *,
+    words: Sequence[str] = SPACES,
+    max_iterations: int = MAX_ITERATIONS,
+    tolerance: float = 0.0,
+    own: Sequence[tuple[str, str]] = (),
 ) -> Iterator[Case]:
     """The set with each of the three structures; skips the test where it is not at hand."""
     counts = Counts(real(name, n_rows))
-    for word, learn in STRUCTURES.items():
+    for structure, learn in STRUCTURES.items():
         spaces = spaces_of(counts, learn(counts))
-        climbs = {(s, i): published_lbfgs(spaces[s], i, max_iterations) for s in SPACES for i in STARTS}
-        ours = {
-            (s, i): climb(spaces[s], "newton", init=i, tolerance=1e-10, max_iterations=OWN_ITERATIONS)
-            for s in ("w", "d")
-            for i in STARTS
-            if own
+        climbs = {
+            (word, start): published_lbfgs(spaces[word], start, max_iterations, tolerance=tolerance)
+            for word in words
+            for start in STARTS
         }
-        yield Case(name, word, climbs, ours)
+        ours = {
+            (word, start): climb(spaces[word], "newton", init=start, tolerance=1e-10, max_passes=MAX_PASSES)
+            for word, start in own
+        }
+        yield Case(name, structure, climbs, ours)
 
 
 def spaces_of(counts: Counts, structure: Dag) -> dict[str, ParameterSpace]:
@@ -122,7 +134,7 @@ def spaces_of(counts: Counts, structure: Dag) -> dict[str, ParameterSpace]:
         "w": weighted.space(counts, structure, smoothing=SMOOTHING, level=4),
         "d": free,
         "e": extended.space(counts, structure, smoothing=SMOOTHING),
-        "s": replace(free, coordinates=_InUnits(log_theta, float(np.sqrt(np.mean(log_theta**2))))),
+        IN_UNITS: replace(free, coordinates=_InUnits(log_theta, float(np.sqrt(np.mean(log_theta**2))))),
     }
 
 

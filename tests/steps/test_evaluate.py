@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.learn import learn
+from bncli.engine.penalty_cv import GRID
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.model import write_model
 from bncli.files.table import Source, read_columns
@@ -77,7 +78,7 @@ def test_cross_validation(source: Source, tmp_path: Path) -> None:
         assert report.metrics[name] == pytest.approx(fmean(known))
         assert report.std[name] == pytest.approx(stdev(known))
     assert [(f.repeat, f.fold, f.rows) for f in report.folds] == [(r, f, 30) for r in (0, 1) for f in (0, 1, 2)]
-    assert set(METRICS) | {"repeat", "fold", "rows", "seconds"} == set(values["folds"][0])  # type: ignore[index]
+    assert set(METRICS) | {"repeat", "fold", "rows", "penalty", "seconds"} == set(values["folds"][0])  # type: ignore[index]
     assert all(fold.seconds["fit"] > 0 and fold.seconds["score"] > 0 for fold in report.folds)
 
     header, predicted, probabilities = read_predictions(output)
@@ -153,3 +154,11 @@ def test_what_cannot_be_asked(source: Source, tmp_path: Path) -> None:
     write_model(model_path, learn(read_columns(source), RECIPE).model)
     with pytest.raises(UsageError, match="tested on DATA"):
         evaluate(source, None, test=source, model_path=model_path)
+
+
+def test_every_fold_chooses_its_penalty(source: Source) -> None:
+    folds = evaluate(source, Recipe(), folds=2).as_json()["folds"]
+    assert all(fold["penalty"] in GRID for fold in folds)
+    assert [fold["penalty"] for fold in evaluate(source, RECIPE, folds=2).as_json()["folds"]] == [None, None]
+    typed = evaluate(source, Recipe(penalty=2.0), folds=2).as_json()["folds"]
+    assert [fold["penalty"] for fold in typed] == [2.0, 2.0]

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.subspace import Subspace
+from bncli.engine.kernels.prolongation import Subspace
 
 Array = NDArray[np.float64]
 Precondition = Callable[[Array], Array]
@@ -57,10 +57,9 @@ def scaled(sample: Sample, scale: Array, penalty: float, n_labels: int) -> Preco
     factor = np.copysign(np.maximum(np.abs(scale), LEAST_SCALE), scale)
     alike = len(factor) == len(sample.grams) == 1
     squares = np.stack([subspace.gram(row) for row in factor**-2.0])
-    units, of_penalty = _units(subspace, squares), penalty * squares
-    blocks = np.broadcast_arrays(sample.grams + of_penalty, units[:, :, np.newaxis])
-    inverses = np.stack([_inverse_in(unit[:, 0], a) for a, unit in zip(*blocks, strict=True)])
-    dense = _blocks(inverses) if alike or penalty == 0 else _coupled(inverses, of_penalty, units, n_labels)
+    pairs = zip(*np.broadcast_arrays(sample.grams, squares), strict=True)
+    inverses = np.stack([inverse(c, penalty * of) if penalty > 0 else _free_inverse(c, of) for c, of in pairs])
+    dense = _blocks(inverses) if alike or penalty == 0 else _coupled(inverses, penalty * squares, n_labels)
 
     def apply(g: Array) -> Array:
         gradient = g.reshape(n_labels, -1)
@@ -78,14 +77,13 @@ def scaled(sample: Sample, scale: Array, penalty: float, n_labels: int) -> Preco
     return apply
 
 
-def _units(subspace: Subspace, squares: Array) -> Array:
-    """For each column the mean factor s of its cells, where that is under 1; squares = R' diag(1/s^2) R."""
-    n_cells = subspace.restrict(np.ones((1, subspace.columns.shape[1])))
-    return np.asarray(np.minimum(np.sqrt(n_cells / np.diagonal(squares, axis1=1, axis2=2)), 1.0))
+def _free_inverse(c: Array, squares: Array) -> Array:
+    """C^-1 with a ridge that grows as factors under 1 shrink: a table that no parameter moves has to stay."""
+    return _inverse_in(np.minimum(np.diag(squares) ** -0.5, 1.0), c)
 
 
 def _inverse_in(units: Array, matrix: Array) -> Array:
-    """The inverse, its ridge being relative in these units of the columns: in others one tiny factor rules the mean."""
+    """The inverse, its ridge being relative to the mean of the diagonal in these units of the columns."""
     return np.asarray(units[:, np.newaxis] * inverse(units[:, np.newaxis] * matrix * units) * units)
 
 
@@ -93,7 +91,7 @@ def _blocks(inverses: Array) -> Precondition:
     return lambda g: np.matmul(inverses, g[:, :, np.newaxis])[:, :, 0]
 
 
-def _coupled(inverses: Array, of_penalty: Array, units: Array, n_labels: int) -> Precondition:
+def _coupled(inverses: Array, of_penalty: Array, n_labels: int) -> Precondition:
     """The solution above, with inverses = A_y^-1, of_penalty = L_y; those of one class stand for all."""
     rest = np.zeros(inverses.shape[1:])
     if len(of_penalty) == 1:
@@ -102,7 +100,8 @@ def _coupled(inverses: Array, of_penalty: Array, units: Array, n_labels: int) ->
     else:
         for a, of in zip(*np.broadcast_arrays(inverses, of_penalty), strict=True):
             rest += of - of @ a @ of
-    inner = _inverse_in(np.mean(units**-2.0, axis=0) ** -0.5, (rest + rest.T) / 2)
+    least = RIDGE**2 * np.diagonal(of_penalty, axis1=1, axis2=2).max(axis=0)  # what is smaller is rounding
+    inner = _inverse_in(np.maximum(np.diag(rest), least) ** -0.5, (rest + rest.T) / 2)
 
     def apply(g: Array) -> Array:
         solved = np.matmul(inverses, g[:, :, np.newaxis])
@@ -198,12 +197,17 @@ def dense_work(n_blocks: int) -> float:
     return 0.06 * n_blocks + (0.2 if n_blocks > 1 else 0.0)
 
 
-def inverse(matrix: Array, penalty: float = 0.0) -> Array:
-    """(matrix + (ridge + penalty) I)^-1, the ridge raised until that is positive definite; rows of zeros get 1."""
+def inverse(matrix: Array, penalty: Array | float = 0.0) -> Array:
+    """(matrix + L + ridge I)^-1, the ridge raised until that is positive definite; rows of zeros get 1.
+
+    L is `penalty`, a matrix or a factor of I; it takes no part in the ridge, which follows the mean of the diagonal.
+    """
+    added = penalty if isinstance(penalty, np.ndarray) else penalty * np.eye(len(matrix))
     diagonal = np.diag(matrix)
+    empty = diagonal + np.diag(added) <= 0
     ridge = RIDGE * max(float(diagonal.mean()), np.finfo(float).tiny)
     while True:
-        raised = matrix + np.diag(np.where(diagonal + penalty > 0, ridge + penalty, 1.0))
+        raised = matrix + added + np.diag(np.where(empty, 1.0, ridge))
         try:
             factor = _inverse_of_triangle(np.linalg.cholesky(raised))
         except np.linalg.LinAlgError:

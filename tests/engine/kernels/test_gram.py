@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -81,7 +83,7 @@ def test_a_large_set_has_a_pack_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(gram, "PACKED", 6)
     sizes = (2, 3, 9, 2, 2, 2)
     edges = np.cumsum([0, *sizes])
-    places = [np.arange(a, b)[:, np.newaxis] for a, b in zip(edges, edges[1:], strict=False)]
+    places = [np.arange(a, b)[:, np.newaxis] for a, b in itertools.pairwise(edges)]
     packing = pack(places, int(edges[-1]))
     assert [found.n_codes for found in packing.packs] == [6, 9, 4, 2]
     assert [found.active is None for found in packing.packs] == [False, True, False, True]

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from bncli.engine.kernels import preconditioning
 from bncli.engine.kernels.preconditioning import Sample, curved, dense_work, inverse, scaled, shared
-from bncli.engine.subspace import Subspace, top_only
+from bncli.engine.kernels.prolongation import Subspace
+from bncli.engine.subspace import top_only
 
 Array = NDArray[np.float64]
 

@@ -51,7 +51,8 @@ def test_push_is_the_derivative_of_the_tables_and_pull_back_its_transpose(
     np.testing.assert_allclose(pushed, oracles.slope(space.tables, p, v, 1e-3), rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(space.push(p, v - 3 * w), pushed - 3 * space.push(p, w), rtol=1e-9, atol=1e-9)
     d_tables = rng.normal(size=pushed.shape)
-    assert float((pushed * d_tables).sum()) == pytest.approx(float(v @ space.pull_back(p, d_tables)), rel=1e-9, abs=1e-9)
+    back = float(v @ space.pull_back(p, d_tables))
+    assert float((pushed * d_tables).sum()) == pytest.approx(back, rel=1e-9, abs=1e-9)
 
 
 @every_space

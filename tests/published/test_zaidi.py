@@ -1,0 +1,118 @@
+"""Claims of Zaidi et al. (2017) that hold here; curves and tables are in zaidi.csv and zaidi.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.performance.workloads import real_path
+from tests.published import zaidi_page as report
+from tests.published.climbs import Climb, one_thread
+from tests.published.pages import UPDATING, read_csv, write_csv
+from tests.published.zaidi import (
+    EXPONENTS,
+    IN_UNITS,
+    LARGE,
+    OWN,
+    SPACES,
+    STARTS,
+    STRUCTURES,
+    TO_THE_END,
+    Case,
+    cases,
+    conditioning,
+    small_sets,
+)
+
+pytestmark = pytest.mark.slow
+
+PAGE = Path(__file__).with_name("zaidi.md")
+CURVES = PAGE.with_suffix(".csv")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Cases of the largest sets, of all others (short), of some others (long), and the conditioning experiment."""
+
+    large: list[Case]
+    small: list[Case]
+    ends: list[Case]
+    conditioning: dict[float, list[dict[str, Climb]]]
+
+
+@pytest.fixture(scope="module")
+def measured() -> Measured:
+    """Writes the files if it is told to."""
+    for name in (*LARGE, *TO_THE_END):
+        real_path(name)
+    with one_thread():
+        list(cases("car", max_iterations=5))  # warms up
+        found = Measured(
+            [case for name, n_rows in LARGE.items() for case in cases(name, n_rows, own=OWN)],
+            [case for name in small_sets() for case in cases(name, words=(*SPACES, IN_UNITS), max_iterations=100)],
+            [case for name in TO_THE_END for case in cases(name, max_iterations=2000, tolerance=1e-32)],
+            {a: [conditioning(a, seed) for seed in range(10)] for a in EXPONENTS},
+        )
+    if UPDATING:
+        PAGE.write_text(report.page(found.large, found.small, found.ends, found.conditioning))
+        header = ("set", "structure", "start", "space", *map(str, report.GRID))
+        write_csv(CURVES, [header, *report.curve_lines(found.large)])
+    return found
+
+
+def test_the_curves_are_those_of_the_file(measured: Measured) -> None:
+    """The first iterations; later ones depend on the last bit of the first."""
+    first = report.GRID.index(5) + 1
+    written = {tuple(line[:4]): line[4:] for line in read_csv(CURVES)}
+    for (*key,) in report.curve_lines(measured.large):
+        expected = np.array(written[tuple(key[:4])][:first], np.float64)
+        np.testing.assert_allclose(np.array(key[4 : 4 + first], np.float64), expected, rtol=1e-3, err_msg=str(key[:4]))
+
+
+def test_all_spaces_begin_at_the_same_point(measured: Measured) -> None:
+    for case in measured.large:
+        for start in STARTS:
+            values = [case.climbs[space, start].start for space in ("w", "d", "e")]
+            assert values == pytest.approx([values[0]] * 3, rel=1e-9)
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_weights_are_ahead_of_free_tables(measured: Measured, structure: str, start: str) -> None:
+    """On four sets of five at least, by two iterations and more on average."""
+    lags = report.lags([*measured.large, *measured.small], structure, "d", start)
+    assert np.mean(np.array(lags) > 0) > 0.8
+    assert np.mean(lags) > 2
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_weights_are_ahead_of_networks_from_zero(measured: Measured, structure: str) -> None:
+    lags = report.lags([*measured.large, *measured.small], structure, "e", "zero")
+    assert np.mean(np.array(lags) > 0) > 0.7
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_another_unit_for_free_tables_changes_little(measured: Measured, structure: str) -> None:
+    """So it is the relative scale of the weights that helps, as the paper says."""
+    for start in STARTS:
+        free, scaled = (np.mean(report.lags(measured.small, structure, space, start)) for space in ("d", IN_UNITS))
+        assert scaled == pytest.approx(free, abs=1.0)
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_free_tables_take_longer(measured: Measured, structure: str, start: str) -> None:
+    """In iterations to 1 %: at least half as many again."""
+    chosen = [case for case in measured.large if case.structure == structure]
+    assert report.ratio(chosen, ("d", start, False), 0.01, "iteration") > 1.5
+
+
+def test_the_worse_the_conditioning_the_more_weights_help(measured: Measured) -> None:
+    """After five iterations."""
+    advantage = [report.missing(runs, "d", 5) - report.missing(runs, "w", 5) for runs in measured.conditioning.values()]
+    assert advantage == sorted(advantage)
+    assert abs(advantage[0]) < 0.002
+    assert advantage[-1] > 0.02
