@@ -5,9 +5,9 @@ constants 1e-4 and 0.9.
 
 Stops, with f the objective: `gradient` when the decrease predicted, g'Hg / 2, is under tolerance f / 100 (a vanishing
 gradient in the problem's own metric); `tolerance` when the last WINDOW quasi-Newton iterations, or NEWTON_WINDOW Newton
-iterations, together improved f by no more than tolerance f; `line-search` when no better point exists along the
-preconditioned gradient either; `separable` when the objective says so; `max-iterations`. The distance to the optimum is
-then of the order of tolerance f.
+iterations, together improved f by no more than tolerance f; `line-search` when no better point exists along a Newton
+direction, or along the preconditioned gradient; `separable` when the objective says so; `max-iterations`. The distance
+to the optimum is then of the order of tolerance f.
 
 A product with the Hessian costs about as much as an evaluation, and is told as one of the gradient.
 """

@@ -128,8 +128,12 @@ def published_lbfgs(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Threads of linear algebra libraries spin, and their time would count: nobody gets more than one."""
+    """Threads of linear algebra libraries spin, and their time would count: nobody gets more than one.
+
+    Only libraries that are loaded obey, so scipy, which brings its own, is loaded first.
+    """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+    importlib.import_module("scipy.optimize")
     with threadpool_limits(1):
         yield

@@ -200,13 +200,14 @@ def dense_work(n_blocks: int) -> float:
 def inverse(matrix: Array, penalty: Array | float = 0.0) -> Array:
     """(matrix + L + ridge I)^-1, the ridge raised until that is positive definite; rows of zeros get 1.
 
-    L is `penalty`, a matrix or a factor of I; it takes no part in the ridge, which follows the mean of the diagonal.
+    The unit matrix for one that is not finite. L is `penalty`, a matrix or a factor of I; it takes no part in the
+    ridge, which follows the mean of the diagonal.
     """
     added = penalty if isinstance(penalty, np.ndarray) else penalty * np.eye(len(matrix))
     diagonal = np.diag(matrix)
     empty = diagonal + np.diag(added) <= 0
     ridge = RIDGE * max(float(diagonal.mean()), np.finfo(float).tiny)
-    while True:
+    while np.isfinite(ridge):
         raised = matrix + added + np.diag(np.where(empty, 1.0, ridge))
         try:
             factor = _inverse_of_triangle(np.linalg.cholesky(raised))
@@ -214,6 +215,7 @@ def inverse(matrix: Array, penalty: Array | float = 0.0) -> Array:
             ridge *= 100.0
             continue
         return np.asarray(factor.T @ factor)
+    return np.eye(len(matrix))  # an estimate that is not finite tells nothing
 
 
 def _inverse_of_triangle(lower: Array) -> Array:

@@ -225,3 +225,8 @@ def test_more_classes_cost_more() -> None:
     work = [dense_work(n) for n in (1, 2, 3, 10)]
     assert work == sorted(set(work))
     assert work[0] > 0
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_matrix_that_is_not_finite_gives_the_unit_matrix(bad: float) -> None:
+    np.testing.assert_array_equal(inverse(np.diag([1.0, bad])), np.eye(2))
