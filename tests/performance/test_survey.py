@@ -1,9 +1,9 @@
 """Passes to the optimum, over all the real tables of at least 1,000 rows (but derived ones) and three structures.
 
 Until the objective is within 1e-6 of its best value; a Hessian product counts as one pass, and what preconditioners
-cost as their CPU time over that of one pass; in the means a run that does not arrive within 500 counts as 500. Each problem beside
-scipy's L-BFGS-B with ten pairs: on the same objective from zero; and, without penalty, on the weights of the generative
-log probabilities from 1, as published by Zaidi et al. 2017. The full table is `passes.csv`.
+cost as their CPU time over that of one pass; in the means a run that does not arrive within 500 counts as 500. Each
+problem beside scipy's L-BFGS-B with ten pairs: on the same objective from zero; and, without penalty, on the weights of
+the generative log probabilities from 1, as published by Zaidi et al. 2017. The full table is `passes.csv`.
 """
 
 from __future__ import annotations
