@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,22 +9,24 @@ import pytest
 
 from tests.performance.workloads import real_path
 from tests.published import zaidi_page as report
-from tests.published.climbs import Climb, one_thread
+from tests.published.climbs import one_thread
 from tests.published.pages import UPDATING, read_csv, write_csv
 from tests.published.zaidi import (
     EXPONENTS,
     IN_UNITS,
     LARGE,
     OWN,
+    PRECISE,
     SPACES,
     STARTS,
     STRUCTURES,
     TO_THE_END,
-    Case,
     cases,
     conditioning,
     small_sets,
+    to_the_optimum,
 )
+from tests.published.zaidi_page import Measured
 
 pytestmark = pytest.mark.slow
 
@@ -33,20 +34,10 @@ PAGE = Path(__file__).with_name("zaidi.md")
 CURVES = PAGE.with_suffix(".csv")
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Cases of the largest sets, of all others (short), of some others (long), and the conditioning experiment."""
-
-    large: list[Case]
-    small: list[Case]
-    ends: list[Case]
-    conditioning: dict[float, list[dict[str, Climb]]]
-
-
 @pytest.fixture(scope="module")
 def measured() -> Measured:
     """Writes the files if it is told to."""
-    for name in (*LARGE, *TO_THE_END):
+    for name in (*LARGE, *TO_THE_END, *PRECISE):
         real_path(name)
     with one_thread():
         list(cases("car", max_iterations=5))  # warms up
@@ -54,10 +45,11 @@ def measured() -> Measured:
             [case for name, n_rows in LARGE.items() for case in cases(name, n_rows, own=OWN)],
             [case for name in small_sets() for case in cases(name, words=(*SPACES, IN_UNITS), max_iterations=100)],
             [case for name in TO_THE_END for case in cases(name, max_iterations=2000, tolerance=1e-32)],
+            [case for name in PRECISE for case in to_the_optimum(name)],
             {a: [conditioning(a, seed) for seed in range(10)] for a in EXPONENTS},
         )
     if UPDATING:
-        PAGE.write_text(report.page(found.large, found.small, found.ends, found.conditioning))
+        PAGE.write_text(report.page(found))
         header = ("set", "structure", "start", "space", *map(str, report.GRID))
         write_csv(CURVES, [header, *report.curve_lines(found.large)])
     return found
@@ -116,3 +108,14 @@ def test_the_worse_the_conditioning_the_more_weights_help(measured: Measured) ->
     assert advantage == sorted(advantage)
     assert abs(advantage[0]) < 0.002
     assert advantage[-1] > 0.02
+
+
+def test_the_own_optimizer_arrives_sooner(measured: Measured) -> None:
+    """At the optimum, not on the first stretch: in less than half of w's passes, and where w does not arrive."""
+    assert report.fewer(measured.precise, "ours", 1e-6) < 0.5
+    arrived = [
+        (case.passes(case.own["d", "generative"], 1e-6), case.passes(case.climbs["w", "generative"], 1e-6))
+        for case in measured.precise
+    ]
+    ours, theirs = (sum(passes is not None for passes in column) for column in zip(*arrived, strict=True))
+    assert ours > theirs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,26 +20,41 @@ LEAST = {"seconds": 1e-3, "iteration": 1}
 Conditioning = Mapping[float, Sequence[Mapping[str, Climb]]]
 
 
-def page(large: Sequence[Case], small: Sequence[Case], ends: Sequence[Case], conditioning: Conditioning) -> str:
+@dataclass(frozen=True)
+class Measured:
+    """Cases of the largest sets, of all others (short), of some to the paper's end, of some to the optimum."""
+
+    large: list[Case]
+    small: list[Case]
+    ends: list[Case]
+    precise: list[Case]
+    conditioning: Conditioning
+
+
+def page(found: Measured) -> str:
     return (
         "\n\n".join(
             (
                 INTRODUCTION,
                 machine(),
                 "## Curves: NLL at the start, and of w / d / e after 5, 20 and 100 iterations",
-                _curves(large),
+                _curves(found.large),
                 f"## Iterations after the fifth until d and e are where w was after {AFTER}",
-                _lags(large, small),
+                _lags(found.large, found.small),
                 LAGS,
                 "## Processor time to 1 % and to 0.1 %, over that of w",
-                _times(large),
+                _times(found.large),
                 TIMES,
                 "## To the end: the paper's own stopping rule",
-                _ends(ends),
+                _ends(found.ends),
                 ENDS,
+                "## To the optimum, from the generative model: passes to within 1e-3 / 1e-6 of the lowest NLL",
+                _precise(found.precise),
+                PRECISE,
                 "## The conditioning experiment (naive Bayes, from 0)",
-                _conditioning(conditioning),
+                _conditioning(found.conditioning),
                 CONDITIONING,
+                "## What holds, and what does not",
                 VERDICT,
             )
         )
@@ -149,6 +165,32 @@ def _ends(ends: Sequence[Case]) -> str:
     return table(("structure, start", "w", "d", "e"), lines)
 
 
+GAPS = (1e-3, 1e-6)
+
+
+def _precise(cases: Sequence[Case]) -> str:
+    lines = []
+    for case in cases:
+        runs = [*(case.climbs[space, "generative"] for space in SPACES), case.own["d", "generative"]]
+        cells = [" / ".join(_passes(case.passes(run, gap)) for gap in GAPS) for run in runs]
+        lines.append([f"{case.name} {case.structure}", *cells])
+    ratios = [" / ".join(f"{fewer(cases, way, gap):.2f}" for gap in GAPS) for way in (*SPACES, "ours")]
+    return table(("data set", *SPACES, "ours in d"), [*lines, ["geometric mean, over w", *ratios]])
+
+
+def _passes(number: int | None) -> str:
+    return "-" if number is None else str(number)
+
+
+def fewer(cases: Sequence[Case], way: str, gap: float) -> float:
+    """Geometric mean of the passes over those of w; a run that does not arrive counts with all its passes."""
+    ratios = []
+    for case in cases:
+        w, run = case.climbs["w", "generative"], case.climbs.get((way, "generative"), case.own["d", "generative"])
+        ratios.append((case.passes(run, gap) or run.end.passes) / (case.passes(w, gap) or w.end.passes))
+    return geometric(ratios)
+
+
 def missing(runs: Sequence[Mapping[str, Climb]], space: str, iteration: int) -> float:
     """Share of the whole fall of the NLL that is still to come after so many iterations, averaged over the draws."""
     best = [max(climbs["w"].best, climbs["d"].best) for climbs in runs]
@@ -199,4 +241,34 @@ and tic_tac_toe; no run makes more than 2,000 iterations."""
 CONDITIONING = """Three binary inputs with coefficients 10^a, 1 and 10^-a, 10,000 rows, ten draws. Cells: the share of
 the fall from 0 to the lowest NLL that is still to come, w / d."""
 
-VERDICT = "VERDICT"
+PRECISE = """No penalty; "-" where 550 passes do not suffice: evaluations of value and gradient, and for ours products
+with the Hessian, but not the preconditioner. In the mean such a run counts with all passes that it made, at least 500."""
+
+VERDICT = """Holds here, and is asserted by the test:
+
+- w is ahead of d after five iterations on nearly every set, with every structure and from both starts.
+- w is faster than d: to 1 % in about half the time (the paper: d is almost twice as slow).
+- The conditioning experiment: for a = 0 the weights gain nothing, and the larger a, the more they gain.
+- It is the relative scale of the parameters that helps: d with all parameters in another unit, the root mean square of
+  the log probabilities, is as far behind w as d itself.
+
+Does not hold, or not everywhere:
+
+- The size of the lead. d needs 3 to 8 iterations more on average, not 10, e 0 to 5, not 15. Counting evaluations in
+  place of iterations, training on half of the rows, relative frequencies or Laplace's rule in place of the m-estimate:
+  tried on the smaller sets, none of these moves a mean by as much as two iterations. The number of pairs plays no part
+  in the first five. Why the paper's lags are longer we could not find out.
+- e is not the slowest to converge. From the generative model it is ahead of w about as often as behind, so the trend is
+  not "the same on all 72 datasets"; from 0 it is behind w and mostly ahead of d.
+- e is not an order of magnitude slower in time. Its gradient follows from that of the tables by the chain rule, so
+  an iteration on a large set costs little more than one of w or d; on sets of a thousand rows, where the
+  normalisation of the tables counts, two to three times as much.
+- By the paper's own stopping rule (until the last bit, in effect) the lead of w over d shrinks to a quarter or less but
+  for naive Bayes, and for KDB-1 from 0 it is gone: the weights speed up the beginning, not the end.
+
+The default optimiser beside them, without a penalty: to the optimum it needs a fraction of w's passes, and it arrives
+on sets where w does not. But to 1 % it takes longer than w, most of all with TAN and KDB-1. Two reasons, found by
+trial: on adult with TAN its first preconditioner couples only the most frequent cells, as many as its budget in time
+allows. With all cells coupled, 1 % and 0.1 % take 3 and 8 passes in place of 38 and 89 (w: 9 and 47), but making it
+takes longer than that saves. And on satimage with NB from the generative model, which is sure and often wrong there
+(its NLL is twice that of uniform probabilities), a preconditioner made for uniform probabilities does not fit."""
