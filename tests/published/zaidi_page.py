@@ -242,7 +242,8 @@ CONDITIONING = """Three binary inputs with coefficients 10^a, 1 and 10^-a, 10,00
 the fall from 0 to the lowest NLL that is still to come, w / d."""
 
 PRECISE = """No penalty; "-" where 550 passes do not suffice: evaluations of value and gradient, and for ours products
-with the Hessian, but not the preconditioner. In the mean such a run counts with all passes that it made, at least 500."""
+with the Hessian, but not the preconditioner. In the mean such a run counts with all passes that it made, at least
+500."""
 
 VERDICT = """Holds here, and is asserted by the test:
 
