@@ -173,10 +173,11 @@ the highest that we drew. Each of them comes from a single draw, so not all can.
 Does not hold, or not everywhere:
 
 - satimage, CG: 8.2, 3.3 and 3.0 in the paper in LR, LR_Roos and BN, and 2.8, 2.0 and 1.4 here, while CGB and BFGS
-  agree. So it is CG's line search. Later versions of R's `optim` have a slip in the parabola that halves every accepted
-  step; with it in our CG (tried, not kept) the three are 4.9, 3.2 and 1.6, but then CG does not arrive within
+  agree. So it lies in CG's line search. Later versions of R's `optim` have a slip in the parabola that halves every
+  accepted step; with it in our CG (tried, not kept) the three are 4.9, 3.2 and 1.6, but then CG does not arrive within
   200 iterations on some artificial sets where the paper has 2.2 to 6.7. So the slip is not the explanation, or not
-  all of it. A seventh, empty class and other cuts (at the median, at half the range) change little. The rest is open.
+  all of it. A seventh, empty class and other cuts (at the median, at half the range) change little for CG. The rest is
+  open.
 - satimage with all its MDL cuts is another problem: BFGS in LR, the paper's winner in flops, becomes ten times as dear
   as CG. The paper's result for this set hangs on its two values an attribute.
 - "The number of flops provides a fair comparison" is not so here. By flops an iteration of CG in BN costs

@@ -10,7 +10,7 @@ import pytest
 from tests.performance.workloads import real_path
 from tests.published import zaidi_page as report
 from tests.published.climbs import one_thread
-from tests.published.pages import UPDATING, read_csv, write_csv
+from tests.published.pages import UPDATING, write_csv
 from tests.published.zaidi import (
     EXPONENTS,
     IN_UNITS,
@@ -36,7 +36,9 @@ CURVES = PAGE.with_suffix(".csv")
 
 @pytest.fixture(scope="module")
 def measured() -> Measured:
-    """Writes the files if it is told to."""
+    """Writes the files. Takes minutes, so only where it is told to."""
+    if not UPDATING:
+        pytest.skip("takes ten minutes: BNCLI_UPDATE=1 measures again, checks the claims and writes the tables")
     for name in (*LARGE, *TO_THE_END, *PRECISE):
         real_path(name)
     with one_thread():
@@ -48,20 +50,10 @@ def measured() -> Measured:
             [case for name in PRECISE for case in to_the_optimum(name)],
             {a: [conditioning(a, seed) for seed in range(10)] for a in EXPONENTS},
         )
-    if UPDATING:
-        PAGE.write_text(report.page(found))
-        header = ("set", "structure", "start", "space", *map(str, report.GRID))
-        write_csv(CURVES, [header, *report.curve_lines(found.large)])
+    PAGE.write_text(report.page(found))
+    header = ("set", "structure", "start", "space", *map(str, report.GRID))
+    write_csv(CURVES, [header, *report.curve_lines(found.large)])
     return found
-
-
-def test_the_curves_are_those_of_the_file(measured: Measured) -> None:
-    """The first iterations; later ones depend on the last bit of the first."""
-    first = report.GRID.index(5) + 1
-    written = {tuple(line[:4]): line[4:] for line in read_csv(CURVES)}
-    for (*key,) in report.curve_lines(measured.large):
-        expected = np.array(written[tuple(key[:4])][:first], np.float64)
-        np.testing.assert_allclose(np.array(key[4 : 4 + first], np.float64), expected, rtol=1e-3, err_msg=str(key[:4]))
 
 
 def test_all_spaces_begin_at_the_same_point(measured: Measured) -> None:
@@ -112,10 +104,10 @@ def test_the_worse_the_conditioning_the_more_weights_help(measured: Measured) ->
 
 def test_the_own_optimizer_arrives_sooner(measured: Measured) -> None:
     """At the optimum, not on the first stretch: in less than half of w's passes, and where w does not arrive."""
-    assert report.fewer(measured.precise, "ours", 1e-6) < 0.5
+    assert report.saved(measured.precise, "ours", 1e-6, "passes") < 0.5
     arrived = [
-        (case.passes(case.own["d", "generative"], 1e-6), case.passes(case.climbs["w", "generative"], 1e-6))
+        (case.arrival(case.own["d", "generative"], 1e-6), case.arrival(case.climbs["w", "generative"], 1e-6))
         for case in measured.precise
     ]
-    ours, theirs = (sum(passes is not None for passes in column) for column in zip(*arrived, strict=True))
+    ours, theirs = (sum(moment is not None for moment in column) for column in zip(*arrived, strict=True))
     assert ours > theirs

@@ -27,7 +27,7 @@ from bncli.engine.simulation import sample
 from bncli.engine.structure import Dag
 from bncli.engine.structure_learners import kdb, nb, tan
 from tests.performance.workloads import real
-from tests.published.climbs import Climb, climb, published_lbfgs
+from tests.published.climbs import Climb, Moment, climb, published_lbfgs
 
 Array = NDArray[np.float64]
 
@@ -94,10 +94,10 @@ class Case:
         """The CLL at which all but this share of the way from uniform probabilities to the best is made."""
         return -self.lowest - share * (-self.climbs["w", "zero"].start - self.lowest)
 
-    def passes(self, run: Climb, gap: float) -> int | None:
-        """Until the NLL is within this share of the lowest; None if it never is, or too late."""
+    def arrival(self, run: Climb, gap: float) -> Moment | None:
+        """When the NLL comes within this share of the lowest; None if it never does, or too late."""
         moment = run.reaching(-self.lowest * (1 + gap))
-        return None if moment is None or moment.passes > LATE else moment.passes
+        return None if moment is None or moment.passes > LATE else moment
 
     def lag(self, space: str, start: str) -> int:
         """Iterations after the fifth that `space` needs to be where w was after five; negative where w needs them."""
