@@ -20,7 +20,7 @@ from bncli.engine.coordinates import Coordinates
 from bncli.engine.flops import Costs
 from bncli.engine.likelihood import ConditionalLikelihood
 from bncli.engine.model import Optimum, Parameters
-from bncli.engine.objective import Objective, Precondition, Step
+from bncli.engine.objective import Objective, Precondition, Report, Step
 from bncli.engine.whitening import Whitening, whitening
 from bncli.watch import Iteration, Watch
 
@@ -61,14 +61,7 @@ def ascend(space: ParameterSpace, how: Ascent, watch: Watch) -> Parameters:
         cll_path.append(penalty - step.value)
         watch(_told(step, cll_path[-1], penalty, how.optimizer, space.costs))
 
-    optimizer = importlib.import_module(f"bncli.engine.optimizers.{how.optimizer}")
-    optimum = optimizer.minimise(
-        problem.objective,
-        problem.start,
-        tolerance=how.tolerance,
-        max_iterations=how.max_iterations,
-        report=report,
-    )
+    optimum = _minimise(problem.objective, problem.start, how, report)
     return Parameters(
         space.likelihood.tables(space.coordinates.tables(optimum.point)),
         space.coordinates.n_parameters,
@@ -83,15 +76,14 @@ def ascend(space: ParameterSpace, how: Ascent, watch: Watch) -> Parameters:
 def ascend_from(space: ParameterSpace, how: Ascent, point: Array) -> Optimum:
     """The best parameters found from `point`, near which they are expected; `how` tells all but the start."""
     problem = _Problem(space.likelihood, space.coordinates, how)
+    near = replace(problem.objective, precondition=problem.refreshed(point, NEAR_COST))
+    return _minimise(near, point, how, lambda step, p: None)
+
+
+def _minimise(objective: Objective, start: Array, how: Ascent, report: Report) -> Optimum:
     optimizer = importlib.import_module(f"bncli.engine.optimizers.{how.optimizer}")
-    optimum: Optimum = optimizer.minimise(
-        replace(problem.objective, precondition=problem.refreshed(point, NEAR_COST)),
-        point,
-        tolerance=how.tolerance,
-        max_iterations=how.max_iterations,
-        report=lambda step, p: None,
-    )
-    return optimum
+    limits = {"tolerance": how.tolerance, "max_iterations": how.max_iterations}
+    return optimizer.minimise(objective, start, report=report, **limits)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -152,6 +144,6 @@ class _Problem:
 
 
 def _told(step: Step, cll: float, penalty: float, optimizer: str, costs: Costs | None) -> Iteration:
-    n_gradients = step.evaluations if step.gradient_evaluations is None else step.gradient_evaluations
     flops = None if costs is None else costs.spent(optimizer, step.iteration, step.evaluations)
-    return Iteration(step.iteration, cll, penalty, step.gradient_norm, step.step, step.evaluations, n_gradients, flops)
+    spent = (step.evaluations, step.gradient_evaluations)
+    return Iteration(step.iteration, cll, penalty, step.gradient_norm, step.step, *spent, flops)

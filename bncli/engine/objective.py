@@ -33,7 +33,7 @@ class Objective:
 class Step:
     """What an optimiser reports after an iteration: where it is, and what it has spent since the start.
 
-    `evaluations` are those of the value; None for `gradient_evaluations` says that each of them gave the gradient too.
+    `evaluations` are those of the value; a product with the Hessian counts among the `gradient_evaluations`.
     """
 
     iteration: int
@@ -41,7 +41,7 @@ class Step:
     gradient_norm: float
     step: float
     evaluations: int
-    gradient_evaluations: int | None = None
+    gradient_evaluations: int
 
 
 Report = Callable[[Step, Vector], None]

@@ -103,9 +103,7 @@ def fit(
         watch=tracer,
     )
     tracer(Stage("write"))
-    if trace is not None:
-        tracer.write(trace)
-    write_model(model_path, learnt.model)
+    _write(learnt, model_path, tracer, trace)
     return _report(model_path, learnt, stopwatch.seconds())
 
 
@@ -119,6 +117,12 @@ def _settle(source: Source, recipe: Recipe, cuts: Cuts | None, structure: NamedD
         recipe = recipe.with_cuts(cuts.method, cuts.options)
         class_name = class_name or cuts.class_name
     return replace(source, class_name=class_name), recipe
+
+
+def _write(learnt: Learnt, model_path: str, tracer: Trace, trace: str | None) -> None:
+    if trace is not None:
+        tracer.write(trace)
+    write_model(model_path, learnt.model)
 
 
 def _report(path: str, learnt: Learnt, seconds: dict[str, float]) -> FitReport:

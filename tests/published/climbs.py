@@ -71,7 +71,7 @@ def climb(
     began = time.process_time()
 
     def report(step: Step, _: Array) -> None:
-        passes = max(step.evaluations, step.gradient_evaluations or 0)
+        passes = max(step.evaluations, step.gradient_evaluations)
         moments.append(Moment(step.iteration, -step.value, step.evaluations, passes, time.process_time() - began))
         if max_passes is not None and passes >= max_passes:
             raise _SpentError

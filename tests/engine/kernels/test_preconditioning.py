@@ -125,7 +125,8 @@ def test_curved_tables_on_the_whole(
 ) -> None:
     sample = random_sample(n_labels, n_cells, grams_alike, seed)
     rng = np.random.default_rng(seed)
-    jacobian = np.eye(n_cells) - rng.uniform(0, 0.5, (1 if jacobians_alike else n_labels, n_cells, n_cells))
+    coupling = rng.uniform(0, 0.5, (1 if jacobians_alike else n_labels, n_cells, n_cells))
+    jacobian = np.eye(n_cells) - coupling / n_cells  # far from singular: the ridge must not show
     full = np.broadcast_to(jacobian, (n_labels, n_cells, n_cells))
     c = np.broadcast_to(sample.grams, full.shape)
     curvature = np.stack([np.diag(j.T @ gram @ j) for j, gram in zip(full, c, strict=True)])
