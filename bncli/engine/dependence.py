@@ -28,8 +28,9 @@ def conditional_dependence(counts: Counts, watch: Watch = silent) -> NDArray[np.
     n = len(counts.data.schema.attributes)
     total = len(informative) * (len(informative) - 1) // 2
     scores = np.zeros((n, n))
-    for done, (i, j, table) in enumerate(counts.pairs(informative)):
-        if done % 64 == 0:
-            watch(Progress(done, total, "pairs of attributes"))
-        scores[i, j] = scores[j, i] = conditional_mutual_information(table)
+    done = 0
+    for i, j, tables in counts.pair_batches(informative):
+        watch(Progress(done, total, "pairs of attributes"))
+        scores[i, j] = scores[j, i] = conditional_mutual_information(tables)
+        done += len(i)
     return rounded(scores)

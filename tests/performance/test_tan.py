@@ -48,11 +48,15 @@ def fit(data: Dataset) -> None:
 def agree(data: Dataset, flat: np.ndarray) -> None:
     """The product's tables are those of the loop."""
     start = 0
-    by_pair = {(i, j): table for i, j, table in Counts(data).pairs(data.schema.informative)}
+    by_pair: dict[tuple[int, int], np.ndarray] = {}
+    for i, j, tables in Counts(data).pair_batches(data.schema.informative):
+        by_pair.update(zip(zip(i.tolist(), j.tolist(), strict=True), tables, strict=True))
     for i, c in enumerate(data.schema.cardinalities):
         for j, d in list(enumerate(data.schema.cardinalities))[i + 1 :]:
             size = c * data.n_labels * d
             table = flat[start : start + size].reshape(c, data.n_labels, d).transpose(0, 2, 1)
             if (i, j) in by_pair:
                 np.testing.assert_array_equal(by_pair[i, j], table)
+            if (j, i) in by_pair:
+                np.testing.assert_array_equal(by_pair[j, i], table.transpose(1, 0, 2))
             start += size

@@ -9,31 +9,39 @@ sum keeps its digits, and exact independence gives exactly 0.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
 
 SIGNIFICANT_DIGITS = 12
 """Scores are compared after rounding to so many digits, so that ties are ties whatever the order of summation."""
 
 
-def mutual_information(table: NDArray[np.float64]) -> float:
-    """I(X; Y) of a table n[a, y], shape (values, K); 0 for an empty table."""
-    return conditional_mutual_information(table[:, :, np.newaxis])
+def mutual_information(table: Array) -> Array:
+    """I(X; Y) of tables n[a, y], shape (..., values, K) -> (...); 0 for an empty table."""
+    return conditional_mutual_information(table[..., np.newaxis])
 
 
-def conditional_mutual_information(table: NDArray[np.float64]) -> float:
-    """I(X; Z | Y) of a table n[a, b, y], shape (values, values, K); never negative; 0 for an empty table."""
-    total = table.sum()
-    if total <= 0:
-        return 0.0
-    joint = table * table.sum(axis=(0, 1))
-    independent = table.sum(axis=1)[:, np.newaxis, :] * table.sum(axis=0)[np.newaxis, :, :]
-    seen = table > 0
-    terms = table[seen] * np.log(joint[seen] / independent[seen])
-    return max(float(terms.sum() / total), 0.0)
+def conditional_mutual_information(table: Array) -> Array:
+    """I(X; Z | Y) of tables n[a, b, y], shape (..., values, values, K) -> (...); not negative; 0 for an empty one."""
+    shape, n_cells = table.shape[:-3], math.prod(table.shape[-3:])
+    left, right = table.sum(axis=-2, keepdims=True), table.sum(axis=-3, keepdims=True)
+    joint = table * right.sum(axis=-2, keepdims=True)
+    independent = left * right
+    seen = np.flatnonzero(table)
+    terms = joint.ravel()[seen]
+    terms /= independent.ravel()[seen]
+    np.log(terms, out=terms)
+    terms *= table.ravel()[seen]
+    sums = np.bincount(seen // max(n_cells, 1), terms, math.prod(shape)).reshape(shape)
+    total = table.reshape(*shape, n_cells).sum(axis=-1)
+    return np.asarray(np.maximum(sums / np.where(total > 0, total, 1.0), 0.0))
 
 
-def rounded(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def rounded(scores: Array) -> Array:
     """`scores` to 12 significant digits, the form in which they are compared."""
     magnitude = np.floor(np.log10(np.abs(scores), where=scores != 0, out=np.zeros_like(scores)))
     scale = 10.0 ** (SIGNIFICANT_DIGITS - 1 - np.clip(magnitude, -290, 290))
