@@ -66,6 +66,7 @@ COMMANDS = (
     Command("score", "Stream a table through a model; write one row of predictions a row."),
     Command("evaluate", "Cross-validate the learning options, or test a model on a table."),
     Command("inspect", "Describe a model, structure or cuts file."),
+    Command("export", "Write a model in another format."),
     Command("simulate", "Draw rows from a model or from a random network."),
 )
 
@@ -94,15 +95,64 @@ STRUCTURES = Choice(
     "tan",
     (
         Method("nb", "naive Bayes: the class is the only parent", "bncli.engine.structure_learners.nb"),
-        Method("tan", "a tree over the attributes, below the class", "bncli.engine.structure_learners.tan"),
+        Method(
+            "tan",
+            "a tree over the attributes, below the class",
+            "bncli.engine.structure_learners.tan",
+            ("--structure-score", "--forest"),
+        ),
         Method(
             "kdb",
             "up to k attribute parents each, by mutual information",
             "bncli.engine.structure_learners.kdb",
             ("--k",),
         ),
+        Method(
+            "skdb",
+            "kdb with k and the number of attributes chosen by leave-one-out",
+            "bncli.engine.structure_learners.skdb",
+            ("--k", "--loss"),
+        ),
+        Method(
+            "hill-climb",
+            "naive Bayes, then the best arcs one at a time by a score",
+            "bncli.engine.structure_learners.hill_climb",
+            ("--structure-score", "--max-parents", "--perfect"),
+        ),
+        Method(
+            "gbn",
+            "a general network found by tests of independence",
+            "bncli.engine.structure_learners.gbn",
+            ("--epsilon",),
+        ),
     ),
 )
+
+SCORES = Choice(
+    "--structure-score",
+    "cmi",
+    (
+        Method("cmi", "mutual information given the class (tan only)", ""),
+        Method("ll", "log-likelihood", "bncli.engine.scores.ll"),
+        Method("bic", "log-likelihood less ln(N)/2 a parameter; hill-climb's default", "bncli.engine.scores.bic"),
+        Method("aic", "log-likelihood less 1 a parameter", "bncli.engine.scores.aic"),
+        Method("k2", "marginal likelihood, 1 added to every count", "bncli.engine.scores.k2"),
+        Method("bdeu", "marginal likelihood, NUMBER [1] rows over the table", "bncli.engine.scores.bdeu"),
+        Method(
+            "acll",
+            "approximate conditional log-likelihood, Dirichlet assumption",
+            "bncli.engine.scores.acll",
+            ("--pseudo-counts",),
+        ),
+        Method(
+            "acll-uniform",
+            "approximate conditional log-likelihood, uniform assumption",
+            "bncli.engine.scores.acll_uniform",
+            ("--pseudo-counts",),
+        ),
+    ),
+)
+SCORE_NUMBERS = {"bdeu": "1"}
 
 _ASCENT = ("--init", "--penalty", "--penalty-center", "--optimizer", "--tolerance", "--max-iterations", "--trace")
 
@@ -115,6 +165,18 @@ PARAMETERS = Choice(
             "smoothed relative frequencies, in closed form",
             "bncli.engine.parameter_learners.map",
             ("--smoothing",),
+        ),
+        Method(
+            "acll",
+            "highest approximate conditional log-likelihood, in closed form",
+            "bncli.engine.parameter_learners.acll",
+            ("--pseudo-counts",),
+        ),
+        Method(
+            "acll-uniform",
+            "the same with the uniform assumption",
+            "bncli.engine.parameter_learners.acll_uniform",
+            ("--pseudo-counts",),
         ),
         Method(
             "weighted",
@@ -152,6 +214,7 @@ SMOOTHINGS = Choice(
         Method("m-estimate", "NUMBER [1] rows spread evenly over the values", ""),
         Method("fgg", "NUMBER [5] rows spread like the attribute's own frequencies", ""),
         Method("bdeu", "NUMBER [1] rows spread evenly over the table", ""),
+        Method("hdp", "towards fewer parents, as far as the data ask for (hierarchical Dirichlet)", ""),
     ),
 )
 SMOOTHING_NUMBERS = {"laplace": "1", "m-estimate": "1", "fgg": "5", "bdeu": "1"}
@@ -168,12 +231,18 @@ OPTIMIZERS = Choice(
     ),
 )
 
-CHOICES = (DISCRETIZERS, STRUCTURES, PARAMETERS, SMOOTHINGS, OPTIMIZERS)
+CHOICES = (DISCRETIZERS, STRUCTURES, SCORES, PARAMETERS, SMOOTHINGS, OPTIMIZERS)
 """Every option that chooses a method."""
 
 OPTIONS = (
     Option("--bins", "N", "10", "Number of intervals of equal-width and equal-frequency."),
-    Option("--k", "N", "1", "Most attribute parents of an attribute in kdb."),
+    Option("--k", "N", "1", "Attribute parents of an attribute in kdb; in skdb the most that are tried [5]."),
+    Option("--loss", "rmse|error|log-loss", "rmse", "What skdb holds down."),
+    Option("--max-parents", "N", "2", "Most attribute parents of an attribute in hill-climb."),
+    Option("--perfect", "", "", "Only moves that keep the graph perfect (hill-climb)."),
+    Option("--forest", "", "", "Leave out arcs of the tree that gain nothing (tan)."),
+    Option("--epsilon", "BITS", "0.01", "Mutual information from which gbn takes two attributes as dependent."),
+    Option("--pseudo-counts", "N", "5", "The least that a cell counts in acll and acll-uniform."),
     Option("--level", "1|2|3|4", "4", "What shares a weight: 1 attribute, 2 its value, 3 value and class, 4 nothing."),
     Option("--init", "zero|generative", "zero where the penalty pulls to 0", "Where the optimizer starts."),
     Option(
@@ -204,20 +273,29 @@ NETWORKS = Choice(
 """What `simulate` draws from besides models and the networks named P.N.D.ROWS; no learning option."""
 
 
+OTHER_DEFAULTS = {("hill-climb", "--structure-score"): "bic", ("skdb", "--k"): "5"}
+"""Where a structure learner's default is not the usual one."""
+
+
 def refuse_idle(typed: Collection[str], chosen: Mapping[str, str], choices: Collection[Choice] = CHOICES) -> None:
     """UsageError for an option among `typed` that the methods chosen do not take.
 
     `chosen` maps flags of choices to words; a word that is no method's (a file) takes no options.
     """
-    for choice in choices:
-        if choice.flag not in chosen:
-            continue
-        word = chosen[choice.flag]
-        method = choice.method(word)
-        idle = choice.governed - set(method.options if method else ())
-        for flag in typed:
-            if flag in idle:
-                takers = [f"{choice.flag} {m.word}" for m in choice.methods if flag in m.options]
-                raise UsageError(
-                    f"{flag} has no effect with {choice.flag} {word}", hint=f"it goes with {', '.join(takers)}"
-                )
+    for flag in typed:
+        governors = [choice for choice in choices if flag in choice.governed]
+        concerned = [choice for choice in governors if choice.flag in chosen]
+        if concerned and not any(flag in _taken(choice, chosen[choice.flag]) for choice in concerned):
+            idle = " and ".join(f"{choice.flag} {chosen[choice.flag]}" for choice in concerned)
+            takers = [f"{choice.flag} {m.word}" for choice in governors for m in choice.methods if flag in m.options]
+            raise UsageError(f"{flag} has no effect with {idle}", hint=f"it goes with {', '.join(takers)}")
+
+
+def _taken(choice: Choice, word: str) -> tuple[str, ...]:
+    method = choice.method(word)
+    return method.options if method else ()
+
+
+def structure_options(word: str) -> tuple[str, ...]:
+    """The fields of a recipe that the structure learner `word` takes."""
+    return tuple(flag.removeprefix("--").replace("-", "_") for flag in _taken(STRUCTURES, word))

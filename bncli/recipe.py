@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
+
+from bncli.errors import BncliError
 
 
 @dataclass(frozen=True)
 class Recipe:
     """Methods and their options; the catalogue says which options a method takes.
 
-    smoothing is `NAME` or `NAME:NUMBER`, with the number always written out except for `mle`. init is resolved: the
+    smoothing is `NAME` or `NAME:NUMBER`, with the number always written out where the rule has one, and so is
+    structure_score, where the number of `acll` and `acll-uniform` is that of --pseudo-counts. init is resolved: the
     word typed or the default that follows from the penalty. seed draws the folds by which a penalty `cv` is chosen.
     """
 
@@ -23,8 +26,15 @@ class Recipe:
     bins: int | None = None
     structure: str = "tan"
     k: int | None = None
+    structure_score: str | None = "cmi"
+    forest: bool | None = False
+    max_parents: int | None = None
+    perfect: bool | None = None
+    loss: str | None = None
+    epsilon: float | None = None
     param: str = "weighted"
     smoothing: str | None = "m-estimate:1"
+    pseudo_counts: float | None = None
     level: int | None = 4
     init: str | None = "zero"
     penalty: float | Literal["cv"] | None = "cv"
@@ -34,11 +44,44 @@ class Recipe:
     max_iterations: int | None = 500
     seed: int | None = 0
 
+    def closed(self, param: str = "map") -> Recipe:
+        """This recipe with parameters in closed form: the options of an ascent have no effect."""
+        ascent = ("level", "init", "penalty", "penalty_center", "optimizer", "tolerance", "max_iterations", "seed")
+        unset: dict[str, Any] = dict.fromkeys(ascent)
+        return replace(self, param=param, **unset)
+
     def with_cuts(self, method: str, options: Mapping[str, int]) -> Recipe:
         """This recipe for cuts that are given, made by `method` with `options`."""
         return replace(self, discretize=method, bins=options.get("bins"))
 
     def with_structure(self, method: str, options: Mapping[str, int | float | str | bool]) -> Recipe:
-        """This recipe for a structure that is given, made by `method` with `options`."""
-        k = options.get("k")
-        return replace(self, structure=method, k=None if k is None else int(k))
+        """This recipe for a structure that is given, made by `method` with `options`.
+
+        Raises BncliError for an option that has not the type it should have; unknown ones are left out.
+        """
+        values = {name: _checked(name, options.get(name), kind) for name, kind in STRUCTURE_OPTIONS.items()}
+        return replace(self, structure=method, **values)
+
+
+STRUCTURE_OPTIONS: dict[str, type] = {
+    "k": int,
+    "structure_score": str,
+    "forest": bool,
+    "max_parents": int,
+    "perfect": bool,
+    "loss": str,
+    "epsilon": float,
+}
+"""The fields that say how a structure was learnt."""
+
+
+def _checked(name: str, value: Any, kind: type) -> Any:
+    if value is None:
+        return None
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise BncliError(
+            f"the structure's option {name!r} is {value!r}", hint=f"it should be of the type {kind.__name__}"
+        )
+    return value

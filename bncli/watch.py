@@ -1,11 +1,11 @@
-"""What a long computation tells whoever watches it: one callback, four kinds of events.
+"""What a long computation tells whoever watches it: one callback, five kinds of events.
 
 The engine and the readers never print and never look at a clock. They call `watch(event)`; a command turns the
-events into stages with their seconds, progress bars, notes and the rows of `--trace`.
+events into stages with their seconds, progress bars, notes, the rows of `--trace` and a list of moves.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 
 class Stage(NamedTuple):
@@ -44,7 +44,19 @@ class Iteration(NamedTuple):
     flops: int | None = None
 
 
-Event = Stage | Progress | Note | Iteration
+MoveKind = Literal["add", "delete", "reverse"]
+
+
+class Move(NamedTuple):
+    """A greedy search changed one arc, `parent` -> `child` by attribute index; `gain` is that of its score, in nats."""
+
+    kind: MoveKind
+    parent: int
+    child: int
+    gain: float
+
+
+Event = Stage | Progress | Note | Iteration | Move
 Watch = Callable[[Event], None]
 
 

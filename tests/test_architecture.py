@@ -31,7 +31,11 @@ FLOORS = (
 ENGINE_FLOORS = (
     ("validate",),
     ("learn",),
-    ("discretizers", "structure_learners", "parameter_learners"),
+    ("discretizers", "structure_learners", "parameter_learners", "evaluation"),
+    ("acll_parameters", "arc_gains", "family_cache"),
+    ("family_score",),
+    ("scores",),
+    ("contrast", "approximation", "marginal_likelihood"),
     ("cutting", "encoding", "ascent", "scoring", "simulation"),
     ("whitening",),
     ("smoothing", "likelihood", "metrics", "folds", "flops"),
@@ -52,6 +56,7 @@ FAMILIES = (
     "steps",
     "engine/discretizers",
     "engine/structure_learners",
+    "engine/scores",
     "engine/parameter_learners",
     "engine/optimizers",
 )

@@ -11,7 +11,7 @@ import pytest
 from bncli import catalogue
 from bncli.catalogue import CHOICES, COMMANDS, OPTIONS, Choice, Method, refuse_idle
 from bncli.errors import UsageError
-from bncli.recipe import Recipe
+from bncli.recipe import STRUCTURE_OPTIONS, Recipe
 
 METHODS = [(choice, method) for choice in CHOICES for method in choice.methods]
 
@@ -22,7 +22,9 @@ def test_the_word_typed_is_the_module_opened(choice: Choice, method: Method) -> 
         return
     assert method.module.rsplit(".", 1)[1] == method.word.replace("-", "_")
     module = importlib.import_module(method.module)
-    verb = {"--discretize": "cut_points", "--optimizer": "minimise"}.get(choice.flag, "learn")
+    verb = {"--discretize": "cut_points", "--optimizer": "minimise", "--structure-score": "family_scores"}.get(
+        choice.flag, "learn"
+    )
     assert callable(getattr(module, verb))
 
 
@@ -34,7 +36,7 @@ def test_every_command_has_a_module(command: catalogue.Command) -> None:
 
 def test_no_module_is_missing_from_the_catalogue() -> None:
     listed = {method.module for _, method in METHODS if method.module}
-    for room in ("discretizers", "structure_learners", "parameter_learners", "optimizers"):
+    for room in ("discretizers", "structure_learners", "scores", "parameter_learners", "optimizers"):
         package = importlib.import_module(f"bncli.engine.{room}")
         folder = importlib.resources.files(package)
         stems = {entry.name[:-3] for entry in folder.iterdir() if entry.name.endswith(".py")} - {"__init__"}
@@ -56,7 +58,7 @@ def test_every_option_that_a_method_takes_is_declared() -> None:
 def test_defaults_are_those_of_the_recipe() -> None:
     recipe = Recipe()
     for choice in CHOICES:
-        value = getattr(recipe, choice.flag[2:])
+        value = getattr(recipe, choice.flag[2:].replace("-", "_"))
         assert str(value).split(":")[0] == choice.default
     for option in OPTIONS:
         value = getattr(recipe, option.flag[2:].replace("-", "_"))
@@ -64,7 +66,7 @@ def test_defaults_are_those_of_the_recipe() -> None:
             assert float(option.default) == value
         if isinstance(value, str) and option.flag != "--init":
             assert option.default == value
-    names = {choice.flag[2:] for choice in CHOICES} | {option.flag[2:].replace("-", "_") for option in OPTIONS}
+    names = {entry.flag[2:].replace("-", "_") for entry in (*CHOICES, *OPTIONS)}
     assert names | {"seed"} == {field.name for field in fields(Recipe)}
 
 
@@ -81,3 +83,23 @@ def test_an_option_without_effect_is_refused(choice: Choice, method: Method) -> 
 def test_a_structure_file_takes_no_options() -> None:
     with pytest.raises(UsageError, match=r"--k has no effect with --structure mine\.json"):
         refuse_idle(["--k"], {"--structure": "mine.json"})
+
+
+def test_one_of_several_choices_may_take_an_option() -> None:
+    for score, param in (("acll", "map"), ("bic", "acll"), ("acll", "acll")):
+        refuse_idle(["--pseudo-counts"], {"--structure-score": score, "--param": param})
+    with pytest.raises(UsageError, match="has no effect with --structure-score bic and --param map; it goes with"):
+        refuse_idle(["--pseudo-counts"], {"--structure-score": "bic", "--param": "map"})
+
+
+def test_other_defaults_are_those_of_methods_that_take_the_option() -> None:
+    for word, flag in catalogue.OTHER_DEFAULTS:
+        method = catalogue.STRUCTURES.method(word)
+        assert method is not None
+        assert flag in method.options
+
+
+def test_structure_options_are_fields_of_the_recipe() -> None:
+    named = {name for word in catalogue.STRUCTURES.words for name in catalogue.structure_options(word)}
+    assert named == set(STRUCTURE_OPTIONS)
+    assert catalogue.structure_options("mine.json") == ()

@@ -52,7 +52,8 @@ def methods_table() -> str:
 
 
 def options_table() -> str:
-    rows = [(f"`{o.flag}`", f"`{o.value}`".replace("|", "\\|"), o.default, o.summary) for o in OPTIONS]
+    values = [f"`{o.value}`".replace("|", "\\|") if o.value else "" for o in OPTIONS]
+    rows = [(f"`{o.flag}`", value, o.default, o.summary) for o, value in zip(OPTIONS, values, strict=True)]
     return _table(("option", "value", "default", "meaning"), rows)
 
 

@@ -1,5 +1,11 @@
 """A recipe for cuts or a structure that are given names the methods that made them."""
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bncli.errors import BncliError
 from bncli.recipe import Recipe
 
 
@@ -9,5 +15,16 @@ def test_given_cuts() -> None:
 
 
 def test_a_given_structure() -> None:
-    assert Recipe(structure="kdb", k=3).with_structure("tan", {}) == Recipe()
-    assert Recipe(structure="file").with_structure("kdb", {"k": 2}) == Recipe(structure="kdb", k=2)
+    plain = Recipe(structure_score=None, forest=None)
+    assert Recipe(structure="kdb", k=3).with_structure("tan", {}) == plain
+    assert Recipe(structure="kdb", k=3).with_structure("tan", {"structure_score": "cmi", "forest": False}) == Recipe()
+    assert Recipe(structure="file").with_structure("kdb", {"k": 2}) == replace(plain, structure="kdb", k=2)
+    assert Recipe().with_structure("gbn", {"epsilon": 1, "colour": "red"}) == replace(
+        plain, structure="gbn", epsilon=1.0
+    )
+
+
+@pytest.mark.parametrize(("name", "value"), [("k", "two"), ("k", True), ("k", 1.5), ("forest", 1), ("epsilon", "x")])
+def test_an_option_of_another_type_is_an_error(name: str, value: Any) -> None:
+    with pytest.raises(BncliError, match=f"the structure's option '{name}' is {value!r}"):
+        Recipe().with_structure("tan", {name: value})

@@ -17,6 +17,7 @@ from bncli.watch import Event, Iteration, Note, Progress, Stage
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.tree import Tree
 
     from bncli.cli.bars import Bars
 
@@ -101,17 +102,18 @@ class Console:
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
 
-    def tables(self, *tables: str | Table) -> None:
-        """Tables and lines on stdout: as wide as the terminal, or as wide as they like. A title stays on one line."""
+    def tables(self, *tables: str | Table | Tree) -> None:
+        """Tables, trees and lines on stdout, as wide as the terminal or as they like; a title stays on one line."""
         self.close()
         from rich.console import Console as RichConsole
+        from rich.table import Table
 
         width = None if sys.stdout is not None and sys.stdout.isatty() else _PAGE
         out = RichConsole(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
         # Captured: rich would end the program by itself when the pipe is closed.
         with out.capture() as capture:
             for table in tables:
-                if not isinstance(table, str):
+                if isinstance(table, Table):
                     if table.title:
                         out.print(table.title, style="bold")
                     table.title = None

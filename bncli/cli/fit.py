@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bncli.cli import learning, options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
+from bncli.cli.moves import move_lines
 from bncli.cli.penalties import chosen_text
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         used,
         f"cuts        {report.cuts:,}",
         f"structure   {report.structure}",
+        *move_lines(report.moves),
         f"parameters  {report.parameters:,} ({report.param}){', in closed form' if closed else ''}",
         *([] if report.penalty_cv is None else [f"penalty     {chosen_text(report.penalty_cv)}"]),
         *([result] if closed else [course, f"stopped     {_stopping(report)}"]),

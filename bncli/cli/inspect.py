@@ -13,6 +13,7 @@ from bncli.cli.penalties import chosen_text, penalty_table
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.tree import Tree
 
     from bncli.engine.structure import NamedDag
     from bncli.steps import inspect as step
@@ -42,28 +43,28 @@ def command(**typed: Any) -> None:
         console.tables(*_tables(report))
 
 
-def _tables(report: step.ModelReport | step.CutsReport | step.StructureReport) -> list[str | Table]:
-    from bncli.cli.tables import attribute_table
+def _tables(report: step.ModelReport | step.CutsReport | step.StructureReport) -> list[str | Table | Tree]:
+    from bncli.cli.tables import attribute_table, structure_trees
     from bncli.steps.inspect import CutsReport, StructureReport
 
     if isinstance(report, CutsReport):
         return [f"Cuts for the class {report.cuts.class_name}", attribute_table(report.cuts.attributes, of_rows=False)]
     if isinstance(report, StructureReport):
-        dag = report.structure
-        head = f"Structure for the class {dag.class_name}, made by {dag.method}"
-        return [head, f"Perfect graph: {_perfection(dag)}", _parents(dag)]
+        return [*_structure_lines(report), "", *structure_trees(report.structure.class_name, report.structure.parents)]
     return _model_tables(report)
+
+
+def _structure_lines(report: step.StructureReport) -> list[str]:
+    dag = report.structure
+    source = f"made by {dag.method}" if report.format == "structure" else f"read from {report.format}"
+    if dag.class_name is None:
+        return [f"Structure {source}, which does not say which node is the class"]
+    return [f"Structure for the class {dag.class_name}, {source}", f"Perfect graph: {_perfection(dag)}"]
 
 
 def _tokens(missing: tuple[str, ...] | None) -> str:
     """The texts that mean a hole besides the empty field."""
     return "as by default" if missing is None else ", ".join(["the empty field", *missing])
-
-
-def _parents(dag: Any) -> Table:
-    from bncli.cli.tables import parent_table
-
-    return parent_table(dag.class_name, dag.parents)
 
 
 def _perfection(dag: NamedDag) -> str:
@@ -72,10 +73,10 @@ def _perfection(dag: NamedDag) -> str:
     return "yes" if found is None else f"no, nothing joins {found.one} and {found.other}, parents of {found.child}"
 
 
-def _model_tables(report: step.ModelReport) -> list[str | Table]:
+def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
     from dataclasses import fields
 
-    from bncli.cli.tables import attribute_table, fact_table, parent_table
+    from bncli.cli.tables import attribute_table, fact_table, structure_trees
 
     facts = {
         "format": f"{report.format} {report.version}, written by bncli {report.bncli_version}",
@@ -93,7 +94,8 @@ def _model_tables(report: step.ModelReport) -> list[str | Table]:
     return [
         fact_table("Model", facts),
         attribute_table(report.attributes),
-        parent_table(report.class_name, report.structure.parents),
+        *structure_trees(report.class_name, report.structure.parents),
+        "",
         fact_table("Recipe", {name: value for name, value in recipe.items() if value is not None}),
         *([] if report.penalty_cv is None else [penalty_table(report.penalty_cv)]),
         *_number_tables(report),

@@ -7,6 +7,7 @@ from typing import Any
 from bncli.cli import learning, options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.moves import move_lines
 
 EXAMPLES = """\
 bncli learn-structure data.csv --structure tan -o tan.json    a file for --structure
@@ -42,7 +43,8 @@ def command(**typed: Any) -> None:
         )
         size = f"{report.arcs} arcs over {report.attributes} attributes and the class"
         written = [f"written     {report.structure_file}"] if report.structure_file else []
-        console.summary([f"rows        {report.rows:,}", f"structure   {report.structure.method}, {size}", *written])
+        learnt = [f"rows        {report.rows:,}", f"structure   {report.structure.method}, {size}"]
+        console.summary([*learnt, *move_lines(report.moves), *written])
         if console.as_json:
             console.json(report)
         elif not written:

@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from bncli import catalogue
-from bncli.catalogue import DISCRETIZERS, OPTIMIZERS, PARAMETERS, SMOOTHING_NUMBERS, SMOOTHINGS, STRUCTURES, Choice
+from bncli.catalogue import (
+    DISCRETIZERS,
+    OPTIMIZERS,
+    PARAMETERS,
+    SCORE_NUMBERS,
+    SCORES,
+    SMOOTHING_NUMBERS,
+    SMOOTHINGS,
+    STRUCTURES,
+    Choice,
+)
 from bncli.cli.command import Decorator, flag
-from bncli.cli.numbers import decimal, real, real_or, whole
+from bncli.cli.numbers import decimal, positive, real, real_or, whole
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,6 +38,10 @@ _PENALTY = real_or("cv")
 _TYPES: dict[str, Any] = {
     "--bins": whole(2, 10_000),
     "--k": whole(0, 1000),
+    "--loss": click.Choice(["rmse", "error", "log-loss"]),
+    "--max-parents": whole(0, 1000),
+    "--epsilon": real,
+    "--pseudo-counts": positive,
     "--level": click.Choice(["1", "2", "3", "4"]),
     "--init": click.Choice(["zero", "generative"]),
     "--penalty": _PENALTY,
@@ -44,6 +58,8 @@ def _choice(choice: Choice, group: str, what: str, metavar: str) -> Decorator:
 
 def _option(name: str, group: str) -> Decorator:
     option = next(option for option in catalogue.OPTIONS if option.flag == name)
+    if not option.value:
+        return flag(name, group=group, is_flag=True, default=None, help=option.summary)
     return flag(
         name, group=group, metavar=option.value, type=_TYPES[name], stands_for=option.default, help=option.summary
     )
@@ -54,13 +70,17 @@ CUTTING = (
     _option("--bins", _CUTS),
 )
 CUTS_FILE = (flag("--cuts", group=_CUTS, metavar="FILE", help="Take the cuts of this file instead of learning them."),)
-STRUCTURE = (
-    _choice(STRUCTURES, _STRUCTURE, "Which attributes depend on which.", "METHOD"),
-    _option("--k", _STRUCTURE),
+_SEARCH = (
+    _choice(SCORES, _STRUCTURE, "What tan and hill-climb maximise.", "NAME[:NUMBER]"),
+    *(
+        _option(name, _STRUCTURE)
+        for name in ("--k", "--loss", "--max-parents", "--perfect", "--forest", "--epsilon", "--pseudo-counts")
+    ),
 )
+STRUCTURE = (_choice(STRUCTURES, _STRUCTURE, "Which attributes depend on which.", "METHOD"), *_SEARCH)
 STRUCTURE_OR_FILE = (
-    _choice(STRUCTURES, _STRUCTURE, "Which attributes depend on which; FILE is one written before.", "METHOD|FILE"),
-    _option("--k", _STRUCTURE),
+    _choice(STRUCTURES, _STRUCTURE, "Which attributes depend on which; FILE holds a network.", "METHOD|FILE"),
+    *_SEARCH,
 )
 PARAMETER_LEARNING = (
     _choice(PARAMETERS, _PARAMETERS, "How the numbers are learnt.", "METHOD"),
@@ -85,11 +105,12 @@ def learning(typed: Mapping[str, Any]) -> Learning:
     """What the learning options mean together; options that a command does not have count as not typed."""
     given = given_flags(typed)
     words = {choice.flag: _word(typed, choice) for choice in (DISCRETIZERS, PARAMETERS, OPTIMIZERS)}
-    structure = typed.get("structure") or STRUCTURES.default
+    words["--structure"] = structure = typed.get("structure") or STRUCTURES.default
     is_file = _is_file(structure)
     if "--cuts" in given:
         _refuse(given, ("--discretize", "--bins"), "with --cuts FILE")
-    catalogue.refuse_idle(given, words | {STRUCTURES.flag: structure})
+    score = _score(typed, structure)
+    catalogue.refuse_idle(given, words if score is None else words | {"--structure-score": score.partition(":")[0]})
     from bncli.recipe import Recipe
 
     discretize, param = words["--discretize"], words["--param"]
@@ -97,9 +118,11 @@ def learning(typed: Mapping[str, Any]) -> Learning:
         discretize=discretize,
         bins=_value(typed, "bins", DISCRETIZERS, discretize),
         structure="file" if is_file else structure,
-        k=_value(typed, "k", STRUCTURES, structure),
+        structure_score=score,
+        **{name: _value(typed, name, STRUCTURES, structure) for name in _STRUCTURE_VALUES},
         param=param,
-        smoothing=smoothing_rule(typed.get("smoothing") or SMOOTHINGS.default),
+        smoothing=_smoothing(typed, param),
+        pseudo_counts=_value(typed, "pseudo_counts", PARAMETERS, param),
         level=_value(typed, "level", PARAMETERS, param),
         **_ascent(typed, param, words["--optimizer"]),
     )
@@ -158,34 +181,80 @@ def _refuse(given: list[str], idle: tuple[str, ...], why: str) -> None:
             raise UsageError(f"{name} has no effect {why}", hint="leave one of them out")
 
 
+def _smoothing(typed: Mapping[str, Any], param: str) -> str | None:
+    """The rule written out; None where the parameters take none."""
+    if "--smoothing" not in _options_of(PARAMETERS, param):
+        return None
+    return smoothing_rule(typed.get("smoothing") or SMOOTHINGS.default)
+
+
 def smoothing_rule(text: str) -> str:
     """`NAME`, or `NAME:NUMBER` with the number written out in the shortest way; UsageError for anything else."""
+    return _rule(text, SMOOTHINGS, SMOOTHING_NUMBERS)
+
+
+def _rule(text: str, choice: Choice, numbers: Mapping[str, str]) -> str:
     name, colon, number = text.partition(":")
-    if SMOOTHINGS.method(name) is None:
-        raise _unknown(SMOOTHINGS, name)
-    if name not in SMOOTHING_NUMBERS:
+    if choice.method(name) is None:
+        raise _unknown(choice, name)
+    if name not in numbers:
         if colon:
-            raise UsageError(f"--smoothing {name} takes no number", hint=f"leave out ':{number}'")
+            raise UsageError(f"{choice.flag} {name} takes no number", hint=f"leave out ':{number}'")
         return name
-    strength = decimal(number if colon else SMOOTHING_NUMBERS[name])
+    strength = decimal(number if colon else numbers[name])
     if strength is None or strength <= 0:
-        raise UsageError(f"--smoothing {name} takes a number above 0, not {number!r}", hint=f"for example {name}:5")
+        raise UsageError(f"{choice.flag} {name} takes a number above 0, not {number!r}", hint=f"for example {name}:5")
     if strength > _MOST_ROWS:
-        raise UsageError(f"--smoothing {name} takes a number up to {_MOST_ROWS:.0e}, not {number}")
-    return f"{name}:{repr(strength).removesuffix('.0')}"
+        raise UsageError(f"{choice.flag} {name} takes a number up to {_MOST_ROWS:.0e}, not {number}")
+    return f"{name}:{_written(strength)}"
 
 
-def _value(typed: Mapping[str, Any], key: str, choice: Choice, word: str) -> int | None:
-    """The whole number of an option, its default when it was not typed, None where the method does not take it."""
-    name = f"--{key}"
-    method = choice.method(word)
-    if method is None or name not in method.options:
+def _written(number: float) -> str:
+    return repr(number).removesuffix(".0")
+
+
+def _score(typed: Mapping[str, Any], structure: str) -> str | None:
+    """The structure score written out, the number of --pseudo-counts included; None where there is none."""
+    if "--structure-score" not in _options_of(STRUCTURES, structure):
         return None
-    return int(typed[key] if typed.get(key) is not None else _default(name))
+    rule = _rule(typed.get("structure_score") or _default("--structure-score", structure), SCORES, SCORE_NUMBERS)
+    if rule == "cmi" and structure != "tan":
+        hint = "choose " + ", ".join(word for word in SCORES.words if word != "cmi")
+        raise UsageError(f"--structure-score cmi has no meaning with --structure {structure}", hint=hint)
+    pseudo_counts = _value(typed, "pseudo_counts", SCORES, rule)
+    return rule if pseudo_counts is None else f"{rule}:{_written(pseudo_counts)}"
 
 
-def _default(name: str) -> str:
-    return next(option.default for option in catalogue.OPTIONS if option.flag == name)
+_STRUCTURE_VALUES = ("k", "loss", "max_parents", "perfect", "forest", "epsilon")
+
+
+def _value(typed: Mapping[str, Any], key: str, choice: Choice, word: str) -> Any:
+    """The value of an option, its default when it was not typed, None where the method does not take it."""
+    name = f"--{key.replace('_', '-')}"
+    if name not in _options_of(choice, word):
+        return None
+    if name in _SWITCHES:
+        return bool(typed.get(key))
+    value = typed.get(key)
+    if value is None:
+        kind = _TYPES[name]
+        value = _default(name, word) if isinstance(kind, click.Choice) else kind(_default(name, word))
+    return int(value) if key == "level" else value
+
+
+_SWITCHES = {option.flag for option in catalogue.OPTIONS if not option.value}
+
+
+def _options_of(choice: Choice, word: str) -> tuple[str, ...]:
+    method = choice.method(word)
+    return method.options if method else ()
+
+
+def _default(name: str, word: str = "") -> str:
+    """The default of an option, with the structure learner `word`."""
+    usual = {choice.flag: choice.default for choice in catalogue.CHOICES}
+    usual.update((option.flag, option.default) for option in catalogue.OPTIONS)
+    return catalogue.OTHER_DEFAULTS.get((word, name), usual[name])
 
 
 def _ascent(typed: Mapping[str, Any], param: str, optimizer: str) -> dict[str, Any]:

@@ -32,6 +32,14 @@ def real(text: str) -> float:
     return number
 
 
+def positive(text: str) -> float:
+    """The type of an option that takes a finite number above 0."""
+    number = decimal(text.strip())
+    if number is None or number <= 0:
+        raise click.BadParameter(f"{text!r} is not a finite number above 0")
+    return number
+
+
 def real_or(word: str) -> Callable[[str], float | str]:
     """The type of an option that takes a finite number of at least 0, or `word`."""
 

@@ -1,18 +1,22 @@
-"""Tables to look at, drawn with rich: attributes with their cuts or levels, parents, numbers."""
+"""Tables and trees to look at, drawn with rich: attributes with their cuts or levels, structures, numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from rich import box
 from rich.table import Table
+from rich.tree import Tree
 
 from bncli.engine.schema import Attribute, NumericAttribute
 from bncli.errors import printable
 
 _SHOWN = 12
+_MOST_NODES = 200
+_MOST_LEVELS = 16
 
 
 def plain_table(title: str, *headings: str, numbers: Sequence[int] = ()) -> Table:
@@ -45,12 +49,72 @@ def attribute_table(attributes: Iterable[Attribute], of_rows: bool = True) -> Ta
     return table
 
 
-def parent_table(class_name: str, parents: Mapping[str, Sequence[str]]) -> Table:
-    """One line a node: what it depends on."""
-    table = plain_table("Structure", "node", "depends on")
-    for child, names in parents.items():
-        add_row(table, child, ", ".join(names) or f"nothing, not even {class_name}")
-    return table
+def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]) -> list[str | Tree]:
+    """A structure as trees: the class above the attributes that depend on it alone, others below an attribute.
+
+    A node hangs from its first-listed attribute parent, and its other attribute parents stand in brackets; a node with
+    neither an attribute nor the class as a parent begins a tree. What lies too deep goes on in a tree of its own.
+    """
+    below = _hung(class_name, parents)
+    roots = deque((name, "") for name in below[None])
+    lines: list[str | Tree] = [_legend(class_name)]
+    shown: set[str] = set()
+    while roots and len(shown) < _MOST_NODES:
+        name, before = roots.popleft()
+        tree = Tree(before + _label(name, class_name, parents.get(name, ())))
+        deep = _grow(tree, name, below, shown, lambda node: _label(node, class_name, parents[node]))
+        roots.extend((node, "... ") for node in deep)
+        lines.append(tree)
+    hidden = sum(map(len, below.values())) - len(shown)
+    return [*lines, f"... and {hidden:,} more"] if hidden else lines
+
+
+def _legend(class_name: str | None) -> str:
+    by_class = "" if class_name is None else "the class and on "
+    return f"Structure: a name depends on {by_class}what it hangs from"
+
+
+def _hung(class_name: str | None, parents: Mapping[str, Sequence[str]]) -> dict[str | None, list[str]]:
+    """The nodes that hang from each node, and under None those that begin a tree, the class first."""
+    nodes = dict.fromkeys([*([] if class_name is None else [class_name]), *parents])
+    nodes.update(dict.fromkeys(name for listed in parents.values() for name in listed))
+    below: dict[str | None, list[str]] = {None: []}
+    for node in nodes:
+        listed = parents.get(node, ()) if node != class_name else ()
+        # False sorts before True: an attribute is preferred to the class.
+        hook = min(listed, key=lambda name: name == class_name, default=None)
+        below.setdefault(hook, []).append(node)
+    return below
+
+
+def _label(node: str, class_name: str | None, listed: Sequence[str]) -> str:
+    """The name and, in brackets, what its place does not tell of its parents."""
+    others = [name for name in listed if name != class_name]
+    if node == class_name:
+        remarks = [f"depends on {', '.join(others)}"] if others else []
+    else:
+        remarks = [f"and on {', '.join(others[1:])}"] if others[1:] else []
+        remarks += ["not on the class"] if others and class_name not in (None, *listed) else []
+    return printable(f"{node} ({'; '.join(remarks)})" if remarks else node)
+
+
+def _grow(
+    tree: Tree, root: str, below: Mapping[str | None, list[str]], shown: set[str], label: Callable[[str], str]
+) -> list[str]:
+    """Hangs what is below the root into its tree, while there is room; returns the nodes too deep to go on from."""
+    shown.add(root)
+    deep: list[str] = []
+    pending = [(tree, child, 1) for child in reversed(below.get(root, []))]
+    while pending and len(shown) < _MOST_NODES:
+        upper, node, depth = pending.pop()
+        shown.add(node)
+        ends = depth == _MOST_LEVELS and node in below
+        branch = upper.add(label(node) + (" ..." if ends else ""))
+        if ends:
+            deep.append(node)
+        else:
+            pending.extend((branch, child, depth + 1) for child in reversed(below.get(node, [])))
+    return deep
 
 
 def fact_table(title: str, facts: Mapping[str, object]) -> Table:

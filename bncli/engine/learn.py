@@ -13,11 +13,13 @@ from functools import partial
 from typing import Any, Literal
 
 from bncli import __version__
+from bncli.catalogue import structure_options
 from bncli.engine.ascent import Ascent
 from bncli.engine.columns import Columns
 from bncli.engine.counts import Counts
 from bncli.engine.cutting import learn_schema
 from bncli.engine.encoding import encode
+from bncli.engine.forecast import refuse_large, refuse_wide
 from bncli.engine.model import ChosenPenalty, Model, Parameters
 from bncli.engine.penalty_cv import choose_penalty
 from bncli.engine.schema import Cuts
@@ -44,11 +46,13 @@ def learn(
     missing_tokens: tuple[str, ...] | None = None,
     unseen: Literal["average", "error"] = "average",
     threads: int = 1,
+    memory: int | None = None,
     watch: Watch = silent,
 ) -> Learnt:
     """Learn a model from labelled rows; given `cuts` or a given `structure` are taken as they are.
 
-    The recipe then names the methods that made them. Raises BncliError where there are no rows to learn from.
+    The recipe then names the methods that made them. Raises BncliError where there are no rows to learn from, or where
+    the network would take more than `memory` bytes.
     """
     watch(Stage("discretize"))
     schema = learn_schema(
@@ -67,24 +71,25 @@ def learn(
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
     counts = Counts(data)
     watch(Stage("structure"))
-    dag = learn_structure(counts, recipe, watch) if structure is None else structure.resolve(schema)
+    dag = learn_structure(counts, recipe, memory, watch) if structure is None else structure.resolve(schema)
+    refuse_large(dag, schema, recipe, memory)
     parameters = learn_parameters(counts, dag, recipe, watch)
     model = Model(schema, dag, parameters.tables, recipe, data.n_rows, __version__, parameters.penalty_cv)
     return Learnt(model, parameters)
 
 
-def learn_structure(counts: Counts, recipe: Recipe, watch: Watch = silent) -> Dag:
-    """The structure that the recipe asks for."""
-    options = {"k": recipe.k} if recipe.k is not None else {}
+def learn_structure(counts: Counts, recipe: Recipe, memory: int | None = None, watch: Watch = silent) -> Dag:
+    """The structure that the recipe asks for; BncliError where its search would take more than `memory` bytes."""
+    refuse_wide(counts.data.schema, recipe, memory)
+    options = {name: getattr(recipe, name) for name in structure_options(recipe.structure)}
     return _method("structure_learners", recipe.structure).learn(counts, watch=watch, **options)  # type: ignore[no-any-return]
 
 
 def learn_parameters(counts: Counts, structure: Structure, recipe: Recipe, watch: Watch = silent) -> Parameters:
     """The parameters that the recipe asks for."""
     method = _method("parameter_learners", recipe.param)
-    options: dict[str, Any] = {"smoothing": recipe.smoothing}
-    if recipe.level is not None:
-        options["level"] = recipe.level
+    names = ("smoothing", "pseudo_counts", "level")
+    options: dict[str, Any] = {name: value for name in names if (value := getattr(recipe, name)) is not None}
     chosen = None
     if recipe.penalty == "cv":
         watch(Stage("penalty"))

@@ -3,10 +3,9 @@
     P(x, y) = P(y | pi(y)) prod over attributes i of theta_i(x_i | pi(i), y)
 
 A classifier needs only the factors with the class in them; rows can be drawn only where every node has one. So a model
-is a network in full where its tables are log probabilities (parameters `map` and `extended`) and every attribute
-either is a child of the class or has no parents at all. Decided here: an attribute of the second kind (a root, or one
-that the model does not use) has its training frequencies for probabilities; without any, all its codes are equally
-likely.
+is a network in full where its tables are log probabilities (NETWORK_PARAMETERS below) and every attribute either is a
+child of the class or has no parents at all. Decided here: an attribute of the second kind (a root, or one that the
+model does not use) has its training frequencies for probabilities; without any, all its codes are equally likely.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from bncli.recipe import Recipe
 
 Array = NDArray[np.float64]
 
-NETWORK_PARAMETERS = ("map", "extended")
+NETWORK_PARAMETERS = ("map", "extended", "acll", "acll-uniform")
 """Parameters whose tables are the log probabilities of a network."""
 _LEARN_AGAIN = "learn the model with --param map or --param extended"
 _LEAST = float(np.finfo(np.float64).tiny)
@@ -68,9 +67,7 @@ def network_of(model: Model) -> Network:
     if model.recipe.param not in NETWORK_PARAMETERS:
         what = f"the parameters {model.recipe.param!r} of the model are not the probabilities of a network"
         raise ModelError(what, hint=_LEARN_AGAIN)
-    if model.tables.families != model.structure.families(model.schema.cardinalities):
-        raise ModelError("the tables of the model are not those of its structure", hint=_LEARN_AGAIN)
-    tables = {f.child: w for f, w in zip(model.tables.families, model.tables.weights, strict=True)}
+    tables = tables_by_child(model)
     *shapes, class_shape = table_shapes(model.structure, model.schema.cardinalities, len(model.schema.labels))
     of_class = tables[None] if model.structure.class_parents else model.tables.bias
     theta_class = _probabilities(of_class.reshape(class_shape), -1, model.schema.class_name)
@@ -82,6 +79,13 @@ def network_of(model: Model) -> Network:
         for i, shape in enumerate(shapes)
     )
     return Network(model.schema, model.structure, theta_class, theta)
+
+
+def tables_by_child(model: Model) -> dict[int | None, Array]:
+    """The table (cells, K) of every child of the class, and under None that of the class's parents, if it has any."""
+    if model.tables.families != model.structure.families(model.schema.cardinalities):
+        raise ModelError("the tables of the model are not those of its structure", hint=_LEARN_AGAIN)
+    return {f.child: w for f, w in zip(model.tables.families, model.tables.weights, strict=True)}
 
 
 def _probabilities(log_theta: Array, axis: int, name: str) -> Array:
@@ -123,6 +127,5 @@ def _logs(theta: Array) -> Array:
 
 def _recipe(network: Network) -> Recipe:
     """Nothing was learnt: no option had an effect."""
-    recipe = Recipe(param="map", smoothing=None, level=None, init=None, penalty=None, penalty_center=None)
-    recipe = replace(recipe, optimizer=None, tolerance=None, max_iterations=None)
+    recipe = Recipe(smoothing=None).closed()
     return recipe.with_structure(network.structure.method, network.structure.options)

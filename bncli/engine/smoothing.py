@@ -9,6 +9,7 @@ With N_jkc the weight of rows with child value k, parent configuration j and cla
     m-estimate:M    a = M, prior uniform (Zaidi et al. 2017)
     fgg:M           a = M, prior_k = (N_k + 1/|X|) / (N + 1) (Friedman, Geiger & Goldszmidt 1997)
     bdeu:S          S / (number of entries of the table) is added to every count
+    hdp             each distribution leans on the one with one parent fewer, as much as the rows say (see `hdp`)
 
 The class's own distribution follows the same rule.
 """
@@ -18,6 +19,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.hdp import back_off
+
 Table = NDArray[np.float64]
 
 FLOOR = 1e-10
@@ -26,14 +29,28 @@ FLOOR = 1e-10
 def log_conditional(counts: Table, rule: str, axis: int) -> Table:
     """ln theta, same shape as `counts`, normalised over `axis`, the child's; all other axes are its parents.
 
-    `rule` is `mle` or `NAME:NUMBER` as in the module's table. Finite everywhere.
+    `rule` is `mle`, `hdp` or `NAME:NUMBER` as in the module's table. The last axis is the class: the child itself or
+    the first of its parents; the other parents stand as they are listed. Finite everywhere.
     """
-    counts = np.moveaxis(counts, axis, 0)
+    theta = _leaning(counts, axis) if rule == "hdp" else _pulled(np.moveaxis(counts, axis, 0), rule)
+    return np.moveaxis(np.log(np.maximum(theta, FLOOR) if rule == "mle" else theta), 0, axis)
+
+
+def _leaning(counts: Table, axis: int) -> Table:
+    """theta by `hdp`, the child's axis first."""
+    if axis % counts.ndim == counts.ndim - 1:
+        return back_off(np.moveaxis(counts, -1, 0))
+    class_second = np.moveaxis(np.moveaxis(counts, axis, 0), -1, 1)
+    return np.moveaxis(back_off(class_second), 1, -1)
+
+
+def _pulled(counts: Table, rule: str) -> Table:
+    """theta by a rule that adds to the counts, the child's axis first."""
     pseudo = _pseudo_counts(counts, rule)
     total = (counts + pseudo).sum(axis=0)
     theta = np.full(counts.shape, 1.0 / len(counts))
     np.divide(counts + pseudo, total, out=theta, where=total > 0)
-    return np.moveaxis(np.log(np.maximum(theta, FLOOR) if rule == "mle" else theta), 0, axis)
+    return theta
 
 
 def _pseudo_counts(counts: Table, rule: str) -> Table | float:

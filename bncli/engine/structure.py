@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NoReturn
 
 from bncli.engine.perfection import Unmarried, canonical_form, first_unmarried
 from bncli.engine.schema import Schema
@@ -98,28 +101,40 @@ Structure = Dag
 class NamedDag:
     """A directed acyclic graph by column names, as a structure file holds it; every parent list may name the class.
 
-    A name that occurs only as somebody's parent is a node without parents. Raises BncliError when a parent is listed
-    twice or the graph has a cycle.
+    A name that occurs only as somebody's parent is a node without parents. `class_name` is None where the file does not
+    say which node is the class; whoever resolves the graph does. `where` is the file, for errors. Raises BncliError
+    when a parent is listed twice or the graph has a cycle.
     """
 
-    class_name: str
+    class_name: str | None
     parents: Mapping[str, tuple[str, ...]]
     method: str = "file"
     options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
+    where: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         for child, parents in self.parents.items():
             if len(set(parents)) < len(parents):
                 twice = next(parent for i, parent in enumerate(parents) if parent in parents[:i])
-                raise BncliError(f"'{child}' lists its parent '{twice}' twice", hint="name every parent once")
+                self._fail(f"'{child}' lists its parent '{twice}' twice", hint="name every parent once")
         cycle = _find_cycle(self.parents)
         if cycle:
             path = " -> ".join(cycle if len(cycle) < 12 else [*cycle[:9], "...", cycle[-1]])
-            raise BncliError(f"the structure has a cycle: {path}", hint="remove one of these arcs")
+            self._fail(f"the structure has a cycle: {path}", hint="remove one of these arcs")
+
+    @cached_property
+    def nodes(self) -> tuple[str, ...]:
+        """Every name once: those with a list of parents, then those that occur only in one."""
+        listed = itertools.chain.from_iterable(self.parents.values())
+        return tuple(dict.fromkeys(itertools.chain(self.parents, listed)))
 
     @property
     def unmarried(self) -> Unmarried[str] | None:
-        """Two parents of a common child that the canonical form does not join; None where it is perfect."""
+        """Two parents of a common child that the canonical form does not join; None where it is perfect.
+
+        Without a class the question has no meaning.
+        """
+        assert self.class_name is not None
         return first_unmarried(self.parents, self.class_name)
 
     def resolve(self, schema: Schema) -> Dag:
@@ -127,36 +142,41 @@ class NamedDag:
 
         Raises BncliError when the class or an attribute is not in the schema.
         """
-        if self.class_name != schema.class_name:
-            what = f"the structure is for the class '{self.class_name}', not for '{schema.class_name}'"
-            raise BncliError(what, hint=f"name the right column with --class {self.class_name}, or mend the structure")
+        self._check_class(schema.class_name)
         index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
-        self._check_names(index)
+        self._check_names(index, schema.class_name)
         informative = set(schema.informative)
 
         def indices(child: str) -> tuple[int, ...]:
-            listed = (index[name] for name in self.parents.get(child, ()) if name != self.class_name)
+            listed = (index[name] for name in self.parents.get(child, ()) if name != schema.class_name)
             return tuple(i for i in listed if i in informative)
 
         parents = tuple(indices(a.name) if i in informative else () for i, a in enumerate(schema.attributes))
-        children = [index[child] for child, listed in self.parents.items() if self.class_name in listed]
+        children = [index[child] for child, listed in self.parents.items() if schema.class_name in listed]
         class_children = tuple(sorted(informative.intersection(children)))
-        return Dag(parents, class_children, indices(self.class_name), self.method, dict(self.options))
+        return Dag(parents, class_children, indices(schema.class_name), self.method, dict(self.options))
 
-    def _check_names(self, index: Mapping[str, int]) -> None:
-        known = {*index, self.class_name}
-        for child, parents in self.parents.items():
-            for name in (child, *parents):
-                if name not in known:
-                    import difflib
+    def _check_class(self, name: str) -> None:
+        if self.class_name is None and name not in self.nodes:
+            shown = ", ".join(self.nodes[:5]) + (", ..." if len(self.nodes) > 5 else "")
+            hint = f"name the right column with --class; the nodes are {shown}"
+            self._fail(f"the class '{name}' is no node of the structure", hint=hint)
+        if self.class_name not in (None, name):
+            what = f"the structure is for the class '{self.class_name}', not for '{name}'"
+            self._fail(what, hint=f"name the right column with --class {self.class_name}, or mend the structure")
 
-                    nearest = difflib.get_close_matches(name, index, n=1)
-                    hint = (
-                        f"did you mean '{nearest[0]}'?"
-                        if nearest
-                        else "the data has no such attribute, or it was left out"
-                    )
-                    raise BncliError(f"the structure names an unknown attribute '{name}'", hint=hint)
+    def _check_names(self, index: Mapping[str, int], class_name: str) -> None:
+        for name in self.nodes:
+            if name not in index and name != class_name:
+                import difflib
+
+                nearest = difflib.get_close_matches(name, index, n=1)
+                nothing = "the data has no such attribute, or it was left out"
+                hint = f"did you mean '{nearest[0]}'?" if nearest else nothing
+                self._fail(f"the structure names an unknown attribute '{name}'", hint=hint)
+
+    def _fail(self, what: str, *, hint: str) -> NoReturn:
+        raise BncliError(what, where=self.where, hint=hint)
 
 
 def _find_cycle(parents: Mapping[str, tuple[str, ...]]) -> list[str]:

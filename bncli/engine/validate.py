@@ -64,6 +64,7 @@ def cross_validate(
     missing_tokens: tuple[str, ...] | None = None,
     unseen: Literal["average", "error"] = "average",
     threads: int = 1,
+    memory: int | None = None,
     watch: Watch = silent,
 ) -> Iterator[Fold]:
     """Every fold of every repeat, in order; `cuts` and `structure`, if given, are taken as they are in every fold."""
@@ -78,6 +79,7 @@ def cross_validate(
             missing_tokens=missing_tokens,
             unseen=unseen,
             threads=threads,
+            memory=memory,
         )
         watch(Stage("score"))
         yield Fold(repeat, number, rows, examine(learnt.model, columns.take(rows)), learnt.model.penalty)

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bncli.engine.dataset import Dataset
-from bncli.engine.schema import Attribute, NumericAttribute
+from bncli.engine.schema import Attribute
+from bncli.engine.state_names import number_text, value_names
 from bncli.files.atomic import atomic_writer
 
 _ROWS = 1 << 16
@@ -32,24 +33,14 @@ def write_binned(path: str, data: Dataset, weights_name: str) -> None:
             rows = slice(start, start + _ROWS)
             columns = [f.take(pa.array(c[rows])) for f, c in zip(fields, (*data.codes, data.labels), strict=True)]
             if data.weights is not None:
-                columns.append(pa.array(map(_number_text, data.weights[rows].tolist()), pa.string()))
+                columns.append(pa.array(map(number_text, data.weights[rows].tolist()), pa.string()))
             lines = pc.binary_join_element_wise(*columns, ",")
             file.write("\n".join(lines.to_pylist()).encode() + b"\n")
 
 
 def value_texts(attribute: Attribute) -> list[str]:
     """The text of each code of an attribute: the interval or the level; empty for the missing level."""
-    hole = [""] if attribute.missing else []
-    if not isinstance(attribute, NumericAttribute):
-        return [*attribute.levels, *hole]
-    edges = ["-inf", *map(_number_text, attribute.cuts), "inf"]
-    closings = ["]"] * len(attribute.cuts) + [")"]
-    return [*(f"({a},{b}{end}" for a, b, end in zip(edges[:-1], edges[1:], closings, strict=True)), *hole]
-
-
-def _number_text(number: float) -> str:
-    """The shortest text that reads back as the number; a whole number as such."""
-    return repr(number).removesuffix(".0")
+    return [*value_names(attribute), *([""] if attribute.missing else [])]
 
 
 def _fields(texts: Sequence[str]) -> pa.Array:

@@ -147,13 +147,11 @@ def read_document(path: str, name: str, version: int) -> Node:
 
 def parse(data: bytes, source: str, kind: type[BncliError] = BncliError) -> Node:
     """The JSON document in `data`."""
+    text = decode(data, source, kind)
     try:
-        value = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
         if b"\\u" in data:
             json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise kind("the file is not UTF-8 text", where=f"{source}, line {line}") from error
     except UnicodeEncodeError as error:
         raise kind("a text holds half of a surrogate pair", where=source) from error
     except json.JSONDecodeError as error:
@@ -164,6 +162,15 @@ def parse(data: bytes, source: str, kind: type[BncliError] = BncliError) -> Node
     except ValueError as error:
         raise kind(f"not valid JSON: {error}", where=source) from error
     return Node(value, source, "", kind)
+
+
+def decode(data: bytes, source: str, kind: type[BncliError] = BncliError) -> str:
+    """The text in `data`, UTF-8 with or without a byte-order mark."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise kind("the file is not UTF-8 text", where=f"{source}, line {line}") from error
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

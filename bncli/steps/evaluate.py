@@ -29,7 +29,8 @@ from bncli.files.scores import NOT_WRITTEN, WRITTEN, write_predictions
 from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns, read_labelled
 from bncli.recipe import Recipe
-from bncli.steps.given import class_named_by
+from bncli.steps.given import class_named_by, file_with_class
+from bncli.steps.memory import free_memory
 from bncli.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 
@@ -111,11 +112,7 @@ def evaluate(
     test_paths = () if test is None else (*test.paths, test.schema_file)
     refuse_ending(predictions, NOT_WRITTEN, WRITTEN)
     check_outputs((predictions,), (*source.paths, source.schema_file, *test_paths, model_path, cuts, structure))
-    given = _Given(
-        read_cuts(cuts) if cuts else None,
-        read_structure(structure) if structure else None,
-        None if source.class_name else structure or cuts,
-    )
+    given = _Given(read_cuts(cuts) if cuts else None, read_structure(structure) if structure else None, cuts)
     running = _Running(predictions, unseen, threads, Stopwatch(watch))
     if model_path is not None:
         if test is not None:
@@ -134,17 +131,15 @@ class _Given:
 
     cuts: Cuts | None
     structure: NamedDag | None
-    class_file: str | None
-    """Which of the files says what the class is; None where it was typed."""
-
-    def settle(self, source: Source) -> Source:
-        """The class that the files name; one that was typed wins and is checked later."""
-        named = [given.class_name for given in (self.structure, self.cuts) if given is not None]
-        return replace(source, class_name=source.class_name or (named[0] if named else None))
+    cuts_file: str | None
 
     def read(self, source: Source, running: _Running) -> Columns:
-        """The table to learn from."""
-        with class_named_by(self.class_file, source.class_name):
+        """The table to learn from; its class is the one that was typed (checked later), else that of the files."""
+        class_file = None if source.class_name else file_with_class(self.structure, self.cuts_file)
+        given = [given.class_name for given in (self.structure, self.cuts) if given is not None]
+        class_name = source.class_name or next(filter(None, given), None)
+        with class_named_by(class_file, class_name):
+            source = replace(source, class_name=class_name)
             return read_columns(source, threads=running.threads, watch=running.watch, given=self.cuts)
 
 
@@ -181,7 +176,6 @@ def _of_model(model: Model, source: Source, running: _Running) -> EvaluateReport
 
 
 def _on_test(source: Source, recipe: Recipe, given: _Given, test: Source, running: _Running) -> EvaluateReport:
-    source = given.settle(source)
     running.watch(Stage("read"))
     columns = given.read(source, running)
     running.watch(Stage("fit"))
@@ -193,6 +187,7 @@ def _on_test(source: Source, recipe: Recipe, given: _Given, test: Source, runnin
         missing_tokens=source.missing_tokens,
         unseen=running.unseen or "average",
         threads=running.threads,
+        memory=free_memory(),
     ).model
     examined, rows = _examined(model, test, running)
     seconds = running.watch.seconds()
@@ -220,7 +215,6 @@ def _single(
 
 
 def _crossed(source: Source, recipe: Recipe, given: _Given, protocol: _Protocol, running: _Running) -> EvaluateReport:
-    source = given.settle(source)
     running.watch(Stage("read"))
     columns = given.read(source, running)
     folds = cross_validate(
@@ -234,6 +228,7 @@ def _crossed(source: Source, recipe: Recipe, given: _Given, protocol: _Protocol,
         missing_tokens=source.missing_tokens,
         unseen=running.unseen or "average",
         threads=running.threads,
+        memory=free_memory(),
         watch=running.watch,
     )
     timed = list(_timed(folds, running.watch))

@@ -18,7 +18,9 @@ from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns
 from bncli.files.trace import Trace
 from bncli.recipe import Recipe
-from bncli.steps.given import class_named_by
+from bncli.steps.given import class_named_by, file_with_class
+from bncli.steps.memory import free_memory
+from bncli.steps.moves import Moves, NamedMove
 from bncli.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 
@@ -29,7 +31,8 @@ class FitReport:
 
     `attributes` counts those of the schema, of which `uninformative` ones (one value in all) and those that the
     structure leaves out are not used; those that a structure file does not name are `left_out`. `cuts` are all cut
-    points together. `penalty` is None for parameters in closed form; penalty_cv says how it was chosen, if it was.
+    points together. `moves` are those of a greedy search for the structure, in the order they were made. `penalty` is
+    None for parameters in closed form; penalty_cv says how it was chosen, if it was.
     cll_start and cll are conditional log-likelihoods of the training rows in nats, without the penalty; log_loss is
     -cll a row.
     """
@@ -45,6 +48,7 @@ class FitReport:
     classes: int
     cuts: int
     structure: str
+    moves: tuple[NamedMove, ...]
     param: str
     parameters: int
     penalty: float | None
@@ -61,6 +65,7 @@ class FitReport:
         """Every field by name, the name of the class as `class`; the reason for stopping as its word."""
         fields = {"class" if name == "class_name" else name: value for name, value in asdict(self).items()}
         lists = {name: list(fields[name]) for name in ("labels", "uninformative", "left_out")}
+        lists["moves"] = [move._asdict() for move in self.moves]
         tried = None if self.penalty_cv is None else tried_json(self.penalty_cv)
         return fields | lists | {"stopped_by": self.stopped_by.word, "penalty_cv": tried}
 
@@ -85,10 +90,11 @@ def fit(
     model_path = beside(source.paths, ".bnc") if output is None else output
     check_outputs((model_path, trace, source.bad_rows_file), (*source.paths, source.schema_file, cuts, structure))
     given_cuts, given_structure = read_cuts(cuts) if cuts else None, read_structure(structure) if structure else None
-    class_file = None if source.class_name else structure or cuts
+    class_file = None if source.class_name else file_with_class(given_structure, cuts)
     source, recipe = _settle(source, recipe, given_cuts, given_structure)
     stopwatch = Stopwatch(watch)
     tracer = Trace(stopwatch)
+    moves = Moves(tracer)
     tracer(Stage("read"))
     with class_named_by(class_file, source.class_name):
         columns = [read_columns(source, threads=threads, watch=tracer, given=given_cuts)]
@@ -100,11 +106,12 @@ def fit(
         missing_tokens=source.missing_tokens,
         unseen=unseen,
         threads=threads,
-        watch=tracer,
+        memory=free_memory(),
+        watch=moves,
     )
     tracer(Stage("write"))
     _write(learnt, model_path, tracer, trace)
-    return _report(model_path, learnt, stopwatch.seconds())
+    return _report(model_path, learnt, moves.named(learnt.model.schema), stopwatch.seconds())
 
 
 def _settle(source: Source, recipe: Recipe, cuts: Cuts | None, structure: NamedDag | None) -> tuple[Source, Recipe]:
@@ -125,7 +132,7 @@ def _write(learnt: Learnt, model_path: str, tracer: Trace, trace: str | None) ->
     write_model(model_path, learnt.model)
 
 
-def _report(path: str, learnt: Learnt, seconds: dict[str, float]) -> FitReport:
+def _report(path: str, learnt: Learnt, moves: tuple[NamedMove, ...], seconds: dict[str, float]) -> FitReport:
     model, parameters = learnt.model, learnt.parameters
     schema, used = model.schema, set(model.structure.attributes)
     return FitReport(
@@ -140,6 +147,7 @@ def _report(path: str, learnt: Learnt, seconds: dict[str, float]) -> FitReport:
         classes=len(schema.labels),
         cuts=sum(len(a.cuts) for a in schema.attributes if isinstance(a, NumericAttribute)),
         structure=model.recipe.structure,
+        moves=moves,
         param=model.recipe.param,
         parameters=parameters.n_parameters,
         penalty=model.penalty,

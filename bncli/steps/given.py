@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bncli.engine.structure import NamedDag
 from bncli.errors import UsageError
+
+
+def file_with_class(structure: NamedDag | None, cuts: str | None) -> str | None:
+    """Which file says what the class is: that of the structure, if it does, else the cuts file, if there is one."""
+    return cuts if structure is None or structure.class_name is None else structure.where
 
 
 @contextmanager

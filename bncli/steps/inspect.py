@@ -1,4 +1,4 @@
-"""Describes a model, a cuts file or a structure file; which of them it is, is told by its content.
+"""Describes a model, a cuts file, a structure file or a network of another program; the content tells which it is.
 
 A report holds the engine's own records, which a command shows as tables; `as_json()` is the same as JSON: for
 a cuts or structure file its content, for a model how it reads a row, what it looks up and how it was made.
@@ -100,13 +100,18 @@ class CutsReport:
 
 @dataclass(frozen=True)
 class StructureReport:
-    """A structure file."""
+    """A structure file, or the structure in a file of another program: `format` is its kind (bif, xmlbif, dot)."""
 
     structure: NamedDag
+    format: str = "structure"
 
     def as_json(self) -> dict[str, Any]:
-        """The content of the file, and whether the graph is perfect."""
-        return {**structure_json(self.structure), "perfect": self.structure.unmarried is None}
+        """The content of the file, and whether the graph is perfect; None where it does not say which is the class."""
+        content = structure_json(self.structure)
+        if self.format != "structure":
+            content = {"format": self.format, **graph_json(self.structure)}
+        perfect = None if self.structure.class_name is None else self.structure.unmarried is None
+        return {**content, "perfect": perfect}
 
 
 def inspect(path: str, *, tables: bool = False) -> ModelReport | CutsReport | StructureReport:
@@ -114,8 +119,8 @@ def inspect(path: str, *, tables: bool = False) -> ModelReport | CutsReport | St
     found = recognise(_head(path))
     if found.kind == "cuts":
         return CutsReport(read_cuts(path))
-    if found.kind == "structure":
-        return StructureReport(read_structure(path))
+    if found.kind in ("structure", "bif", "xmlbif", "dot"):
+        return StructureReport(read_structure(path), found.kind)
     if found.kind != "model":
         what = f"this is {found.description}, not a model, a cuts file or a structure file"
         raise ModelError(what, where=path)

@@ -15,25 +15,32 @@ from bncli.files.paths import check_outputs
 from bncli.files.structure import dump_structure, write_structure
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
+from bncli.steps.memory import free_memory
+from bncli.steps.moves import Moves, NamedMove
 from bncli.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 
 
 @dataclass(frozen=True)
 class StructureReport:
-    """The structure learnt, and from what; `structure_file` is None where it was not written."""
+    """The structure learnt, and from what; `structure_file` is None where it was not written.
+
+    `moves` are those of a greedy search, in the order they were made.
+    """
 
     structure_file: str | None
     rows: int
     attributes: int
     arcs: int
     structure: NamedDag
+    moves: tuple[NamedMove, ...]
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
         """Every field by name."""
         parents = {child: list(names) for child, names in self.structure.parents.items()}
-        return asdict(self) | {"structure": self.structure.method, "parents": parents}
+        moves = [move._asdict() for move in self.moves]
+        return asdict(self) | {"structure": self.structure.method, "parents": parents, "moves": moves}
 
     def text(self) -> str:
         """The text of the structure file."""
@@ -65,8 +72,11 @@ def learn_structure(
     data = encode(columns, schema, threads=threads)
     del columns
     stopwatch(Stage("structure"))
-    dag = name_dag(learn_dag(Counts(data), recipe, stopwatch), schema)
+    moves = Moves(stopwatch)
+    dag = name_dag(learn_dag(Counts(data), recipe, free_memory(), moves), schema)
     if output is not None:
         write_structure(output, dag)
     arcs = sum(len(parents) for parents in dag.parents.values())
-    return StructureReport(output, data.n_rows, len(schema.attributes), arcs, dag, stopwatch.seconds())
+    return StructureReport(
+        output, data.n_rows, len(schema.attributes), arcs, dag, moves.named(schema), stopwatch.seconds()
+    )

@@ -112,6 +112,19 @@ def test_inspect_names_what_keeps_a_graph_from_being_perfect(bncli: Bncli, tmp_p
     assert json.loads(bncli("inspect", "apart.json", "--json").out)["perfect"] is False
 
 
+def test_inspect_shows_a_network_that_has_no_class(bncli: Bncli, tmp_path: Path) -> None:
+    (tmp_path / "x.dot").write_text("digraph { smoke -> lung; smoke -> bronc; bronc -> dysp; lung -> dysp }")
+    assert bncli("inspect", "x.dot").out.splitlines() == [
+        "Structure read from dot, which does not say which node is the class",
+        "",
+        "Structure: a name depends on what it hangs from",
+        "smoke",
+        "├── lung",
+        "└── bronc",
+        "    └── dysp (and on lung)",
+    ]
+
+
 def test_score_writes_predictions_and_one_line(bncli: Bncli) -> None:
     bncli("fit", "iris.csv")
     ran = bncli("score", "iris.bnc", "iris.csv", "--keep", "class")

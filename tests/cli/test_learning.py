@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,18 +35,7 @@ def test_the_start_follows_from_the_penalty(typed: dict[str, object], init: str)
 
 def test_closed_form_parameters_have_no_optimiser() -> None:
     recipe = learning({"param": "map", "smoothing": "fgg"}).recipe
-    assert recipe == Recipe(
-        param="map",
-        smoothing="fgg:5",
-        level=None,
-        init=None,
-        penalty=None,
-        penalty_center=None,
-        optimizer=None,
-        tolerance=None,
-        max_iterations=None,
-        seed=None,
-    )
+    assert recipe == Recipe(smoothing="fgg:5").closed()
 
 
 @pytest.mark.parametrize(
@@ -99,8 +89,33 @@ def test_a_method_beats_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nb").touch()
     (tmp_path / "mine").touch()
-    assert learning({"structure": "nb"}) == (Recipe(structure="nb"), None, None)
-    assert learning({"structure": "mine"}) == (Recipe(structure="file"), None, "mine")
+    plain = Recipe(structure_score=None, forest=None)
+    assert learning({"structure": "nb"}) == (replace(plain, structure="nb"), None, None)
+    assert learning({"structure": "mine"}) == (replace(plain, structure="file"), None, "mine")
+
+
+@pytest.mark.parametrize(
+    ("typed", "fields"),
+    [
+        ({}, {"structure_score": "cmi", "forest": False, "k": None}),
+        ({"forest": True, "structure_score": "bdeu"}, {"structure_score": "bdeu:1", "forest": True}),
+        ({"structure_score": "bdeu:2.50"}, {"structure_score": "bdeu:2.5"}),
+        ({"structure_score": "acll"}, {"structure_score": "acll:5", "pseudo_counts": None}),
+        (
+            {"structure_score": "acll-uniform", "pseudo_counts": 7.0, "param": "acll"},
+            {"structure_score": "acll-uniform:7", "pseudo_counts": 7.0, "smoothing": None},
+        ),
+        ({"param": "acll"}, {"structure_score": "cmi", "pseudo_counts": 5.0}),
+        ({"structure": "skdb"}, {"k": 5, "loss": "rmse", "structure_score": None}),
+        ({"structure": "skdb", "k": 2, "loss": "error"}, {"k": 2, "loss": "error"}),
+        ({"structure": "hill-climb"}, {"structure_score": "bic", "max_parents": 2, "perfect": False, "forest": None}),
+        ({"structure": "hill-climb", "perfect": True, "max_parents": 1}, {"max_parents": 1, "perfect": True}),
+        ({"structure": "gbn"}, {"epsilon": 0.01, "structure_score": None, "forest": None}),
+    ],
+)
+def test_options_of_structures(typed: dict[str, object], fields: dict[str, object]) -> None:
+    recipe = learning(typed).recipe
+    assert {name: getattr(recipe, name) for name in fields} == fields
 
 
 @pytest.mark.parametrize(
@@ -109,9 +124,29 @@ def test_a_method_beats_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.M
         ({"structure": "tam"}, "--structure knows no 'tam'; did you mean tan?"),
         ({"structure": "x/y.json"}, "there is no structure file 'x/y.json'"),
         ({"discretize": "mld"}, "--discretize knows no 'mld'; did you mean mdl?"),
-        ({"param": "qqq"}, "--param knows no 'qqq'; the choices are map, weighted, discriminative, extended, lr"),
+        (
+            {"param": "qqq"},
+            "--param knows no 'qqq'; the choices are map, acll, acll-uniform, weighted, discriminative, extended, lr",
+        ),
         ({"optimizer": "sgd"}, "--optimizer knows no 'sgd'"),
-        ({"k": 2}, "--k has no effect with --structure tan; it goes with --structure kdb"),
+        ({"k": 2}, "--k has no effect with --structure tan; it goes with --structure kdb, --structure skdb"),
+        ({"structure_score": "bdue"}, "--structure-score knows no 'bdue'; did you mean bdeu?"),
+        ({"structure_score": "bic:2"}, "--structure-score bic takes no number"),
+        ({"structure_score": "acll:2"}, "--structure-score acll takes no number"),
+        ({"structure_score": "bdeu:0"}, "--structure-score bdeu takes a number above 0"),
+        ({"structure": "nb", "structure_score": "bic"}, "--structure-score has no effect with --structure nb"),
+        (
+            {"structure": "hill-climb", "structure_score": "cmi"},
+            "--structure-score cmi has no meaning with --structure",
+        ),
+        ({"structure": "hill-climb", "forest": True}, "--forest has no effect with --structure hill-climb"),
+        ({"structure": "gbn", "k": 2}, "--k has no effect with --structure gbn"),
+        ({"loss": "error"}, "--loss has no effect with --structure tan; it goes with --structure skdb"),
+        (
+            {"pseudo_counts": 2.0},
+            "--pseudo-counts has no effect with --structure-score cmi and --param weighted; it goes with",
+        ),
+        ({"param": "acll", "smoothing": "mle"}, "--smoothing has no effect with --param acll"),
         ({"bins": 4}, "--bins has no effect with --discretize mdl"),
         ({"cuts": "c.json", "bins": 4}, "--bins has no effect with --cuts FILE"),
         ({"cuts": "c.json", "discretize": "mdl"}, "--discretize has no effect with --cuts FILE"),

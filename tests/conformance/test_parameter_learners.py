@@ -26,7 +26,7 @@ from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
 from tests.strategies import datasets, graphs_for
 
-VALUES: dict[str, list[Any]] = {"--level": [1, 2, 3, 4], "--smoothing": ["m-estimate:1"]}
+VALUES: dict[str, list[Any]] = {"--level": [1, 2, 3, 4], "--smoothing": ["m-estimate:1"], "--pseudo-counts": [5.0]}
 """What is tried for each option of a learner's own; those of the ascent are tried together."""
 ASCENT = ("--init", "--penalty", "--penalty-center", "--optimizer", "--tolerance", "--max-iterations")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.catalogue import STRUCTURES
@@ -20,23 +20,32 @@ from bncli.errors import BncliError
 from tests.datasets import random_dataset, reorder
 from tests.strategies import datasets
 
-VALUES = {"--k": [0, 1, 3]}
+VALUES = {
+    "--k": [0, 1, 3],
+    "--structure-score": ["ll", "bic", "bdeu:1", "acll:5"],
+    "--forest": [False, True],
+    "--loss": ["rmse", "error"],
+    "--max-parents": [1, 2],
+    "--perfect": [False, True],
+    "--epsilon": [0.01],
+}
 """What is tried for each option; an option that is missing here fails the first test."""
 
 
 def variants() -> list[Any]:
-    """Every learner with every value of each of its options."""
+    """Every learner with every value of each of its options, the others at their first, and with all at their last."""
     cases = []
     for method in STRUCTURES.methods:
-        settings: list[dict[str, Any]] = [{}]
-        for flag in method.options:
-            name = flag.removeprefix("--").replace("-", "_")
-            settings = [{**s, name: value} for s in settings for value in VALUES.get(flag, [])]
-        assert settings, f"{method.word} has an option without values to try"
-        cases += [pytest.param(method, s, id=" ".join([method.word, *map(str, s.values())])) for s in settings]
+        values = {flag.removeprefix("--").replace("-", "_"): VALUES[flag] for flag in method.options}
+        first, last = ({name: tried[end] for name, tried in values.items()} for end in (0, -1))
+        tries = [first] + [first | {name: value} for name, tried in values.items() for value in tried[1:]]
+        tries += [last] if last not in tries else []
+        cases += [pytest.param(method, s, id=" ".join([method.word, *map(str, s.values())])) for s in tries]
     return cases
 
 
+few = settings(max_examples=20)
+"""There are many learners."""
 every_learner = pytest.mark.parametrize(("method", "options"), variants())
 
 
@@ -54,6 +63,7 @@ def test_the_signature_is_the_contract(method: Any, options: dict[str, Any]) -> 
 
 
 @every_learner
+@few
 @given(data=datasets(max_rows=40))
 def test_a_network_over_the_informative_attributes(method: Any, options: dict[str, Any], data: Dataset) -> None:
     dag = learn(method, data, options)
@@ -80,6 +90,7 @@ def is_acyclic(dag: Dag) -> bool:
 
 
 @every_learner
+@few
 @given(data=datasets(max_rows=40), seed=st.integers(0, 99))
 def test_the_order_of_rows_does_not_matter(method: Any, options: dict[str, Any], data: Dataset, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(data.n_rows)
@@ -87,6 +98,7 @@ def test_the_order_of_rows_does_not_matter(method: Any, options: dict[str, Any],
 
 
 @every_learner
+@few
 @given(data=datasets(max_rows=40))
 def test_names_do_not_matter(method: Any, options: dict[str, Any], data: Dataset) -> None:
     attributes = tuple(replace(a, name=f"z{9 - i}") for i, a in enumerate(data.schema.attributes))
@@ -95,6 +107,7 @@ def test_names_do_not_matter(method: Any, options: dict[str, Any], data: Dataset
 
 
 @every_learner
+@few
 @given(data=datasets(max_rows=30), seed=st.integers(0, 99))
 def test_weight_two_is_the_row_twice(method: Any, options: dict[str, Any], data: Dataset, seed: int) -> None:
     times = np.random.default_rng(seed).integers(1, 4, data.n_rows)

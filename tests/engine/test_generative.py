@@ -13,6 +13,7 @@ from sklearn.naive_bayes import CategoricalNB
 from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
 from bncli.engine.generative import generative_tables
+from bncli.engine.hdp import back_off
 from bncli.engine.structure import Dag
 from tests import oracles
 from tests.datasets import random_dataset
@@ -56,6 +57,23 @@ def test_a_class_with_parents_has_no_bias() -> None:
     tables = generative_tables(Counts(data), Dag(((), ()), (1,), (0,)), "m-estimate:1")
     assert tables.bias.tolist() == [0.0, 0.0, 0.0]
     np.testing.assert_allclose(np.exp(tables.weights[1]).sum(axis=1), 1.0)
+
+
+def test_hdp_forgets_the_parents_from_the_last_listed_to_the_class() -> None:
+    data = random_dataset(60, (2, 3, 2), 3)
+    tables = generative_tables(Counts(data), Dag(((2, 1), (), ()), (0,), ()), "hdp")
+    theta = back_off(oracles.count(data, (0, 2, 1)).transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1)
+    np.testing.assert_allclose(np.exp(tables.weights[0]), theta.reshape(-1, 3), rtol=1e-12)
+    np.testing.assert_allclose(np.exp(tables.bias), back_off(oracles.count(data, ())), rtol=1e-12)
+    other_way = generative_tables(Counts(data), Dag(((1, 2), (), ()), (0,), ()), "hdp")
+    assert not np.allclose(other_way.weights[0].reshape(2, 3, 2, 3).transpose(0, 2, 1, 3), np.log(theta))
+
+
+def test_hdp_of_a_class_with_parents() -> None:
+    data = random_dataset(60, (2, 3), 3)
+    tables = generative_tables(Counts(data), Dag(((), ()), (), (1, 0)), "hdp")
+    theta = back_off(oracles.count(data, (1, 0)).transpose(2, 0, 1))
+    np.testing.assert_allclose(np.exp(tables.weights[0]).T, theta.reshape(3, -1), rtol=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 0.3])

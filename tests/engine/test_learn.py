@@ -22,17 +22,7 @@ from bncli.recipe import Recipe
 from bncli.watch import Iteration, Note, Progress, Stage
 from tests import oracles
 
-MAP = Recipe(
-    structure="nb",
-    param="map",
-    level=None,
-    init=None,
-    penalty=None,
-    penalty_center=None,
-    optimizer=None,
-    tolerance=None,
-    max_iterations=None,
-)
+MAP = Recipe(structure="nb").closed()
 
 
 def mixed(n: int = 300, seed: int = 0, weighted: bool = False) -> Columns:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from bncli.engine.hdp import back_off
 from bncli.engine.smoothing import FLOOR, log_conditional
 from tests import oracles
 
@@ -39,11 +40,32 @@ def test_mle_has_a_floor_and_is_uniform_where_nothing_was_seen() -> None:
 
 
 def test_no_counts_at_all_are_uniform_under_every_rule() -> None:
-    for rule in RULES:
+    for rule in (*RULES, "hdp"):
         np.testing.assert_allclose(np.exp(log_conditional(np.zeros((4, 2, 3)), rule, 0)), 0.25)
 
 
-@pytest.mark.parametrize("rule", RULES)
+def test_hdp_takes_the_class_for_the_first_parent() -> None:
+    """Tables have it last: the attribute parents that are listed later are forgotten sooner."""
+    counts = np.random.default_rng(0).integers(0, 9, (3, 2, 4, 2)).astype(float)
+    theta = np.exp(log_conditional(counts, "hdp", 0))
+    for y in range(2):
+        np.testing.assert_allclose(theta[..., y], back_off(counts.transpose(0, 3, 1, 2))[:, y], rtol=1e-12)
+    of_the_class = np.exp(log_conditional(counts, "hdp", -1))
+    np.testing.assert_allclose(of_the_class, np.moveaxis(back_off(counts.transpose(3, 0, 1, 2)), 0, -1), rtol=1e-12)
+    np.testing.assert_allclose(log_conditional(counts, "hdp", 3), np.log(of_the_class), rtol=1e-12)
+    np.testing.assert_allclose(log_conditional(np.array([3.0, 1.0]), "hdp", 0), np.log(back_off(np.array([3.0, 1.0]))))
+
+
+@given(counts=TABLES, data=st.data())
+def test_hdp_gives_probabilities(counts: np.ndarray, data: st.DataObject) -> None:
+    axis = data.draw(st.integers(-counts.ndim, counts.ndim - 1))
+    log_theta = log_conditional(counts, "hdp", axis)
+    assert log_theta.shape == counts.shape
+    assert np.isfinite(log_theta).all()
+    np.testing.assert_allclose(np.exp(log_theta).sum(axis=axis), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rule", [*RULES, "hdp"])
 def test_the_input_is_left_alone(rule: str) -> None:
     counts = np.array([[1.0, 0.0], [2.0, 0.0]])
     log_conditional(counts, rule, 1)

@@ -51,6 +51,27 @@ def test_names_that_the_schema_does_not_have(named: NamedDag, message: str) -> N
         named.resolve(schema)
 
 
+def test_a_graph_that_does_not_say_which_node_is_the_class_takes_that_of_the_schema() -> None:
+    parents = {"y": ("a",), "b": ("y", "a"), "c": ()}
+    assert NamedDag(None, parents).resolve(schema_of(2, 2, 2)) == NamedDag("y", parents).resolve(schema_of(2, 2, 2))
+    assert NamedDag(None, {"a": ("y",)}).resolve(schema_of(2)) == Dag(((),), (0,))
+    with pytest.raises(BncliError, match=r"the class 'y' is no node of the structure; .*--class; the nodes are a, b$"):
+        NamedDag(None, {"a": ("b",)}).resolve(schema_of(2, 2))
+
+
+def test_errors_name_the_file_that_the_graph_is_from() -> None:
+    for named in (NamedDag(None, {"z": ()}, where="f.bif"), NamedDag("y", {"z": ("y",)}, where="f.bif")):
+        with pytest.raises(BncliError, match=r", f\.bif"):
+            named.resolve(schema_of(2))
+    with pytest.raises(BncliError, match=r"has a cycle: a -> a, f\.bif"):
+        NamedDag("y", {"a": ("a",)}, where="f.bif")
+    assert NamedDag("y", {}, where="f.bif") == NamedDag("y", {})
+
+
+def test_nodes_are_those_with_parents_then_those_that_only_are_parents() -> None:
+    assert NamedDag("y", {"b": ("y", "c"), "a": ("b",)}).nodes == ("b", "a", "y", "c")
+
+
 @pytest.mark.parametrize(
     ("parents", "message"),
     [

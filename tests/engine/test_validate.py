@@ -11,17 +11,7 @@ from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
 from bncli.watch import Event, Progress, Stage
 
-RECIPE = Recipe(
-    structure="nb",
-    param="map",
-    level=None,
-    init=None,
-    penalty=None,
-    penalty_center=None,
-    optimizer=None,
-    tolerance=None,
-    max_iterations=None,
-)
+RECIPE = Recipe(structure="nb").closed()
 
 
 def table(n: int, seed: int = 0) -> Columns:

@@ -25,8 +25,20 @@ from bncli.files.recognition import recognise
         (b"\xff\xfe\0\0a\0\0\0", "other", "a UTF-32 text"),
         (b"\0\0\xfe\xff\0\0\0a", "other", "a UTF-32 text"),
         (b"\x7fELF\0", "other", "a binary file of an unknown kind"),
+        (b"network asia {\n}", "bif", "a BIF network"),
+        (b'\xef\xbb\xbf// x\n/* y\n*/ network "a b"\r\n{', "bif", "a BIF network"),
+        (b"variable a{", "bif", "a BIF network"),
+        (b"network,variable\n{,1\n", "other", "a text file, perhaps a table"),
+        (b'<?xml version="1.0"?>\n<!DOCTYPE BIF [ <!ELEMENT BIF ( NETWORK )*> ]>\n<BIF VERSION="0.3">', "xmlbif",
+         "an XMLBIF network"),
+        (b"<BIF>", "xmlbif", "an XMLBIF network"),
+        (b"<html><BIFF>", "other", "a text file, perhaps a table"),
+        (b"# x\nstrict digraph { a }", "dot", "a DOT graph"),
+        (b"graph x{", "dot", "a DOT graph"),
+        (b"digraph,class\n1,2\n", "other", "a text file, perhaps a table"),
+        (b"/*" * 30_000, "other", "a text file, perhaps a table"),
         (b"a,b,class\n", "other", "a text file, perhaps a table"),
     ],
-)
+)  # fmt: skip
 def test_first_bytes(head: bytes, kind: str, description: str) -> None:
     assert recognise(head) == (kind, description)

@@ -1,16 +1,23 @@
 """The structure file: there and back, and what a hand may do wrong."""
 
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bncli.engine.named_network import NamedNetwork, Node
 from bncli.engine.structure import NamedDag
 from bncli.errors import BncliError
+from bncli.files.bif import write_bif
+from bncli.files.dot import write_dot
 from bncli.files.structure import dump_structure, read_structure, write_structure
+from bncli.files.xmlbif import write_xmlbif
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 SCALARS = (
@@ -59,6 +66,61 @@ def test_the_file_is_readable() -> None:
     )
 
 
+CHAIN = NamedDag("y", {"y": (), "a": ("y",), "b": ("y", "a")}, "kdb", {"k": 1})
+BINARY = ("no", "yes")
+NETWORK = NamedNetwork(
+    "y",
+    "y",
+    (
+        Node("y", BINARY, (), np.full(2, 0.5)),
+        Node("a", BINARY, ("y",), np.full((2, 2), 0.5)),
+        Node("b", BINARY, ("y", "a"), np.full((2, 2, 2), 0.5)),
+    ),
+    "kdb",
+    {"k": 1},
+)
+TEXTS_OF_CHAIN = {
+    "json": dump_structure(CHAIN),
+    "bif": write_bif(NETWORK),
+    "xmlbif": write_xmlbif(NETWORK),
+    "dot": write_dot(CHAIN),
+}
+
+
+@pytest.mark.parametrize("text", TEXTS_OF_CHAIN.values(), ids=TEXTS_OF_CHAIN)
+@pytest.mark.parametrize("change", [str, lambda text: "\ufeff" + text.replace("\n", "\r\n")], ids=["as-is", "windows"])
+def test_the_content_tells_the_format(tmp_path: Path, text: str, change: Callable[[str], str]) -> None:
+    dag = read(tmp_path, change(text).encode())
+    assert dag == CHAIN
+    assert dag.where == str(tmp_path / "structure.json")
+
+
+@pytest.mark.parametrize("text", TEXTS_OF_CHAIN.values(), ids=TEXTS_OF_CHAIN)
+def test_any_cut_or_changed_byte_is_a_graph_or_an_error(tmp_path: Path, text: str) -> None:
+    random = np.random.default_rng(0)
+    for cut in random.integers(0, len(text), 60):
+        for damaged in (text[:cut].encode(), text[:cut].encode() + bytes([cut % 256]) + text[cut + 1 :].encode()):
+            with suppress(BncliError):
+                read(tmp_path, damaged)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"network n { }\nvariable \xff {", "the file is not UTF-8 text, .*json, line 2"),
+        (b"digraph { \xff }", "the file is not UTF-8 text"),
+        (b"digraph { a -> \0 }", "this is a binary file of an unknown kind"),
+        (b"network n { } variable a { }", "the variable 'a' has no type, .*json, line 1, column 24"),
+        (b"<BIF><NETWORK/></BIF>", "the network has no variables, .*json"),
+        (b"<html></html>", "this is a text file"),
+        (b"\xff\xfe<\0B\0", "this is a UTF-16 text, not a structure file"),
+    ],
+)
+def test_faults_in_other_formats_name_the_file(tmp_path: Path, text: bytes, message: str) -> None:
+    with pytest.raises(BncliError, match=message):
+        read(tmp_path, text)
+
+
 def document(**changes: Any) -> dict[str, Any]:
     return {"format": "bncli-structure", "version": 1, "class": "y", "parents": {"a": ["y"]}} | changes
 
@@ -81,8 +143,8 @@ def test_the_class_may_have_parents_and_an_attribute_none(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a;b\n", "this is a text file, perhaps a table, not a bncli structure file"),
-        ({"format": "bncli-cuts"}, "this is a bncli cuts file, not a bncli structure file"),
+        (b"a;b\n", "this is a text file, perhaps a table, not a structure file, .*learn-structure writes one"),
+        ({"format": "bncli-cuts"}, "this is a bncli cuts file, not a structure file"),
         (document(version=9), "written by a newer bncli .format version 9"),
         (document(regions=[["a"]]), "unknown key 'regions'"),
         (document(parents=[]), "expected an object, found a list, .*json, parents"),

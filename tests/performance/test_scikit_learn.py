@@ -34,7 +34,13 @@ Fit = Callable[[], NDArray[np.float64]]
 MISSED = {("letter", "tan"), ("shuttle", "tan"), ("covertype", "nb"), ("covertype", "tan")}
 MISSED_WHY = "several classes times thousands of cells: vectors and dense blocks come from memory at every step"
 CASES = [
-    pytest.param(name, n_rows, word, at_most, marks=[pytest.mark.xfail(reason=MISSED_WHY, strict=False)] * ((name, word) in MISSED))
+    pytest.param(
+        name,
+        n_rows,
+        word,
+        at_most,
+        marks=[pytest.mark.xfail(reason=MISSED_WHY, strict=False)] * ((name, word) in MISSED),
+    )
     for name, n_rows in (
         *(("adult", None), ("connect_4", None), ("letter", None), ("nursery", None), ("shuttle", None)),
         ("covertype", 20_000),

@@ -31,16 +31,7 @@ pytestmark = pytest.mark.performance
 N_ROWS = 200_000
 LEVELS = [9, 16, 7, 15, 6, 5, 2, 42]
 RANGES = [(90, 0), (1_500_000, 0), (16, 0), (10_000, 0), (100, 2), (100, 0)]
-GENERATIVE = Recipe(
-    param="map",
-    level=None,
-    init=None,
-    penalty=None,
-    penalty_center=None,
-    optimizer=None,
-    tolerance=None,
-    max_iterations=None,
-)
+GENERATIVE = Recipe().closed()
 
 
 @pytest.fixture(scope="module")

@@ -17,17 +17,7 @@ from bncli.recipe import Recipe
 from bncli.steps.evaluate import METRICS, EvaluateReport, evaluate
 from bncli.watch import Event, Stage
 
-RECIPE = Recipe(
-    structure="nb",
-    param="map",
-    level=None,
-    init=None,
-    penalty=None,
-    penalty_center=None,
-    optimizer=None,
-    tolerance=None,
-    max_iterations=None,
-)
+RECIPE = Recipe(structure="nb").closed()
 
 
 def write_table(path: Path, n: int, seed: int, words: str = "abc") -> Source:
@@ -134,6 +124,18 @@ def test_cuts_and_structure_files_hold_in_every_fold(source: Source, tmp_path: P
     free = evaluate(source, RECIPE)
     assert bound.metrics["log_loss"] != free.metrics["log_loss"]
     assert bound.protocol == "5-fold cross-validation, stratified, seed 0"
+
+
+def test_the_class_is_that_of_the_cuts_where_the_structure_does_not_tell(source: Source, tmp_path: Path) -> None:
+    (tmp_path / "x.gv").write_text("digraph { class -> number }")
+    attributes = [{"name": "number", "type": "numeric", "cuts": [1.0]}]
+    cuts = {"format": "bncli-cuts", "version": 1, "class": "class", "attributes": attributes}
+    (tmp_path / "cuts.json").write_text(json.dumps(cuts))
+    files = {"cuts": str(tmp_path / "cuts.json"), "structure": str(tmp_path / "x.gv")}
+    assert evaluate(source, RECIPE, **files).labels == evaluate(source, RECIPE).labels
+    (tmp_path / "cuts.json").write_text(json.dumps(cuts | {"class": "klass"}))
+    with pytest.raises(UsageError, match=r"no column 'klass', .*; .*cuts\.json names it as the class"):
+        evaluate(source, RECIPE, **files)
 
 
 def test_stages_are_told(source: Source) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bncli.engine.structure import NamedDag
 from bncli.errors import UsageError
-from bncli.steps.given import class_named_by
+from bncli.steps.given import class_named_by, file_with_class
 
 
 def told(path: str | None, class_name: str | None, what: str, hint: str = "") -> str:
@@ -27,3 +28,11 @@ def test_other_errors_stay_as_they_are() -> None:
 def test_without_an_error_nothing_happens() -> None:
     with class_named_by("st.json", "y"):
         pass
+
+
+def test_which_file_says_what_the_class_is() -> None:
+    marked, unmarked = NamedDag("y", {"a": ("y",)}, where="st.json"), NamedDag(None, {"a": ("y",)}, where="st.bif")
+    assert file_with_class(marked, "cuts.json") == "st.json"
+    assert file_with_class(unmarked, "cuts.json") == "cuts.json"
+    assert file_with_class(None, "cuts.json") == "cuts.json"
+    assert file_with_class(unmarked, None) is None

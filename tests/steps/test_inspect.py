@@ -108,6 +108,41 @@ def test_a_structure_file(tmp_path: Path) -> None:
     assert report.as_json() == json.loads(dump_structure(dag)) | {"perfect": True}
 
 
+@pytest.mark.parametrize(
+    ("text", "kind", "class_name", "perfect"),
+    [
+        ("digraph { class -> age }", "dot", None, None),
+        ('digraph { class [bncli_role="class"] class -> age }', "dot", "class", True),
+        (
+            "network n { } variable class { type discrete [ 1 ] { u }; } variable age { type discrete [ 1 ] { u }; }"
+            "probability ( class ) { table 1; } probability ( age | class ) { (u) 1; }",
+            "bif", None, None,
+        ),
+        (
+            "<BIF><NETWORK><VARIABLE><NAME>class</NAME><OUTCOME>u</OUTCOME></VARIABLE>"
+            "<VARIABLE><NAME>age</NAME><OUTCOME>u</OUTCOME></VARIABLE>"
+            "<DEFINITION><FOR>class</FOR><TABLE>1</TABLE></DEFINITION>"
+            "<DEFINITION><FOR>age</FOR><GIVEN>class</GIVEN><TABLE>1</TABLE></DEFINITION></NETWORK></BIF>",
+            "xmlbif", None, None,
+        ),
+    ],
+)  # fmt: skip
+def test_a_network_of_another_program(
+    tmp_path: Path, text: str, kind: str, class_name: str | None, perfect: bool | None
+) -> None:
+    (tmp_path / "x").write_text(text)
+    report = inspect(str(tmp_path / "x"))
+    assert isinstance(report, StructureReport)
+    assert report.as_json() == {
+        "format": kind,
+        "class": class_name,
+        "method": "file",
+        "options": {},
+        "parents": {"class": [], "age": ["class"]},
+        "perfect": perfect,
+    }
+
+
 def test_whether_a_graph_is_perfect(tmp_path: Path) -> None:
     dag = NamedDag("class", {"age": ("class",), "colour": ("class",), "size": ("class", "colour", "age")})
     write_structure(str(tmp_path / "x"), dag)

@@ -22,16 +22,7 @@ from bncli.steps.simulate import simulate
 from bncli.watch import Event, Note, Progress
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
-MAP = Recipe(
-    param="map",
-    level=None,
-    init=None,
-    penalty=None,
-    penalty_center=None,
-    optimizer=None,
-    tolerance=None,
-    max_iterations=None,
-)
+MAP = Recipe().closed()
 TAN = Spec("tan", 1, 6, (2, 4), (3, 3), options={"network": "tan"})
 
 

@@ -10,18 +10,12 @@ Decided here: every tie goes to the attribute that comes first in the schema. Co
 from __future__ import annotations
 
 from bncli.engine.counts import Counts
-from bncli.engine.dependence import conditional_dependence, relevance
+from bncli.engine.k_dependence import order_attributes
 from bncli.engine.structure import Dag
 from bncli.watch import Watch, silent
 
 
 def learn(counts: Counts, *, k: int, watch: Watch = silent) -> Dag:
     """The k-dependence network over the informative attributes."""
-    schema = counts.data.schema
-    scores = relevance(counts)
-    dependence = conditional_dependence(counts, watch)
-    order = sorted(schema.informative, key=lambda i: (-scores[i], i))
-    parents: list[tuple[int, ...]] = [()] * len(schema.attributes)
-    for rank, i in enumerate(order):
-        parents[i] = tuple(sorted(order[:rank], key=lambda j: (-dependence[i, j], j))[:k])
-    return Dag(tuple(parents), schema.informative, method="kdb", options={"k": k})
+    parents = order_attributes(counts, k, watch).parents
+    return Dag(parents, counts.data.schema.informative, method="kdb", options={"k": k})

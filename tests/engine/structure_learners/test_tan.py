@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
+from bncli.engine.family_score import family_score
+from bncli.engine.kernels.information import rounded
+from bncli.engine.spanning_tree import directed_away
 from bncli.engine.structure import Dag
 from bncli.engine.structure_learners import tan
 from tests import oracles
+from tests.branchings import arborescences, branchings
 from tests.datasets import dataset_of, random_dataset
 from tests.strategies import datasets
 
@@ -72,7 +78,7 @@ def test_no_tree_has_a_higher_likelihood() -> None:
     best = log_likelihood(data, tan.learn(Counts(data)))
     for tree in oracles.spanning_trees(range(5)):
         parents: list[tuple[int, ...]] = [()] * 5
-        for child, parent in tan.directed_away(tree, 0).items():
+        for child, parent in directed_away(tree, [0]).items():
             parents[child] = (parent,)
         assert log_likelihood(data, Dag(tuple(parents), tuple(range(5)))) <= best + 1e-9
 
@@ -98,17 +104,89 @@ def test_every_tie_goes_to_the_first_attribute() -> None:
     assert tan.learn(Counts(independent)).parents == ((), (0,), (0,), (0,))
 
 
-@given(st.integers(1, 7), st.integers(0, 99), st.booleans())
-def test_the_spanning_tree_of_any_weights(n: int, seed: int, coarse: bool) -> None:
-    rng = np.random.default_rng(seed)
-    weights = rng.integers(0, 3, (n, n)).astype(float) if coarse else rng.normal(size=(n, n))
-    weights = weights + weights.T
-    tree = tan.spanning_tree(weights, tuple(range(n)))
-    assert len(tree) == n - 1
-    best = max((math.fsum(weights[e] for e in t) for t in oracles.spanning_trees(range(min(n, 5)))), default=0.0)
-    if n <= 5:
-        assert math.fsum(weights[e] for e in tree) == pytest.approx(best, abs=1e-12)
-    assert len(tan.directed_away(tree, n - 1)) == n - 1
+RULES = ("ll", "bic", "aic", "k2", "bdeu:1", "acll:5", "acll-uniform:5")
+
+
+def gain(data: Dataset, rule: str, parents: Sequence[int]) -> float:
+    """What the arcs of a forest (a parent of each attribute, -1 for none) add to the score of naive Bayes."""
+    score, total = family_score(rule).score, 0.0
+    for child, parent in enumerate(parents):
+        if parent >= 0:
+            table = oracles.count(data, (child, parent))
+            total += float(score(table) - score(table.sum(axis=1, keepdims=True)))
+    return total
+
+
+def parents_of(dag: Dag) -> list[int]:
+    return [listed[0] if listed else -1 for listed in dag.parents]
+
+
+@given(datasets(max_rows=40, max_attributes=4), st.sampled_from(RULES), st.booleans())
+@settings(max_examples=60)
+def test_no_tree_and_no_forest_scores_higher(data: Dataset, rule: str, forest: bool) -> None:
+    """Over all roots: by a score that is not equivalent, too."""
+    n = len(data.codes)
+    dag = tan.learn(Counts(data), structure_score=rule, forest=forest)
+    found = parents_of(dag)
+    assert dag.class_children == tuple(range(n))
+    assert forest or found.count(-1) == 1
+    best = max(gain(data, rule, parents) for parents in (branchings(n) if forest else arborescences(n)))
+    assert gain(data, rule, found) == pytest.approx(best, rel=1e-9, abs=1e-8)
+
+
+@given(datasets(max_rows=40, max_attributes=4))
+def test_a_forest_by_mutual_information_drops_exact_independence_only(data: Dataset) -> None:
+    whole, forest = (edges_of(tan.learn(Counts(data), forest=f)) for f in (False, True))
+    assert forest == [edge for edge in whole if rounded(np.array(weight(data, [edge]))) > 0]
+
+
+@pytest.mark.parametrize("rule", ["cmi", *RULES])
+def test_attributes_that_say_nothing_of_each_other_make_no_forest(rule: str) -> None:
+    """Every combination of values equally often in each class; each tree of one node is its own root."""
+    grid = np.repeat(np.array(list(itertools.product((0, 1), repeat=4))), 8, axis=0)
+    data = dataset_of([*grid.T[:3]], grid[:, 3], (2,) * 3, 2)
+    assert tan.learn(Counts(data), structure_score=rule, forest=True).parents == ((), (), ())
+
+
+@pytest.mark.parametrize("rule", ["cmi", "ll", "bic"])
+def test_every_tree_of_a_forest_starts_at_its_most_relevant_attribute(rule: str) -> None:
+    """Two chains; the class follows the end of the first and, less, the middle of the second."""
+    rng = np.random.default_rng(1)
+
+    def copy(x: NDArray[np.int64], share: float) -> NDArray[np.int64]:
+        return np.where(rng.random(len(x)) < share, x, rng.integers(0, 2, len(x)))
+
+    labels = rng.integers(0, 2, 20000)
+    c = copy(labels, 0.8)
+    b = copy(c, 0.8)
+    a = copy(b, 0.8)
+    e = copy(labels, 0.4)
+    d, f = copy(e, 0.8), copy(e, 0.8)
+    data = dataset_of([a, b, c, d, e, f], labels, (2,) * 6, 2)
+    dag = tan.learn(Counts(data), structure_score=rule, forest=True)
+    if rule == "bic":
+        assert dag.parents == ((1,), (2,), (), (4,), (), (4,))
+    assert dag.parents[2] == ()
+
+
+def test_likelihood_and_mutual_information_choose_the_same_tree() -> None:
+    data = random_dataset(300, (2, 3, 4, 2, 3, 2, 5), 3, seed=4)
+    trees = [tan.learn(Counts(data), structure_score=rule).parents for rule in ("cmi", "ll")]
+    assert trees[0] == trees[1]
+
+
+@pytest.mark.parametrize("rule", ["cmi", *RULES])
+def test_a_weight_of_two_is_the_row_twice_and_order_says_nothing(rule: str) -> None:
+    data = random_dataset(60, (2, 3, 2, 4), 3, seed=2)
+    order = np.random.default_rng(0).permutation(120)
+    codes = [np.tile(c, 2)[order] for c in data.codes]
+    twice = dataset_of(codes, np.tile(data.labels, 2)[order], (2, 3, 2, 4), 3)
+    doubled = dataset_of(data.codes, data.labels, (2, 3, 2, 4), 3, np.full(60, 2.0))
+    for forest in (False, True):
+        ours, theirs = (tan.learn(Counts(d), structure_score=rule, forest=forest) for d in (twice, doubled))
+        assert ours == theirs
+        assert dict(ours.options) == {"structure_score": rule, "forest": forest}
+        assert ours.method == "tan"
 
 
 def test_uninformative_attributes_stay_outside() -> None:
@@ -116,4 +194,9 @@ def test_uninformative_attributes_stay_outside() -> None:
     assert dag.class_children == (1, 3)
     assert dag.parents[0] == dag.parents[2] == ()
     assert sorted(map(len, dag.parents)) == [0, 0, 0, 1]
-    assert tan.learn(Counts(random_dataset(40, (1,), 2))).class_children == ()
+    for rule in ("cmi", "bic", "k2"):
+        for forest in (False, True):
+            nothing = tan.learn(Counts(random_dataset(40, (1,), 2)), structure_score=rule, forest=forest)
+            assert nothing.class_children == ()
+            one = tan.learn(Counts(random_dataset(40, (1, 3), 2)), structure_score=rule, forest=forest)
+            assert one.class_children == (1,)

@@ -1,0 +1,101 @@
+"""`bncli export`: a model as a network or a graph that other programs read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bncli.cli import options
+from bncli.cli.command import declare, flag
+from bncli.cli.console import Console
+from bncli.errors import UsageError
+
+if TYPE_CHECKING:
+    from bncli.steps.export import ExportReport
+
+EXAMPLES = """\
+bncli export data.bnc -o data.bif                       the network, for other programs
+bncli export data.bnc --to xmlbif > data.xml
+bncli export data.bnc --to dot | dot -Tsvg > data.svg   a drawing, by Graphviz
+"""
+
+_FORMATS = (
+    ("bif", "the network with its probabilities, in the Bayesian Interchange Format"),
+    ("xmlbif", "the same as XML, version 0.3"),
+    ("dot", "the graph alone, for Graphviz"),
+    ("json", "the structure file that --structure reads"),
+)
+_ENDINGS = {
+    ".bif": "bif",
+    ".xml": "xmlbif",
+    ".bifxml": "xmlbif",
+    ".xmlbif": "xmlbif",
+    ".dot": "dot",
+    ".gv": "dot",
+    ".json": "json",
+}
+
+MODEL = click.argument("model", metavar="MODEL")
+TO = flag(
+    "--to",
+    "form",
+    group="Output",
+    type=click.Choice([word for word, _ in _FORMATS]),
+    stands_for="by the ending of FILE",
+    words=_FORMATS,
+    help="Format.",
+)
+
+
+@declare(
+    "export",
+    EXAMPLES,
+    (MODEL,),
+    (TO, options.output("Where the text goes [standard output]."), options.JSON, options.QUIET),
+    (options.SEED, options.DEBUG),
+    more="Parameters that are no probabilities (weighted, discriminative, lr) are first turned into a network with the "
+    "same P(class | attributes), which needs a perfect graph. A network is read back and compared with the model on "
+    "10,000 random rows before it is written. Attributes that do not help to tell the class are left out. "
+    "--json needs -o.",
+)
+def command(**typed: Any) -> None:
+    """Writes the model in another format and says how well it was kept."""
+    form, output = _form(typed), options.output_path(typed)
+    if typed["model"] == "-":
+        raise UsageError("a model cannot be read from the standard input", hint="name its file")
+    if typed["as_json"] and typed["output"] in (None, "-"):
+        raise UsageError(
+            "--json needs -o FILE", hint="the standard output cannot hold the network and the report at once"
+        )
+    from bncli.steps.export import export
+
+    console = Console(quiet=typed["quiet"], as_json=typed["as_json"])
+    report = export(typed["model"], form, output=output, seed=typed["seed"], watch=console.watch)
+    console.summary(summary(report))
+    if console.as_json:
+        console.json(report)
+    elif output is None:
+        console.text(report.text)
+
+
+def _form(typed: Mapping[str, Any]) -> str:
+    """The format typed, or that which the ending of the file stands for."""
+    if typed["form"] is not None:
+        return str(typed["form"])
+    ending = os.path.splitext(typed["output"] or "")[1].lower()
+    if ending not in _ENDINGS:
+        words = "|".join(word for word, _ in _FORMATS)
+        raise UsageError("the format is not clear", hint=f"say --to {words}, or end the name of FILE in .bif")
+    return _ENDINGS[ending]
+
+
+def summary(report: ExportReport) -> list[str]:
+    """The end of a run in a few lines."""
+    numbers = "" if report.probabilities is None else f", {report.probabilities:,} probabilities"
+    lines = [f"{report.format:<12}{report.nodes:,} nodes, {report.arcs:,} arcs{numbers}"]
+    if report.rows is not None:
+        lines.append(f"verified    on {report.rows:,} random rows: max |dP| {report.max_dp:.1e}")
+    return [*lines, *([f"written     {report.output}"] if report.output else [])]

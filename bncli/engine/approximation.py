@@ -1,0 +1,81 @@
+"""The straight line that stands for the logarithm of a sum, so that the conditional log-likelihood falls into parts.
+
+With U_c = P(x, c), ln P(c | x) = ln U_c - ln (sum over c' of U_c'). The second term is what ties all parameters
+together. Replaced by its best linear fit in the logarithms,
+
+    ln (sum over c of U_c)  ~  beta sum over c of ln U_c + gamma,        beta = Cov(A, B) / Var(B),
+    A = ln (sum over c of U_c),    B = sum over c of ln U_c,    gamma = E[A] - beta E[B]
+
+it leaves a weighted sum of the ln U_c. beta and gamma follow from what one takes the U_c to be distributed like:
+
+- `dirichlet`: (U_1, ..., U_K, rest) ~ Dir(1, ..., 1, N). With psi the digamma function, psi' its derivative,
+
+      beta  = (psi'(K) - psi'(K + N)) / (psi'(1) - K psi'(K + N))
+      gamma = psi(K) - psi(K + N) - beta K (psi(1) - psi(K + N))
+
+- `uniform`: independent and uniform on [0, 1] (beta is the same on any [0, p]). Frullani's integral
+  ln s = int_0^inf (exp(-z) - exp(-s z)) / z dz turns the moments into integrals of one variable,
+
+      beta  = int_0^inf phi(z)^(K-1) [Ein(z) - 1 + exp(-z)] / z^2 dz,      phi(z) = (1 - exp(-z)) / z
+      gamma = int_0^inf [exp(-z) - phi(z)^K] / z dz + K beta,              Ein(z) = int_0^z (1 - exp(-t)) / t dt
+
+  By z = exp(x) both become integrals over all x of a smooth function that vanishes on either side; the trapezoidal
+  rule is then exact to rounding.
+
+Source: Carvalho, Adao & Mateus 2013, Entropy 15, who give closed forms for the uniform case with K = 2 and 3 and
+estimate the others by simulation.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bncli.engine.kernels.exponential_integral import exponential_integral
+from bncli.engine.kernels.gamma import digamma, trigamma
+
+Array = NDArray[np.float64]
+
+STEP = 1.0 / 32.0
+FAR = 45.0
+"""Beyond exp(+-FAR) the integrands are below rounding."""
+
+
+class Line(NamedTuple):
+    """Slope and intercept, in nats, of any shape."""
+
+    beta: Array
+    gamma: Array
+
+
+def dirichlet(n_labels: int, n: ArrayLike) -> Line:
+    """For K = `n_labels` >= 2 classes and N = `n` >= 0 rows (sums of weights, which need not be whole): n's shape."""
+    k, rows = float(n_labels), np.asarray(n, np.float64)
+    beta = (trigamma(k) - trigamma(k + rows)) / (trigamma(1.0) - k * trigamma(k + rows))
+    gamma = digamma(k) - digamma(k + rows) - beta * k * (digamma(1.0) - digamma(k + rows))
+    return Line(np.asarray(beta), np.asarray(gamma))
+
+
+@cache
+def uniform(n_labels: int) -> Line:
+    """For K = `n_labels` >= 1 classes, on [0, 1]; two numbers. Cost: a sum of 2,881 terms."""
+    z = np.exp(np.arange(-FAR, FAR + STEP / 2, STEP))
+    phi = -np.expm1(-z) / z
+    beta = STEP * (phi ** (n_labels - 1) * _bracket(z) / z).sum()
+    gamma = STEP * (np.exp(-z) - phi**n_labels).sum() + n_labels * beta
+    return Line(np.asarray(beta), np.asarray(gamma))
+
+
+def _bracket(z: Array) -> Array:
+    """Ein(z) - 1 + exp(-z); by its series below 1, where the difference would lose its digits."""
+    large = np.maximum(z, 1.0)
+    ein = exponential_integral(large) + np.log(large) + np.euler_gamma
+    term, series = np.ones(z.shape), np.zeros(z.shape)
+    small = np.minimum(z, 1.0)
+    for m in range(1, 20):
+        term = term * -small / m
+        series += term * (1.0 - 1.0 / m)
+    return np.where(z < 1.0, series, ein + np.expm1(-large))

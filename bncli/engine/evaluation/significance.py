@@ -1,0 +1,128 @@
+"""Whether one method beats another over many data sets: Wilcoxon's signed-rank test and the sign test.
+
+Each data set gives a pair of figures a_i, b_i. Under the null hypothesis the differences d_i = a_i - b_i are symmetric
+about 0. Wilcoxon (1945, Biometrics Bulletin 1) drops the d_i that are 0, ranks the n others by |d_i| and sums:
+
+    W+ = sum over i with d_i > 0 of rank(|d_i|),   W- = n (n + 1) / 2 - W+
+
+The sign test only counts: wins d_i > 0, draws d_i = 0, losses d_i < 0; the wins among the wins and losses are
+binomial with probability 1/2. It asks for less and so finds less (Demsar 2006, JMLR 7).
+
+Decided here:
+- Equal |d_i| share the average of their ranks.
+- Without such ties and for n <= 50 the p-value is exact, from the number of subsets of {1, ..., n} for every sum. Else
+  W+ counts as normal with mean n (n + 1) / 4 and variance [n (n + 1) (2n + 1) - sum of (t^3 - t) / 2] / 24, t the sizes
+  of the groups of equal |d_i|, without correction for continuity.
+- A difference below 1e-12 of the larger figure is none; others are compared after rounding to 12 significant digits:
+  0.768 - 0.763 ties with 0.936 - 0.931.
+- Where all pairs are equal, nothing speaks against the null hypothesis: every p-value is 1.
+
+Cost: a sort; exact distributions O(n^3).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bncli.engine.kernels.information import rounded
+from bncli.errors import BncliError
+
+Floats = NDArray[np.float64]
+
+MOST_EXACT = 50
+"""Pairs up to which the distribution of W+ is counted out: 2^50 subsets are still exact in 64 bits."""
+NO_DIFFERENCE = 1e-12
+
+
+@dataclass(frozen=True)
+class SignedRanks:
+    """Wilcoxon's test: W+ and W- of n differing pairs; p-values two-sided, and for "the first is higher" or "lower".
+
+    z = (W+ - mean) / standard deviation is positive where the first method is higher; 0 for n = 0.
+    """
+
+    n: int
+    w_plus: float
+    w_minus: float
+    z: float
+    p: float
+    p_higher: float
+    p_lower: float
+    exact: bool
+
+
+@dataclass(frozen=True)
+class WinDrawLoss:
+    """How often the first figure was higher, equal, lower, and the two-tailed p-value of the sign test."""
+
+    wins: int
+    draws: int
+    losses: int
+    p: float
+
+
+def signed_ranks(first: ArrayLike, second: ArrayLike) -> SignedRanks:
+    """Wilcoxon's signed-rank test of paired figures, both (n,) and finite."""
+    differences = _differences(first, second)
+    differences = differences[differences != 0]
+    n = len(differences)
+    ranks, sizes = _average_ranks(np.abs(differences))
+    w_plus = float(ranks[differences > 0].sum())
+    w_minus = n * (n + 1) / 2 - w_plus
+    variance = (n * (n + 1) * (2 * n + 1) - float((sizes**3 - sizes).sum()) / 2) / 24
+    z = (w_plus - w_minus) / 2 / math.sqrt(variance) if n else 0.0
+    exact = n <= MOST_EXACT and len(sizes) == n
+    if exact:
+        higher, lower = _exact_tail(n, int(w_plus)), _exact_tail(n, int(w_minus))
+    else:
+        higher, lower = _normal_tail(z), _normal_tail(-z)
+    return SignedRanks(n, w_plus, w_minus, z, min(1.0, 2 * min(higher, lower)), higher, lower, exact)
+
+
+def win_draw_loss(first: ArrayLike, second: ArrayLike) -> WinDrawLoss:
+    """Wins, draws and losses of the first figures, where higher wins, and the sign test; draws are dropped from it."""
+    differences = _differences(first, second)
+    wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
+    return WinDrawLoss(wins, len(differences) - wins - losses, losses, sign_test(wins, losses))
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """The two-tailed p-value of `wins` among `wins + losses` fair coins: twice the smaller tail, at most 1."""
+    n = wins + losses
+    tail = sum(math.comb(n, k) for k in range(min(wins, losses) + 1))
+    return min(1.0, 2 * tail / (1 << n))
+
+
+def _differences(first: ArrayLike, second: ArrayLike) -> Floats:
+    a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    if a.shape != b.shape or a.ndim != 1:
+        raise BncliError(f"paired figures come in two lists of one length, not of shapes {a.shape} and {b.shape}")
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise BncliError("paired figures must be finite numbers")
+    differences = a - b
+    tiny = np.abs(differences) <= NO_DIFFERENCE * np.maximum(np.abs(a), np.abs(b))
+    return rounded(np.where(tiny, 0.0, differences))
+
+
+def _average_ranks(magnitudes: Floats) -> tuple[Floats, Floats]:
+    """Ranks 1, ..., n, equal magnitudes sharing their average; and how many share each."""
+    _, group, counts = np.unique(magnitudes, return_inverse=True, return_counts=True)
+    sizes = counts.astype(np.float64)
+    return (sizes.cumsum() - (sizes - 1) / 2)[group], sizes
+
+
+def _exact_tail(n: int, w: int) -> float:
+    """P(W >= w), each of the ranks 1, ..., n counted with probability 1/2."""
+    subsets = np.zeros(n * (n + 1) // 2 + 1, np.int64)  # subsets[s]: how many subsets of the ranks so far sum to s
+    subsets[0] = 1
+    for rank in range(1, n + 1):
+        subsets[rank:] += subsets[:-rank].copy()
+    return int(subsets[w:].sum()) / (1 << n)
+
+
+def _normal_tail(z: float) -> float:
+    return math.erfc(z / math.sqrt(2)) / 2

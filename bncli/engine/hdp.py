@@ -1,0 +1,157 @@
+"""Hierarchical Dirichlet back-off: a distribution that few rows tell of leans on the one with one parent fewer.
+
+With p_1, ..., p_m the parents of x as they are listed (the class first), a conditional distribution is drawn around
+its back-off, which forgets the last parent, and the marginal around the uniform distribution:
+
+    theta(. | p_1 ... p_l) ~ Dirichlet(a theta(. | p_1 ... p_(l-1))),    theta(.) ~ Dirichlet(a / |X|)
+
+(Petitjean, Buntine, Webb & Zaidi 2018, Machine Learning 107.) With n_l(x, p) the counts at level l, N_l(p) their sums
+over x and b = a theta(x | p_1 ... p_(l-1)), four equations hold together:
+
+    theta(x | p_1 ... p_l)        = (n_l(x, p) + b) / (N_l(p) + a)
+    t_l(x, p)                     = b (psi(b + n_l(x, p)) - psi(b)), at most n_l(x, p)
+    n_(l-1)(x, p_1 ... p_(l-1))   = sum over p_l of t_l(x, p_1 ... p_l);    n_m are the counts of rows
+    a                             = (SHAPE + sum of t_l(x, p)) / (RATE + sum of (psi(a + N_l(p)) - psi(a)))
+
+t is how many of n draws are expected to be made anew from the back-off; only those count there. Every back-off has one
+a for all the distributions that it is the back-off of, and the sums in the last line go over these; it is the
+mean of what is known of a given the draws, under a Gamma prior of that shape and rate.
+
+Decided here: the paper averages over a Gibbs sampler's walk; here the equations are solved, so nothing is random. t is
+exact for a back-off that is known; the approximation is to put estimates where back-offs and concentrations are
+uncertain. Beside 400 sweeps of the sampler, TAN and KDB-2 on six tables lost between 7 % less and 2 % more log-loss on
+rows held out, at a tenth of the cost. Which distributions share an a is open in the paper: shared below a common
+back-off rather than at a whole level, a rule in one class survives the noise in another. So is the prior: with that of
+its program (shape 2, rate 1) too little is smoothed where parents say nothing, with a flat one too much where they say
+all; an exponential one of mean 10 lies between. Cost: only values with counts are worked on; a sweep takes some
+hundred operations for each at every level, and 20 to 100 sweeps are usual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.kernels.digamma import scaled_rise
+from bncli.engine.kernels.wegstein import FixedPoint
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+SHAPE = 1.0
+RATE = 0.1
+TOLERANCE = 1e-4
+"""Of the relative change of every a, where the sweeps end."""
+MAX_SWEEPS = 200
+"""What still moves then is the a of a handful of rows, along a likelihood that is flat."""
+
+
+def back_off(counts: Array) -> Array:
+    """theta, same shape as `counts`: the child's axis first, then its parents' as listed.
+
+    Positive; sums to 1 over the first axis.
+    """
+    tree = _tree(counts)
+    for _ in range(MAX_SWEEPS):
+        tree = _sweep(tree)
+        if max(level.log_a.residual for level in tree) < TOLERANCE:
+            break
+    theta = np.full((len(counts), 1), 1.0 / len(counts))
+    for level in tree:
+        theta = level.estimate(theta)
+    return np.asarray(np.maximum(theta, np.finfo(np.float64).tiny).reshape(counts.shape))
+
+
+@dataclass(frozen=True)
+class _Level:
+    """The distributions given the first l parents, called nodes, and what is counted there now.
+
+    Node j backs off to node j // branches of the level above. A cell is a value at a node, numbered value * n_nodes +
+    node. Only cells and nodes with counts are kept, ascending, and known by their position: `above` is the cell with
+    the same value in the level above, `node` a cell's node, `group` the node above a node; groups share a.
+    """
+
+    n_values: int
+    n_nodes: int
+    branches: int
+    cells: Index
+    nodes: Index
+    above: Index
+    node: Index
+    group: Index
+    n: Array
+    log_a: FixedPoint
+
+    @property
+    def concentration(self) -> Array:
+        """a of every node."""
+        return np.asarray(np.exp(self.log_a.x)[self.group])
+
+    @property
+    def totals(self) -> Array:
+        """N of every node."""
+        return _sums(self.n, self.node)
+
+    def estimate(self, above: Array) -> Array:
+        """theta of all values (rows) at all nodes (columns), given that of the level above."""
+        dense = np.zeros((self.n_values, self.n_nodes))
+        dense.flat[self.cells] = self.n
+        a = np.ones(self.n_nodes)  # where nothing was counted, any a leaves the back-off
+        a[self.nodes] = self.concentration
+        return np.asarray((dense + a * np.repeat(above, self.branches, axis=1)) / (dense.sum(axis=0) + a))
+
+
+def _tree(counts: Array) -> list[_Level]:
+    """The levels from the marginal down; every value seen at a node is drawn from the back-off once, to begin with."""
+    cells = np.flatnonzero(counts)
+    n = counts.ravel()[cells]
+    n_nodes = counts.size // len(counts)
+    levels = []
+    for branches in (*reversed(counts.shape[1:]), 1):
+        nodes, node = np.unique(cells % n_nodes, return_inverse=True)
+        groups, group = np.unique(nodes // branches, return_inverse=True)
+        cells_above, above = np.unique(cells // branches, return_inverse=True)
+        start = FixedPoint(np.zeros(len(groups)))
+        levels.append(_Level(len(counts), n_nodes, branches, cells, nodes, above, node, group, n, start))
+        cells, n, n_nodes = cells_above, _sums(np.minimum(n, 1.0), above), n_nodes // branches
+    return levels[::-1]
+
+
+def _sweep(tree: Sequence[_Level]) -> list[_Level]:
+    """Every equation once: theta from the marginal down, then the draws and the concentrations upwards."""
+    swept: list[_Level] = []
+    n = tree[-1].n
+    for level, base in zip(reversed(tree), reversed(_bases(tree)), strict=True):
+        b = level.concentration[level.node] * base
+        draws = np.minimum(scaled_rise(b, n), n)
+        level = replace(level, n=n)
+        swept.append(replace(level, log_a=level.log_a.stepped(_log_concentrations(level, draws))))
+        n = _sums(draws, level.above)
+    return swept[::-1]
+
+
+def _bases(tree: Sequence[_Level]) -> list[Array]:
+    """For the cells of each level, the back-off's theta of their value."""
+    bases = []
+    theta = np.full(tree[0].n.shape, 1.0 / tree[0].n_values)
+    for level in tree:
+        a = level.concentration
+        bases.append(theta[level.above])
+        theta = (level.n + a[level.node] * bases[-1]) / (level.totals + a)[level.node]
+    return bases
+
+
+def _log_concentrations(level: _Level, draws: Array) -> Array:
+    """ln a by the last equation, from the present a."""
+    a = level.concentration
+    drawn = _sums(draws, level.group[level.node])
+    rise = _sums(scaled_rise(a, level.totals) / a, level.group)
+    return np.asarray(np.log(SHAPE + drawn) - np.log(RATE + rise))
+
+
+def _sums(values: Array, places: Index) -> Array:
+    """Of the values that share a place; every place has one."""
+    return np.asarray(np.bincount(places, values), np.float64)

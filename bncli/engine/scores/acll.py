@@ -1,0 +1,27 @@
+"""Approximate conditional log-likelihood, the joint probabilities of a row and each class Dirichlet(1, ..., 1, N).
+
+    acll:N' = sum over k, j, c of M_kjc ln theta_kjc
+
+with the contrasts M and the parameters theta of `bncli.engine.contrast`, and beta as `bncli.engine.approximation`
+gives it for N rows, the sum of the counts; constants are left out. Unlike the conditional log-likelihood itself it is
+a sum over families, so that the best tree can be found; the direction of an arc matters.
+Source: Carvalho, Adao & Mateus 2013, Entropy 15, equation 28.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine import contrast
+from bncli.engine.approximation import dirichlet
+
+Array = NDArray[np.float64]
+
+EQUIVALENT = False
+
+
+def family_scores(counts: Array, number: float) -> Array:
+    """Counts (..., r, q, K) to scores (...); `number` is N' > 0."""
+    beta = dirichlet(counts.shape[-1], counts.sum(axis=(-3, -2, -1))).beta
+    return contrast.family_scores(counts, beta, number)

@@ -1,0 +1,25 @@
+"""Approximate conditional log-likelihood, the joint probabilities of a row and each class independent and uniform.
+
+    acll-uniform:N' = sum over k, j, c of M_kjc ln theta_kjc
+
+with the contrasts M and the parameters theta of `bncli.engine.contrast`, and beta as `bncli.engine.approximation`
+gives it; constants are left out. The direction of an arc matters.
+Source: Carvalho, Adao & Mateus 2013, Entropy 15, equation 28.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine import contrast
+from bncli.engine.approximation import uniform
+
+Array = NDArray[np.float64]
+
+EQUIVALENT = False
+
+
+def family_scores(counts: Array, number: float) -> Array:
+    """Counts (..., r, q, K) to scores (...); `number` is N' > 0."""
+    return contrast.family_scores(counts, uniform(counts.shape[-1]).beta, number)

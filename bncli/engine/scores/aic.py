@@ -1,0 +1,23 @@
+"""Akaike's information criterion: the log-likelihood less the number of free parameters.
+
+    aic = ll - (r - 1) q K
+
+Parent configurations that no row has count as parameters too.
+Source: Akaike 1974, IEEE Transactions on Automatic Control 19.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.kernels.frequencies import free_parameters, log_likelihood
+
+Array = NDArray[np.float64]
+
+EQUIVALENT = True
+
+
+def family_scores(counts: Array) -> Array:
+    """Counts (..., r, q, K) to scores (...)."""
+    return log_likelihood(counts) - free_parameters(counts)

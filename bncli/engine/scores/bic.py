@@ -1,0 +1,25 @@
+"""Bayesian information criterion: the log-likelihood less half the log of the number of rows a free parameter.
+
+    bic = ll - (ln N) / 2 * (r - 1) q K
+
+Decided here: parent configurations that no row has count as parameters too, so the penalty follows from the
+cardinalities; a total weight under 1 counts as 1, so that the penalty is never negative.
+Source: Schwarz 1978, Annals of Statistics 6.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.kernels.frequencies import free_parameters, log_likelihood
+
+Array = NDArray[np.float64]
+
+EQUIVALENT = True
+
+
+def family_scores(counts: Array) -> Array:
+    """Counts (..., r, q, K) to scores (...)."""
+    n = np.maximum(counts.sum(axis=(-3, -2, -1)), 1.0)
+    return np.asarray(log_likelihood(counts) - 0.5 * np.log(n) * free_parameters(counts))

@@ -1,0 +1,23 @@
+"""K2: the log marginal likelihood of a child whose distributions are all equally likely beforehand.
+
+    k2 = sum over j, c of { ln G(r) - ln G(N_jc + r) + sum over k of ln G(N_kjc + 1) },    G the gamma function
+
+A uniform Dirichlet prior in every family does not fit together across families: the direction of an arc matters.
+Source: Cooper & Herskovits 1992, Machine Learning 9.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.marginal_likelihood import log_marginal_likelihood
+
+Array = NDArray[np.float64]
+
+EQUIVALENT = False
+
+
+def family_scores(counts: Array) -> Array:
+    """Counts (..., r, q, K) to scores (...)."""
+    return log_marginal_likelihood(counts, 1.0)

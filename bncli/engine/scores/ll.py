@@ -1,0 +1,23 @@
+"""Log-likelihood of a child given its parents at the most likely parameters, the relative frequencies.
+
+    ll = sum over k, j, c of N_kjc ln (N_kjc / N_jc)
+
+Never falls when a parent is added: on its own it suits structures whose size is fixed, as trees are.
+Source: Chow & Liu 1968, IEEE Transactions on Information Theory 14.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.kernels.frequencies import log_likelihood
+
+Array = NDArray[np.float64]
+
+EQUIVALENT = True
+
+
+def family_scores(counts: Array) -> Array:
+    """Counts (..., r, q, K) to scores (...), never positive."""
+    return log_likelihood(counts)

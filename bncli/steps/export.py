@@ -1,0 +1,130 @@
+"""Writes a model in a format that other programs read: its structure, or the whole network with its probabilities.
+
+    dot, json    the structure alone
+    bif, xmlbif  the network, where the model is one or can be turned into one (see `bncli.engine.normalisation`)
+
+A network is trusted only after it was read back: what its file says of 10,000 random rows is compared with what the
+model says, and it appears only if no probability differs by more than 1e-9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bncli.engine.agreement import largest_difference
+from bncli.engine.model import Model
+from bncli.engine.named_network import NamedNetwork
+from bncli.engine.naming import name_network
+from bncli.engine.normalisation import equivalent_network
+from bncli.engine.structure import NamedDag, name_dag
+from bncli.errors import BncliError, ModelError
+from bncli.files.atomic import write_bytes
+from bncli.files.bif import read_bif, write_bif
+from bncli.files.dot import write_dot
+from bncli.files.model import read_model
+from bncli.files.paths import check_outputs, refuse_ending
+from bncli.files.structure import dump_structure
+from bncli.files.xmlbif import read_xmlbif, write_xmlbif
+from bncli.watch import Note, Watch, silent
+
+ROWS = 10_000
+TOLERANCE = 1e-9
+
+
+class Format(NamedTuple):
+    """How a network is written and read back."""
+
+    write: Callable[[NamedNetwork], str]
+    read: Callable[[str, str], NamedNetwork]
+
+
+STRUCTURES: dict[str, Callable[[NamedDag], str]] = {"dot": write_dot, "json": dump_structure}
+NETWORKS = {"bif": Format(write_bif, read_bif), "xmlbif": Format(write_xmlbif, read_xmlbif)}
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """What was written where; `output` is None where only the text is wanted.
+
+    nodes and arcs count the class. probabilities, rows and max_dp (the largest difference of a probability between
+    the text and the model on so many random rows) are None for a structure.
+    """
+
+    model: str
+    format: str
+    output: str | None
+    nodes: int
+    arcs: int
+    probabilities: int | None
+    rows: int | None
+    max_dp: float | None
+    text: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Every field by name, but the text."""
+        names = ("model", "format", "output", "nodes", "arcs", "probabilities", "rows", "max_dp")
+        return {name: getattr(self, name) for name in names}
+
+
+def export(
+    model_path: str, form: str, *, output: str | None = None, seed: int = 0, watch: Watch = silent
+) -> ExportReport:
+    """The model at `model_path` as dot, bif, xmlbif or json, written to `output` where one is named."""
+    refuse_ending(output, (), "the file is written as plain text")
+    check_outputs((output,), (model_path,))
+    model = read_model(model_path)
+    if form in STRUCTURES:
+        report = _structure(model, model_path, form, output)
+    else:
+        report = _network(model, model_path, form, output, seed, watch)
+    if output is not None:
+        write_bytes(output, report.text.encode())
+    return report
+
+
+def _structure(model: Model, path: str, form: str, output: str | None) -> ExportReport:
+    dag = name_dag(model.structure, model.schema)
+    n_nodes, n_arcs = len({dag.class_name, *dag.nodes}), sum(map(len, dag.parents.values()))
+    return ExportReport(path, form, output, n_nodes, n_arcs, None, None, None, STRUCTURES[form](dag))
+
+
+def _network(model: Model, path: str, form: str, output: str | None, seed: int, watch: Watch) -> ExportReport:
+    try:
+        network = name_network(equivalent_network(model))
+    except ModelError as error:
+        raise ModelError(error.what, where=path, hint=error.hint) from error
+    _name_lost_arcs(model, watch)
+    text = NETWORKS[form].write(network)
+    difference = _verified(model, network, NETWORKS[form].read(text, output or f"the {form} text"), seed)
+    arcs = sum(len(node.parents) for node in network.nodes)
+    size = sum(node.probabilities.size for node in network.nodes)
+    return ExportReport(path, form, output, len(network.nodes), arcs, size, ROWS, difference, text)
+
+
+def _name_lost_arcs(model: Model, watch: Watch) -> None:
+    """Nodes of the network that had parents but have no table over them in the model."""
+    dag, attributes = model.structure, model.schema.attributes
+    lost = [attributes[i].name for i in dag.attributes if dag.parents[i] and i not in dag.class_children]
+    if lost:
+        listed = ", ".join(lost[:5]) + (f" and {len(lost) - 5:,} more" if len(lost) > 5 else "")
+        watch(Note(f"the class is no parent of {listed}: written without parents, for which a model has no table"))
+
+
+def _verified(model: Model, network: NamedNetwork, again: NamedNetwork, seed: int) -> float:
+    """max |dP| of the network read back; BncliError if it is another one or too far from the model."""
+    if [_naming(network), network.class_name] != [_naming(again), again.class_name]:
+        raise BncliError("the network does not read back as it was written", hint="this is a fault of bncli: report it")
+    difference = largest_difference(model, again, ROWS, np.random.Generator(np.random.PCG64(seed)))
+    if not difference <= TOLERANCE:
+        what = f"the network would differ from the model: max |dP| {difference:.1e} on {ROWS:,} random rows"
+        hint = "its probabilities are too small for floating point; learn with a higher --penalty"
+        raise BncliError(what, hint=hint)
+    return difference
+
+
+def _naming(network: NamedNetwork) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    return [(node.name, node.states, node.parents) for node in network.nodes]

@@ -1,0 +1,105 @@
+"""Export on its plain line: formats by word or ending, one line when refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Bncli
+
+BEGINNINGS = {"bif": "network ", "xmlbif": "<?xml", "dot": "digraph ", "json": "{\n"}
+
+
+@pytest.fixture
+def model(bncli: Bncli) -> str:
+    assert bncli("fit", "iris.csv", "--penalty", "1", "-q").code == 0
+    return "iris.bnc"
+
+
+@pytest.mark.parametrize("form", BEGINNINGS)
+def test_every_format_to_the_standard_output(bncli: Bncli, model: str, form: str) -> None:
+    ran = bncli("export", model, "--to", form)
+    assert ran.code == 0
+    assert ran.out.startswith(BEGINNINGS[form])
+    assert ran.err.startswith(f"{form:<12}5 nodes, 7 arcs")
+    assert ("max |dP|" in ran.err) == (form in ("bif", "xmlbif"))
+    assert bncli("export", model, "--to", form, "-q") == (0, ran.out, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("x.bif", "bif"),
+        ("x.XML", "xmlbif"),
+        ("x.bifxml", "xmlbif"),
+        ("x.gv", "dot"),
+        ("x.dot", "dot"),
+        ("x.json", "json"),
+    ],
+)
+def test_the_ending_says_the_format(bncli: Bncli, tmp_path: Path, model: str, name: str, form: str) -> None:
+    ran = bncli("export", model, "-o", name)
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.endswith(f"written     {name}\n")
+    assert (tmp_path / name).read_text().startswith(BEGINNINGS[form])
+
+
+def test_the_report_as_json(bncli: Bncli, model: str) -> None:
+    report = json.loads(bncli("export", model, "-o", "x.bif", "--json").out)
+    assert report.pop("max_dp") < 1e-12
+    assert report == {
+        "schema_version": 1,
+        "model": "iris.bnc",
+        "format": "bif",
+        "output": "x.bif",
+        "nodes": 5,
+        "arcs": 7,
+        "probabilities": report["probabilities"],
+        "rows": 10_000,
+    }
+    assert json.loads(bncli("export", model, "-o", "x.dot", "--json").out)["max_dp"] is None
+
+
+def test_an_exported_structure_is_learnt_on(bncli: Bncli, model: str) -> None:
+    for name in ("x.bif", "x.xml", "x.dot", "x.json"):
+        assert bncli("export", model, "-o", name).code == 0
+        assert bncli("fit", "iris.csv", "--structure", name, "--param", "map", "-o", f"{name}.bnc").code == 0
+        shown = json.loads(bncli("inspect", f"{name}.bnc", "--json").out)
+        assert shown["structure"] == json.loads(bncli("inspect", model, "--json").out)["structure"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "fault"),
+    [
+        (("export", "iris.bnc"), 2, "the format is not clear; say --to bif|xmlbif|dot|json"),
+        (("export", "iris.bnc", "-o", "x.net"), 2, "the format is not clear"),
+        (("export", "iris.bnc", "--to", "net"), 2, "net"),
+        (("export", "-", "--to", "bif"), 2, "cannot be read from the standard input"),
+        (("export", "iris.bnc", "--to", "bif", "--json"), 2, "--json needs -o FILE"),
+        (("export", "iris.bnc", "--to", "bif", "-o", "-", "--json"), 2, "--json needs -o FILE"),
+        (("export", "iris.bnc", "--to", "bif", "-o", "iris.bnc"), 2, "it is read from"),
+        (("export", "iris.bnc", "-o", "no/x.bif"), 1, "there is no folder"),
+        (("export", "iris.csv", "--to", "bif"), 3, "iris.csv"),
+        (("export", "none.bnc", "--to", "bif"), 3, "none.bnc"),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, tuple) else "",
+)
+def test_what_is_refused(
+    bncli: Bncli, tmp_path: Path, model: str, words: tuple[str, ...], code: int, fault: str
+) -> None:
+    before = {path.name for path in tmp_path.iterdir()}
+    ran = bncli(*words)
+    assert (ran.code, ran.out) == (code, "")
+    assert fault in ran.err
+    assert ran.err.count("\n") == 1
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_a_graph_that_is_not_perfect(bncli: Bncli) -> None:
+    assert bncli("fit", "tumours.csv", "--structure", "kdb", "--k", "2", "--penalty", "1", "-q").code == 0
+    ran = bncli("export", "tumours.bnc", "--to", "bif")
+    assert ran.code == 3
+    assert "no arc joins" in ran.err
+    assert "--param map" in ran.err

@@ -1,0 +1,212 @@
+"""Exported models: verified, read by other programs, refused where no network says the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from bncli.engine.encoding import encode_attributes
+from bncli.engine.model import Model, Tables
+from bncli.engine.naming import name_network
+from bncli.engine.normalisation import equivalent_network
+from bncli.engine.scoring import compile_scorer, log_probabilities
+from bncli.engine.structure import Dag, name_dag
+from bncli.errors import BncliError, ModelError, UsageError
+from bncli.files.bif import read_bif
+from bncli.files.model import read_model, write_model
+from bncli.files.structure import read_structure
+from bncli.files.table import Source, read_columns
+from bncli.recipe import Recipe
+from bncli.steps import export as step
+from bncli.steps.export import export
+from bncli.steps.fit import fit
+from bncli.watch import Event, Note
+from tests import peers
+from tests.datasets import schema_of
+from tests.engine.test_normalisation import model_of, perfect_models
+
+SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
+FORMATS = ("bif", "xmlbif", "dot", "json")
+
+
+def learnt(name: str, folder: Path, structure: str = "tan", param: str = "discriminative") -> str:
+    """A model of sample data."""
+    path = str(folder / "m.bnc")
+    level, k = 4 if param == "weighted" else None, 1 if structure == "kdb" else None
+    recipe = Recipe(structure=structure, k=k, param=param, penalty=1.0, level=level)
+    if param == "map":
+        recipe = replace(recipe, init=None, penalty=None, penalty_center=None, optimizer=None, tolerance=None)
+    fit(Source((str(SAMPLE_DATA / name),)), recipe, output=path)
+    return path
+
+
+@pytest.mark.parametrize("form", ["bif", "xmlbif"])
+@pytest.mark.parametrize("param", ["map", "discriminative"])
+def test_a_network_is_written_and_verified(tmp_path: Path, form: str, param: str) -> None:
+    path = learnt("wine_holes.csv", tmp_path, param=param)
+    report = export(path, form, output=str(tmp_path / "out"))
+    assert (tmp_path / "out").read_text() == report.text
+    model = read_model(path)
+    content = report.as_json()
+    assert content.pop("max_dp") < 1e-12
+    assert content == {
+        "model": path,
+        "format": form,
+        "output": str(tmp_path / "out"),
+        "nodes": 14,
+        "arcs": 25,
+        "probabilities": model.tables.n_parameters,
+        "rows": 10_000,
+    }
+
+
+@pytest.mark.parametrize("form", ["dot", "json"])
+def test_a_structure_reads_back(tmp_path: Path, form: str) -> None:
+    path = learnt("iris.csv", tmp_path)
+    report = export(path, form, output=str(tmp_path / "out"))
+    assert (report.nodes, report.arcs, report.rows, report.max_dp) == (5, 7, None, None)
+    model = read_model(path)
+    again = read_structure(str(tmp_path / "out"))
+    assert again.resolve(model.schema) == name_dag(model.structure, model.schema).resolve(model.schema)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_equal_models_are_equal_bytes(tmp_path: Path, form: str) -> None:
+    path = learnt("iris.csv", tmp_path)
+    assert export(path, form, seed=1).text == export(path, form, output=str(tmp_path / "out")).text
+
+
+@given(model=perfect_models())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+def test_any_model_on_a_perfect_graph(tmp_path: Path, model: Model) -> None:
+    path = str(tmp_path / "any.bnc")
+    write_model(path, model)
+    for form in ("bif", "xmlbif"):
+        assert (export(path, form).max_dp or 0.0) < 1e-11
+
+
+def test_names_and_levels_are_kept(tmp_path: Path) -> None:
+    schema = replace(schema_of((2, 2), 2, names=["a b", "{}"]), class_name='the "class"', labels=("yes, no", "?"))
+    model = model_of(schema, Dag(((), (0,)), (0, 1)), 1.0, 0)
+    write_model(str(tmp_path / "m.bnc"), model)
+    again = read_bif(export(str(tmp_path / "m.bnc"), "bif").text, "")
+    assert [node.name for node in again.nodes] == ['the "class"', "a b", "{}"]
+    assert again.nodes[0].states == ("yes, no", "?")
+    for node, own in zip(again.nodes, name_network(equivalent_network(model)).nodes, strict=True):
+        assert (node.probabilities == own.probabilities).all()
+
+
+def test_a_graph_that_is_not_perfect(tmp_path: Path) -> None:
+    model = model_of(schema_of((2, 2, 2), 2), Dag(((), (), (0, 1)), (0, 1, 2)), 1.0, 0, "weighted")
+    path = str(tmp_path / "m.bnc")
+    write_model(path, model)
+    with pytest.raises(
+        ModelError, match=r"no arc joins 'a0' and 'a1', both parents of 'a2', .*m\.bnc; learn with"
+    ) as e:
+        export(path, "bif", output=str(tmp_path / "out"))
+    assert e.value.exit_code == 3
+    assert not (tmp_path / "out").exists()
+    assert export(path, "dot").arcs == 5
+
+
+def test_what_floating_point_cannot_hold_is_not_written(tmp_path: Path) -> None:
+    """Two attributes contradict each other by more than a probability can say."""
+    dag = Dag(((), ()), (0, 1))
+    weights = (np.array([[0.0, 1500.0], [0.0, 0.0]]), np.array([[1490.0, 0.0], [0.0, 0.0]]))
+    model = Model(schema_of((2, 2), 2), dag, Tables(np.zeros(2), dag.families((2, 2)), weights), Recipe(), 9, "1")
+    write_model(str(tmp_path / "m.bnc"), model)
+    with pytest.raises(BncliError, match=r"would differ from the model: max \|dP\| .*e-01 on 10,000 random rows"):
+        export(str(tmp_path / "m.bnc"), "bif", output=str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("scale", [300.0, 700.0])
+def test_extreme_tables_that_can_be_held(tmp_path: Path, scale: float) -> None:
+    dag = Dag(((), (0,)), (0, 1))
+    rng = np.random.default_rng(0)
+    weights = (rng.choice([-scale, scale], (3, 2)), rng.normal(size=(6, 2)))
+    model = Model(schema_of((3, 2), 2), dag, Tables(np.zeros(2), dag.families((3, 2)), weights), Recipe(), 9, "1")
+    write_model(str(tmp_path / "m.bnc"), model)
+    assert (export(str(tmp_path / "m.bnc"), "bif").max_dp or 0.0) < 1e-9
+
+
+def test_a_file_that_reads_back_as_another_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(text: str, where: str) -> object:
+        network = read_bif(text, where)
+        return replace(network, nodes=(replace(network.nodes[0], states=("a", "b", "c")), *network.nodes[1:]))
+
+    monkeypatch.setitem(step.NETWORKS, "bif", step.NETWORKS["bif"]._replace(read=forgetful))
+    with pytest.raises(BncliError, match="does not read back"):
+        export(learnt("iris.csv", tmp_path), "bif", output=str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_arcs_into_nodes_without_the_class_are_named(tmp_path: Path) -> None:
+    """0 -> 1 -> class -> 2: the model keeps no table of 1."""
+    model = model_of(schema_of((2, 2, 2), 2), Dag(((), (0,), ()), (2,), (1,)), 1.0, 0)
+    write_model(str(tmp_path / "m.bnc"), model)
+    notes: list[Event] = []
+    report = export(str(tmp_path / "m.bnc"), "bif", watch=notes.append)
+    assert notes == [Note("the class is no parent of a1: written without parents, for which a model has no table")]
+    assert (report.nodes, report.arcs) == (3, 2)
+    assert export(str(tmp_path / "m.bnc"), "json").arcs == 3
+
+
+def test_bad_outputs_are_refused_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "m.bnc").write_text("no model")
+    with pytest.raises(UsageError, match="it is read from"):
+        export(str(tmp_path / "m.bnc"), "bif", output=str(tmp_path / "m.bnc"))
+    with pytest.raises(BncliError, match="there is no folder"):
+        export(str(tmp_path / "m.bnc"), "bif", output=str(tmp_path / "no" / "out"))
+    with pytest.raises(UsageError, match="not compressed"):
+        export(str(tmp_path / "m.bnc"), "bif", output=str(tmp_path / "x.bif.gz"))
+    with pytest.raises(ModelError):
+        export(str(tmp_path / "m.bnc"), "bif", output=str(tmp_path / "out"))
+    assert [path.name for path in tmp_path.iterdir()] == ["m.bnc"]
+
+
+READERS = {"bif": ("bif", "bif"), "xmlbif": ("bifxml", "xml")}
+
+
+@pytest.mark.parametrize("form", ["bif", "xmlbif"])
+@pytest.mark.parametrize(("reader", "which"), [(peers.by_pyagrum, 0), (peers.by_pgmpy, 1)], ids=["pyagrum", "pgmpy"])
+@pytest.mark.parametrize(
+    ("data", "structure", "param"),
+    [("wine_holes.csv", "tan", "discriminative"), ("iris.csv", "kdb", "weighted"), ("tumours.csv", "tan", "map")],
+)
+def test_other_programs_say_what_score_says(
+    tmp_path: Path,
+    form: str,
+    reader: Callable[[str], peers.Posterior],
+    which: int,
+    data: str,
+    structure: str,
+    param: str,
+) -> None:
+    path = learnt(data, tmp_path, structure, param)
+    target = str(tmp_path / f"out.{READERS[form][which]}")
+    export(path, form, output=target)
+    posterior = reader(target)
+    model = read_model(path)
+    scorer = compile_scorer(model)
+    columns = read_columns(Source((str(SAMPLE_DATA / data),)))
+    codes = encode_attributes(columns, model.schema, scorer.used).codes
+    expected = np.exp(log_probabilities(scorer, codes))
+    names = [model.schema.attributes[i].name for i in scorer.used]
+    single = reader is peers.by_pyagrum and form == "bif"  # pyAgrum reads the numbers of BIF in single precision
+    for t in range(0, columns.n_rows, columns.n_rows // 5):
+        row = {name: int(column[t]) for name, column in zip(names, codes, strict=True)}
+        np.testing.assert_allclose(
+            posterior(model.schema.class_name, row), expected[:, t], atol=1e-6 if single else 1e-10
+        )
+
+
+def test_the_json_is_the_structure_file(tmp_path: Path) -> None:
+    text = json.loads(export(learnt("iris.csv", tmp_path), "json").text)
+    assert (text["format"], text["class"], text["method"]) == ("bncli-structure", "class", "tan")
