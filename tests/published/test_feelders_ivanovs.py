@@ -8,9 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bncli.engine.counts import Counts
+from tests.performance.workloads import real
 from tests.published import feelders_ivanovs_page as report
 from tests.published.climbs import one_thread
-from tests.published.feelders_ivanovs import DRAWS, OPTIMIZERS, OWN, SATIMAGE, SHARES, SPACES, WAYS, trials
+from tests.published.feelders_ivanovs import (
+    DRAWS,
+    OPTIMIZERS,
+    OWN,
+    REAL,
+    SEARCHED,
+    SHARES,
+    SPACES,
+    WAYS,
+    found_structure,
+    trials,
+)
 from tests.published.pages import UPDATING, read_csv, write_csv
 
 pytestmark = pytest.mark.slow
@@ -23,7 +36,7 @@ FIGURES = PAGE.with_suffix(".csv")
 def measured() -> report.Trials:
     """All trials; those on real data only where they are at hand. Writes the files if it is told to."""
     at_hand = any(Path(os.environ.get("BNCLI_DATA", "")).glob("satimage.csv*"))
-    kinds = DRAWS | (SATIMAGE if at_hand else {})
+    kinds = (REAL if at_hand else {}) | DRAWS
     with one_thread():
         trials("1.5.2-3.100", 1)  # warms up
         found = {name: trials(name, draws) for name, draws in kinds.items()}
@@ -49,6 +62,12 @@ def test_the_figures_are_those_of_the_file(measured: report.Trials) -> None:
         expected = np.array(written[name, figure], np.float64)
         np.testing.assert_allclose(np.array(numbers, np.float64), expected, rtol=0.3, err_msg=f"{name} {figure}")
         assert np.mean(np.log(np.array(numbers, np.float64) / expected)) == pytest.approx(0, abs=0.1)
+
+
+@pytest.mark.parametrize("file", SEARCHED.values())
+def test_all_structures_happen_to_be_perfect(file: str) -> None:
+    counts = Counts(real(file))
+    assert found_structure(counts, perfect=False).parents == found_structure(counts, perfect=True).parents
 
 
 def test_all_arrive(measured: report.Trials) -> None:
@@ -92,8 +111,9 @@ def test_networks_are_never_the_cheapest(measured: report.Trials) -> None:
 
 def test_the_best_way_follows_from_the_structure(measured: report.Trials) -> None:
     rows = report.rows(measured, "flops")
-    for name in ("1.30.2-3.1000", "satimage"):
-        assert name not in rows or WAYS[int(np.argmin(rows[name].mean[: len(WAYS)]))] == "LR BFGS"
+    simple = {"1.30.2-3.1000": "LR BFGS", "satimage": "LR BFGS", "glass": "LR CG", "pima": "LR CG"}
+    for name, way in simple.items():
+        assert name not in rows or WAYS[int(np.argmin(rows[name].mean[: len(WAYS)]))] == way
     for name in ("3.30.2-3.1000", "2.5.5.1000", "3.5.5.1000"):
         assert WAYS[int(np.argmin(rows[name].mean[: len(WAYS)]))] == "LR_Roos CG"
     assert rows["3.5.5.1000"].mean[WAYS.index("LR_Roos BFGS")] > 50
