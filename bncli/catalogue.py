@@ -44,6 +44,10 @@ class Choice(NamedTuple):
         """The method called `word`, if there is one."""
         return next((method for method in self.methods if method.word == word), None)
 
+    def options_of(self, word: str) -> tuple[str, ...]:
+        """The options that `word` takes; none if it is no method's, as a file."""
+        return next((method.options for method in self.methods if method.word == word), ())
+
     @property
     def governed(self) -> frozenset[str]:
         """The options that belong to this choice: those that any of its methods takes."""
@@ -194,13 +198,25 @@ PARAMETERS = Choice(
             "extended",
             "conditional probabilities, learnt discriminatively (ELR)",
             "bncli.engine.parameter_learners.extended",
-            ("--smoothing", *_ASCENT),
+            ("--smoothing", "--early-stop", *_ASCENT),
         ),
         Method(
             "lr",
             "logistic regression with the fewest parameters; perfect graphs only",
             "bncli.engine.parameter_learners.lr",
             ("--smoothing", *_ASCENT),
+        ),
+        Method(
+            "em",
+            "most likely probabilities given rows with holes (expectation maximisation)",
+            "bncli.engine.parameter_learners.em",
+            ("--smoothing", "--tolerance", "--max-iterations", "--trace"),
+        ),
+        Method(
+            "apn",
+            "the same by gradients (adaptive probabilistic networks)",
+            "bncli.engine.parameter_learners.apn",
+            ("--smoothing", "--optimizer", "--tolerance", "--max-iterations", "--trace"),
         ),
     ),
 )
@@ -231,7 +247,20 @@ OPTIMIZERS = Choice(
     ),
 )
 
-CHOICES = (DISCRETIZERS, STRUCTURES, SCORES, PARAMETERS, SMOOTHINGS, OPTIMIZERS)
+MISSING_POLICIES = Choice(
+    "--missing-policy",
+    "level",
+    (
+        Method("level", "a missing value is one more value of its attribute", ""),
+        Method("marginalize", "what is missing is summed out, in learning and in scoring", ""),
+    ),
+)
+MARGINALIZED = ("map", "acll", "acll-uniform", "extended", "em", "apn")
+"""Parameters that are the probabilities of a network, so that a missing value can be summed out."""
+INCOMPLETE = ("em", "apn")
+"""Of these, those that are meant for rows with holes and imply `marginalize`."""
+
+CHOICES = (DISCRETIZERS, STRUCTURES, SCORES, PARAMETERS, SMOOTHINGS, OPTIMIZERS, MISSING_POLICIES)
 """Every option that chooses a method."""
 
 OPTIONS = (
@@ -252,6 +281,12 @@ OPTIONS = (
         "Weight of half the squared parameters against the summed log-likelihood; cv: chosen on rows held out.",
     ),
     Option("--penalty-center", "0|1", "0", "Where the penalty pulls to; 1, the generative model, only with weighted."),
+    Option(
+        "--early-stop",
+        "cv|none",
+        "cv with marginalize, else none",
+        "cv: extended stops after as many iterations as serve rows held out.",
+    ),
     Option("--tolerance", "NUMBER", "1e-10", "Stop when the objective improves by less than this share."),
     Option("--max-iterations", "N", "500", "Stop after so many iterations."),
 )
@@ -273,29 +308,30 @@ NETWORKS = Choice(
 """What `simulate` draws from besides models and the networks named P.N.D.ROWS; no learning option."""
 
 
-OTHER_DEFAULTS = {("hill-climb", "--structure-score"): "bic", ("skdb", "--k"): "5"}
-"""Where a structure learner's default is not the usual one."""
+OTHER_DEFAULTS = {
+    ("hill-climb", "--structure-score"): "bic",
+    ("skdb", "--k"): "5",
+    ("apn", "--optimizer"): "cg",
+}
+"""Where a method's default is not the usual one."""
 
 
 def refuse_idle(typed: Collection[str], chosen: Mapping[str, str], choices: Collection[Choice] = CHOICES) -> None:
     """UsageError for an option among `typed` that the methods chosen do not take.
 
-    `chosen` maps flags of choices to words; a word that is no method's (a file) takes no options.
+    `chosen` maps flags of choices to words; a word that is no method's (a file) takes no options. `choices` are those
+    that the command has; one without a word has no part in what is done.
     """
     for flag in typed:
         governors = [choice for choice in choices if flag in choice.governed]
         concerned = [choice for choice in governors if choice.flag in chosen]
-        if concerned and not any(flag in _taken(choice, chosen[choice.flag]) for choice in concerned):
+        if governors and not any(flag in choice.options_of(chosen[choice.flag]) for choice in concerned):
             idle = " and ".join(f"{choice.flag} {chosen[choice.flag]}" for choice in concerned)
             takers = [f"{choice.flag} {m.word}" for choice in governors for m in choice.methods if flag in m.options]
-            raise UsageError(f"{flag} has no effect with {idle}", hint=f"it goes with {', '.join(takers)}")
-
-
-def _taken(choice: Choice, word: str) -> tuple[str, ...]:
-    method = choice.method(word)
-    return method.options if method else ()
+            what = f"{flag} has no effect with {idle}" if concerned else f"{flag} has no effect here"
+            raise UsageError(what, hint=f"it goes with {', '.join(takers)}")
 
 
 def structure_options(word: str) -> tuple[str, ...]:
     """The fields of a recipe that the structure learner `word` takes."""
-    return tuple(flag.removeprefix("--").replace("-", "_") for flag in _taken(STRUCTURES, word))
+    return tuple(flag.removeprefix("--").replace("-", "_") for flag in STRUCTURES.options_of(word))

@@ -19,7 +19,9 @@ class Recipe:
 
     smoothing is `NAME` or `NAME:NUMBER`, with the number always written out where the rule has one, and so is
     structure_score, where the number of `acll` and `acll-uniform` is that of --pseudo-counts. init is resolved: the
-    word typed or the default that follows from the penalty. seed draws the folds by which a penalty `cv` is chosen.
+    word typed or the default that follows from the penalty. seed draws the folds by which a penalty
+    `cv` is chosen, and the number of iterations where early_stop is `cv`. missing_policy is None in models that were
+    learnt before there was a choice: `level`.
     """
 
     discretize: str = "mdl"
@@ -43,11 +45,13 @@ class Recipe:
     tolerance: float | None = 1e-10
     max_iterations: int | None = 500
     seed: int | None = 0
+    missing_policy: str | None = "level"
+    early_stop: str | None = None
 
     def closed(self, param: str = "map") -> Recipe:
         """This recipe with parameters in closed form: the options of an ascent have no effect."""
-        ascent = ("level", "init", "penalty", "penalty_center", "optimizer", "tolerance", "max_iterations", "seed")
-        unset: dict[str, Any] = dict.fromkeys(ascent)
+        ascent = ("level", "init", "penalty", "penalty_center", "optimizer", "tolerance", "max_iterations")
+        unset: dict[str, Any] = dict.fromkeys((*ascent, "seed", "early_stop"))
         return replace(self, param=param, **unset)
 
     def with_cuts(self, method: str, options: Mapping[str, int]) -> Recipe:

@@ -31,17 +31,19 @@ class Note(NamedTuple):
 class Iteration(NamedTuple):
     """State of an optimiser after an iteration (0 = the start); cll and penalty in nats, never negated.
 
-    Evaluations and flops are totals since the start; flops by the cost model of `bncli.engine.flops`, None outside it.
+    Evaluations and flops are totals since the start; flops by the cost model of `bncli.engine.parameter_spaces.flops`,
+    None outside it. Who climbs the joint log-likelihood of classes and attributes tells that one, `ll`, and no cll.
     """
 
     iteration: int
-    cll: float
+    cll: float | None
     penalty: float
     gradient_norm: float
     step: float
     cll_evaluations: int
     gradient_evaluations: int
     flops: int | None = None
+    ll: float | None = None
 
 
 MoveKind = Literal["add", "delete", "reverse"]

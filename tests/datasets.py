@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,5 +68,5 @@ def dense_dataset(cardinalities: Sequence[int], n_labels: int, *, copies: int = 
 
 def reorder(data: Dataset, order: Sequence[int]) -> Dataset:
     """Attribute order[i] becomes attribute i."""
-    schema = Schema(data.schema.class_name, data.schema.labels, tuple(data.schema.attributes[i] for i in order))
+    schema = replace(data.schema, attributes=tuple(data.schema.attributes[i] for i in order))
     return Dataset(schema, tuple(data.codes[i] for i in order), data.labels, data.weights, data.threads)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.ascent import Ascent
-from bncli.engine.coordinates import Coordinates
 from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
 from bncli.engine.likelihood import ConditionalLikelihood
 from bncli.engine.model import Parameters
+from bncli.engine.parameter_spaces.coordinates import Coordinates
 from bncli.engine.structure import Dag
 
 SPACES: dict[str, dict[str, Any]] = {

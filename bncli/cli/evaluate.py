@@ -60,6 +60,7 @@ FIGURES = (
     learning.ALL,
     options.TABLE,
     options.UNSEEN,
+    options.MISSING_COLUMNS,
     (PREDICTIONS,),
     options.RUNNING,
     more="Cuts and structure are learnt anew inside every fold. "
@@ -87,6 +88,7 @@ def command(**typed: Any) -> None:
             structure=chosen.structure,
             predictions=typed["predictions"],
             unseen=typed["unseen"],
+            allow_missing_columns=typed["allow_missing_columns"],
             threads=options.threads(typed),
             watch=console.watch,
         )
@@ -105,7 +107,10 @@ def _refuse_idle(typed: Mapping[str, Any]) -> None:
     elif typed["test"]:
         idle, why = [name for name in protocol if name != "--test"], "--test"
     else:
-        return
+        idle, why = (
+            ["--allow-missing-columns"] * typed["allow_missing_columns"],
+            "cross-validation: all rows are of DATA",
+        )
     if idle:
         raise UsageError(f"{idle[0]} has no effect with {why}", hint="leave one of them out")
 

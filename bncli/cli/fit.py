@@ -66,8 +66,10 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
     used = f"attributes  {report.used:,} used of {report.attributes:,}"
     if report.uninformative:
         used += f"; without a cut or with one value, so left out: {few(report.uninformative)}"
-    if report.left_out and structure_file is not None:
-        used += f"; not in {structure_file}, so left out: {few(report.left_out)}"
+    if report.unnamed and structure_file is not None:
+        used += f"; not in {structure_file}, so left out: {few(report.unnamed)}"
+    if unhelpful := [name for name in report.left_out if name not in report.unnamed]:
+        used += f"; by the structure no help to tell the class: {few(unhelpful)}"
     closed = report.stopped_by is StoppedBy.CLOSED_FORM
     course = f"CLL         {_number(report.cll_start)} -> {_number(report.cll)} (log-loss {report.log_loss:.4g} a row)"
     result = f"CLL         {_number(report.cll)} (log-loss {report.log_loss:.4g} a row)"
@@ -76,6 +78,7 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         f"class       {report.class_name} ({few(report.labels)})",
         f"rows        {report.rows:,}, {report.classes:,} classes",
         used,
+        *([f"missing     {_holes(report)}"] if report.missing_policy == "marginalize" else []),
         f"cuts        {report.cuts:,}",
         f"structure   {report.structure}",
         *move_lines(report.moves),
@@ -85,6 +88,12 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         f"seconds     {seconds}",
         f"model       {report.model}",
     ]
+
+
+def _holes(report: FitReport) -> str:
+    """How many values there are not, and what comes of it."""
+    share = report.holes / max(report.rows * (report.attributes - len(report.uninformative)), 1)
+    return f"{report.holes:,} value{'' if report.holes == 1 else 's'} ({100 * share:.3g} %), summed out"
 
 
 def few(names: Sequence[str]) -> str:

@@ -85,7 +85,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         "rows learnt from": f"{report.rows:,}",
         "table entries": f"{report.parameters:,}",
         "values never seen": _UNSEEN[report.unseen],
-        "missing values": _tokens(report.missing_tokens),
+        "missing values": _tokens(report.missing_tokens) + ("; summed out" if report.marginalizes else ""),
         "perfect graph": _perfection(report.structure),
     }
     if report.penalty_cv is not None:

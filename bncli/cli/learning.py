@@ -13,6 +13,9 @@ import click
 from bncli import catalogue
 from bncli.catalogue import (
     DISCRETIZERS,
+    INCOMPLETE,
+    MARGINALIZED,
+    MISSING_POLICIES,
     OPTIMIZERS,
     PARAMETERS,
     SCORE_NUMBERS,
@@ -46,6 +49,7 @@ _TYPES: dict[str, Any] = {
     "--init": click.Choice(["zero", "generative"]),
     "--penalty": _PENALTY,
     "--penalty-center": click.Choice(["0", "1"]),
+    "--early-stop": click.Choice(["cv", "none"]),
     "--tolerance": real,
     "--max-iterations": whole(0),
 }
@@ -71,6 +75,7 @@ CUTTING = (
 )
 CUTS_FILE = (flag("--cuts", group=_CUTS, metavar="FILE", help="Take the cuts of this file instead of learning them."),)
 _SEARCH = (
+    _choice(MISSING_POLICIES, "Data", "What a missing value is.", "POLICY"),
     _choice(SCORES, _STRUCTURE, "What tan and hill-climb maximise.", "NAME[:NUMBER]"),
     *(
         _option(name, _STRUCTURE)
@@ -85,7 +90,7 @@ STRUCTURE_OR_FILE = (
 PARAMETER_LEARNING = (
     _choice(PARAMETERS, _PARAMETERS, "How the numbers are learnt.", "METHOD"),
     _choice(SMOOTHINGS, _PARAMETERS, "How counts become probabilities.", "NAME[:NUMBER]"),
-    *(_option(name, _PARAMETERS) for name in ("--level", "--init", "--penalty", "--penalty-center")),
+    *(_option(name, _PARAMETERS) for name in ("--level", "--init", "--penalty", "--penalty-center", "--early-stop")),
     _choice(OPTIMIZERS, _PARAMETERS, "How the optimum is searched.", "METHOD"),
     *(_option(name, _PARAMETERS) for name in ("--tolerance", "--max-iterations")),
 )
@@ -104,16 +109,18 @@ class Learning(NamedTuple):
 def learning(typed: Mapping[str, Any]) -> Learning:
     """What the learning options mean together; options that a command does not have count as not typed."""
     given = given_flags(typed)
-    words = {choice.flag: _word(typed, choice) for choice in (DISCRETIZERS, PARAMETERS, OPTIMIZERS)}
+    words = {choice.flag: _word(typed, choice) for choice in (DISCRETIZERS, PARAMETERS, OPTIMIZERS, MISSING_POLICIES)}
     words["--structure"] = structure = typed.get("structure") or STRUCTURES.default
     is_file = _is_file(structure)
     if "--cuts" in given:
         _refuse(given, ("--discretize", "--bins"), "with --cuts FILE")
     score = _score(typed, structure)
-    catalogue.refuse_idle(given, words if score is None else words | {"--structure-score": score.partition(":")[0]})
+    chosen = words if score is None else words | {"--structure-score": score.partition(":")[0]}
+    catalogue.refuse_idle(given, chosen, [c for c in catalogue.CHOICES if c is not PARAMETERS or "param" in typed])
     from bncli.recipe import Recipe
 
     discretize, param = words["--discretize"], words["--param"]
+    policy = _missing_policy(typed, param)
     recipe = Recipe(
         discretize=discretize,
         bins=_value(typed, "bins", DISCRETIZERS, discretize),
@@ -124,7 +131,8 @@ def learning(typed: Mapping[str, Any]) -> Learning:
         smoothing=_smoothing(typed, param),
         pseudo_counts=_value(typed, "pseudo_counts", PARAMETERS, param),
         level=_value(typed, "level", PARAMETERS, param),
-        **_ascent(typed, param, words["--optimizer"]),
+        missing_policy=policy,
+        **_ascent(typed, param, policy),
     )
     return Learning(recipe, typed.get("cuts"), structure if is_file else None)
 
@@ -183,7 +191,7 @@ def _refuse(given: list[str], idle: tuple[str, ...], why: str) -> None:
 
 def _smoothing(typed: Mapping[str, Any], param: str) -> str | None:
     """The rule written out; None where the parameters take none."""
-    if "--smoothing" not in _options_of(PARAMETERS, param):
+    if "--smoothing" not in PARAMETERS.options_of(param):
         return None
     return smoothing_rule(typed.get("smoothing") or SMOOTHINGS.default)
 
@@ -215,7 +223,7 @@ def _written(number: float) -> str:
 
 def _score(typed: Mapping[str, Any], structure: str) -> str | None:
     """The structure score written out, the number of --pseudo-counts included; None where there is none."""
-    if "--structure-score" not in _options_of(STRUCTURES, structure):
+    if "--structure-score" not in STRUCTURES.options_of(structure):
         return None
     rule = _rule(typed.get("structure_score") or _default("--structure-score", structure), SCORES, SCORE_NUMBERS)
     if rule == "cmi" and structure != "tan":
@@ -231,7 +239,7 @@ _STRUCTURE_VALUES = ("k", "loss", "max_parents", "perfect", "forest", "epsilon")
 def _value(typed: Mapping[str, Any], key: str, choice: Choice, word: str) -> Any:
     """The value of an option, its default when it was not typed, None where the method does not take it."""
     name = f"--{key.replace('_', '-')}"
-    if name not in _options_of(choice, word):
+    if name not in choice.options_of(word):
         return None
     if name in _SWITCHES:
         return bool(typed.get(key))
@@ -245,35 +253,49 @@ def _value(typed: Mapping[str, Any], key: str, choice: Choice, word: str) -> Any
 _SWITCHES = {option.flag for option in catalogue.OPTIONS if not option.value}
 
 
-def _options_of(choice: Choice, word: str) -> tuple[str, ...]:
-    method = choice.method(word)
-    return method.options if method else ()
-
-
 def _default(name: str, word: str = "") -> str:
-    """The default of an option, with the structure learner `word`."""
+    """The default of an option with the method `word`."""
     usual = {choice.flag: choice.default for choice in catalogue.CHOICES}
     usual.update((option.flag, option.default) for option in catalogue.OPTIONS)
     return catalogue.OTHER_DEFAULTS.get((word, name), usual[name])
 
 
-def _ascent(typed: Mapping[str, Any], param: str, optimizer: str) -> dict[str, Any]:
-    """The options of the optimiser and the penalty; all None for parameters in closed form."""
-    keys = ("init", "penalty", "penalty_center", "tolerance", "max_iterations")
-    method = PARAMETERS.method(param)
-    if method is None or "--optimizer" not in method.options:
-        return dict.fromkeys((*keys, "optimizer", "seed"))
-    init, penalty, *numbers = (typed.get(key) for key in keys)
-    names = [f"--{key.replace('_', '-')}" for key in keys[2:]]
-    center, tolerance, cap = (
-        float(_default(name) if number is None else number) for name, number in zip(names, numbers, strict=True)
-    )
-    penalty = _PENALTY(_default("--penalty")) if penalty is None else penalty
-    if center == 1 and param != "weighted":
+def _missing_policy(typed: Mapping[str, Any], param: str) -> str:
+    """The policy typed, else the one that the parameters imply; UsageError where they do not go together."""
+    policy = typed.get("missing_policy")
+    if param in INCOMPLETE and policy == "level":
+        what = f"--missing-policy level has no meaning with --param {param}"
+        raise UsageError(what, hint=f"{param} sums missing values out; --param map takes them as a level")
+    if policy == "marginalize" and "param" in typed and param not in MARGINALIZED:
+        what = f"--missing-policy marginalize cannot go with --param {param}, whose numbers are not probabilities"
+        raise UsageError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
+    return str(policy or ("marginalize" if param in INCOMPLETE else MISSING_POLICIES.default))
+
+
+def _ascent(typed: Mapping[str, Any], param: str, policy: str) -> dict[str, Any]:
+    """The options of the optimiser and the penalty; None for those that the parameters do not take."""
+    if typed.get("penalty_center") == "1" and param != "weighted":
         raise UsageError(
             f"--penalty-center 1 has no meaning with --param {param}", hint="it goes with --param weighted"
         )
-    init = init or ("zero" if penalty != 0 and center == 0 else "generative")
-    seed = int(typed.get("seed") or 0) if penalty == "cv" else None
-    values = (init, penalty, center, tolerance, int(cap), optimizer, seed)
-    return dict(zip((*keys, "optimizer", "seed"), values, strict=True))
+    early = typed.get("early_stop") or ("cv" if policy == "marginalize" else "none")
+    early = early if "--early-stop" in PARAMETERS.options_of(param) else None
+    if early == "cv" and typed.get("penalty") == "cv":
+        hint = "choose one of them: --early-stop none, or a number for --penalty"
+        raise UsageError("--penalty cv and --early-stop cv both hold rows out to choose how far to go", hint=hint)
+    penalty = typed.get("penalty")
+    if penalty is None:
+        penalty = 0.0 if early == "cv" else _PENALTY(_default("--penalty"))
+    center = float(typed.get("penalty_center") or _default("--penalty-center"))
+    values: dict[str, Any] = {
+        "init": typed.get("init") or ("zero" if penalty != 0 and center == 0 else "generative"),
+        "penalty": penalty,
+        "penalty_center": center,
+        "optimizer": typed.get("optimizer") or _default("--optimizer", param),
+        "tolerance": _value(typed, "tolerance", PARAMETERS, param),
+        "max_iterations": _value(typed, "max_iterations", PARAMETERS, param),
+        "early_stop": early,
+    }
+    taken = PARAMETERS.options_of(param)
+    kept = {key: value if f"--{key.replace('_', '-')}" in taken else None for key, value in values.items()}
+    return kept | {"seed": int(typed.get("seed") or 0) if "cv" in (kept["penalty"], early) else None}

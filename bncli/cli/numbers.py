@@ -15,7 +15,7 @@ def whole(least: int, most: int = 10**18) -> Callable[[str], int]:
     """The type of an option that takes a whole number of at least `least` and at most `most`."""
 
     def convert(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,18}", text.strip()) or int(text) < least:
+        if not re.fullmatch(r"[0-9]{1,4000}", text.strip()) or int(text) < least:
             raise click.BadParameter(f"{text!r} is not a whole number of at least {least}")
         if int(text) > most:
             raise click.BadParameter(f"{text} is too much: the most is {most}")
@@ -37,6 +37,14 @@ def positive(text: str) -> float:
     number = decimal(text.strip())
     if number is None or number <= 0:
         raise click.BadParameter(f"{text!r} is not a finite number above 0")
+    return number
+
+
+def share(text: str) -> float:
+    """The type of an option that takes a number of at least 0 and below 1."""
+    number = decimal(text.strip())
+    if number is None or not 0 <= number < 1:
+        raise click.BadParameter(f"{text!r} is not a number of at least 0 and below 1")
     return number
 
 

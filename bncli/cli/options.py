@@ -59,6 +59,14 @@ UNSEEN = (
         help="A value never seen in training counts as unknown when scored, or stops the run.",
     ),
 )
+MISSING_COLUMNS = (
+    flag(
+        "--allow-missing-columns",
+        group=_DATA,
+        is_flag=True,
+        help="Columns that the model uses and the table to score lacks are unknown, and no error.",
+    ),
+)
 COLUMNS = (
     flag(
         "--class", "class_name", group=_DATA, metavar="COLUMN", stands_for="'class', else the last", help="The class."

@@ -57,6 +57,8 @@ def _report(error: BaseException) -> int:
     if isinstance(error, OSError):
         where = f", {error.filename}" if error.filename else ""
         return _fail(f"{(error.strerror or str(error)).lower()}{where}", 1)
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        return _fail("not enough memory to start another thread; take fewer with --threads, or allow more memory", 1)
     return _fail(f"internal error: {type(error).__name__}: {error}; run with --debug and report it", 1)
 
 

@@ -52,7 +52,7 @@ WRITING = (
     "score",
     EXAMPLES,
     (MODEL, DATA),
-    (*options.MISSING, *options.UNSEEN, *options.FORMAT, *options.BAD_ROWS),
+    (*options.MISSING, *options.UNSEEN, *options.MISSING_COLUMNS, *options.FORMAT, *options.BAD_ROWS),
     WRITING,
     options.RUNNING,
     more="DATA defaults to the standard input; --json needs -o. Columns are matched by name; a class among them is "
@@ -76,6 +76,7 @@ def command(**typed: Any) -> None:
             log_proba=typed["log_proba"],
             digits=typed["digits"],
             unseen=typed["unseen"],
+            allow_missing_columns=typed["allow_missing_columns"],
             threads=options.threads(typed),
             watch=console.watch,
         )
@@ -108,11 +109,17 @@ def _refuse_idle(typed: Mapping[str, Any]) -> None:
 
 
 def closing_line(report: ScoreReport) -> str:
-    """Rows, values never seen and missing values in one line."""
+    """Rows, values never seen, missing values and missing columns in one line."""
     unseen = _by_attribute(report.unseen_values, "never seen in training", report.unseen)
     missing = _by_attribute(report.missing_values, "missing", report.missing)
     skipped = f"; {_count(report.skipped_rows, 'malformed row')} left out" if report.skipped_rows else ""
-    return f"{_count(report.rows, 'row')} scored; {unseen}; {missing}{skipped}"
+    return f"{_count(report.rows, 'row')} scored; {unseen}; {missing}{_absent(report.absent_columns)}{skipped}"
+
+
+def _absent(names: tuple[str, ...]) -> str:
+    """How many columns are not there, and which."""
+    listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return f"; {_count(len(names), 'column')} absent ({listed})" if names else ""
 
 
 def _by_attribute(total: int, what: str, counts: Mapping[str, int]) -> str:

@@ -11,11 +11,11 @@ from bncli.catalogue import NETWORKS, refuse_idle
 from bncli.cli import options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
-from bncli.cli.numbers import real, whole
+from bncli.cli.numbers import real, share, whole
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
-    from bncli.engine.random_networks import Range, Spec
+    from bncli.engine.networks.random_networks import Range, Spec
     from bncli.steps.simulate import SimulateReport
 
 EXAMPLES = """\
@@ -23,6 +23,7 @@ bncli simulate data.bnc --rows 5000 > more.csv
 bncli simulate --network 2.30.2-3.1000 --seed 7 -o set.csv --network-out truth.json
 bncli simulate --network tan --attributes 20 --rows 100000 -o set.parquet --model-out truth.bnc
 bncli simulate --network conditioning --exponent 1 --rows 10000 -o ill.csv
+bncli simulate data.bnc --rows 5000 --missing 0.25 > holes.csv
 """
 
 _DEFAULT_ROWS = 1000
@@ -76,6 +77,22 @@ ORIGIN = (
         help="Coefficients 10^A, 1 and 10^-A in conditioning.",
     ),
 )
+HOLES = (
+    flag(
+        "--missing",
+        group="Holes",
+        metavar="SHARE",
+        type=share,
+        stands_for="0",
+        help="Remove each value of an attribute with this probability. The other values stay as they are.",
+    ),
+    flag(
+        "--missing-from-model",
+        group="Holes",
+        is_flag=True,
+        help="Remove each as often as its attribute was missing when MODEL was learnt.",
+    ),
+)
 WRITING = (
     flag("--rows", group="Output", metavar="N", type=whole(1), stands_for=f"{_DEFAULT_ROWS}", help="Rows to draw."),
     options.output("Where the rows go [standard output]."),
@@ -96,6 +113,7 @@ WRITING = (
     EXAMPLES,
     (MODEL,),
     ORIGIN,
+    HOLES,
     WRITING,
     options.RUNNING,
     more="A MODEL must hold the probabilities of a network (--param map or extended). --json needs -o. "
@@ -114,6 +132,7 @@ def command(**typed: Any) -> None:
             origin,
             rows,
             seed=typed["seed"],
+            missing="model" if typed["missing_from_model"] else typed["missing"],
             output=typed["output"],
             output_format=typed["output_format"],
             network_out=options.named(typed["network_out"]),
@@ -135,6 +154,10 @@ def _refuse_unclear(typed: Mapping[str, Any], given: list[str]) -> None:
         raise UsageError("--model-out has no effect with a MODEL", hint="the model is that file already")
     if typed["model"] is not None and given:
         raise UsageError(f"{given[0]} has no effect with a MODEL", hint="it goes with --network")
+    if typed["missing_from_model"] and typed["model"] is None:
+        raise UsageError("--missing-from-model has no effect with --network", hint="give a MODEL, or --missing 0.25")
+    if typed["missing_from_model"] and typed["missing"] is not None:
+        raise UsageError("--missing and --missing-from-model are given", hint="leave one of them out")
     if typed["model"] == "-":
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
 
@@ -158,7 +181,7 @@ def _origin(typed: Mapping[str, Any], given: list[str]) -> tuple[str | Spec | fl
     word, rows = typed["network"], typed["rows"] or _DEFAULT_ROWS
     if word is None:
         return typed["model"], rows
-    from bncli.engine.random_networks import named_spec
+    from bncli.engine.networks.random_networks import named_spec
 
     named = named_spec(word)
     if named is None and NETWORKS.method(word) is None:
@@ -181,7 +204,7 @@ def _unknown(word: str) -> UsageError:
 
 def _made(typed: Mapping[str, Any], word: str) -> Spec | float:
     """A network by its word, with the options that were typed and the defaults of the others."""
-    from bncli.engine.random_networks import Spec
+    from bncli.engine.networks.random_networks import Spec
 
     if word == "conditioning":
         return float(1.0 if typed["exponent"] is None else typed["exponent"])
@@ -200,5 +223,14 @@ def summary(report: SimulateReport) -> list[str]:
         f"rows        {report.rows:,} of {report.attributes:,} attributes and the class ({report.classes:,} labels)",
         f"drawn from  {report.model or report.network}: {report.arcs:,} arcs, {perfect}, "
         f"{report.probabilities:,} probabilities",
+        *_holes(report),
         *(f"{what:<12}{path}" for what, path in files.items() if path),
     ]
+
+
+def _holes(report: SimulateReport) -> list[str]:
+    """Whatever made them: holes put in, or a missing value that the model draws like any other."""
+    if report.missing is None and not report.holes:
+        return []
+    values = report.rows * report.attributes
+    return [f"holes       {report.holes:,} of {values:,} values ({report.holes / max(values, 1):.1%})"]

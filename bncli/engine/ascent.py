@@ -12,31 +12,123 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.coordinates import Coordinates
-from bncli.engine.flops import Costs
-from bncli.engine.likelihood import ConditionalLikelihood
-from bncli.engine.model import Optimum, Parameters
+from bncli.engine.dataset import Dataset
+from bncli.engine.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.model import Optimum, Parameters, Tables
 from bncli.engine.objective import Objective, Precondition, Report, Step
-from bncli.engine.whitening import Whitening, whitening
+from bncli.engine.parameter_spaces.coordinates import Coordinates, Parameterisation
+from bncli.engine.parameter_spaces.flops import Costs
+from bncli.engine.parameter_spaces.whitening import Whitening, whitening
 from bncli.watch import Iteration, Watch
 
 Array = NDArray[np.float64]
+Product = Callable[[Array], Array]
 
 NEAR_COST = 3.0
 """Evaluations that the preconditioner of a known point may cost; between 1 and 12 it makes little difference."""
 
 
+class Likelihood(Protocol):
+    """A log-likelihood of rows as a function of tables, kept as one array (K, n_cells)."""
+
+    @property
+    def data(self) -> Dataset: ...
+
+    def value_and_gradient(self, cells: Array) -> tuple[float, Array]: ...
+
+    def tables(self, cells: Array) -> Tables: ...
+
+
+class Curvature(Protocol):
+    """What is known of the Hessian of an objective, penalty included."""
+
+    def start(self, p: Array) -> Precondition:
+        """A guess of the inverse Hessian at p, the start."""
+        ...
+
+    def refresh(self, p: Array, passes: float) -> Precondition:
+        """The guess at another point, at the cost of about so many evaluations."""
+        ...
+
+    def hessian(self, p: Array) -> Product:
+        """Multiplies by the Hessian at p, or by a stand-in."""
+        ...
+
+
+class Space(Protocol):
+    """Where to climb: rows, what the parameters mean, and the cost model in flops (for the trace only)."""
+
+    @property
+    def likelihood(self) -> Likelihood: ...
+
+    @property
+    def coordinates(self) -> Parameterisation: ...
+
+    @property
+    def costs(self) -> Costs | None: ...
+
+    @property
+    def can_separate(self) -> bool:
+        """Whether rows that are all classified right, by far enough, tell that there is no finite optimum."""
+        ...
+
+    def curvature(self, penalty: float) -> Curvature: ...
+
+    def on(self, data: Dataset) -> Likelihood:
+        """The likelihood of other rows."""
+        ...
+
+
 @dataclass(frozen=True)
 class ParameterSpace:
-    """Where to climb: rows, what the parameters mean, and the cost model in flops (for the trace only)."""
+    """Where to climb with complete rows."""
 
     likelihood: ConditionalLikelihood
     coordinates: Coordinates
     costs: Costs | None = None
+
+    @property
+    def can_separate(self) -> bool:
+        return True
+
+    def curvature(self, penalty: float) -> Curvature:
+        return _Whitened(self.likelihood, self.coordinates, penalty)
+
+    def on(self, data: Dataset) -> Likelihood:
+        return conditional_likelihood(data, self.likelihood.families)
+
+
+@dataclass(frozen=True)
+class _Whitened:
+    """The exact Hessian and the preconditioners of complete rows, made when first asked for: some never are."""
+
+    likelihood: ConditionalLikelihood
+    space: Coordinates
+    penalty: float
+
+    def start(self, p: Array) -> Precondition:
+        return self._whitening.start(p)
+
+    def refresh(self, p: Array, passes: float) -> Precondition:
+        return self._whitening.refresh(p, passes)
+
+    def hessian(self, p: Array) -> Product:
+        """J'HJ + lambda I, J the derivative of the tables: what bends them (in `extended` only) is left out."""
+        of_tables = self.likelihood.hessian(self.space.tables(p))
+
+        def product(v: Array) -> Array:
+            return self.penalty * v + self.space.pull_back(p, of_tables(self.space.push(p, v)))
+
+        return product
+
+    @cached_property
+    def _whitening(self) -> Whitening:
+        return whitening(self.likelihood, self.space, self.penalty)
 
 
 @dataclass(frozen=True)
@@ -51,17 +143,16 @@ class Ascent:
     max_iterations: int
 
 
-def ascend(space: ParameterSpace, how: Ascent, watch: Watch) -> Parameters:
+def ascend(space: Space, how: Ascent, watch: Watch) -> Parameters:
     """The tables of the best parameters found from the start; never worse than the start in the penalised objective."""
-    problem = _Problem(space.likelihood, space.coordinates, how)
     cll_path: list[float] = []
 
     def report(step: Step, p: Array) -> None:
-        penalty = problem.penalty(p)
+        penalty = _penalty(how, p)
         cll_path.append(penalty - step.value)
         watch(_told(step, cll_path[-1], penalty, how.optimizer, space.costs))
 
-    optimum = _minimise(problem.objective, problem.start, how, report)
+    optimum = climb(space, how, report)
     return Parameters(
         space.likelihood.tables(space.coordinates.tables(optimum.point)),
         space.coordinates.n_parameters,
@@ -73,10 +164,16 @@ def ascend(space: ParameterSpace, how: Ascent, watch: Watch) -> Parameters:
     )
 
 
-def ascend_from(space: ParameterSpace, how: Ascent, point: Array) -> Optimum:
+def climb(space: Space, how: Ascent, report: Report) -> Optimum:
+    """The best parameters found from the start; `report` hears of every iteration, the start included."""
+    problem = _Problem(space, how)
+    return _minimise(problem.objective, problem.start, how, report)
+
+
+def ascend_from(space: Space, how: Ascent, point: Array) -> Optimum:
     """The best parameters found from `point`, near which they are expected; `how` tells all but the start."""
-    problem = _Problem(space.likelihood, space.coordinates, how)
-    near = replace(problem.objective, precondition=problem.refreshed(point, NEAR_COST))
+    problem = _Problem(space, how)
+    near = replace(problem.objective, precondition=problem.curvature.refresh(point, NEAR_COST))
     return _minimise(near, point, how, lambda step, p: None)
 
 
@@ -90,57 +187,50 @@ def _minimise(objective: Objective, start: Array, how: Ascent, report: Report) -
 class _Problem:
     """The objective to be minimised. Preconditioners are made when first asked for: some optimisers never do."""
 
-    likelihood: ConditionalLikelihood
-    space: Coordinates
+    space: Space
     how: Ascent
 
     @property
     def objective(self) -> Objective:
-        return Objective(self.value_and_gradient, self.precondition, self.hessian, self.refreshed, self.separable)
+        curvature = self.curvature
+        return Objective(
+            self.value_and_gradient, self.precondition, curvature.hessian, curvature.refresh, self.separable
+        )
 
     @property
     def start(self) -> Array:
-        return self.space.generative if self.how.init == "generative" else np.zeros(self.space.n_parameters)
-
-    def penalty(self, p: Array) -> float:
-        return self.how.penalty / 2 * float(np.square(p - self.how.penalty_center).sum())
+        coordinates = self.space.coordinates
+        return coordinates.generative if self.how.init == "generative" else np.zeros(coordinates.n_parameters)
 
     def value_and_gradient(self, p: Array) -> tuple[float, Array]:
-        cll, d_tables = self.likelihood.value_and_gradient(self.space.tables(p))
-        gradient = self.how.penalty * (p - self.how.penalty_center) - self.space.pull_back(p, d_tables)
-        return self.penalty(p) - cll, gradient
+        coordinates = self.space.coordinates
+        value, d_tables = self.space.likelihood.value_and_gradient(coordinates.tables(p))
+        gradient = self.how.penalty * (p - self.how.penalty_center) - coordinates.pull_back(p, d_tables)
+        return _penalty(self.how, p) - value, gradient
 
     def separable(self, value: float) -> bool:
         """Every row's loss is under its weight times ln 2, so every row is classified strictly right.
 
         Multiplying the tables by a growing factor then drives the CLL to 0.
         """
-        weights = self.likelihood.data.weights
+        weights = self.space.likelihood.data.weights
         lightest = 1.0 if weights is None else float(weights.min())
-        return self.how.penalty == 0 and value < lightest * math.log(2)
+        return self.space.can_separate and self.how.penalty == 0 and value < lightest * math.log(2)
 
     def precondition(self, g: Array) -> Array:
         return self._at_start(g)
 
-    def hessian(self, p: Array) -> Callable[[Array], Array]:
-        """J'HJ + lambda I, J the derivative of the tables: what bends them (in `extended` only) is left out."""
-        of_tables = self.likelihood.hessian(self.space.tables(p))
-
-        def product(v: Array) -> Array:
-            return self.how.penalty * v + self.space.pull_back(p, of_tables(self.space.push(p, v)))
-
-        return product
-
-    def refreshed(self, p: Array, cost: float) -> Precondition:
-        return self._whitening.refresh(p, cost)
+    @cached_property
+    def curvature(self) -> Curvature:
+        return self.space.curvature(self.how.penalty)
 
     @cached_property
     def _at_start(self) -> Precondition:
-        return self._whitening.start(self.start)
+        return self.curvature.start(self.start)
 
-    @cached_property
-    def _whitening(self) -> Whitening:
-        return whitening(self.likelihood, self.space, self.how.penalty)
+
+def _penalty(how: Ascent, p: Array) -> float:
+    return how.penalty / 2 * float(np.square(p - how.penalty_center).sum())
 
 
 def _told(step: Step, cll: float, penalty: float, optimizer: str, costs: Costs | None) -> Iteration:

@@ -1,8 +1,11 @@
 """Contingency tables of attribute sets with the class: asked for in batches, kept, shared by all learners of one fit.
 
-A table that is known answers for its margins, so that asking again costs no pass over the rows. The tables of all
-pairs of attributes, which tree learners need, are counted together (see `bncli.engine.packs`). Counts are exact
+A table that is known answers for its margins, so that asking again costs no pass over the rows. The tables of all pairs
+of attributes, which tree learners need, are counted together (see `bncli.engine.counting.packs`). Counts are exact
 integers, or sums of row weights.
+
+A table counts the rows in which all its attributes are observed (available cases). Inside, an attribute with holes has
+one value more, "unobserved", so that the margins of a table are those of all rows; what is handed out lacks it.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.counting.packs import BLOCK, MAX_ENTRIES, PairBatch, pair_batches
 from bncli.engine.dataset import Dataset, Shard
 from bncli.engine.kernels.cells import Index, add_counts, cell_numbers
-from bncli.engine.packs import BLOCK, MAX_ENTRIES, PairBatch, pair_batches
 from bncli.errors import BncliError
+from bncli.watch import Progress, Watch, silent
 
 Table = NDArray[np.float64]
 Set = tuple[int, ...]
@@ -49,20 +53,43 @@ class Counts:
             counted = self.data.reduce(_count, [(s, self._shape(s)) for s in missing])
             for s, table in zip(missing, counted, strict=True):
                 self._keep(s, table.astype(np.float64).reshape(self._shape(s)))
-        return [self._derive(s) for s in wanted]  # type: ignore[misc]
+        return [self._observed(s, self._derive(s)) for s in wanted]  # type: ignore[arg-type]
 
-    def pair_batches(self, attributes: Sequence[int]) -> Iterator[PairBatch]:
+    def pair_batches(self, attributes: Sequence[int], watch: Watch = silent) -> Iterator[PairBatch]:
         """n[x_i, x_j, y] of every pair of `attributes` once, pairs whose tables have one shape together."""
+        total, done = math.comb(len(attributes), 2), 0
         self._refuse_giant_pairs(attributes)
         kept = _KeptPairs(np.full((len(self.data.codes),) * 2, -1, np.intp))
         self._pairs.append(kept)
         for batch in pair_batches(self.data, attributes):
+            watch(Progress(done, total, "pairs of attributes"))
+            done += len(batch.i)
             kept.add(batch)
-            yield batch
+            yield from self._observed_pairs(batch)
 
     def class_counts(self) -> Table:
         """Weight of each class, shape (K,)."""
         return self.tables([()])[0]
+
+    def _observed(self, s: Set, table: Table) -> Table:
+        """The part of a table that belongs to rows without holes in `s`."""
+        if not any(self.data.holes[i] for i in s):
+            return table
+        cardinalities = self.data.schema.cardinalities
+        return np.ascontiguousarray(table[tuple(slice(cardinalities[i]) for i in s)])
+
+    def _observed_pairs(self, batch: PairBatch) -> Iterator[PairBatch]:
+        """The same of a batch; apart where tables of one shape have holes along different axes."""
+        with_holes = np.array(self.data.holes) > 0
+        kinds = 2 * with_holes[batch.i] + with_holes[batch.j]
+        if not kinds.any():
+            yield batch
+            return
+        a, b = batch.counts.shape[1:3]
+        for kind in np.unique(kinds).tolist():
+            alike = kinds == kind
+            tables = batch.counts[alike, : a - (kind >> 1), : b - (kind & 1)]
+            yield PairBatch(batch.i[alike], batch.j[alike], np.ascontiguousarray(tables))
 
     def _keep(self, s: Set, table: Table) -> Table:
         if s not in self._known:
@@ -102,11 +129,11 @@ class Counts:
         return self._keep(ascending, self._known[source].sum(axis=dropped))
 
     def _shape(self, s: Set) -> tuple[int, ...]:
-        cardinalities = self.data.schema.cardinalities
-        return (*(cardinalities[i] for i in s), self.data.n_labels)
+        """With the value "unobserved" where there are holes."""
+        return (*(self.data.radices[i] for i in s), self.data.n_labels)
 
     def _refuse_giant_pairs(self, attributes: Sequence[int]) -> None:
-        largest = sorted(attributes, key=lambda i: self.data.schema.cardinalities[i])[-2:]
+        largest = sorted(attributes, key=lambda i: self.data.radices[i])[-2:]
         self._refuse_giants(tuple(sorted(largest)))
 
     def _refuse_giants(self, s: Set) -> None:

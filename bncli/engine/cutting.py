@@ -2,8 +2,8 @@
 
 This is the first step of learning, and all of it looks at training rows only: a numeric column is cut by the chosen
 discretizer, a categorical column keeps the levels that occur (with positive weight, in their order), and an
-attribute has a missing level where these rows have a hole. The class keeps every label it was read with, so that
-the folds of one table agree on the classes.
+attribute has a missing level where these rows have a hole, unless holes are to be summed out: then they count for
+nothing here. The class keeps every label it was read with, so that the folds of one table agree on the classes.
 
 Decided here: with given cuts the attributes are those given, in the order given, and their cuts and levels are
 used as they are; other columns are left out; a level that the rows have and the cuts lack is an error. Columns are
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from bncli.engine.columns import CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.dataset import code_dtype
 from bncli.engine.kernels.binning import interval_codes
-from bncli.engine.schema import Attribute, CategoricalAttribute, Cuts, NumericAttribute, Schema
+from bncli.engine.schema import Attribute, CategoricalAttribute, Cuts, MissingPolicy, NumericAttribute, Schema
 from bncli.errors import BncliError
 from bncli.watch import Progress, Watch, silent
 
@@ -40,6 +40,7 @@ def learn_schema(
     given: Cuts | None = None,
     missing_tokens: Sequence[str] | None = None,
     unseen: Literal["average", "error"] = "average",
+    missing_policy: MissingPolicy = "level",
     threads: int = 1,
     watch: Watch = silent,
 ) -> Schema:
@@ -54,12 +55,19 @@ def learn_schema(
         names = [attribute.name for attribute in given.attributes]
     tokens = None if missing_tokens is None else tuple(missing_tokens)
     attributes = tuple(_each(cut, names, threads, watch))
-    return Schema(columns.class_name, columns.label.levels, attributes, tokens, unseen)
+    if missing_policy == "marginalize":
+        attributes = tuple(map(_without_missing_level, attributes))
+    return Schema(columns.class_name, columns.label.levels, attributes, tokens, unseen, missing_policy)
+
+
+def _without_missing_level(attribute: Attribute) -> Attribute:
+    seen, holes = attribute.frequencies[: attribute.n_values], attribute.frequencies[attribute.n_values :]
+    return replace(attribute, missing=False, frequencies=seen, holes=sum(holes))
 
 
 def cuts_of(schema: Schema, method: str, options: Mapping[str, int]) -> Cuts:
     """The cuts and levels of a schema, without what it knows of its rows."""
-    bare = tuple(replace(attribute, missing=False, frequencies=()) for attribute in schema.attributes)
+    bare = tuple(replace(attribute, missing=False, frequencies=(), holes=0.0) for attribute in schema.attributes)
     return Cuts(schema.class_name, bare, method, dict(options))
 
 

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -53,7 +54,8 @@ class Shard:
 class Dataset:
     """Training rows in codes: codes[i] (N,) of schema attribute i in the narrowest unsigned type, labels (N,).
 
-    weights (N,) are positive; None means that every row weighs 1.
+    weights (N,) are positive; None means that every row weighs 1. Where the schema sums holes out, a hole has the
+    cardinality of its attribute for a code; elsewhere every code is below it.
     """
 
     schema: Schema
@@ -74,6 +76,19 @@ class Dataset:
     def total_weight(self) -> float:
         """N of the formulas: the sum of row weights."""
         return float(self.n_rows if self.weights is None else self.weights.sum())
+
+    @cached_property
+    def holes(self) -> tuple[int, ...]:
+        """Rows in which each informative attribute is unobserved; counted at the first question, where any can be."""
+        if not self.schema.marginalizes:
+            return (0,) * len(self.codes)
+        counted = self.reduce(_count_holes, self.schema.cardinalities)
+        return tuple(n if i in self.schema.informative else 0 for i, n in enumerate(counted))
+
+    @cached_property
+    def radices(self) -> tuple[int, ...]:
+        """Codes of each attribute that occur: its cardinality, and one more where it has holes."""
+        return tuple(r + (n > 0) for r, n in zip(self.schema.cardinalities, self.holes, strict=True))
 
     def take(self, rows: NDArray[np.intp]) -> Dataset:
         """The given rows in the given order, copied."""
@@ -126,6 +141,10 @@ class Dataset:
                 if shard is not None:
                     waiting.append(pool.submit(kernel, shard, *broadcast))
                 yield result
+
+
+def _count_holes(shard: Shard, cardinalities: tuple[int, ...]) -> list[int]:
+    return [int(np.count_nonzero(codes == n)) for codes, n in zip(shard.codes, cardinalities, strict=True)]
 
 
 def _add(a: Any, b: Any) -> Any:

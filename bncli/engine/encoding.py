@@ -55,11 +55,24 @@ def encode(columns: Columns, schema: Schema, *, threads: int = 1) -> Dataset:
     return Dataset(schema, tuple(codes), label_codes(columns, schema), columns.weights, threads)
 
 
-def encode_attributes(columns: Columns, schema: Schema, used: Iterable[int]) -> Encoded:
-    """The attributes with these indices, for scoring; no class is needed."""
+def encode_attributes(columns: Columns, schema: Schema, used: Iterable[int], *, allow_missing: bool = False) -> Encoded:
+    """The attributes with these indices, for scoring; no class is needed.
+
+    A column that is not there is an error, or (`allow_missing`) unknown in every row: neither unseen nor a hole.
+    """
     attributes = [schema.attributes[i] for i in used]
-    encoded = [_encoded(_column(columns, attribute), attribute) for attribute in attributes]
+    encoded = [
+        _unknown(attribute, columns.n_rows)
+        if allow_missing and attribute.name not in columns.attributes
+        else _encoded(_column(columns, attribute), attribute)
+        for attribute in attributes
+    ]
     return Encoded(tuple(e.codes for e in encoded), tuple(e.unseen for e in encoded), tuple(e.holes for e in encoded))
+
+
+def _unknown(attribute: Attribute, n_rows: int) -> _EncodedColumn:
+    code = np.full(1, attribute.cardinality, code_dtype(attribute.cardinality + 1))
+    return _EncodedColumn(np.broadcast_to(code, n_rows), 0, 0)
 
 
 def label_codes(columns: Columns, schema: Schema) -> Codes:

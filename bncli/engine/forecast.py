@@ -25,7 +25,8 @@ _BYTES = 8
 
 def table_memory(dag: Dag, schema: Schema, recipe: Recipe) -> int:
     """Bytes that learning the parameters of this network takes, besides the rows."""
-    return _memory(_entries(dag.families(schema.cardinalities), len(schema.labels)), recipe)
+    families = dag.families(schema.cardinalities, whole=schema.marginalizes)
+    return _memory(_entries(families, len(schema.labels)), recipe)
 
 
 def refuse_wide(schema: Schema, recipe: Recipe, memory: int | None) -> None:
@@ -74,14 +75,17 @@ def _named(family: Family, schema: Schema) -> str:
 
 
 def _advice(dag: Dag, schema: Schema, recipe: Recipe, memory: int) -> str:
-    """What fits: fewer parents, another optimiser or a closed form; else a column to leave out."""
+    """What fits: fewer parents, another optimiser or a closed form; else a column to leave out.
+
+    The structure's method is named, since the structure may have come from a file.
+    """
     for k in range(max(map(len, dag.parents), default=0) - 1, -1, -1):
         thinned = replace(dag, parents=tuple(listed[:k] for listed in dag.parents))
         needed = table_memory(thinned, schema, recipe)
         if recipe.structure in _MOST_PARENTS and k >= 1 and needed <= memory:
-            return f"use {_MOST_PARENTS[recipe.structure]} {k} (about {_size(needed)})"
+            return f"use --structure {recipe.structure} {_MOST_PARENTS[recipe.structure]} {k} (about {_size(needed)})"
     if recipe.structure == "gbn":
-        return "raise --epsilon, so that fewer attributes are joined"
+        return "use --structure gbn with a larger --epsilon, so that fewer attributes are joined"
     entries = _entries(dag.families(schema.cardinalities), len(schema.labels))
     closed = replace(recipe, optimizer=None)
     if recipe.optimizer is not None and _memory(entries, closed) <= memory:

@@ -54,15 +54,27 @@ def back_off(counts: Array) -> Array:
 
     Positive; sums to 1 over the first axis.
     """
+    last, above = _solved(counts)
+    return np.asarray(np.maximum(last.estimate(above), np.finfo(np.float64).tiny).reshape(counts.shape))
+
+
+def lent(counts: Array) -> Array:
+    """b, what every count is lent by its back-off, same shape: theta = (n + b) / (N + sum of b)."""
+    last, above = _solved(counts)
+    return (last.concentrations * last.spread(above)).reshape(counts.shape)
+
+
+def _solved(counts: Array) -> tuple[_Level, Array]:
+    """The level of all parents, and theta of the one above it."""
     tree = _tree(counts)
     for _ in range(MAX_SWEEPS):
         tree = _sweep(tree)
         if max(level.log_a.residual for level in tree) < TOLERANCE:
             break
     theta = np.full((len(counts), 1), 1.0 / len(counts))
-    for level in tree:
+    for level in tree[:-1]:
         theta = level.estimate(theta)
-    return np.asarray(np.maximum(theta, np.finfo(np.float64).tiny).reshape(counts.shape))
+    return tree[-1], theta
 
 
 @dataclass(frozen=True)
@@ -99,9 +111,19 @@ class _Level:
         """theta of all values (rows) at all nodes (columns), given that of the level above."""
         dense = np.zeros((self.n_values, self.n_nodes))
         dense.flat[self.cells] = self.n
-        a = np.ones(self.n_nodes)  # where nothing was counted, any a leaves the back-off
+        a = self.concentrations
+        return np.asarray((dense + a * self.spread(above)) / (dense.sum(axis=0) + a))
+
+    @property
+    def concentrations(self) -> Array:
+        """a of every node, those without counts included: there any a leaves the back-off."""
+        a = np.ones(self.n_nodes)
         a[self.nodes] = self.concentration
-        return np.asarray((dense + a * np.repeat(above, self.branches, axis=1)) / (dense.sum(axis=0) + a))
+        return a
+
+    def spread(self, above: Array) -> Array:
+        """theta of the level above at all nodes of this one."""
+        return np.repeat(above, self.branches, axis=1)
 
 
 def _tree(counts: Array) -> list[_Level]:

@@ -8,12 +8,14 @@ Methods are looked up by the word the user types: `--structure tan` is `structur
 from __future__ import annotations
 
 import importlib
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
 from bncli import __version__
-from bncli.catalogue import structure_options
+from bncli.catalogue import MARGINALIZED, structure_options
 from bncli.engine.ascent import Ascent
 from bncli.engine.columns import Columns
 from bncli.engine.counts import Counts
@@ -22,7 +24,7 @@ from bncli.engine.encoding import encode
 from bncli.engine.forecast import refuse_large, refuse_wide
 from bncli.engine.model import ChosenPenalty, Model, Parameters
 from bncli.engine.penalty_cv import choose_penalty
-from bncli.engine.schema import Cuts
+from bncli.engine.schema import Cuts, MissingPolicy
 from bncli.engine.structure import Dag, NamedDag, Structure
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
@@ -31,10 +33,14 @@ from bncli.watch import Stage, Watch, silent
 
 @dataclass(frozen=True)
 class Learnt:
-    """A model, and how its parameters were reached."""
+    """A model, and how its parameters were reached.
+
+    `holes` counts the missing values of informative attributes that are summed out.
+    """
 
     model: Model
     parameters: Parameters
+    holes: int
 
 
 def learn(
@@ -54,6 +60,7 @@ def learn(
     The recipe then names the methods that made them. Raises BncliError where there are no rows to learn from, or where
     the network would take more than `memory` bytes.
     """
+    _refuse_improbable(recipe)
     watch(Stage("discretize"))
     schema = learn_schema(
         columns,
@@ -62,6 +69,7 @@ def learn(
         given=cuts,
         missing_tokens=missing_tokens,
         unseen=unseen,
+        missing_policy=missing_policy(recipe),
         threads=threads,
         watch=watch,
     )
@@ -75,7 +83,19 @@ def learn(
     refuse_large(dag, schema, recipe, memory)
     parameters = learn_parameters(counts, dag, recipe, watch)
     model = Model(schema, dag, parameters.tables, recipe, data.n_rows, __version__, parameters.penalty_cv)
-    return Learnt(model, parameters)
+    return Learnt(model, parameters, sum(data.holes))
+
+
+def missing_policy(recipe: Recipe) -> MissingPolicy:
+    """What a hole is."""
+    return "marginalize" if recipe.missing_policy == "marginalize" else "level"
+
+
+def _refuse_improbable(recipe: Recipe) -> None:
+    """Only where parameters are the probabilities of a network can anything be summed out."""
+    if recipe.missing_policy == "marginalize" and recipe.param not in MARGINALIZED:
+        what = f"missing values cannot be summed out with the parameters {recipe.param!r}, which are not probabilities"
+        raise BncliError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
 
 
 def learn_structure(counts: Counts, recipe: Recipe, memory: int | None = None, watch: Watch = silent) -> Dag:
@@ -88,19 +108,24 @@ def learn_structure(counts: Counts, recipe: Recipe, memory: int | None = None, w
 def learn_parameters(counts: Counts, structure: Structure, recipe: Recipe, watch: Watch = silent) -> Parameters:
     """The parameters that the recipe asks for."""
     method = _method("parameter_learners", recipe.param)
-    names = ("smoothing", "pseudo_counts", "level")
-    options: dict[str, Any] = {name: value for name in names if (value := getattr(recipe, name)) is not None}
     chosen = None
     if recipe.penalty == "cv":
         watch(Stage("penalty"))
-        space_of = partial(method.space, structure=structure, **options)
+        space_of = partial(method.space, structure=structure, **_options(method.space, recipe))
         center = float(recipe.penalty_center or 0.0)
         chosen = choose_penalty(counts.data, space_of, center=center, seed=recipe.seed or 0, watch=watch)
     watch(Stage("parameters"))
+    options = _options(method.learn, recipe)
     if recipe.optimizer is not None:
         options["ascent"] = _ascent(recipe, chosen)
     parameters: Parameters = method.learn(counts, structure, watch=watch, **options)
     return replace(parameters, penalty_cv=chosen)
+
+
+def _options(function: Callable[..., Any], recipe: Recipe) -> dict[str, Any]:
+    """The options of the recipe that the function takes, without those that have no effect."""
+    fields = inspect.signature(function).parameters.keys() - {"structure"}
+    return {name: value for name in sorted(fields) if (value := getattr(recipe, name, None)) is not None}
 
 
 def _ascent(recipe: Recipe, chosen: ChosenPenalty | None) -> Ascent:

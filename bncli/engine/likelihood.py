@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.counting.fusion import Codes, Fusion, fuse
 from bncli.engine.dataset import Dataset, Shard
-from bncli.engine.fusion import Codes, Fusion, fuse
 from bncli.engine.kernels import passes, products
 from bncli.engine.model import Tables
 from bncli.engine.structure import Family

@@ -39,6 +39,7 @@ class StoppedBy(Enum):
     MAX_ITERATIONS = "the cap on iterations was reached before convergence; raise --max-iterations"
     LINE_SEARCH = "no better point could be found along the search direction"
     SEPARABLE = "the classes are separable, so there is no finite optimum; use a penalty above 0"
+    CROSS_TUNING = "more iterations did not help rows that were held out"
     CLOSED_FORM = "the parameters have a closed form"
 
     @property

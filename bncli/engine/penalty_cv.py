@@ -32,16 +32,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import Ascent, ParameterSpace, ascend_from
+from bncli.engine.ascent import Ascent, Likelihood, Space, ascend_from
 from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
 from bncli.engine.folds import stratified_folds, stratified_sample
-from bncli.engine.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.model import ChosenPenalty, Tried
 from bncli.watch import Progress, Watch, silent
 
 Array = NDArray[np.float64]
-SpaceOf = Callable[[Counts], ParameterSpace]
+SpaceOf = Callable[[Counts], Space]
 
 GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 FOLDS = 5
@@ -92,8 +91,8 @@ def _is_hopeless(tried: list[Tried]) -> bool:
 class _Path:
     """One fold: the rows to learn from with their parameter space, those held out, and the optima found so far."""
 
-    space: ParameterSpace
-    held_out: ConditionalLikelihood
+    space: Space
+    held_out: Likelihood
     center: float
     optima: list[Array] = field(default_factory=list)
     """The last two."""
@@ -120,5 +119,5 @@ def _paths(data: Dataset, space_of: SpaceOf, center: float, seed: int) -> list[_
     for fold in range(fold_of.max() + 1):
         space = space_of(Counts(data.take(np.flatnonzero(fold_of != fold))))
         held_out = data.take(np.flatnonzero(fold_of == fold))
-        paths.append(_Path(space, conditional_likelihood(held_out, space.likelihood.families), center))
+        paths.append(_Path(space, space.on(held_out), center))
     return paths

@@ -13,6 +13,8 @@ class _Attribute:
     name: str
     missing: bool
     frequencies: tuple[float, ...]
+    holes: float = field(default=0.0, kw_only=True)
+    """Training weight of the rows in which it was unobserved; 0 where a hole counts as a value (`missing`)."""
 
     @property
     def n_values(self) -> int:
@@ -53,6 +55,7 @@ class CategoricalAttribute(_Attribute):
 
 
 Attribute = NumericAttribute | CategoricalAttribute
+MissingPolicy = Literal["level", "marginalize"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,9 @@ class Schema:
     """Class name and labels, attributes in file order (uninformative ones included), and the reading policies.
 
     `missing_tokens`: the texts that mean a hole; None = the reader's defaults. `unseen`: what a value never
-    seen in training does at scoring, average over the training frequencies or stop with an error.
+    seen in training does at scoring, count as unknown or stop with an error.
+    missing_policy: what a hole is. `level`: one more value of an attribute that had holes in training. `marginalize`:
+    unobserved, in training and in scoring; no attribute has a missing level, and the code of a hole is its cardinality.
     """
 
     class_name: str
@@ -81,6 +86,12 @@ class Schema:
     attributes: tuple[Attribute, ...]
     missing_tokens: tuple[str, ...] | None = None
     unseen: Literal["average", "error"] = "average"
+    missing_policy: MissingPolicy = "level"
+
+    @property
+    def marginalizes(self) -> bool:
+        """Whether what a row does not show is summed out."""
+        return self.missing_policy == "marginalize"
 
     @cached_property
     def cardinalities(self) -> tuple[int, ...]:

@@ -12,6 +12,10 @@ out), and where a parent is unknown the average over its values with their train
 with the product of the frequencies for several unknown parents. A family without a child of its own (the
 class's parents) averages over all its unknowns. So the inner loop knows nothing of unknowns.
 
+A model that was learnt with holes summed out sums out what it does not know instead, exactly: rows for which that is
+more than leaving families out are scored apart (`bncli.engine.summing_out`). Families without the class in them are
+looked up for no row; they cancel where everything that they depend on is known.
+
 Decided here: for two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities are class-major,
 (K, N), so that every sum runs along memory. Families are not fused into larger tables: that would halve the
 look-ups, but they are a hundredth of the cost of scoring a file. Cost per row: a multiplication and an addition
@@ -31,6 +35,7 @@ from bncli.engine.factors import Averages, Factor, Floats, WideFactor
 from bncli.engine.model import Model
 from bncli.engine.schema import Attribute, Schema
 from bncli.engine.structure import Family
+from bncli.engine.summing_out import Network, incomplete_rows, log_joint, network_to_sum
 
 ROWS_PER_BLOCK = 1 << 14
 """Rows scored at a time: their temporaries stay in the second-level cache."""
@@ -43,12 +48,14 @@ class Scorer:
     """A model compiled for scoring. `used`: the schema's attributes that it needs, ascending.
 
     shift (R, 1) and the factors' tables hold R score rows: the K classes, or for K = 2 their difference alone.
+    `network`: what rows are scored by that lack something that has to be summed out; None where no row is.
     """
 
     used: tuple[int, ...]
     n_labels: int
     shift: Floats
     factors: tuple[Factor | WideFactor, ...]
+    network: Network | None
 
 
 def compile_scorer(model: Model) -> Scorer:
@@ -58,8 +65,9 @@ def compile_scorer(model: Model) -> Scorer:
     factors = tuple(
         _compile_family(family, weights, model.schema, used)
         for family, weights in zip(tables.families, tables.weights, strict=True)
+        if family.by_class
     )
-    return Scorer(used, tables.bias.size, _score_rows(tables.bias[None, :]), factors)
+    return Scorer(used, tables.bias.size, _score_rows(tables.bias[None, :]), factors, network_to_sum(model))
 
 
 def _compile_family(family: Family, weights: Floats, schema: Schema, used: tuple[int, ...]) -> Factor | WideFactor:
@@ -110,6 +118,24 @@ def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None
     `n_rows` is needed only where a model uses no attribute at all.
     """
     n = len(codes[0]) if codes else n_rows or 0
+    incomplete = None if scorer.network is None else incomplete_rows(scorer.network, _by_attribute(scorer, codes))
+    if scorer.network is None or incomplete is None or not len(incomplete):
+        return _look_up(scorer, codes, n)
+    complete = np.delete(np.arange(n), incomplete)
+    result = np.empty((scorer.n_labels, n))
+    result[:, complete] = _look_up(scorer, [column[complete] for column in codes], len(complete))
+    joint = log_joint(scorer.network, _by_attribute(scorer, codes), incomplete)
+    joint -= joint.max(axis=0)
+    result[:, incomplete] = joint - np.log(np.exp(joint).sum(axis=0))
+    return result
+
+
+def _by_attribute(scorer: Scorer, codes: Sequence[Codes]) -> dict[int, Codes]:
+    return dict(zip(scorer.used, codes, strict=True))
+
+
+def _look_up(scorer: Scorer, codes: Sequence[Codes], n: int) -> Floats:
+    """log P(y | x_t) where the tables have an entry for all that a row shows and does not show."""
     result = np.empty((scorer.n_labels, n))
     scores = np.empty((len(scorer.shift), min(n, ROWS_PER_BLOCK)))
     for start in range(0, n, ROWS_PER_BLOCK):

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from bncli.engine.columns import MISSING, CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.model import Model
-from bncli.engine.network import Array, Network, network_of
-from bncli.engine.random_networks import random_network
+from bncli.engine.networks.network import Array, Network, network_of
+from bncli.engine.networks.random_networks import random_network
 from bncli.engine.schema import Attribute, NumericAttribute
 from bncli.engine.structure import CLASS
 

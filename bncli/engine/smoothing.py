@@ -16,10 +16,12 @@ The class's own distribution follows the same rule.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.hdp import back_off
+from bncli.engine.hdp import back_off, lent
 
 Table = NDArray[np.float64]
 
@@ -32,16 +34,24 @@ def log_conditional(counts: Table, rule: str, axis: int) -> Table:
     `rule` is `mle`, `hdp` or `NAME:NUMBER` as in the module's table. The last axis is the class: the child itself or
     the first of its parents; the other parents stand as they are listed. Finite everywhere.
     """
-    theta = _leaning(counts, axis) if rule == "hdp" else _pulled(np.moveaxis(counts, axis, 0), rule)
+    theta = _by_parents(counts, axis, back_off) if rule == "hdp" else _pulled(np.moveaxis(counts, axis, 0), rule)
     return np.moveaxis(np.log(np.maximum(theta, FLOOR) if rule == "mle" else theta), 0, axis)
 
 
-def _leaning(counts: Table, axis: int) -> Table:
-    """theta by `hdp`, the child's axis first."""
+def pseudo_counts(counts: Table, rule: str, axis: int) -> Table:
+    """What `rule` adds to each count, a prior_k, same shape as `counts`; `axis` is the child's, as above."""
+    if rule == "hdp":
+        return np.moveaxis(_by_parents(counts, axis, lent), 0, axis)
+    added = _pseudo_counts(np.moveaxis(counts, axis, 0), rule)
+    return np.moveaxis(np.broadcast_to(added, np.moveaxis(counts, axis, 0).shape), 0, axis)
+
+
+def _by_parents(counts: Table, axis: int, of: Callable[[Table], Table]) -> Table:
+    """`of` counts whose axes are the child and its parents, the class first of these; the child's axis comes first."""
     if axis % counts.ndim == counts.ndim - 1:
-        return back_off(np.moveaxis(counts, -1, 0))
+        return of(np.moveaxis(counts, -1, 0))
     class_second = np.moveaxis(np.moveaxis(counts, axis, 0), -1, 1)
-    return np.moveaxis(back_off(class_second), 1, -1)
+    return np.moveaxis(of(class_second), 1, -1)
 
 
 def _pulled(counts: Table, rule: str) -> Table:

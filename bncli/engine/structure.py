@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NoReturn
 
-from bncli.engine.perfection import Unmarried, canonical_form, first_unmarried
+from bncli.engine.graphs.perfection import Unmarried, canonical_form, first_unmarried
 from bncli.engine.schema import Schema
 from bncli.errors import BncliError
 
@@ -24,11 +24,14 @@ class Family:
     The cell of a row is the mixed-radix number of its codes, the first attribute the most significant digit:
 
         cell = (x_0 * shape_1 + x_1) * shape_2 + x_2 ...
+
+    `by_class` is False where the table holds the same numbers for every class: the child lacks the class as a parent.
     """
 
     attributes: tuple[int, ...]
     shape: tuple[int, ...]
     child: int | None
+    by_class: bool = True
 
     @property
     def n_cells(self) -> int:
@@ -51,15 +54,29 @@ class Dag:
     method: str = "file"
     options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
 
-    def families(self, cardinalities: tuple[int, ...]) -> tuple[Family, ...]:
+    def families(self, cardinalities: tuple[int, ...], *, whole: bool = False) -> tuple[Family, ...]:
         """One family per child of the class, in attribute order, then the class's own parents if it has any.
 
-        A node that is neither the class nor its child has a factor without the class in it: it cancels in P(y | x).
+        A node that is neither the class nor its child has a factor without the class in it: it cancels in P(y | x)
+        where all of x is known. `whole` adds these (`by_class` False, in attribute order, before the class's parents):
+        with them, the tables say P(y, x), and what is unknown of x can be summed out.
         """
-        members: list[tuple[tuple[int, ...], int | None]] = [((i, *self.parents[i]), i) for i in self.class_children]
+        members: list[tuple[tuple[int, ...], int | None, bool]]
+        members = [((i, *self.parents[i]), i, True) for i in self.class_children]
+        if whole:
+            others = (i for i in self.nodes if i not in self.class_children)
+            members += [((i, *self.parents[i]), i, False) for i in others]
         if self.class_parents:
-            members.append((self.class_parents, None))
-        return tuple(Family(m, tuple(cardinalities[a] for a in m), child) for m, child in members)
+            members.append((self.class_parents, None, True))
+        return tuple(Family(m, tuple(cardinalities[a] for a in m), child, by) for m, child, by in members)
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The attributes that are part of the network, ascending: those with an arc."""
+        members = set(self.class_children) | set(self.class_parents)
+        for i, listed in enumerate(self.parents):
+            members.update((i, *listed) if listed else ())
+        return tuple(sorted(members))
 
     @property
     def attributes(self) -> tuple[int, ...]:
@@ -202,11 +219,8 @@ def name_dag(dag: Dag, schema: Schema) -> NamedDag:
     """The same graph by column names: the class listed first, attributes in schema order, those outside it left out."""
     names = [attribute.name for attribute in schema.attributes]
     children = set(dag.class_children)
-    members = children | set(dag.class_parents)
-    for i, listed in enumerate(dag.parents):
-        members.update((i, *listed) if listed else ())
     parents = {}
-    for i in sorted(members):
+    for i in dag.nodes:
         by_class = (schema.class_name,) if i in children else ()
         parents[names[i]] = by_class + tuple(names[j] for j in dag.parents[i])
     if dag.class_parents:

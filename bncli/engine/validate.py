@@ -86,24 +86,24 @@ def cross_validate(
     watch(Progress(folds * repeats, folds * repeats))
 
 
-def examine(model: Model, columns: Columns) -> Examined:
-    """The model's predictions for labelled rows, measured."""
+def examine(model: Model, columns: Columns, *, allow_missing: bool = False) -> Examined:
+    """The model's predictions for labelled rows, measured; `allow_missing`: columns that are not there are unknown."""
     labels = label_codes(columns, model.schema)
-    predictions = predict(model, columns)
+    predictions = predict(model, columns, allow_missing=allow_missing)
     return Examined(predictions, measure(predictions, labels, columns.weights))
 
 
-def predict(model: Model, columns: Columns) -> Floats:
+def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> Floats:
     """ln P(c | x_t), shape (K, N); ModelError for a value never seen, where the model says so."""
     scorer = compile_scorer(model)
-    encoded = encode_attributes(columns, model.schema, scorer.used)
+    encoded = encode_attributes(columns, model.schema, scorer.used, allow_missing=allow_missing)
     if model.schema.unseen == "error":
         for i, n in zip(scorer.used, encoded.unseen, strict=True):
             if n:
                 name = model.schema.attributes[i].name
                 raise ModelError(
                     f"attribute {name!r} has values that were never seen in training, in {n} row{'s' if n > 1 else ''}",
-                    hint="average over the values that were seen with --unseen average",
+                    hint="let them count as unknown with --unseen average",
                 )
     return log_probabilities(scorer, encoded.codes, columns.n_rows)
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,13 +23,14 @@ def attribute_json(attribute: Attribute) -> dict[str, Any]:
 
 
 def read_attribute(node: Node, *, counted: bool) -> Attribute:
-    """An attribute as a cuts file has it, or (`counted`) as a model has it, with `missing` and `frequencies`."""
+    """An attribute as a cuts file has it, or (`counted`) a model: with `missing`, `frequencies` and perhaps `holes`."""
     members = node.members()
     kind = members["type"].text() if "type" in members else "numeric"
     if kind not in ("numeric", "categorical"):
         members["type"].fail(f"unknown type '{kind}'", hint="it is numeric or categorical")
     content = "cuts" if kind == "numeric" else "levels"
-    fields = node.fields(("name", "type", content, *(("missing", "frequencies") if counted else ())))
+    more = ("missing", "frequencies") if counted else ()
+    fields = node.fields(("name", "type", content, *more), ("holes",) if counted else ())
     name = fields["name"].text()
     missing = counted and fields["missing"].flag()
     frequencies = tuple(item.number() for item in fields["frequencies"].items()) if counted else ()
@@ -37,8 +39,16 @@ def read_attribute(node: Node, *, counted: bool) -> Attribute:
     else:
         attribute = CategoricalAttribute(name, missing, frequencies, _read_levels(fields["levels"]))
     if counted:
+        attribute = replace(attribute, holes=_read_holes(fields["holes"])) if "holes" in fields else attribute
         _check_frequencies(fields["frequencies"], attribute)
     return attribute
+
+
+def _read_holes(node: Node) -> float:
+    holes = node.number()
+    if holes < 0:
+        node.fail("a weight of holes cannot be negative")
+    return holes
 
 
 def _read_cuts(node: Node) -> tuple[float, ...]:
@@ -57,12 +67,12 @@ def _read_levels(node: Node) -> tuple[str, ...]:
 
 
 def _check_frequencies(node: Node, attribute: Attribute) -> None:
-    """A weight for every code, so that averages over them exist."""
+    """A weight for every code, and some weight in all: so many rows are behind a model."""
     weights = attribute.frequencies
     if len(weights) != attribute.cardinality:
         node.fail(f"{len(weights)} frequencies for {attribute.cardinality} codes")
     total = math.fsum(weights) if all(w < 1e300 for w in weights) else math.inf
-    if any(w < 0 for w in weights) or not math.isfinite(total) or (weights and total == 0):
+    if any(w < 0 for w in weights) or not math.isfinite(total) or (weights and total + attribute.holes == 0):
         node.fail("the frequencies are not weights with a finite sum above 0")
 
 

@@ -20,7 +20,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 
-from bncli.engine.named_network import NamedNetwork
+from bncli.engine.networks.named_network import NamedNetwork
 from bncli.files.bif_parser import parse_bif
 from bncli.files.disguise import DraftNode, Rules, disguise, restore
 from bncli.files.legal_names import identifier

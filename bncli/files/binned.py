@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bncli.engine.dataset import Dataset
+from bncli.engine.networks.state_names import number_text, value_names
 from bncli.engine.schema import Attribute
-from bncli.engine.state_names import number_text, value_names
 from bncli.files.atomic import atomic_writer
 
 _ROWS = 1 << 16

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.named_network import NamedNetwork, Node
+from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.errors import BncliError
 from bncli.files.documents import parse
 from bncli.files.legal_names import Legal, decoded, distinct, encoded

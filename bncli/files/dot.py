@@ -23,6 +23,8 @@ from bncli.files.tokens import Tokens, describe
 
 MAX_DEPTH = 64
 """So deep may subgraphs be nested."""
+MAX_ARCS = 2_000_000
+"""So many arcs may there be: `{a b ...} -> {c d ...}` says in a short file more than any memory holds."""
 
 _GRAMMAR = re.compile(
     r"""(?P<skip>\s+ | //[^\n]* | /\*.*?\*/ | ^\#[^\n]*)
@@ -53,11 +55,15 @@ def read_dot(text: str, where: str) -> NamedDag:
 
 @dataclass
 class _Graph:
-    """Every node with its attributes, in the order of their first mention, and with its parents (as keys, in order)."""
+    """Every node with its attributes, in the order of their first mention, and with its parents (as keys, in order).
+
+    `arcs` counts them as written, those written twice twice.
+    """
 
     nodes: dict[str, dict[str, str]] = field(default_factory=dict)
     parents: dict[str, dict[str, None]] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
+    arcs: int = 0
 
     def add(self, name: str) -> None:
         self.nodes.setdefault(name, {})
@@ -114,6 +120,9 @@ def _chain(tokens: Tokens, graph: _Graph, depth: int, tails: list[str]) -> list[
             heads = _group(tokens, graph, depth)
         else:
             heads = [_add(tokens, graph, _identifier(tokens))]
+        graph.arcs += len(tails) * len(heads)
+        if graph.arcs > MAX_ARCS:
+            tokens.fail(f"the graph has more than {MAX_ARCS:,} arcs")
         for head in heads:
             graph.join(tails, head)
         members += heads

@@ -32,7 +32,7 @@ from bncli.files.penalties import penalty_json, read_penalty
 from bncli.files.recipes import read_recipe, recipe_json
 from bncli.files.schemas import read_schema, schema_json
 
-VERSION = 2
+VERSION = 3
 """Raised whenever a file may hold what older readers would not know, were it one more key."""
 _DESCRIPTION = "model.json"
 _BIAS = "bias.npy"
@@ -88,7 +88,9 @@ def read_model(path: str) -> Model:
         fields = document.fields(keys, (_CHOSEN,))
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
-        families = _read_families(fields["families"], schema)
+        families = _read_families(fields["families"], schema, structure)
+        if schema.marginalizes and families != structure.families(schema.cardinalities, whole=True):
+            fields["families"].fail("these are not the tables of the nodes of its structure, all of which are needed")
         tables = _read_tables(archive, families, len(schema.labels))
         recipe = read_recipe(fields["recipe"])
         chosen = read_penalty(fields[_CHOSEN]) if _CHOSEN in fields else None
@@ -103,8 +105,11 @@ def _read_structure(node: Node, schema: Schema) -> Dag:
         node.fail(error.what)
 
 
-def _read_families(node: Node, schema: Schema) -> tuple[Family, ...]:
-    """Which attributes each table is for; the child, if there is one, comes first."""
+def _read_families(node: Node, schema: Schema, structure: Dag) -> tuple[Family, ...]:
+    """Which attributes each table is for; the child, if there is one, comes first.
+
+    In a model that sums holes out, a child that the structure does not put below the class has a table without it.
+    """
     index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
     cardinalities = schema.cardinalities
     families = []
@@ -117,7 +122,8 @@ def _read_families(node: Node, schema: Schema) -> tuple[Family, ...]:
             fields["child"].fail("the child of a table is its first attribute or null")
         members = tuple(index[name] for name in names)
         child = None if fields["child"].value is None else members[0]
-        families.append(Family(members, tuple(cardinalities[i] for i in members), child))
+        by_class = child is None or child in structure.class_children or not schema.marginalizes
+        families.append(Family(members, tuple(cardinalities[i] for i in members), child, by_class))
     return tuple(families)
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from bncli.engine.schema import Schema
+from bncli.engine.schema import Attribute, MissingPolicy, Schema
 from bncli.files.attributes import attribute_json, check_unique_names, read_attribute
 from bncli.files.documents import Node
+
+_POLICY = "missing_policy"
+"""A key of models that sum holes out, since version 3; no key: a hole is a level."""
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
@@ -19,17 +22,18 @@ def schema_json(schema: Schema) -> dict[str, Any]:
                 **attribute_json(a),
                 "missing": bool(a.missing),
                 "frequencies": [float(weight) for weight in a.frequencies],
+                **({"holes": float(a.holes)} if a.holes else {}),
             }
             for a in schema.attributes
         ],
         "missing_tokens": None if schema.missing_tokens is None else list(schema.missing_tokens),
         "unseen": schema.unseen,
-    }
+    } | ({_POLICY: schema.missing_policy} if schema.marginalizes else {})
 
 
 def read_schema(node: Node) -> Schema:
     """The schema in a model's `schema` object, checked."""
-    fields = node.fields(("class", "labels", "attributes", "missing_tokens", "unseen"))
+    fields = node.fields(("class", "labels", "attributes", "missing_tokens", "unseen"), (_POLICY,))
     class_name = fields["class"].text()
     labels = fields["labels"].texts()
     if not labels:
@@ -40,4 +44,14 @@ def read_schema(node: Node) -> Schema:
     missing_tokens = None if tokens.value is None else tokens.texts()
     if fields["unseen"].text() not in ("average", "error"):
         fields["unseen"].fail("a value never seen in training can be 'average' or 'error'")
-    return Schema(class_name, labels, attributes, missing_tokens, fields["unseen"].value)
+    policy = _read_policy(fields[_POLICY], attributes) if _POLICY in fields else "level"
+    return Schema(class_name, labels, attributes, missing_tokens, fields["unseen"].value, policy)
+
+
+def _read_policy(node: Node, attributes: tuple[Attribute, ...]) -> MissingPolicy:
+    if node.text() != "marginalize":
+        node.fail("holes can be 'marginalize'd; where they are a level, nothing is said")
+    for attribute in attributes:
+        if attribute.missing:
+            node.fail(f"'{attribute.name}' has a missing level, which leaves nothing to sum out")
+    return "marginalize"

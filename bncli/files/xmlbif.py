@@ -21,7 +21,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.named_network import NamedNetwork
+from bncli.engine.networks.named_network import NamedNetwork
 from bncli.files.disguise import Draft, DraftNode, Rules, disguise, parse_property, restore
 from bncli.files.elements import Element, parse_xml
 from bncli.files.legal_names import printed

@@ -19,6 +19,7 @@ from bncli.engine.learn import learn
 from bncli.engine.metrics import Metrics
 from bncli.engine.model import Model
 from bncli.engine.schema import Cuts
+from bncli.engine.scoring import compile_scorer
 from bncli.engine.structure import NamedDag
 from bncli.engine.validate import Examined, Fold, cross_validate, examine, out_of_fold
 from bncli.errors import UsageError
@@ -101,19 +102,21 @@ def evaluate(
     structure: str | None = None,
     predictions: str | None = None,
     unseen: Unseen | None = None,
+    allow_missing_columns: bool = False,
     threads: int = 1,
     watch: Watch = silent,
 ) -> EvaluateReport:
     """Cross-validates `recipe` on `source`; or learns on `source` and tests on `test`; or tests a model on `source`.
 
     `cuts` and `structure` are files that stand in for the recipe's methods. The predictions of the rows tested, in
-    their order, go to the file `predictions`.
+    their order, go to the file `predictions`. With `allow_missing_columns` a test set may lack columns that
+    the model uses.
     """
     test_paths = () if test is None else (*test.paths, test.schema_file)
     refuse_ending(predictions, NOT_WRITTEN, WRITTEN)
     check_outputs((predictions,), (*source.paths, source.schema_file, *test_paths, model_path, cuts, structure))
     given = _Given(read_cuts(cuts) if cuts else None, read_structure(structure) if structure else None, cuts)
-    running = _Running(predictions, unseen, threads, Stopwatch(watch))
+    running = _Running(predictions, unseen, allow_missing_columns, threads, Stopwatch(watch))
     if model_path is not None:
         if test is not None:
             raise UsageError("a model is tested on DATA", hint="leave out --test")
@@ -158,6 +161,7 @@ class _Protocol:
 class _Running:
     predictions: str | None
     unseen: Unseen | None
+    allow_missing_columns: bool
     threads: int
     watch: Stopwatch
 
@@ -198,10 +202,17 @@ def _on_test(source: Source, recipe: Recipe, given: _Given, test: Source, runnin
 def _examined(model: Model, source: Source, running: _Running) -> tuple[Examined, int]:
     """The model's predictions for a table, written if asked for, and the number of its rows."""
     running.watch(Stage("read"))
-    used = [model.schema.attributes[i].name for i in model.structure.attributes]
-    columns = read_labelled(source, model.schema, used, threads=running.threads, watch=running.watch)
+    used = [model.schema.attributes[i].name for i in compile_scorer(model).used]
+    columns = read_labelled(
+        source,
+        model.schema,
+        used,
+        allow_missing=running.allow_missing_columns,
+        threads=running.threads,
+        watch=running.watch,
+    )
     running.watch(Stage("score"))
-    examined = examine(model, columns)
+    examined = examine(model, columns, allow_missing=running.allow_missing_columns)
     running.watch(Stage("write"))
     running.write(model.schema.labels, examined.log_probabilities)
     return examined, columns.n_rows

@@ -1,7 +1,7 @@
 """Writes a model in a format that other programs read: its structure, or the whole network with its probabilities.
 
     dot, json    the structure alone
-    bif, xmlbif  the network, where the model is one or can be turned into one (see `bncli.engine.normalisation`)
+    bif, xmlbif  the network, where the model is or can be made one (see `bncli.engine.networks.normalisation`)
 
 A network is trusted only after it was read back: what its file says of 10,000 random rows is compared with what the
 model says, and it appears only if no probability differs by more than 1e-9.
@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bncli.engine.agreement import largest_difference
 from bncli.engine.model import Model
-from bncli.engine.named_network import NamedNetwork
-from bncli.engine.naming import name_network
-from bncli.engine.normalisation import equivalent_network
+from bncli.engine.networks.agreement import largest_difference
+from bncli.engine.networks.named_network import NamedNetwork
+from bncli.engine.networks.naming import name_network
+from bncli.engine.networks.normalisation import equivalent_network
 from bncli.engine.structure import NamedDag, name_dag
 from bncli.errors import BncliError, ModelError
 from bncli.files.atomic import write_bytes
@@ -29,6 +29,7 @@ from bncli.files.model import read_model
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.structure import dump_structure
 from bncli.files.xmlbif import read_xmlbif, write_xmlbif
+from bncli.recipe import Recipe
 from bncli.watch import Note, Watch, silent
 
 ROWS = 10_000
@@ -109,7 +110,7 @@ def _name_lost_arcs(model: Model, watch: Watch) -> None:
     """Nodes of the network that had parents but have no table over them in the model."""
     dag, attributes = model.structure, model.schema.attributes
     lost = [attributes[i].name for i in dag.attributes if dag.parents[i] and i not in dag.class_children]
-    if lost:
+    if lost and not model.schema.marginalizes:
         listed = ", ".join(lost[:5]) + (f" and {len(lost) - 5:,} more" if len(lost) > 5 else "")
         watch(Note(f"the class is no parent of {listed}: written without parents, for which a model has no table"))
 
@@ -121,9 +122,16 @@ def _verified(model: Model, network: NamedNetwork, again: NamedNetwork, seed: in
     difference = largest_difference(model, again, ROWS, np.random.Generator(np.random.PCG64(seed)))
     if not difference <= TOLERANCE:
         what = f"the network would differ from the model: max |dP| {difference:.1e} on {ROWS:,} random rows"
-        hint = "its probabilities are too small for floating point; learn with a higher --penalty"
+        hint = f"its probabilities are too small for floating point; learn with {_milder(model.recipe)}"
         raise BncliError(what, hint=hint)
     return difference
+
+
+def _milder(recipe: Recipe) -> str:
+    """The option of its parameters that keeps probabilities from 0."""
+    if recipe.penalty is not None:
+        return "a higher --penalty"
+    return "more --pseudo-counts" if recipe.param.startswith("acll") else "more --smoothing"
 
 
 def _naming(network: NamedNetwork) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:

@@ -30,9 +30,11 @@ class FitReport:
     """What was learnt from how much, how well it fits, and how long each stage took.
 
     `attributes` counts those of the schema, of which `uninformative` ones (one value in all) and those that the
-    structure leaves out are not used; those that a structure file does not name are `left_out`. `cuts` are all cut
-    points together. `moves` are those of a greedy search for the structure, in the order they were made. `penalty` is
-    None for parameters in closed form; penalty_cv says how it was chosen, if it was.
+    structure leaves out, `left_out`, are not used; `unnamed` are those of them that a structure file does not name, the
+    others do not help to tell the class. `holes` counts the missing values of informative attributes that are summed
+    out: none where missing_policy is `level`. `cuts` are all cut points together. `moves` are those of a greedy search
+    for the structure, in the order they were made. `penalty` is None for parameters in closed form; penalty_cv says how
+    it was chosen, if it was.
     cll_start and cll are conditional log-likelihoods of the training rows in nats, without the penalty; log_loss is
     -cll a row.
     """
@@ -45,6 +47,9 @@ class FitReport:
     used: int
     uninformative: tuple[str, ...]
     left_out: tuple[str, ...]
+    unnamed: tuple[str, ...]
+    missing_policy: str
+    holes: int
     classes: int
     cuts: int
     structure: str
@@ -64,7 +69,7 @@ class FitReport:
     def as_json(self) -> dict[str, Any]:
         """Every field by name, the name of the class as `class`; the reason for stopping as its word."""
         fields = {"class" if name == "class_name" else name: value for name, value in asdict(self).items()}
-        lists = {name: list(fields[name]) for name in ("labels", "uninformative", "left_out")}
+        lists = {name: list(fields[name]) for name in ("labels", "uninformative", "left_out", "unnamed")}
         lists["moves"] = [move._asdict() for move in self.moves]
         tried = None if self.penalty_cv is None else tried_json(self.penalty_cv)
         return fields | lists | {"stopped_by": self.stopped_by.word, "penalty_cv": tried}
@@ -111,7 +116,7 @@ def fit(
     )
     tracer(Stage("write"))
     _write(learnt, model_path, tracer, trace)
-    return _report(model_path, learnt, moves.named(learnt.model.schema), stopwatch.seconds())
+    return _report(model_path, learnt, given_structure, moves.named(learnt.model.schema), stopwatch.seconds())
 
 
 def _settle(source: Source, recipe: Recipe, cuts: Cuts | None, structure: NamedDag | None) -> tuple[Source, Recipe]:
@@ -132,9 +137,13 @@ def _write(learnt: Learnt, model_path: str, tracer: Trace, trace: str | None) ->
     write_model(model_path, learnt.model)
 
 
-def _report(path: str, learnt: Learnt, moves: tuple[NamedMove, ...], seconds: dict[str, float]) -> FitReport:
+def _report(
+    path: str, learnt: Learnt, given: NamedDag | None, moves: tuple[NamedMove, ...], seconds: dict[str, float]
+) -> FitReport:
     model, parameters = learnt.model, learnt.parameters
-    schema, used = model.schema, set(model.structure.attributes)
+    schema, structure = model.schema, model.structure
+    used = set(structure.nodes if schema.marginalizes else structure.attributes)
+    left_out = tuple(a.name for i, a in enumerate(schema.attributes) if a.informative and i not in used)
     return FitReport(
         model=path,
         class_name=schema.class_name,
@@ -143,7 +152,10 @@ def _report(path: str, learnt: Learnt, moves: tuple[NamedMove, ...], seconds: di
         attributes=len(schema.attributes),
         used=len(used),
         uninformative=tuple(a.name for a in schema.attributes if not a.informative),
-        left_out=tuple(a.name for i, a in enumerate(schema.attributes) if a.informative and i not in used),
+        left_out=left_out,
+        unnamed=() if given is None else tuple(name for name in left_out if name not in given.parents),
+        missing_policy=schema.missing_policy,
+        holes=learnt.holes,
         classes=len(schema.labels),
         cuts=sum(len(a.cuts) for a in schema.attributes if isinstance(a, NumericAttribute)),
         structure=model.recipe.structure,
@@ -163,5 +175,7 @@ def _report(path: str, learnt: Learnt, moves: tuple[NamedMove, ...], seconds: di
 
 
 def _weight(schema: Schema, n_rows: int) -> float:
-    """The sum of row weights, which every attribute's frequencies add up to."""
-    return math.fsum(schema.attributes[0].frequencies) if schema.attributes else float(n_rows)
+    """The sum of row weights, which every attribute's frequencies and holes add up to."""
+    if not schema.attributes:
+        return float(n_rows)
+    return math.fsum((*schema.attributes[0].frequencies, schema.attributes[0].holes))

@@ -49,6 +49,7 @@ class ModelReport:
     labels: tuple[str, ...]
     attributes: tuple[Attribute, ...]
     unseen: str
+    missing_policy: str
     missing_tokens: tuple[str, ...] | None
     structure: NamedDag
     param: str
@@ -58,6 +59,11 @@ class ModelReport:
     rows: int
     parameters: int
     tables: tuple[Table, ...] | None
+
+    @property
+    def marginalizes(self) -> bool:
+        """Whether holes are summed out."""
+        return self.missing_policy == "marginalize"
 
     def as_json(self) -> dict[str, Any]:
         """The report as JSON values; `tables` only where they were asked for."""
@@ -69,6 +75,7 @@ class ModelReport:
             "labels": list(self.labels),
             "attributes": [attribute_json(a) | ({"missing": True} if a.missing else {}) for a in self.attributes],
             "unseen": self.unseen,
+            "missing_policy": self.missing_policy,
             "missing_tokens": None if self.missing_tokens is None else list(self.missing_tokens),
             "structure": graph_json(self.structure),
             "perfect": self.structure.unmarried is None,
@@ -146,6 +153,7 @@ def _report(model: Model, tables: bool) -> ModelReport:
         labels=model.schema.labels,
         attributes=model.schema.attributes,
         unseen=model.schema.unseen,
+        missing_policy=model.schema.missing_policy,
         missing_tokens=model.schema.missing_tokens,
         structure=name_dag(model.structure, model.schema),
         param=model.recipe.param,

@@ -9,6 +9,7 @@ from bncli.engine.counts import Counts
 from bncli.engine.cutting import learn_schema
 from bncli.engine.encoding import encode
 from bncli.engine.learn import learn_structure as learn_dag
+from bncli.engine.learn import missing_policy
 from bncli.engine.structure import NamedDag, name_dag
 from bncli.files.cuts import read_cuts
 from bncli.files.paths import check_outputs
@@ -67,7 +68,13 @@ def learn_structure(
     columns = read_columns(source, threads=threads, watch=stopwatch, given=given)
     stopwatch(Stage("discretize"))
     schema = learn_schema(
-        columns, discretize=recipe.discretize, bins=recipe.bins, given=given, threads=threads, watch=stopwatch
+        columns,
+        discretize=recipe.discretize,
+        bins=recipe.bins,
+        given=given,
+        missing_policy=missing_policy(recipe),
+        threads=threads,
+        watch=stopwatch,
     )
     data = encode(columns, schema, threads=threads)
     del columns

@@ -43,7 +43,8 @@ Part = tuple[list[Any], NDArray[np.float64]]
 class ScoreReport:
     """What went through. `unseen` and `missing` count values by attribute, of the attributes that the model uses.
 
-    `output` None: standard output.
+    `absent_columns` are those that the data lacks, unknown in every row and counted nowhere else. `output` None:
+    standard output.
     """
 
     model: str
@@ -54,11 +55,12 @@ class ScoreReport:
     unseen: dict[str, int]
     missing_values: int
     missing: dict[str, int]
+    absent_columns: tuple[str, ...]
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
         """Every field by name."""
-        return asdict(self)
+        return asdict(self) | {"absent_columns": list(self.absent_columns)}
 
 
 def score(
@@ -72,12 +74,14 @@ def score(
     log_proba: bool = False,
     digits: int | None = None,
     unseen: Literal["average", "error"] | None = None,
+    allow_missing_columns: bool = False,
     threads: int = 1,
     watch: Watch = silent,
 ) -> ScoreReport:
     """Scores `source` and writes the predictions to `output` (None or `-`: standard output).
 
-    `unseen` and the source's missing tokens: None = as the model says.
+    `unseen` and the source's missing tokens: None = as the model says. With `allow_missing_columns` the values
+    of columns that are not there are unknown.
     """
     output = None if output == "-" else output
     refuse_ending(output, NOT_WRITTEN, WRITTEN)
@@ -87,13 +91,21 @@ def score(
     model = read_model(model_path)
     rows = _Rows(model, strict=(unseen or model.schema.unseen) == "error")
     with Batches(
-        source, model.schema, rows.needed, keep=rows.texts_wanted(keep), threads=threads, watch=stopwatch
+        source,
+        model.schema,
+        rows.needed,
+        keep=keep,
+        texts=rows.texts_wanted(),
+        allow_missing=allow_missing_columns,
+        threads=threads,
+        watch=stopwatch,
     ) as batches:
+        rows.absent = batches.absent
         kept = batches.kept_names if keep == "all" else tuple(keep)
         layout = Layout(model.schema.labels, kept, labels_only, log_proba, digits)
         with open_scores(output, output_format, layout) as scores:
             _stream(batches, rows, scores, len(kept))
-        return _report(model_path, output, rows, batches.n_skipped, stopwatch.seconds())
+        return _report(model_path, output, rows, batches, stopwatch.seconds())
 
 
 def _stream(batches: Batches, rows: _Rows, scores: ScoreFile, n_kept: int) -> None:
@@ -114,16 +126,19 @@ def _stream(batches: Batches, rows: _Rows, scores: ScoreFile, n_kept: int) -> No
             scoring.put(batch)
 
 
-def _report(model_path: str, output: str | None, rows: _Rows, n_skipped: int, seconds: dict[str, float]) -> ScoreReport:
+def _report(
+    model_path: str, output: str | None, rows: _Rows, batches: Batches, seconds: dict[str, float]
+) -> ScoreReport:
     return ScoreReport(
         model=model_path,
         output=output,
         rows=rows.count,
-        skipped_rows=n_skipped,
+        skipped_rows=batches.n_skipped,
         unseen_values=sum(rows.unseen.values()),
         unseen=rows.by_attribute(rows.unseen),
         missing_values=sum(rows.missing.values()),
         missing=rows.by_attribute(rows.missing),
+        absent_columns=batches.absent,
         seconds=seconds,
     )
 
@@ -134,6 +149,7 @@ class _Rows:
     def __init__(self, model: Model, strict: bool) -> None:
         self.strict = strict
         self.count = 0
+        self.absent: tuple[str, ...] = ()
         self.unseen: Counter[str] = Counter()
         self.missing: Counter[str] = Counter()
         self._schema = model.schema
@@ -141,16 +157,13 @@ class _Rows:
         self._attributes = [model.schema.attributes[i] for i in self._scorer.used]
         self.needed = tuple(attribute.name for attribute in self._attributes)
 
-    def texts_wanted(self, keep: tuple[str, ...] | Literal["all"]) -> tuple[str, ...] | Literal["all"]:
-        """The columns whose text is read: those to keep, and if an unseen value is an error those that can have one."""
-        if keep == "all" or not self.strict:
-            return keep
-        levels = [a.name for a in self._attributes if isinstance(a, CategoricalAttribute)]
-        return (*keep, *(name for name in levels if name not in keep))
+    def texts_wanted(self) -> tuple[str, ...]:
+        """Columns whose text is read beside those to keep: if an unseen value is an error, those that can have one."""
+        return tuple(a.name for a in self._attributes if isinstance(a, CategoricalAttribute) and self.strict)
 
     def score(self, batch: Batch) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Consecutive rows and their log P(y | x_t), shape (K, rows)."""
-        encoded = encode_attributes(batch.columns, self._schema, self._scorer.used)
+        encoded = encode_attributes(batch.columns, self._schema, self._scorer.used, allow_missing=bool(self.absent))
         n_rows = batch.columns.n_rows
         self.count += n_rows
         self.unseen.update(dict(zip(self.needed, encoded.unseen, strict=True)))
@@ -165,7 +178,7 @@ class _Rows:
         """ModelError for the first value, row by row, that training never saw."""
         first: tuple[int, str] | None = None
         for name in self.needed:
-            column = batch.columns.attributes[name]
+            column = batch.columns.attributes.get(name)
             if isinstance(column, CategoricalColumn) and (column.codes == UNSEEN).any():
                 found = int((column.codes == UNSEEN).argmax()), name
                 first = found if first is None or found[0] < first[0] else first

@@ -1,21 +1,23 @@
 """Draws rows from a model or from a network made for the purpose, and writes them and the truth behind them.
 
 Drawing and writing overlap, and memory does not grow with the rows. The seed decides the network first and then the
-rows: more rows of the same network begin with the same rows.
+rows: more rows of the same network begin with the same rows. Holes are decided apart, by the same seed: the values that
+are not removed are those of the rows without holes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.columns import CategoricalColumn, Columns
-from bncli.engine.network import Network, network_of, true_model
-from bncli.engine.random_networks import Spec, conditioning_network, random_network
+from bncli.engine.holes import Holes, count_holes, shares_of_holes
+from bncli.engine.networks.network import Network, network_of, true_model
+from bncli.engine.networks.random_networks import Spec, conditioning_network, random_network
 from bncli.engine.schema import CategoricalAttribute
 from bncli.engine.simulation import sample_blocks
 from bncli.engine.structure import name_dag
@@ -34,7 +36,8 @@ class SimulateReport:
     """What was drawn from what, and which files were written (None: not asked for; `output` None: standard output).
 
     `model` is the file drawn from, `network` the name of a network that was made; the other is None. `probabilities`
-    counts the entries of all tables.
+    counts the entries of all tables. `missing` is the share of holes that was asked for (None: none), or `model` where
+    every attribute has its own from the model; `holes` counts the values that are missing, for whatever reason.
     """
 
     model: str | None
@@ -46,6 +49,8 @@ class SimulateReport:
     arcs: int
     perfect: bool
     probabilities: int
+    missing: float | Literal["model"] | None
+    holes: int
     network_file: str | None
     model_file: str | None
     seconds: dict[str, float]
@@ -60,6 +65,7 @@ def simulate(
     rows: int,
     *,
     seed: int = 0,
+    missing: float | Literal["model"] | None = None,
     output: str | None = None,
     output_format: str | None = None,
     network_out: str | None = None,
@@ -69,7 +75,8 @@ def simulate(
     """Writes `rows` rows to `output` (None or `-`: standard output), drawn from `origin`.
 
     That is the path of a model, a kind of random network, or the exponent of the conditioning experiment; only the
-    networks that are made here may be written as a model with the true tables, to `model_out`.
+    networks that are made here may be written as a model with the true tables, to `model_out`. Every attribute value is
+    removed with probability `missing`, or with the share of holes that the attribute had when the model was learnt.
     """
     output = None if output == "-" else output
     model_path = origin if isinstance(origin, str) else None
@@ -81,12 +88,14 @@ def simulate(
     network = _network(origin, rng)
     _name_codes(network, stopwatch)
     stopwatch(Stage("rows"))
-    tally = _Tally(network)
+    tally, holes = _Tally(network), _holes(network, missing, seed)
     with open_rows(output, output_format) as file, Lane(file.write) as writing:
-        for block in tally.counted(sample_blocks(network, rows, rng), rows, stopwatch):
+        blocks = map(holes.punch, sample_blocks(network, rows, rng))
+        for block in tally.counted(blocks, rows, stopwatch):
             writing.put(block)
-    _write_truth(network, tally, network_out, model_out)
-    return _report(network, (model_path, output, network_out, model_out), rows, stopwatch.seconds())
+    _write_truth(network, tally, missing is not None, network_out, model_out)
+    paths = (model_path, output, network_out, model_out)
+    return _report(network, paths, tally, missing, stopwatch.seconds())
 
 
 def _network(origin: str | Spec | float, rng: np.random.Generator) -> Network:
@@ -101,6 +110,17 @@ def _network(origin: str | Spec | float, rng: np.random.Generator) -> Network:
         raise ModelError(error.what, where=origin, hint=error.hint) from error
 
 
+def _holes(network: Network, missing: float | Literal["model"] | None, seed: int) -> Holes:
+    """Their random streams follow from the seed and from nothing else."""
+    n = len(network.schema.attributes)
+    shares = shares_of_holes(network.schema) if missing == "model" else (missing or 0.0,) * n
+    return Holes(shares, np.random.Generator(np.random.PCG64([seed, _HOLES])))
+
+
+_HOLES = 1
+"""What tells the seed of the holes from that of the rows."""
+
+
 def _name_codes(network: Network, watch: Watch) -> None:
     """Whoever learns from the rows must say again which numbers are names."""
     levels = {a.name: a.levels for a in network.schema.attributes if isinstance(a, CategoricalAttribute)}
@@ -111,18 +131,20 @@ def _name_codes(network: Network, watch: Watch) -> None:
 
 
 class _Tally:
-    """How often each code of each attribute was drawn."""
+    """How often the rows have each code of each attribute, and how many of its values are missing."""
 
     def __init__(self, network: Network) -> None:
         self._names = [attribute.name for attribute in network.schema.attributes]
         self._counts: list[NDArray[np.intp]] = [np.zeros(n, np.intp) for n in network.schema.cardinalities]
         self.rows = 0
+        self.holes_by_attribute = [0] * len(self._names)
 
     def counted(self, blocks: Iterator[Columns], rows: int, watch: Watch) -> Iterator[Columns]:
         """The blocks, counted as they pass."""
         for block in blocks:
-            for counts, name in zip(self._counts, self._names, strict=True):
+            for i, (counts, name) in enumerate(zip(self._counts, self._names, strict=True)):
                 column = block.attributes[name]
+                self.holes_by_attribute[i] += count_holes(column)
                 if isinstance(column, CategoricalColumn) and len(counts):
                     counts += np.bincount(column.codes[column.codes >= 0], minlength=len(counts))
             yield block
@@ -130,30 +152,45 @@ class _Tally:
             watch(Progress(self.rows, rows))
 
     @property
+    def holes(self) -> int:
+        return sum(self.holes_by_attribute)
+
+    @property
     def frequencies(self) -> list[list[float]]:
         return [counts.astype(np.float64).tolist() for counts in self._counts]
 
 
-def _write_truth(network: Network, tally: _Tally, network_out: str | None, model_out: str | None) -> None:
+def _write_truth(
+    network: Network, tally: _Tally, has_holes: bool, network_out: str | None, model_out: str | None
+) -> None:
     if network_out is not None:
         write_structure(network_out, name_dag(network.structure, network.schema))
     if model_out is not None:
-        write_model(model_out, true_model(network, tally.frequencies, tally.rows))
+        holes = tally.holes_by_attribute if has_holes else None
+        write_model(model_out, true_model(network, tally.frequencies, tally.rows, holes))
 
 
-def _report(network: Network, paths: tuple[str | None, ...], rows: int, seconds: dict[str, float]) -> SimulateReport:
+def _report(
+    network: Network,
+    paths: tuple[str | None, ...],
+    tally: _Tally,
+    missing: float | Literal["model"] | None,
+    seconds: dict[str, float],
+) -> SimulateReport:
     model, output, network_file, model_file = paths
     named = name_dag(network.structure, network.schema)
     return SimulateReport(
         model=model,
         network=None if model is not None else str(network.structure.options["network"]),
         output=output,
-        rows=rows,
+        rows=tally.rows,
         attributes=len(network.schema.attributes),
         classes=len(network.schema.labels),
         arcs=sum(len(parents) for parents in named.parents.values()),
         perfect=named.unmarried is None,
         probabilities=network.n_entries,
+        missing=missing,
+        holes=tally.holes,
         network_file=network_file,
         model_file=model_file,
         seconds=seconds,

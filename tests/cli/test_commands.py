@@ -31,7 +31,7 @@ def test_discretize_writes_a_binned_table(bncli: Bncli, tmp_path: Path) -> None:
     assert all(
         (a == "") == (b == "") for row, plain in zip(rows, given, strict=True) for a, b in zip(row, plain, strict=True)
     )
-    report = json.loads(bncli("evaluate", "binned.csv", "--json").out)
+    report = json.loads(bncli("evaluate", "binned.csv", "--param", "map", "--json").out)
     assert report["rows"] == len(rows) - 1
 
 
@@ -165,11 +165,12 @@ EVALUATE_KEYS = {
 
 
 def test_evaluate_by_folds(bncli: Bncli) -> None:
-    report = json.loads(bncli("evaluate", "iris.csv", "--folds", "3", "--repeats", "2", "--json").out)
+    command = ("evaluate", "iris.csv", "--param", "map", "--folds", "3", "--repeats", "2")
+    report = json.loads(bncli(*command, "--json").out)
     assert set(report) >= EVALUATE_KEYS | {"std", "folds"}
     assert len(report["folds"]) == 6
     assert sum(map(sum, report["confusion"])) == 300
-    shown = bncli("evaluate", "iris.csv", "--folds", "3", "--repeats", "2")
+    shown = bncli(*command)
     assert f"{report['accuracy']:.4f}" in shown.out
     assert f"{report['std']['log_loss']:.4f}" in shown.out
 
@@ -186,7 +187,7 @@ def test_evaluate_on_a_table(bncli: Bncli, tmp_path: Path, protocol: list[str]) 
 def test_evaluate_takes_given_cuts_and_structure(bncli: Bncli) -> None:
     bncli("discretize", "iris.csv", "--cuts-out", "cuts.json")
     bncli("learn-structure", "iris.csv", "--cuts", "cuts.json", "-o", "tan.json")
-    ran = bncli("evaluate", "iris.csv", "--cuts", "cuts.json", "--structure", "tan.json", "--json")
+    ran = bncli("evaluate", "iris.csv", "--cuts", "cuts.json", "--structure", "tan.json", "--param", "map", "--json")
     assert json.loads(ran.out)["accuracy"] > 0.9
 
 

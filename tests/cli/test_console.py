@@ -23,6 +23,7 @@ EVENTS = (
     Note("something [odd] was left out"),
     Stage("parameters"),
     Iteration(3, -1.5, 0.25, 1e-3, 1.0, 4, 4),
+    Iteration(4, None, 0.0, 1e-3, 1.0, 5, 5, None, -2.5),
     Stage("fit"),
     Progress(1, 5, "fold 1 of 5"),
 )

@@ -43,28 +43,25 @@ def test_quiet_says_nothing(bncli: Bncli) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("cutting", "structure", "parameters"),
     [
-        [],
-        ["--structure", "kdb", "--k", "2"],
-        ["--discretize", "equal-frequency", "--bins", "4"],
-        ["--param", "map", "--structure", "nb"],
-        ["--structure", "nb", "--penalty", "cv", "--seed", "5"],
+        ("", "", ""),
+        ("", "--structure kdb --k 2", "--penalty 1"),
+        ("--discretize equal-frequency --bins 4", "", "--penalty 1"),
+        ("", "--structure nb", "--param map"),
+        ("", "--structure nb", "--penalty cv --seed 5"),
     ],
-    ids=" ".join,
 )
 @pytest.mark.parametrize("data", ["iris", "wine_holes", "monks1"])
-def test_step_by_step_is_one_fit(bncli: Bncli, tmp_path: Path, data: str, options: list[str]) -> None:
-    cutting = [word for i, word in enumerate(options) if "--discretize" in options and i < 4]
-    structure = [word for word in options if "--structure" in options and word not in ("--param", "map")]
-    param = options[:2] if options[:1] == ["--param"] else []
-    if "--penalty" in options:
-        structure, param = options[:2], options[2:]
+def test_step_by_step_is_one_fit(
+    bncli: Bncli, tmp_path: Path, data: str, cutting: str, structure: str, parameters: str
+) -> None:
+    cut, join, climb = (options.split() for options in (cutting, structure, parameters))
     table = f"{data}.csv"
-    assert bncli("fit", table, *options, "-o", "once.bnc", "-q").code == 0
-    assert bncli("discretize", table, *cutting, "--cuts-out", "cuts.json").code == 0
-    assert bncli("learn-structure", table, "--cuts", "cuts.json", *structure, "-o", "dag.json").code == 0
-    assert bncli("fit", table, "--cuts", "cuts.json", "--structure", "dag.json", *param, "-o", "steps.bnc").code == 0
+    assert bncli("fit", table, *cut, *join, *climb, "-o", "once.bnc", "-q").code == 0
+    assert bncli("discretize", table, *cut, "--cuts-out", "cuts.json").code == 0
+    assert bncli("learn-structure", table, "--cuts", "cuts.json", *join, "-o", "dag.json").code == 0
+    assert bncli("fit", table, "--cuts", "cuts.json", "--structure", "dag.json", *climb, "-o", "steps.bnc").code == 0
     assert (tmp_path / "once.bnc").read_bytes() == (tmp_path / "steps.bnc").read_bytes()
 
 
@@ -179,6 +176,22 @@ def test_what_a_structure_file_leaves_out_is_named(bncli: Bncli, tmp_path: Path)
     )
 
 
+def test_what_a_structure_file_names_without_use_is_told_apart(bncli: Bncli, tmp_path: Path) -> None:
+    (tmp_path / "mine.dot").write_text("digraph { diagnosis -> radius -> outline; texture }")
+    used = bncli("fit", "tumours.csv", "--param", "map", "--structure", "mine.dot").err.splitlines()[2]
+    assert used == (
+        "attributes  1 used of 7; not in mine.dot, so left out: smoothness, size, symmetry, worst_area"
+        "; by the structure no help to tell the class: texture, outline"
+    )
+
+
+def test_what_a_learnt_structure_leaves_out_is_named(bncli: Bncli, tmp_path: Path) -> None:
+    rows = [f"{i % 2},{i // 4 % 2},{'ny'[i % 2]}" for i in range(80)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,class", *rows]) + "\n")
+    ran = bncli("fit", "t.csv", "--param", "map", "--structure", "gbn")
+    assert "1 used of 2; by the structure no help to tell the class: b\n" in ran.err
+
+
 def test_few_names_are_listed() -> None:
     assert few(("a", "b")) == "a, b"
     assert few([str(i) for i in range(2000)]) == "0, 1, 2, 3, 4, 5, 6, 7 and 1,992 more"
@@ -195,7 +208,8 @@ def test_a_model_to_stdout(bncli: Bncli, tmp_path: Path) -> None:
     import subprocess
     import sys
 
-    words = [sys.executable, "-m", "bncli", "fit", "iris.csv", "-o", "-", "-q"]
+    fit = ("fit", "iris.csv", "--param", "map")
+    words = [sys.executable, "-m", "bncli", *fit, "-o", "-", "-q"]
     piped = subprocess.run(words, cwd=tmp_path, capture_output=True, check=True)
-    assert bncli("fit", "iris.csv").code == 0
+    assert bncli(*fit).code == 0
     assert piped.stdout == (tmp_path / "iris.bnc").read_bytes()

@@ -60,6 +60,36 @@ def test_options_of_methods_have_defaults() -> None:
 
 
 @pytest.mark.parametrize(
+    ("typed", "fields"),
+    [
+        ({}, {"missing_policy": "level", "early_stop": None}),
+        ({"param": "map", "missing_policy": "marginalize"}, {"missing_policy": "marginalize", "early_stop": None}),
+        (
+            {"param": "extended", "missing_policy": "marginalize", "seed": 4},
+            {"early_stop": "cv", "penalty": 0.0, "optimizer": "newton", "init": "generative", "seed": 4},
+        ),
+        (
+            {"param": "extended", "missing_policy": "marginalize", "early_stop": "none"},
+            {"early_stop": "none", "penalty": "cv", "optimizer": "newton", "init": "zero"},
+        ),
+        ({"param": "extended"}, {"early_stop": "none", "penalty": "cv", "optimizer": "newton"}),
+        ({"param": "extended", "early_stop": "cv", "penalty": 1.0}, {"early_stop": "cv", "penalty": 1.0, "seed": 0}),
+        (
+            {"param": "em"},
+            {"missing_policy": "marginalize", "optimizer": None, "penalty": None, "tolerance": 1e-10, "seed": None},
+        ),
+        (
+            {"param": "apn", "seed": 3},
+            {"missing_policy": "marginalize", "optimizer": "cg", "penalty": None, "init": None, "seed": None},
+        ),
+    ],
+)
+def test_what_a_missing_value_is(typed: dict[str, object], fields: dict[str, object]) -> None:
+    recipe = learning({"param": None, **typed}).recipe
+    assert {name: getattr(recipe, name) for name in fields} == fields
+
+
+@pytest.mark.parametrize(
     ("text", "rule"),
     [
         ("mle", "mle"),
@@ -126,7 +156,7 @@ def test_options_of_structures(typed: dict[str, object], fields: dict[str, objec
         ({"discretize": "mld"}, "--discretize knows no 'mld'; did you mean mdl?"),
         (
             {"param": "qqq"},
-            "--param knows no 'qqq'; the choices are map, acll, acll-uniform, weighted, discriminative, extended, lr",
+            "--param knows no 'qqq'; the choices are map, acll, acll-uniform, weighted, discriminative, extended",
         ),
         ({"optimizer": "sgd"}, "--optimizer knows no 'sgd'"),
         ({"k": 2}, "--k has no effect with --structure tan; it goes with --structure kdb, --structure skdb"),
@@ -146,6 +176,17 @@ def test_options_of_structures(typed: dict[str, object], fields: dict[str, objec
             {"pseudo_counts": 2.0},
             "--pseudo-counts has no effect with --structure-score cmi and --param weighted; it goes with",
         ),
+        (
+            {"param": None, "missing_policy": "marginalize"},
+            "--missing-policy marginalize cannot go with --param weighted, whose numbers are not probabilities; use",
+        ),
+        ({"param": "em", "missing_policy": "level"}, "--missing-policy level has no meaning with --param em; em sums"),
+        ({"param": "em", "optimizer": "cg"}, "--optimizer has no effect with --param em"),
+        ({"early_stop": "cv"}, "--early-stop has no effect with --param weighted; it goes with --param extended"),
+        (
+            {"param": "extended", "early_stop": "cv", "penalty": "cv"},
+            "--penalty cv and --early-stop cv both hold rows out to choose how far to go; choose one of them",
+        ),
         ({"param": "acll", "smoothing": "mle"}, "--smoothing has no effect with --param acll"),
         ({"bins": 4}, "--bins has no effect with --discretize mdl"),
         ({"cuts": "c.json", "bins": 4}, "--bins has no effect with --cuts FILE"),
@@ -160,10 +201,26 @@ def test_options_of_structures(typed: dict[str, object], fields: dict[str, objec
 )
 def test_what_has_no_effect_is_refused(typed: dict[str, object], line: str) -> None:
     with pytest.raises(UsageError) as refused:
-        learning(typed)
+        learning({"param": None, **typed})
     assert str(refused.value).startswith(line)
 
 
 def test_smoothing_makes_the_generative_start() -> None:
     typed = {"param": "discriminative", "smoothing": "mle", "init": "generative"}
     assert learning(typed).recipe.smoothing == "mle"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"structure": "nb"}, "has no effect here"),
+        ({"structure": "tan"}, "has no effect with --structure-score cmi"),
+        ({"structure": "tan", "structure_score": "bic"}, "has no effect with --structure-score bic"),
+    ],
+)
+def test_a_command_without_param_speaks_of_none(typed: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        learning({**typed, "pseudo_counts": 2.0})
+    assert said in str(refused.value)
+    assert "--structure-score acll" in str(refused.value)
+    assert "--param" not in str(refused.value)

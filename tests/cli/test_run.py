@@ -26,6 +26,11 @@ PROGRAM = [sys.executable, "-m", "bncli"]
         (ModelError("not a model"), 3, "Error: not a model\n"),
         (ValueError("two\nlines"), 1, "Error: internal error: ValueError: two lines; run with --debug and report it\n"),
         (MemoryError(), 1, "Error: not enough memory; use fewer attributes, values or parents\n"),
+        (
+            RuntimeError("can't start new thread"),
+            1,
+            "Error: not enough memory to start another thread; take fewer with --threads, or allow more memory\n",
+        ),
         (OSError(28, "No space left on device", "m.bnc"), 1, "Error: no space left on device, m.bnc\n"),
         (ZeroDivisionError("oh"), 1, "Error: internal error: ZeroDivisionError: oh; run with --debug and report it\n"),
         (KeyboardInterrupt(), 130, ""),

@@ -36,11 +36,14 @@ def test_every_option_of_a_network_has_its_effect(bncli: Bncli) -> None:
         "arcs",
         "perfect",
         "probabilities",
+        "missing",
+        "holes",
         "network_file",
         "model_file",
         "seconds",
     }
     assert [report[key] for key in ("model", "network", "output")] == [None, "kdb", "x.csv"]
+    assert (report["missing"], report["holes"]) == (None, 0)
     assert [report[key] for key in ("rows", "attributes", "classes", "arcs")] == [50, 6, 3, 6 + 0 + 1 + 2 * 4]
     assert set(report["seconds"]) == {"network", "rows", "total"}
     mild, steep = (
@@ -72,6 +75,34 @@ def test_rows_to_a_closed_pipe(bncli: Bncli) -> None:
     assert bncli("simulate", "--network", "nb", "--rows", 3, "-o", "-", "-q").out.count("\n") == 4
 
 
+def test_holes_leave_the_other_values_alone(bncli: Bncli) -> None:
+    ran = bncli("simulate", *TAN, "--rows", 200, "--seed", 4, "--missing", "0.25")
+    whole = bncli("simulate", *TAN, "--rows", 200, "--seed", 4, "-q").out
+    assert ran.err.splitlines()[2] == f"holes       {(holes := _holes(ran.out))} of 2,000 values ({holes / 2000:.1%})"
+    assert 400 < holes < 600
+    for with_holes, without in zip(ran.out.splitlines(), whole.splitlines(), strict=True):
+        *values, label = zip(with_holes.split(","), without.split(","), strict=True)
+        assert all(found in ("", drawn) for found, drawn in values)
+        assert label[0] == label[1]
+    report = json.loads(
+        bncli("simulate", *TAN, "--rows", 200, "--seed", 4, "--missing", ".25", "-o", "h.csv", "--json").out
+    )
+    assert (report["missing"], report["holes"]) == (0.25, holes)
+    assert bncli("simulate", *TAN, "--rows", 200, "--seed", 4, "--missing", "0", "-q").out == whole
+
+
+def _holes(out: str) -> int:
+    return sum(value == "" for line in out.splitlines() for value in line.split(","))
+
+
+def test_the_holes_of_a_model_that_draws_them(bncli: Bncli) -> None:
+    """A missing value that counts as a value is drawn like any other."""
+    bncli("fit", "wine_holes.csv", "--param", "map", "-o", "w.bnc")
+    plain, asked = (bncli("simulate", "w.bnc", "--rows", 50, *more) for more in ((), ("--missing-from-model",)))
+    assert asked.out == plain.out
+    assert f"holes       {_holes(plain.out)} of 650 values" in plain.err
+
+
 TAN = ["--network", "tan"]
 
 
@@ -95,7 +126,7 @@ TAN = ["--network", "tan"]
         (["--network", "900.1000.2.4"], "the tables of this network would hold about 10^271 probabilities or more"),
         ([*TAN, "--rows", "0"], "'0' is not a whole number of at least 1"),
         ([*TAN, "--rows", "1e3"], "'1e3' is not a whole number"),
-        ([*TAN, "--rows", "9" * 30], "is not a whole number"),
+        ([*TAN, "--rows", "9" * 30], "is too much: the most is"),
         ([*TAN, "--seed", "-1"], "'-1' is not a whole number"),
         ([*TAN, "--values", "2-"], "'' is not a whole number"),
         ([*TAN, "--values", "4-2"], "a network of 4-2 values cannot be drawn"),
@@ -104,6 +135,12 @@ TAN = ["--network", "tan"]
         ([*TAN, "--attributes", "1000000"], "a network of 1000000 attributes cannot be drawn"),
         (["--network", "conditioning", "--exponent", "nan"], "'nan' is not a finite number"),
         (["--network", "conditioning", "--exponent", "301"], "the exponent 301 is not between 0 and 300"),
+        ([*TAN, "--missing", "1"], "'1' is not a number of at least 0 and below 1"),
+        ([*TAN, "--missing", "-0.1"], "'-0.1' is not a number of at least 0 and below 1"),
+        ([*TAN, "--missing", "nan"], "'nan' is not a number of at least 0 and below 1"),
+        ([*TAN, "--missing", "25%"], "'25%' is not a number of at least 0 and below 1"),
+        ([*TAN, "--missing-from-model"], "--missing-from-model has no effect with --network; give a MODEL"),
+        (["m.bnc", "--missing", "0", "--missing-from-model"], "--missing and --missing-from-model are given"),
         ([*TAN, "--json"], "--json needs -o FILE"),
         ([*TAN, "--network-out", "-"], "the standard output can hold one result only"),
         ([*TAN, "-o", "x.csv", "--json", "--model-out", "-"], "the standard output can hold one result only"),

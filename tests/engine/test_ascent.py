@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from bncli.engine.dataset import Dataset
-from bncli.engine.flops import of_free_tables, of_networks
 from bncli.engine.model import StoppedBy
 from bncli.engine.optimizers import newton
+from bncli.engine.parameter_spaces.flops import of_free_tables, of_networks
 from bncli.engine.structure import Dag
 from bncli.watch import Iteration
 from tests.datasets import random_dataset

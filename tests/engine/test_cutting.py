@@ -132,3 +132,37 @@ def test_no_rows_and_no_attributes_give_a_schema() -> None:
     assert learn_schema(table()).attributes == ()
     unseen = table(b=categorical([UNSEEN] * 8, "p"))
     assert learn_schema(unseen).attributes[0].missing
+
+
+def test_holes_that_are_summed_out_are_no_level() -> None:
+    schema = learn_schema(
+        table(
+            [1, 1, 1, 1.5, 1, 1, 1, 1],
+            a=numeric([1, 2, 3, NAN, 11, 12, 13, 14]),
+            b=categorical([0, 0, MISSING, 0, 0, 0, 0, 0], "p"),
+            c=numeric([NAN] * 8),
+            d=categorical([MISSING] * 8),
+            e=categorical([0, 1] * 4, "p", "q"),
+        ),
+        missing_policy="marginalize",
+    )
+    assert schema.attributes == (
+        NumericAttribute("a", False, (3.0, 4.0), (7.0,), holes=1.5),
+        CategoricalAttribute("b", False, (7.5,), ("p",), holes=1.0),
+        NumericAttribute("c", False, (0.0,), (), holes=8.5),
+        CategoricalAttribute("d", False, (), (), holes=8.5),
+        CategoricalAttribute("e", False, (4.0, 4.5), ("p", "q")),
+    )
+    assert schema.informative == (0, 4)
+    assert schema.marginalizes
+    assert all((a.missing, a.frequencies, a.holes) == (False, (), 0.0) for a in cuts_of(schema, "mdl", {}).attributes)
+
+
+def test_given_cuts_meet_a_column_of_holes() -> None:
+    given = Cuts("y", (NumericAttribute("a", False, (), (7.0,)), CategoricalAttribute("b", False, (), ("p", "q"))))
+    columns = table(a=numeric([NAN] * 8), b=categorical([MISSING] * 8))
+    schema = learn_schema(columns, given=given, missing_policy="marginalize")
+    assert schema.attributes == (
+        NumericAttribute("a", False, (0.0, 0.0), (7.0,), holes=8.0),
+        CategoricalAttribute("b", False, (0.0, 0.0), ("p", "q"), holes=8.0),
+    )

@@ -143,3 +143,15 @@ def test_training_rows_meet_their_own_schema(data: st.DataObject) -> None:
     part = encode(columns.take(rows), schema)
     for whole, taken in zip(coded.codes, part.codes, strict=True):
         assert taken.tolist() == whole[rows].tolist()
+
+
+def test_a_column_that_is_not_there_is_unknown_where_that_is_allowed() -> None:
+    """Whether or not training had holes: nothing says that it is one."""
+    attributes = (NumericAttribute("a", True, (), (1.0,)), CategoricalAttribute("b", False, (), ("p", "q")))
+    schema = Schema("y", ("no", "yes"), attributes)
+    columns = Columns(3, {}, "y", None)
+    encoded = encode_attributes(columns, schema, [0, 1], allow_missing=True)
+    assert [codes.tolist() for codes in encoded.codes] == [[3, 3, 3], [2, 2, 2]]
+    assert (encoded.unseen, encoded.holes) == ((0, 0), (0, 0))
+    with pytest.raises(ModelError, match="no column 'a'"):
+        encode_attributes(columns, schema, [0, 1])

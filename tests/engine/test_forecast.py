@@ -64,9 +64,10 @@ def test_fewer_parents_that_would_fit_are_named() -> None:
     assert str(refused.value).startswith(
         f"the tables of the network would have {entries(schema, dag):,} entries: about 149.8 GiB"
     )
-    assert "the largest is over 'a4', 'a3', 'a2', 'a1', 'a0' and the class; use --k 2 (about" in str(refused.value)
+    largest = "the largest is over 'a4', 'a3', 'a2', 'a1', 'a0' and the class"
+    assert f"{largest}; use --structure kdb --k 2 (about" in str(refused.value)
     climbed = replace(KDB, structure="hill-climb", k=None, max_parents=4)
-    with pytest.raises(BncliError, match="use --max-parents 2"):
+    with pytest.raises(BncliError, match="use --structure hill-climb --max-parents 2"):
         refuse_large(dag, schema, climbed, two)
 
 
@@ -78,7 +79,7 @@ def test_a_closed_form_that_would_fit_is_named() -> None:
 
 def test_fewer_arcs_are_advised_where_a_threshold_decides() -> None:
     schema, dag = wide(500, 500), chain(2, 1)
-    with pytest.raises(BncliError, match="; raise --epsilon"):
+    with pytest.raises(BncliError, match="; use --structure gbn with a larger --epsilon"):
         refuse_large(dag, schema, replace(CLOSED, structure="gbn"), 1 << 20)
 
 

@@ -12,13 +12,17 @@ from sklearn.naive_bayes import CategoricalNB
 
 from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
-from bncli.engine.generative import generative_tables
+from bncli.engine.generative import closed_form, generative_tables
 from bncli.engine.hdp import back_off
+from bncli.engine.model import Model
 from bncli.engine.structure import Dag
+from bncli.recipe import Recipe
 from tests import oracles
 from tests.datasets import random_dataset
+from tests.holes import complete_rows, slow_posterior, with_holes
 from tests.strategies import dags, datasets
 
+TAN = Dag(((), (0,), (1,)), (0, 1, 2))
 RULES = st.sampled_from(["mle", "laplace:1", "m-estimate:1", "fgg:5", "bdeu:1"])
 
 
@@ -89,3 +93,35 @@ def test_naive_bayes_with_laplace_is_scikit_learns(alpha: float) -> None:
     class_counts = oracles.count(data, ())
     prior = (class_counts + alpha) / (class_counts.sum() + 3 * alpha)
     np.testing.assert_allclose(np.exp(tables.bias), prior, rtol=1e-12)
+
+
+@given(datasets(max_rows=15, max_attributes=4), st.data(), RULES, st.sampled_from([0.0, 0.3, 1.0]))
+def test_with_holes_every_node_has_the_table_of_the_rows_that_have_its_family(
+    data: Dataset, draw: st.DataObject, rule: str, share: float
+) -> None:
+    """Nodes without the class as a parent have the same column for every class."""
+    dag, holey = draw.draw(dags(len(data.codes))), with_holes(data, share)
+    tables = generative_tables(Counts(holey), dag, rule)
+    assert {f.child for f in tables.families} >= set(dag.nodes) - set(dag.class_parents)
+    for family, w in zip(tables.families, tables.weights, strict=True):
+        counts = oracles.count(complete_rows(holey, set(family.attributes)), family.attributes)
+        if family.child is None:
+            expected = oracles.smoothed(np.moveaxis(counts, -1, 0).reshape(data.n_labels, -1), rule).T
+        elif family.child in dag.class_children:
+            expected = oracles.smoothed(counts.reshape(len(counts), -1), rule).reshape(family.n_cells, -1)
+        else:
+            alone = oracles.smoothed(counts.sum(axis=-1).reshape(len(counts), -1), rule)
+            expected = np.repeat(alone.reshape(family.n_cells, 1), data.n_labels, axis=1)
+        np.testing.assert_allclose(np.exp(w), expected, rtol=1e-10)
+
+
+def test_the_conditional_log_likelihood_of_rows_with_holes() -> None:
+    holey = with_holes(random_dataset(60, (2, 3, 2), 3, weighted=True), 0.3)
+    parameters = closed_form(Counts(holey), generative_tables(Counts(holey), TAN, "m-estimate:1"))
+    model = Model(holey.schema, TAN, parameters.tables, Recipe(), 60, "1")
+    assert holey.weights is not None
+    slow = [
+        float(w) * slow_posterior(model, {i: int(c[t]) for i, c in enumerate(holey.codes)})[int(holey.labels[t])]
+        for t, w in enumerate(holey.weights)
+    ]
+    assert parameters.cll == parameters.cll_start == pytest.approx(math.fsum(slow), rel=1e-10)

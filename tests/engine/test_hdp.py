@@ -159,6 +159,16 @@ def test_permuted_values_give_permuted_probabilities(counts: np.ndarray, random:
     np.testing.assert_allclose(back_off(counts[orders]), back_off(counts)[orders], rtol=1e-6)
 
 
+def test_rounding_does_not_decide_where_the_likelihood_is_flat() -> None:
+    """Twelve rows of one class, three of its nodes met: the concentrations of two levels make up for each other."""
+    counts = np.zeros((4, 4, 2))
+    counts[[2, 3, 3], [1, 2, 3], 1] = [1, 9, 2]
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        orders = np.ix_(*(rng.permutation(size) for size in counts.shape))
+        np.testing.assert_allclose(back_off(counts[orders]), back_off(counts)[orders], rtol=1e-10)
+
+
 def test_what_was_never_met_is_its_back_off() -> None:
     counts = np.zeros((3, 3, 2, 2))
     counts[:, 0, 0, 0], counts[:, 1, 0, 1], counts[:, 1, 1, 0] = [5, 1, 0], [0, 2, 2], [0, 1, 7]

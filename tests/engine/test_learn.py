@@ -21,6 +21,7 @@ from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Iteration, Note, Progress, Stage
 from tests import oracles
+from tests.holes import complete_rows
 
 MAP = Recipe(structure="nb").closed()
 
@@ -104,7 +105,8 @@ def test_stages_are_told_in_order() -> None:
     assert not [event for event in events if isinstance(event, Note)]
 
 
-@pytest.mark.parametrize("recipe", [MAP, Recipe(max_iterations=12)], ids=["map", "weighted"])
+@pytest.mark.parametrize("recipe", [MAP, Recipe(max_iterations=12, penalty=1.0)], ids=["map", "weighted"])
+@pytest.mark.usefixtures("small_shards")
 def test_threads_do_not_change_a_bit(recipe: Recipe) -> None:
     learnt = [learn(mixed(33_000), recipe, threads=threads) for threads in (1, 2, 3)]
     assert learnt[0].model.schema == learnt[1].model.schema == learnt[2].model.schema
@@ -163,3 +165,97 @@ def test_degenerate_tables_give_a_model(structure: str, param: str, rows: str) -
     assert np.isfinite(cells_of(learnt)).all()
     assert learnt.parameters.cll <= 0
     assert learnt.parameters.stopped_by in StoppedBy
+
+
+SUMMED = replace(MAP, missing_policy="marginalize")
+
+
+@pytest.mark.parametrize("structure", ["nb", "tan", "kdb", "skdb", "hill-climb", "gbn"])
+def test_summed_out_holes_are_available_cases(structure: str) -> None:
+    """Each table is what the rows that have its whole family say."""
+    options: dict[str, dict[str, Any]] = {
+        "kdb": {"k": 2},
+        "skdb": {"k": 2, "loss": "rmse"},
+        "hill-climb": {"structure_score": "bic", "max_parents": 2, "perfect": False},
+        "gbn": {"epsilon": 0.05},
+    }
+    recipe = replace(SUMMED, structure=structure, **options.get(structure, {}))
+    columns = mixed(weighted=True)
+    learnt = learn(columns, recipe)
+    schema = learnt.model.schema
+    assert (schema.missing_policy, any(a.missing for a in schema.attributes)) == ("marginalize", False)
+    assert [a.name for a in schema.attributes if not a.informative] == ["same", "hole", "noise"]
+    data = encode(columns, schema)
+    ages = columns.attributes["age"]
+    assert isinstance(ages, NumericColumn)
+    assert learnt.holes == data.holes[1] == np.isnan(ages.values).sum()
+    families = learnt.model.tables.families
+    assert families == learnt.model.structure.families(schema.cardinalities, whole=True)
+    for family, w in zip(families, learnt.model.tables.weights, strict=True):
+        counts = oracles.count(complete_rows(data, set(family.attributes)), family.attributes)
+        if family.child is not None and family.by_class:
+            theta = oracles.smoothed(counts.reshape(len(counts), -1), "m-estimate:1")
+            np.testing.assert_allclose(np.exp(w), theta.reshape(family.n_cells, -1), rtol=1e-10)
+
+
+def test_holes_that_are_summed_out_are_told_by_searches_that_take_them_for_values() -> None:
+    events: list[Any] = []
+    recipe = replace(SUMMED, structure="skdb", k=1, loss="rmse")
+    learn(mixed(), recipe, watch=events.append)
+    assert any("skdb takes a missing value for one more value" in e.text for e in events if isinstance(e, Note))
+
+
+@pytest.mark.parametrize("param", ["weighted", "discriminative", "lr"])
+def test_only_probabilities_can_be_summed(param: str) -> None:
+    recipe = Recipe(structure="nb", param=param, level=None, missing_policy="marginalize")
+    with pytest.raises(BncliError, match=f"cannot be summed out with the parameters '{param}', .*; use --param map"):
+        learn(mixed(), recipe)
+
+
+@pytest.mark.parametrize("structure", ["nb", "tan", "hill-climb", "gbn"])
+@pytest.mark.parametrize("holes", ["rows", "column", "everything"])
+def test_holes_everywhere(structure: str, holes: str) -> None:
+    """Rows that show nothing, a column that shows nothing, a table that shows nothing."""
+    columns = mixed(60)
+    blank = {"rows": slice(0, 20), "column": slice(None), "everything": slice(None)}[holes]
+    attributes = {}
+    for name, column in columns.attributes.items():
+        if holes == "column" and name != "size":
+            attributes[name] = column
+        elif isinstance(column, NumericColumn):
+            values = column.values.astype(np.float64)
+            values[blank] = np.nan
+            attributes[name] = NumericColumn(values)
+        else:
+            codes = column.codes.copy()
+            codes[blank] = MISSING
+            attributes[name] = CategoricalColumn(codes, column.levels)
+    options: dict[str, Any] = {"structure": structure}
+    if structure == "hill-climb":
+        options |= {"structure_score": "bic", "max_parents": 2, "perfect": True}
+    if structure == "gbn":
+        options |= {"epsilon": 0.01}
+    learnt = learn(replace(columns, attributes=attributes), replace(SUMMED, **options))
+    assert np.isfinite(cells_of(learnt)).all()
+    assert learnt.parameters.cll <= 0
+    if holes == "column":
+        assert not learnt.model.schema.attributes[0].informative
+    if holes == "everything":
+        assert learnt.model.structure.class_children == ()
+
+
+@pytest.mark.parametrize("param", ["extended", "em", "apn"])
+def test_learners_get_the_options_that_they_take(param: str) -> None:
+    if param == "em":
+        recipe = replace(SUMMED, param="em", tolerance=1e-6, max_iterations=50)
+    elif param == "apn":
+        recipe = replace(SUMMED, param="apn", optimizer="cg", init="generative", tolerance=1e-6, max_iterations=20)
+    else:
+        recipe = replace(
+            SUMMED, param="extended", optimizer="cg", init="generative", penalty=0.0, penalty_center=0.0,
+            tolerance=1e-6, max_iterations=10, early_stop="cv", seed=1,
+        )  # fmt: skip
+    learnt = learn(mixed(120), replace(recipe, structure="tan"))
+    assert learnt.model.schema.marginalizes
+    assert learnt.parameters.iterations <= 50
+    assert np.isfinite(cells_of(learnt)).all()

@@ -17,15 +17,15 @@ from bncli.engine.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.counts import Counts
 from bncli.engine.encoding import encode
 from bncli.engine.learn import learn
-from bncli.engine.network import Network, true_model
-from bncli.engine.random_networks import Spec, conditioning_network
+from bncli.engine.networks.network import Network, true_model
+from bncli.engine.networks.random_networks import Spec, conditioning_network
 from bncli.engine.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.simulation import random_network, sample, sample_blocks
 from bncli.engine.structure import Dag
 from bncli.engine.structure_learners import tan
 from bncli.errors import ModelError
 from bncli.recipe import Recipe
-from tests.engine.networks import all_rows, networks, probability
+from tests.engine.small_networks import all_rows, networks, probability
 
 
 def rng(seed: int = 0) -> np.random.Generator:

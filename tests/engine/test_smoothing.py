@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from bncli.engine.hdp import back_off
-from bncli.engine.smoothing import FLOOR, log_conditional
+from bncli.engine.smoothing import FLOOR, log_conditional, pseudo_counts
 from tests import oracles
 
 RULES = ["mle", "laplace:1", "laplace:0.5", "m-estimate:1", "m-estimate:20", "fgg:5", "fgg:0.1", "bdeu:1", "bdeu:10"]
@@ -70,3 +70,14 @@ def test_the_input_is_left_alone(rule: str) -> None:
     counts = np.array([[1.0, 0.0], [2.0, 0.0]])
     log_conditional(counts, rule, 1)
     assert counts.tolist() == [[1.0, 0.0], [2.0, 0.0]]
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("rule", ["laplace:1", "m-estimate:2", "fgg:5", "bdeu:3", "hdp"])
+def test_pseudo_counts_are_what_a_rule_adds(rule: str, axis: int) -> None:
+    counts = np.random.default_rng(1).integers(0, 9, (3, 2, 4)).astype(np.float64)
+    added = pseudo_counts(counts, rule, axis)
+    assert added.shape == counts.shape
+    theta = (counts + added) / (counts + added).sum(axis=axis, keepdims=True)
+    np.testing.assert_allclose(theta, np.exp(log_conditional(counts, rule, axis)))
+    assert not pseudo_counts(counts, "mle", axis).any()

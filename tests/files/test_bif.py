@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bncli.engine.named_network import NamedNetwork, Node
+from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.errors import BncliError
 from bncli.files.bif import read_bif, write_bif
 
@@ -187,3 +187,10 @@ def test_long_texts_take_no_more_than_their_length() -> None:
         read_bif('network n { property "' + '" "' * 100_000, "f")
     with pytest.raises(BncliError, match="does not belong here"):
         read_bif("/* " * 100_000, "f")
+
+
+def test_rows_may_be_rounded_by_hand() -> None:
+    text = "network n {} variable a { type discrete [ 3 ] { x, y, z }; } probability ( a ) { table 0.33, 0.33, 0.33; }"
+    assert read_bif(text, "f.bif").by_name["a"].probabilities.tolist() == [0.33, 0.33, 0.33]
+    with pytest.raises(BncliError, match=r"sums to 0\.98"):
+        read_bif(text.replace("0.33, 0.33;", "0.33, 0.32;"), "f.bif")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bncli.engine.named_network import NamedNetwork, Node
+from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.errors import BncliError
 from bncli.files.disguise import Rules, disguise, origin, origin_marks, parse_property, restore
 from bncli.files.legal_names import identifier

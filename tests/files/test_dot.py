@@ -72,6 +72,10 @@ def test_the_marks_of_a_subgraph_are_not_those_of_the_graph() -> None:
         ("digraph { a [bncli_role=class]; b [bncli_role=class] }", "both 'a' and 'b' are marked as the class, f.gv"),
         ("digraph { bncli_options=3 }", "expected an object, found a number, .*bncli_options"),
         ("digraph " + "{" * 100_000, "subgraphs are nested more than 64 deep"),
+        (
+            "digraph {{ {{{}}} -> {{{}}} }}".format(*(" ".join(f"{x}{i}" for i in range(1500)) for x in "ab")),
+            "the graph has more than 2,000,000 arcs, f.gv, line 1",
+        ),
         ("digraph { a [x=" + "<a" * 50_000, "the HTML text does not end"),
         ("digraph { " + "a -> " * 10_000, "expected a name, found the end"),
         ("", "expected 'digraph', found the end of the file"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from bncli.engine.named_network import NamedNetwork, Node
+from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.files.bif import read_bif, write_bif
 from bncli.files.bif_parser import parse_bif
 from bncli.files.dot import read_dot, write_dot

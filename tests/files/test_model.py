@@ -26,6 +26,7 @@ from bncli.files.archive import pack
 from bncli.files.arrays import npy_bytes
 from bncli.files.model import dump_model, read_model, write_model
 from bncli.recipe import Recipe
+from tests.holes import network_model
 
 SCHEMA = Schema(
     "diagnosis",
@@ -90,7 +91,8 @@ def models(draw: st.DrawFn) -> Model:
     for name in names[1:]:
         values, missing = draw(levels), draw(st.booleans())
         frequencies = tuple(draw(st.floats(1e-300, 1e9)) for _ in range(len(values) + missing))
-        attributes.append(CategoricalAttribute(name, missing, frequencies, values))
+        holes = 0.0 if missing else draw(st.floats(0, 1e9))
+        attributes.append(CategoricalAttribute(name, missing, frequencies, values, holes=holes))
     schema = Schema(names[0], draw(levels), tuple(attributes), draw(st.none() | levels), "average")
     order = draw(st.permutations(range(len(attributes))))
     parents = {
@@ -128,7 +130,7 @@ def test_equal_models_are_equal_bytes_however_their_arrays_lie() -> None:
 
 def test_the_first_version_stays_readable() -> None:
     """The file is MODEL as the first release wrote it, without options that came later; it is never made anew."""
-    older = replace(MODEL, recipe=replace(MODEL.recipe, structure_score=None, forest=None))
+    older = replace(MODEL, recipe=replace(MODEL.recipe, structure_score=None, forest=None, missing_policy=None))
     assert_same(read_model(str(Path(__file__).with_name("version_1.bnc"))), older)
 
 
@@ -253,7 +255,7 @@ def forged(change: Callable[[dict[str, Any]], object]) -> bytes:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=3, new="x"), "written by a newer bncli .format version 3.*upgrade bncli"),
+        (lambda d: d.update(version=4, new="x"), "written by a newer bncli .format version 4.*upgrade bncli"),
         (lambda d: d.update(format="bncli-cuts"), "not a bncli model file"),
         (lambda d: d.pop("format"), "not a bncli model file"),
         (lambda d: d.pop("schema"), "the key 'schema' is missing"),
@@ -279,6 +281,8 @@ def forged(change: Callable[[dict[str, Any]], object]) -> bytes:
         (lambda d: d["schema"]["attributes"][0].update(frequencies=[0, 0, 0]), "frequencies are not weights"),
         (lambda d: d["schema"]["attributes"][0].update(frequencies=[1, 2, -3]), "frequencies are not weights"),
         (lambda d: d["schema"]["attributes"][0].update(frequencies=[1e308] * 3), "frequencies are not weights"),
+        (lambda d: d["schema"]["attributes"][0].update(holes=-1), "a weight of holes cannot be negative"),
+        (lambda d: d["schema"]["attributes"][0].update(holes="many"), "expected a number, found a text"),
         (lambda d: d["schema"]["attributes"][0].update(cuts=[1.0, 1.0]), "the cuts do not rise"),
         (lambda d: d["schema"]["attributes"][0].update(missing=1), "expected true or false"),
         (lambda d: d["schema"]["attributes"][0].pop("missing"), "the key 'missing' is missing"),
@@ -293,6 +297,8 @@ def forged(change: Callable[[dict[str, Any]], object]) -> bytes:
         (lambda d: d["families"][1].update(child="age"), "the child of a table is its first attribute"),
         (lambda d: d["families"][0].update(child=["age"]), "the child of a table is its first attribute"),
         (lambda d: d["families"][0].update(attributes=["age", "colour"]), "tables/0.npy has not the size"),
+        (lambda d: d["schema"].update(missing_policy="level"), "'marginalize'd; where they are a level, nothing"),
+        (lambda d: d["schema"].update(missing_policy="marginalize"), "'colour' has a missing level"),
     ],
 )
 def test_a_forged_description_is_refused(
@@ -393,3 +399,21 @@ def test_a_sealed_archive_with_damaged_insides_never_crashes(
         assert "\n" not in str(error)  # noqa: PT017
     else:
         assert all(np.isfinite(w).all() for w in model.tables.weights)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_model_that_sums_out_reads_as_it_was_written(tmp_path: Path, seed: int) -> None:
+    """A graph with nodes below and above the class, and some that it touches only through others."""
+    dag = Dag(((), (0,), (1,), (), ()), (2,), (3,), "file", {})
+    model = network_model(dag, (2, 3, 2, 2, 3), 3, seed)
+    holes = replace(model.schema.attributes[4], frequencies=(0.0, 0.0, 0.0), holes=40.0)
+    model = replace(model, schema=replace(model.schema, attributes=(*model.schema.attributes[:4], holes)))
+    assert_same(read(tmp_path, dump_model(model)), model)
+
+
+def test_a_model_that_sums_out_needs_the_table_of_every_node(tmp_path: Path) -> None:
+    model = network_model(Dag(((), (0,), (1,)), (2,)), (2, 3, 2), 2, 0)
+    families = model.structure.families(model.schema.cardinalities)
+    tables = Tables(model.tables.bias, families, model.tables.weights[: len(families)])
+    with pytest.raises(ModelError, match=r"not the tables of the nodes of its structure, .*families"):
+        read(tmp_path, dump_model(replace(model, tables=tables)))

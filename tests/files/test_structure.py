@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.named_network import NamedNetwork, Node
+from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.engine.structure import NamedDag
 from bncli.errors import BncliError
 from bncli.files.bif import write_bif

@@ -16,6 +16,7 @@ def test_iterations_become_rows(tmp_path: Path) -> None:
         Iteration(0, -10.125, 0.0, 3.0, 0.0, 1, 1),
         Note("x"),
         Iteration(1, -0.1 - 0.2, 1e-17, 2.5, 1.0, 3, 2, 123456789012345),
+        Iteration(2, None, 0.0, 2.0, 1.0, 4, 4, None, -20.5),
     ]
     for event in events:
         trace(event)
@@ -23,13 +24,14 @@ def test_iterations_become_rows(tmp_path: Path) -> None:
     rows = list(csv.reader((tmp_path / "t.csv").read_text().splitlines()))
     assert seen == events
     assert tuple(rows[0]) == HEADER
-    assert [tuple(float(cell) for cell in row[:-2]) for row in rows[1:]] == [events[0][:-1], events[2][:-1]]
-    assert [row[-2] for row in rows[1:]] == ["", "123456789012345"]
-    assert [float(row[-1]) >= 0 for row in rows[1:]] == [True, True]
+    told = [tuple(float(cell) if cell else None for cell in row[:-1]) for row in rows[1:]]
+    assert told == [event for event in events if isinstance(event, Iteration)]
+    assert [row[-3] for row in rows[1:]] == ["", "123456789012345", ""]
+    assert [float(row[-1]) >= 0 for row in rows[1:]] == [True] * 3
 
 
 def test_the_columns() -> None:
-    counts = ("cll_evaluations", "gradient_evaluations", "flops", "seconds")
+    counts = ("cll_evaluations", "gradient_evaluations", "flops", "ll", "seconds")
     assert ("iteration", "cll", "penalty", "gradient_norm", "step", *counts) == HEADER
 
 

@@ -12,10 +12,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pytest
 
@@ -25,6 +27,7 @@ from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
 from bncli.steps.score import score
 from tests.performance.conftest import Recorder
+from tests.performance.workloads import real_path
 
 pytestmark = pytest.mark.performance
 
@@ -86,6 +89,26 @@ def test_beside_a_plain_read(folder: Path, record: Recorder) -> None:
     limits = {"--digits 6": 3.0, "full precision": 3.5, "--labels-only": ratios["full precision"], "--keep-all": None}
     for name, limit in limits.items():
         record(f"score, {name}", ratios[name], "x the plain read", limit)
+
+
+@pytest.mark.parametrize("structure", ["nb", "tan"])
+def test_a_quarter_of_the_values_missing(tmp_path: Path, structure: str, record: Recorder) -> None:
+    """Adult four times over, every attribute value removed with probability 1/4, beside the rows as they are."""
+    table = pyarrow.csv.read_csv(real_path("adult"))
+    table = pa.concat_tables([table] * 4)
+    rng = np.random.default_rng(1)
+    kept = [name == "class" or pa.array(rng.random(table.num_rows) < 0.75) for name in table.column_names]
+    punched = [pc.if_else(keep, column, None) for keep, column in zip(kept, table.columns, strict=True)]
+    pyarrow.csv.write_csv(table, tmp_path / "whole.csv")
+    pyarrow.csv.write_csv(pa.table(punched, names=table.column_names), tmp_path / "holes.csv")
+    whole, holes = (Source((str(tmp_path / name),)) for name in ("whole.csv", "holes.csv"))
+    recipe = replace(GENERATIVE, structure=structure, missing_policy="marginalize")
+    model, output = str(tmp_path / "m.bnc"), str(tmp_path / "out.csv")
+    write_model(model, learn(read_columns(holes), recipe).model)
+    ratios = cpu_ratios(
+        lambda: score(model, whole, output=output), {"holes": lambda: score(model, holes, output=output)}, repeats=9
+    )
+    record(f"score, adult {structure}, a quarter of the values missing", ratios["holes"], "x without holes", 2.0)
 
 
 CHILD = """

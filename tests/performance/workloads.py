@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,3 +84,10 @@ def structure(data: Dataset, word: str) -> Dag:
 def with_threads(data: Dataset, threads: int) -> Dataset:
     """The same rows, worked on by so many threads."""
     return replace(data, threads=threads)
+
+
+def frame(data: Dataset) -> Any:
+    """The rows as both libraries take them: columns of words, the class last."""
+    pandas = pytest.importorskip("pandas")
+    columns = {f"a{i}": data.codes[i] for i in data.schema.informative} | {"class": data.labels}
+    return pandas.DataFrame({name: [f"v{code}" for code in codes] for name, codes in columns.items()})

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli import __version__
-from bncli.engine.approximation import dirichlet
+from bncli.engine.acll.approximation import dirichlet
 from bncli.engine.columns import CategoricalColumn, Columns
 from bncli.engine.counts import Counts
 from bncli.engine.cutting import learn_schema

@@ -90,7 +90,7 @@ class _SpentError(Exception):
 
 def problem(space: ParameterSpace, init: str) -> tuple[Objective, Array]:
     """The negative CLL, and where to start."""
-    whole = _Problem(space.likelihood, space.coordinates, how(init=init))
+    whole = _Problem(space, how(init=init))
     return replace(whole.objective, separable=lambda value: False), whole.start
 
 

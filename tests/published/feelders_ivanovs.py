@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from bncli.engine.counts import Counts
 from bncli.engine.cutting import cuts_of, learn_schema
 from bncli.engine.encoding import encode
-from bncli.engine.flops import Costs
 from bncli.engine.parameter_learners import discriminative, extended, lr
+from bncli.engine.parameter_spaces.flops import Costs
 from bncli.engine.schema import Attribute, NumericAttribute
 from bncli.engine.simulation import random_network, sample
 from bncli.engine.structure import Dag

@@ -135,7 +135,8 @@ Workshop on Probabilistic Graphical Models, 2006. Three parameter spaces (LR: `-
 LR_Roos: free tables with class 0 fixed to 0) by three optimisers (`--optimizer cg`, `cgb`, `bfgs`), no penalty, from
 the generative model with Laplace's rule. Counted is what it takes until the conditional log-likelihood (CLL) is within
 5 % of its whole rise, from the start to the highest value that any of the nine finds in 200 iterations. Every line is
-divided by its smallest number among the nine. Flops follow the paper's cost model (`bncli/engine/flops.py`).
+divided by its smallest number among the nine. Flops follow the paper's cost model
+(`bncli/engine/parameter_spaces/flops.py`).
 
 What differs from the paper:
 

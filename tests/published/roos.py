@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.ascent import ParameterSpace
-from bncli.engine.coordinates import PerCell
 from bncli.engine.counts import Counts
 from bncli.engine.parameter_learners import discriminative
+from bncli.engine.parameter_spaces.coordinates import PerCell
 from bncli.engine.structure import Structure
 
 Array = NDArray[np.float64]

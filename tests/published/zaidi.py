@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.ascent import ParameterSpace
-from bncli.engine.coordinates import PerCell
 from bncli.engine.counts import Counts
 from bncli.engine.cutting import learn_schema
 from bncli.engine.encoding import encode
+from bncli.engine.networks.random_networks import conditioning_network
 from bncli.engine.parameter_learners import discriminative, extended, weighted
-from bncli.engine.random_networks import conditioning_network
+from bncli.engine.parameter_spaces.coordinates import PerCell
 from bncli.engine.simulation import sample
 from bncli.engine.structure import Dag
 from bncli.engine.structure_learners import kdb, nb, tan

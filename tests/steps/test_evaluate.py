@@ -164,3 +164,21 @@ def test_every_fold_chooses_its_penalty(source: Source) -> None:
     assert [fold["penalty"] for fold in evaluate(source, RECIPE, folds=2).as_json()["folds"]] == [None, None]
     typed = evaluate(source, Recipe(penalty=2.0), folds=2).as_json()["folds"]
     assert [fold["penalty"] for fold in typed] == [2.0, 2.0]
+
+
+def test_holes_that_are_summed_out_and_columns_that_are_not_there(source: Source, tmp_path: Path) -> None:
+    recipe = Recipe(structure="tan", missing_policy="marginalize").closed()
+    crossed = evaluate(source, recipe, folds=3)
+    assert crossed.metrics["accuracy"] is not None
+    assert crossed.metrics["accuracy"] > 0.5
+    write_model(str(tmp_path / "m.bnc"), learn(read_columns(source), recipe).model)
+    lines = (tmp_path / "data.csv").read_text().splitlines()
+    (tmp_path / "few.csv").write_text("\n".join(line.split(",", 1)[1] for line in lines))
+    few = Source((str(tmp_path / "few.csv"),))
+    with pytest.raises(ModelError, match="no column 'number'"):
+        evaluate(few, None, model_path=str(tmp_path / "m.bnc"))
+    for allowed in (
+        evaluate(few, None, model_path=str(tmp_path / "m.bnc"), allow_missing_columns=True),
+        evaluate(source, recipe, test=few, allow_missing_columns=True),
+    ):
+        assert allowed.rows == 90

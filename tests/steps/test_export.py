@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 
 from bncli.engine.encoding import encode_attributes
 from bncli.engine.model import Model, Tables
-from bncli.engine.naming import name_network
-from bncli.engine.normalisation import equivalent_network
+from bncli.engine.networks.naming import name_network
+from bncli.engine.networks.normalisation import equivalent_network
 from bncli.engine.scoring import compile_scorer, log_probabilities
 from bncli.engine.structure import Dag, name_dag
 from bncli.errors import BncliError, ModelError, UsageError
@@ -29,7 +29,8 @@ from bncli.steps.fit import fit
 from bncli.watch import Event, Note
 from tests import peers
 from tests.datasets import schema_of
-from tests.engine.test_normalisation import model_of, perfect_models
+from tests.engine.networks.test_normalisation import model_of, perfect_models
+from tests.holes import network_model
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
 FORMATS = ("bif", "xmlbif", "dot", "json")
@@ -126,6 +127,23 @@ def test_what_floating_point_cannot_hold_is_not_written(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("param", "option"),
+    [("map", "more --smoothing"), ("acll", "more --pseudo-counts"), ("weighted", "a higher --penalty")],
+)
+def test_the_option_that_keeps_probabilities_from_zero_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, param: str, option: str
+) -> None:
+    recipe = Recipe(param=param)
+    if recipe.param != "weighted":
+        recipe = replace(recipe, level=None, init=None, penalty=None, penalty_center=None, optimizer=None)
+    monkeypatch.setattr(step, "largest_difference", lambda *_: 1.0)
+    path = learnt("iris.csv", tmp_path, param="map")
+    write_model(path, replace(read_model(path), recipe=recipe))
+    with pytest.raises(BncliError, match=f"learn with {option}"):
+        export(path, "bif")
+
+
 @pytest.mark.parametrize("scale", [300.0, 700.0])
 def test_extreme_tables_that_can_be_held(tmp_path: Path, scale: float) -> None:
     dag = Dag(((), (0,)), (0, 1))
@@ -210,3 +228,18 @@ def test_other_programs_say_what_score_says(
 def test_the_json_is_the_structure_file(tmp_path: Path) -> None:
     text = json.loads(export(learnt("iris.csv", tmp_path), "json").text)
     assert (text["format"], text["class"], text["method"]) == ("bncli-structure", "class", "tan")
+
+
+@pytest.mark.parametrize("form", ["bif", "xmlbif"])
+def test_a_general_network_that_sums_out_is_written_with_all_its_tables(tmp_path: Path, form: str) -> None:
+    """Nodes above the class and far from it, too; a network that does not sum out would make roots of these."""
+    dag = Dag(((), (0,), (1,), (1, 2), (3,)), (2,), (0,))
+    model = network_model(dag, (2, 3, 2, 2, 3), 3, 7)
+    write_model(str(tmp_path / "m.bnc"), model)
+    report = export(str(tmp_path / "m.bnc"), form)
+    assert report.max_dp is not None
+    assert report.max_dp < 1e-12
+    assert (report.nodes, report.arcs) == (6, 7)
+    network = equivalent_network(model)
+    assert network.structure == dag
+    assert network.n_entries == 3 * 2 + 2 + 3 * 2 + 2 * 3 * 3 + 2 * 3 * 2 + 3 * 2

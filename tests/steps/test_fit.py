@@ -133,6 +133,23 @@ def test_the_methods_of_given_files_are_recorded(tmp_path: Path) -> None:
     assert recipe == replace(given, structure_score=None, forest=None)
 
 
+def test_holes_that_are_summed_out_step_by_step_as_at_once(tmp_path: Path) -> None:
+    recipe = replace(CLOSED_FORM, missing_policy="marginalize", structure_score=None, forest=None)
+    cuts, dag = str(tmp_path / "cuts.json"), str(tmp_path / "dag.json")
+    report = fit(source("wine_holes.csv"), recipe, output=str(tmp_path / "once.bnc"))
+    discretize(source("wine_holes.csv"), recipe, cuts_out=cuts)
+    learn_structure(source("wine_holes.csv"), recipe, cuts=cuts, output=dag)
+    fit(source("wine_holes.csv"), recipe, cuts=cuts, structure=dag, output=str(tmp_path / "steps.bnc"))
+    assert (tmp_path / "once.bnc").read_bytes() == (tmp_path / "steps.bnc").read_bytes()
+    assert (report.missing_policy, report.holes) == ("marginalize", 260)
+    assert report.log_loss == -report.cll / 178
+
+
+def test_a_structure_learner_needs_no_parameters_to_sum_out(tmp_path: Path) -> None:
+    report = learn_structure(source("wine_holes.csv"), replace(Recipe(), missing_policy="marginalize"))
+    assert report.attributes == 13
+
+
 def test_nothing_is_written_over_or_left_behind(tmp_path: Path) -> None:
     data = tmp_path / "x.csv"
     data.write_text("a,b,class\n1,2,x\n")

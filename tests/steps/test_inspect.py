@@ -50,7 +50,7 @@ def test_a_model(model_path: str) -> None:
     assert content.pop("penalty_cv") == [{"lambda": 300.0, "log_loss": 0.7}, {"lambda": 3.0, "log_loss": 0.1}]
     assert content == {
         "format": "bncli-model",
-        "version": 2,
+        "version": 3,
         "bncli_version": "0.1.0",
         "class": "class",
         "labels": ["no", "yes"],
@@ -60,6 +60,7 @@ def test_a_model(model_path: str) -> None:
             {"name": "constant", "type": "numeric", "cuts": []},
         ],
         "unseen": "average",
+        "missing_policy": "level",
         "missing_tokens": None,
         "structure": {
             "class": "class",

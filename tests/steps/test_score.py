@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +26,7 @@ from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps import score as step
 from bncli.steps.score import ScoreReport, score
+from tests.holes import slow_posterior
 from tests.scoring_oracle import slow_log_probabilities
 from tests.strategies import models
 
@@ -242,3 +244,64 @@ def _random_rows(
 
 def _interval(attribute: NumericAttribute, value: float) -> int:
     return sum(value > cut for cut in attribute.cuts)
+
+
+def sum_out(place: Place) -> Model:
+    """Instead of the place's model, a chain colour -> size under the class, its holes summed out."""
+    schema = Schema(
+        "class",
+        ("no", "yes"),
+        (
+            CategoricalAttribute("colour", False, (3.0, 1.0), ("blue", "red"), holes=1.0),
+            NumericAttribute("size", False, (3.0, 2.0), (1.5,)),
+        ),
+        missing_policy="marginalize",
+    )
+    dag = Dag(((), (0,)), (0, 1))
+    families = dag.families(schema.cardinalities, whole=True)
+    theta = (np.array([[0.7, 0.2], [0.3, 0.8]]), np.array([[0.9, 0.5], [0.4, 0.1], [0.1, 0.5], [0.6, 0.9]]))
+    tables = Tables(np.log([0.5, 0.5]), families, tuple(map(np.log, theta)))
+    model = Model(schema, dag, tables, Recipe(missing_policy="marginalize").closed(), 5, "1")
+    write_model(place.model, model)
+    return model
+
+
+def predicted(place: Place) -> list[float]:
+    return [float(row[-1]) for row in place.rows()[1:]]
+
+
+def test_unknown_values_are_summed_out(place: Place) -> None:
+    """A hole, a value never seen and a column that is not there all say nothing."""
+    model = sum_out(place)
+    shown = [(0, 0), (1, 1), (2, 1), (2, 0), (0, 2), (2, 2)]
+    expected = [math.exp(slow_posterior(model, dict(enumerate(row)))[1]) for row in shown]
+    report = place.score("size,colour\n1,blue\n2,red\n2,?\n1,green\n,blue\n,\n")
+    assert predicted(place) == pytest.approx(expected, rel=1e-12)
+    assert (report.unseen, report.missing, report.absent_columns) == ({"colour": 1}, {"colour": 2, "size": 2}, ())
+
+
+@pytest.mark.parametrize("unseen", ["average", "error"])
+@pytest.mark.parametrize("policy", ["level", "marginalize"])
+def test_columns_that_are_not_there_can_be_unknown(place: Place, policy: str, unseen: Any) -> None:
+    model = small_model() if policy == "level" else sum_out(place)
+    slow = slow_log_probabilities if policy == "level" else slow_posterior
+    cardinality = model.schema.cardinalities[1]
+    report = place.score("colour\nblue\nred\n", allow_missing_columns=True, unseen=unseen, keep=("colour",))
+    assert predicted(place) == pytest.approx([math.exp(slow(model, {0: c, 1: cardinality})[1]) for c in (0, 1)])
+    assert report.as_json()["absent_columns"] == ["size"]
+    assert (report.missing_values, report.unseen_values) == (0, 0)
+    report = place.score("id\n1\n2\n", allow_missing_columns=True, unseen=unseen)
+    assert predicted(place) == pytest.approx([0.5, 0.5])
+    assert report.absent_columns == ("colour", "size")
+    with pytest.raises(UsageError, match="no column 'size'"):
+        place.score("colour\nblue\n", allow_missing_columns=True, keep=("size",))
+
+
+def test_without_leave_a_missing_column_names_the_way_out(place: Place) -> None:
+    with pytest.raises(ModelError, match=r"no column 'size', which the model uses, .*; with --allow-missing-columns"):
+        place.score("colour\nblue\n")
+
+
+def test_an_unseen_value_beside_a_column_that_is_not_there(place: Place) -> None:
+    with pytest.raises(ModelError, match=r"the value 'green', which training never saw, .*line 3"):
+        place.score("colour\nblue\ngreen\n", allow_missing_columns=True, unseen="error")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bncli.engine.columns import NumericColumn
-from bncli.engine.random_networks import Spec
+from bncli.engine.networks.random_networks import Spec
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.model import read_model
 from bncli.files.structure import read_structure
@@ -88,6 +89,37 @@ def test_rows_of_a_model_are_classified_by_it(tmp_path: Path, name: str) -> None
         column = again.attributes["ash"]
         assert isinstance(column, NumericColumn)
         assert 0 < np.isnan(column.values.astype(float)).sum() < 1_000
+
+
+def test_the_truth_behind_rows_with_holes_sums_them_out(tmp_path: Path) -> None:
+    report = simulate(TAN, 20_000, missing=0.5, output=str(tmp_path / "r.parquet"), model_out=str(tmp_path / "m.bnc"))
+    *columns, label = pq.read_table(tmp_path / "r.parquet").columns
+    model = read_model(str(tmp_path / "m.bnc"))
+    assert model.schema.marginalizes
+    assert label.null_count == 0
+    assert [a.holes for a in model.schema.attributes] == [column.null_count for column in columns]
+    assert [sum(a.frequencies) for a in model.schema.attributes] == [len(c) - c.null_count for c in columns]
+    assert report.holes == sum(column.null_count for column in columns)
+    assert 0.49 < report.holes / (20_000 * 6) < 0.51
+    truth = evaluate(Source((str(tmp_path / "r.parquet"),)), None, model_path=str(tmp_path / "m.bnc")).metrics
+    source = Source((str(tmp_path / "r.parquet"),))
+    fit(source, replace(MAP, missing_policy="marginalize"), output=str(tmp_path / "f.bnc"))
+    fitted = evaluate(source, None, model_path=str(tmp_path / "f.bnc")).metrics
+    assert truth["log_loss"] == pytest.approx(fitted["log_loss"], abs=0.005)
+
+
+def test_holes_as_often_as_the_model_met_them(tmp_path: Path) -> None:
+    """Where they are summed out, it knows their share; the rows that it draws without being asked have none."""
+    model, rows = str(tmp_path / "m.bnc"), str(tmp_path / "r.parquet")
+    source = Source((str(SAMPLE_DATA / "wine_holes.csv"),))
+    fit(source, Recipe(missing_policy="marginalize").closed(), output=model)
+    assert simulate(model, 100, output=rows).holes == 0
+    simulate(model, 20_000, missing="model", output=rows)
+    drawn, read = pq.read_table(rows), read_columns(source)
+    for name, column in read.attributes.items():
+        assert isinstance(column, NumericColumn)
+        share = np.isnan(column.values.astype(float)).mean()
+        assert drawn.column(name).null_count / 20_000 == pytest.approx(share, abs=0.015)
 
 
 def test_conditioning(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whether one method beats another over many data sets: Wilcoxon's signed-rank test and the sign test.
+"""Whether one method beats another over many data sets: Wilcoxon's signed-rank test, the sign test, the paired t-test.
 
 Each data set gives a pair of figures a_i, b_i. Under the null hypothesis the differences d_i = a_i - b_i are symmetric
 about 0. Wilcoxon (1945, Biometrics Bulletin 1) drops the d_i that are 0, ranks the n others by |d_i| and sums:
@@ -6,7 +6,10 @@ about 0. Wilcoxon (1945, Biometrics Bulletin 1) drops the d_i that are 0, ranks 
     W+ = sum over i with d_i > 0 of rank(|d_i|),   W- = n (n + 1) / 2 - W+
 
 The sign test only counts: wins d_i > 0, draws d_i = 0, losses d_i < 0; the wins among the wins and losses are
-binomial with probability 1/2. It asks for less and so finds less (Demsar 2006, JMLR 7).
+binomial with probability 1/2. It asks for less and so finds less (Demsar 2006, JMLR 7). The paired t-test asks for
+more, normal differences, and is here because many papers use it:
+
+    t = mean(d) / sqrt(variance(d) / n),    Student's distribution with n - 1 degrees of freedom
 
 Decided here:
 - Equal |d_i| share the average of their ranks.
@@ -29,6 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bncli.engine.kernels.information import rounded
+from bncli.engine.kernels.student import student_tail
 from bncli.errors import BncliError
 
 Floats = NDArray[np.float64]
@@ -65,6 +69,18 @@ class WinDrawLoss:
     p: float
 
 
+@dataclass(frozen=True)
+class PairedT:
+    """The paired t-test of n pairs: the mean difference, t, and p-values two-sided and for "higher" or "lower"."""
+
+    n: int
+    mean: float
+    t: float
+    p: float
+    p_higher: float
+    p_lower: float
+
+
 def signed_ranks(first: ArrayLike, second: ArrayLike) -> SignedRanks:
     """Wilcoxon's signed-rank test of paired figures, both (n,) and finite."""
     differences = _differences(first, second)
@@ -81,6 +97,19 @@ def signed_ranks(first: ArrayLike, second: ArrayLike) -> SignedRanks:
     else:
         higher, lower = _normal_tail(z), _normal_tail(-z)
     return SignedRanks(n, w_plus, w_minus, z, min(1.0, 2 * min(higher, lower)), higher, lower, exact)
+
+
+def paired_t(first: ArrayLike, second: ArrayLike) -> PairedT:
+    """The paired t-test of figures, both (n,) and finite; where all pairs differ by one amount, t is infinite."""
+    differences = _differences(first, second)
+    n = len(differences)
+    mean = float(differences.mean()) if n else 0.0
+    if n < 2 or not differences.any():
+        return PairedT(n, mean, 0.0, 1.0, 1.0, 1.0)
+    error = float(differences.std(ddof=1)) / math.sqrt(n)
+    t = mean / error if error > 0 else math.copysign(math.inf, mean)
+    higher, lower = student_tail(t, n - 1), student_tail(-t, n - 1)
+    return PairedT(n, mean, t, min(1.0, 2 * min(higher, lower)), higher, lower)
 
 
 def win_draw_loss(first: ArrayLike, second: ArrayLike) -> WinDrawLoss:

@@ -22,19 +22,22 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 SHIFT = 10
+LARGE = 1e20
+"""Beyond it the argument of `log_gamma` is not raised: the series needs no help, and the product would overflow."""
 _LOG_GAMMA = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 _DIGAMMA = (-1 / 12, 1 / 120, -1 / 252, 1 / 240, -1 / 132, 691 / 32760, -1 / 12)
 _TRIGAMMA = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
 
 def log_gamma(x: ArrayLike) -> Array:
-    """ln G(x), elementwise, 0 < x < 1e30."""
+    """ln G(x), elementwise, 0 < x < 1e300."""
     x = np.asarray(x, np.float64)
-    pair = x * (x + 9)
+    low = np.minimum(x, LARGE)
+    pair = low * (low + 9)
     raised = pair * (pair + 8) * (pair + 14) * (pair + 18) * (pair + 20)  # x (x + 1) ... (x + 9), the ends together
-    z = x + SHIFT
+    z = np.where(x > LARGE, x, x + SHIFT)
     stirling = (z - 0.5) * np.log(z) - z + 0.5 * math.log(2 * math.pi)
-    return np.asarray(stirling + _series(_LOG_GAMMA, z) / z - np.log(raised))
+    return np.asarray(stirling + _series(_LOG_GAMMA, z) / z - np.where(x > LARGE, 0.0, np.log(raised)))
 
 
 def digamma(x: ArrayLike) -> Array:

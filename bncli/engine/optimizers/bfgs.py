@@ -4,12 +4,12 @@ From B = I, after every step s = x_{k+1} - x_k with change of gradient y = g_{k+
 
     B += [ (1 + y'By / s'y) s s' - By s' - s (By)' ] / s'y,    direction d = -B g
 
-and along d the first acceptable point by backtracking from 1 (see `bncli.engine.acceptable_point`). B is the identity
-again when the direction is not downhill, no point is acceptable, s'y <= 0, or 2P iterations have passed (R's optim).
-This is the BFGS of Feelders & Ivanovs 2006. Cost: P^2 numbers of memory, about 12 P^2 flops an iteration.
+and along d the first acceptable point by backtracking from 1 (see `bncli.engine.descent.acceptable_point`). B is the
+identity again when the direction is not downhill, no point is acceptable, s'y <= 0, or 2P iterations have passed (R's
+optim). This is the BFGS of Feelders & Ivanovs 2006. Cost: P^2 numbers of memory, about 12 P^2 flops an iteration.
 
 Decided here: problems whose matrix would take more than MAX_BYTES are refused; the stopping rules are those that all
-methods share (see `bncli.engine.descent`).
+methods share (see `bncli.engine.descent.loop`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.acceptable_point import Evaluate, Searched, acceptable_point
-from bncli.engine.descent import descend
-from bncli.engine.line_search import Probe
+from bncli.engine.descent.acceptable_point import Evaluate, Searched, acceptable_point
+from bncli.engine.descent.line_search import Probe
+from bncli.engine.descent.loop import descend
 from bncli.engine.model import Optimum
 from bncli.engine.objective import Objective, Report, Vector
 from bncli.errors import BncliError

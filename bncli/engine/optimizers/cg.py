@@ -1,19 +1,19 @@
 """Conjugate gradients (Nash 1990, Compact Numerical Methods for Computers, 2nd edition, algorithm 22).
 
-Directions of Polak & Ribiere (see `bncli.engine.conjugate`); along each the first acceptable point by backtracking,
-then one step more, to the minimiser of the parabola known by then, if that is lower. At best two
-evaluations an iteration.
-This is the CG of Feelders & Ivanovs 2006, who used R's optim. Cost: O(P) an iteration beside the evaluations.
+Directions of Polak & Ribiere (see `bncli.engine.descent.conjugate`); along each the first acceptable point by
+backtracking, then one step more, to the minimiser of the parabola known by then, if that is lower. At best two
+evaluations an iteration. This is the CG of Feelders & Ivanovs 2006, who used R's optim. Cost: O(P) an iteration beside
+the evaluations.
 
-Decided here: the stopping rules are those that all methods share (see `bncli.engine.descent`).
+Decided here: the stopping rules are those that all methods share (see `bncli.engine.descent.loop`).
 """
 
 from __future__ import annotations
 
-from bncli.engine.acceptable_point import Evaluate, Searched, acceptable_point, with_parabola
-from bncli.engine.conjugate import Conjugate
-from bncli.engine.descent import descend
-from bncli.engine.line_search import Probe
+from bncli.engine.descent.acceptable_point import Evaluate, Searched, acceptable_point, with_parabola
+from bncli.engine.descent.conjugate import Conjugate
+from bncli.engine.descent.line_search import Probe
+from bncli.engine.descent.loop import descend
 from bncli.engine.model import Optimum
 from bncli.engine.objective import Objective, Report, Vector
 

@@ -2,19 +2,19 @@
 
 The CGB of Feelders & Ivanovs 2006: the minimum along a direction is found to a relative precision of 2e-4 (Brent 1973;
 Press, Teukolsky, Vetterling & Flannery 1992, Numerical Recipes in C). Fewer iterations than with acceptable points, of
-more evaluations each. Directions and restarts are those of `bncli.engine.conjugate`. Cost: O(P) an iteration beside the
-evaluations.
+more evaluations each. Directions and restarts are those of `bncli.engine.descent.conjugate`. Cost: O(P) an iteration
+beside the evaluations.
 
 Decided here: the bracket is sought from the first trial step of plain conjugate gradients, not always from 1.
 """
 
 from __future__ import annotations
 
-from bncli.engine.acceptable_point import Evaluate, Searched
-from bncli.engine.conjugate import Conjugate
-from bncli.engine.descent import descend
-from bncli.engine.line_minimum import line_minimum
-from bncli.engine.line_search import Probe
+from bncli.engine.descent.acceptable_point import Evaluate, Searched
+from bncli.engine.descent.conjugate import Conjugate
+from bncli.engine.descent.line_minimum import line_minimum
+from bncli.engine.descent.line_search import Probe
+from bncli.engine.descent.loop import descend
 from bncli.engine.model import Optimum
 from bncli.engine.objective import Objective, Report, Vector
 

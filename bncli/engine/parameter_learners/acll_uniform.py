@@ -1,14 +1,15 @@
 """Parameters of the highest approximate conditional log-likelihood, the joint probabilities independent and uniform.
 
-In closed form, as quick as counting (see `bncli.engine.contrast`), with beta by the second rule of
-`bncli.engine.approximation`. Source: Carvalho, Adao & Mateus 2013, Entropy 15, theorem 3.8.
+In closed form, as quick as counting (see `bncli.engine.acll.contrast`), with beta by the second rule of
+`bncli.engine.acll.approximation`. Source: Carvalho, Adao & Mateus 2013, Entropy 15, theorem 3.8.
 """
 
 from __future__ import annotations
 
-from bncli.engine import acll_parameters
-from bncli.engine.approximation import uniform
+from bncli.engine.acll.approximation import uniform
+from bncli.engine.acll.tables import acll_tables
 from bncli.engine.counts import Counts
+from bncli.engine.generative import closed_form
 from bncli.engine.model import Parameters
 from bncli.engine.structure import Structure
 from bncli.watch import Watch, silent
@@ -16,4 +17,5 @@ from bncli.watch import Watch, silent
 
 def learn(counts: Counts, structure: Structure, *, pseudo_counts: float, watch: Watch = silent) -> Parameters:
     """`pseudo_counts` N' > 0 is the least that a cell counts; one pass more for the conditional log-likelihood."""
-    return acll_parameters.learn(counts, structure, uniform(counts.data.n_labels).beta, pseudo_counts)
+    beta = uniform(counts.data.n_labels).beta
+    return closed_form(counts, acll_tables(counts, structure, beta, pseudo_counts))

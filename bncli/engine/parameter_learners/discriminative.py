@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.ascent import Ascent, ParameterSpace, ascend
-from bncli.engine.coordinates import PerCell
 from bncli.engine.counts import Counts
-from bncli.engine.flops import of_free_tables
 from bncli.engine.generative import generative_tables
 from bncli.engine.likelihood import conditional_likelihood
 from bncli.engine.model import Parameters
+from bncli.engine.parameter_spaces.coordinates import PerCell
+from bncli.engine.parameter_spaces.flops import of_free_tables
 from bncli.engine.structure import Structure
 from bncli.watch import Watch, silent
 

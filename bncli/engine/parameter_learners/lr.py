@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.ascent import Ascent, ParameterSpace, ascend
-from bncli.engine.coordinates import Index
 from bncli.engine.counts import Counts
-from bncli.engine.flops import Costs, logistic
 from bncli.engine.generative import generative_tables
 from bncli.engine.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.model import Parameters
-from bncli.engine.predictors import Predictors, predictors_of
+from bncli.engine.parameter_spaces.coordinates import Index
+from bncli.engine.parameter_spaces.flops import Costs, logistic
+from bncli.engine.parameter_spaces.predictors import Predictors, predictors_of
 from bncli.engine.structure import Structure
 from bncli.errors import BncliError
 from bncli.watch import Watch, silent

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.ascent import Ascent, ParameterSpace, ascend
-from bncli.engine.coordinates import PerCell, Sharing
 from bncli.engine.counts import Counts
 from bncli.engine.generative import generative_tables
 from bncli.engine.likelihood import conditional_likelihood
 from bncli.engine.model import Parameters
+from bncli.engine.parameter_spaces.coordinates import PerCell, Sharing
 from bncli.engine.structure import Family, Structure
 from bncli.watch import Watch, silent
 

@@ -2,10 +2,10 @@
 
     acll:N' = sum over k, j, c of M_kjc ln theta_kjc
 
-with the contrasts M and the parameters theta of `bncli.engine.contrast`, and beta as `bncli.engine.approximation`
-gives it for N rows, the sum of the counts; constants are left out. Unlike the conditional log-likelihood itself it is
-a sum over families, so that the best tree can be found; the direction of an arc matters.
-Source: Carvalho, Adao & Mateus 2013, Entropy 15, equation 28.
+with the contrasts M and the parameters theta of `bncli.engine.acll.contrast`, and beta as
+`bncli.engine.acll.approximation` gives it for N rows, the sum of the counts; constants are left out. Unlike the
+conditional log-likelihood itself it is a sum over families, so that the best tree can be found; the direction of an arc
+matters. Source: Carvalho, Adao & Mateus 2013, Entropy 15, equation 28.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine import contrast
-from bncli.engine.approximation import dirichlet
+from bncli.engine.acll import contrast
+from bncli.engine.acll.approximation import dirichlet
 
 Array = NDArray[np.float64]
 

@@ -2,9 +2,9 @@
 
     acll-uniform:N' = sum over k, j, c of M_kjc ln theta_kjc
 
-with the contrasts M and the parameters theta of `bncli.engine.contrast`, and beta as `bncli.engine.approximation`
-gives it; constants are left out. The direction of an arc matters.
-Source: Carvalho, Adao & Mateus 2013, Entropy 15, equation 28.
+with the contrasts M and the parameters theta of `bncli.engine.acll.contrast`, and beta as
+`bncli.engine.acll.approximation` gives it; constants are left out. The direction of an arc matters. Source: Carvalho,
+Adao & Mateus 2013, Entropy 15, equation 28.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine import contrast
-from bncli.engine.approximation import uniform
+from bncli.engine.acll import contrast
+from bncli.engine.acll.approximation import uniform
 
 Array = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.marginal_likelihood import log_marginal_likelihood
+from bncli.engine.kernels.marginal_likelihood import log_marginal_likelihood
 
 Array = NDArray[np.float64]
 

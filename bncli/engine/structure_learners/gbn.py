@@ -10,13 +10,15 @@ Two nodes are taken to be independent given a set Z of others where they share n
 3. *Thinning*: each edge whose ends another path joins goes if some cut-set makes them independent without it.
 4. *Orientation*: v-structures as the cut-sets show them, then what follows, then from lower to higher index.
 
-`bncli.engine.separation` tells how a cut-set is looked for, `bncli.engine.orientation` how directions are given.
+`bncli.engine.graphs.separation` tells how a cut-set is looked for, `bncli.engine.graphs.orientation` how directions are
+given.
 
 With enough rows, and where every edge is stronger than epsilon, this finds the edges of the network that the rows were
 drawn from (Cheng, Greiner, Kelly, Bell & Liu 2002, Artificial Intelligence 137; their PowerConstructor, as a
 classifier: Cheng & Greiner 1999, UAI). Relative frequencies make I(A; B | Z) too high by about
 (|A| - 1)(|B| - 1)|Z| / 2N nats, until the rows are so few that no two agree on Z and it falls to 0. So with many values
-there are too many edges, and a larger epsilon is better; with large cut-sets edges are missed.
+there are too many edges, and a larger epsilon is better; with large cut-sets edges are missed. Where holes are to be
+summed out, each I is that of the rows in which all its attributes are observed.
 
 Decided here: the nodes are the class and the informative attributes. The class is the lowest, so that an edge with no
 reason for either direction leads away from it. Thinning takes the weakest edge first; pairs that tie are taken in the
@@ -33,21 +35,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.counts import Counts
-from bncli.engine.dependence import relevance
+from bncli.engine.graphs.orientation import Edge, orient
+from bncli.engine.graphs.separation import CutSet, Information, Node, cut_set, joined
 from bncli.engine.kernels.information import conditional_mutual_information, mutual_information, rounded
-from bncli.engine.orientation import Edge, orient
-from bncli.engine.partial_dependence import CLASS_NODE, PartialDependence
-from bncli.engine.separation import CutSet, Information, Node, cut_set, joined
 from bncli.engine.structure import Dag
-from bncli.watch import Progress, Watch, silent
+from bncli.engine.structure_search.dependence import relevance
+from bncli.engine.structure_search.partial_dependence import CLASS_NODE, PartialDependence
+from bncli.watch import Note, Progress, Watch, silent
 
 Array = NDArray[np.float64]
 
 
 def learn(counts: Counts, *, epsilon: float, watch: Watch = silent) -> Dag:
     """The network over the class and the informative attributes; `epsilon` in bits."""
+    if any(counts.data.holes):
+        watch(Note("gbn tests every independence on the rows that have all attributes of the test"))
     relevant = relevance(counts)
-    unconditional, conditional = _pairs(counts)
+    unconditional, conditional = _pairs(counts, watch)
     strengths = _strengths(relevant, unconditional, counts.data.schema.informative)
     search = _Search(strengths, PartialDependence(counts.data).given, epsilon * math.log(2))
     search.thicken(search.draft(), watch)
@@ -63,11 +67,11 @@ def learn(counts: Counts, *, epsilon: float, watch: Watch = silent) -> Dag:
     return Dag(of_attributes, children, listed(CLASS_NODE, relevant), "gbn", {"epsilon": epsilon})
 
 
-def _pairs(counts: Counts) -> tuple[Array, Array]:
+def _pairs(counts: Counts, watch: Watch) -> tuple[Array, Array]:
     """I(X_i; X_j) and I(X_i; X_j | Y) of all pairs of attributes, rounded nats, (n, n)."""
     n = len(counts.data.schema.attributes)
     plain, given_class = np.zeros((n, n)), np.zeros((n, n))
-    for i, j, tables in counts.pair_batches(counts.data.schema.informative):
+    for i, j, tables in counts.pair_batches(counts.data.schema.informative, watch):
         plain[i, j] = plain[j, i] = mutual_information(tables.sum(axis=-1))
         given_class[i, j] = given_class[j, i] = conditional_mutual_information(tables)
     return rounded(plain), rounded(given_class)

@@ -9,24 +9,28 @@ Zaidi 2016, Journal of Machine Learning Research 17). Losses, with p_t = P(y_t |
 
 Decided here: ties (at 12 significant digits) go to fewer parents, then to fewer attributes. No attribute at all may
 win: then none tells of the class. Networks with parents whose tables come to more than 2^27 entries (1 GiB) are not
-candidates. Cost: KDB's counting pass over all pairs, then a few passes for each attribute and k'.
+candidates. Where holes are to be summed out, the choice takes a hole for one more value (see
+`bncli.engine.structure_search.hole_levels`). Cost: KDB's counting pass over all pairs, then a few passes for each
+attribute and k'.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from bncli.engine.counting.packs import MAX_ENTRIES
 from bncli.engine.counts import Counts
-from bncli.engine.k_dependence import Ordered, order_attributes
 from bncli.engine.kernels.information import rounded
-from bncli.engine.leave_one_out import nested_losses
-from bncli.engine.packs import MAX_ENTRIES
 from bncli.engine.structure import Dag
+from bncli.engine.structure_search.hole_levels import with_hole_levels
+from bncli.engine.structure_search.k_dependence import Ordered, order_attributes
+from bncli.engine.structure_search.leave_one_out import nested_losses
 from bncli.watch import Note, Watch, silent
 
 
 def learn(counts: Counts, *, k: int, loss: str, watch: Watch = silent) -> Dag:
     """The network of lowest leave-one-out loss; attributes that are not chosen stay outside it."""
+    counts = with_hole_levels(counts, "skdb", watch)
     data = counts.data
     ordered = order_attributes(counts, k, watch)
     members = [(i, ordered.parents[i]) for i in ordered.order]

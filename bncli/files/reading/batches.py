@@ -1,7 +1,7 @@
 """A table read for scoring by a model, in batches of bounded size, in the order of the rows.
 
-Only the columns that the model uses must be there. Text in a column of numbers makes its row malformed; a value that
-the model never saw is coded UNSEEN.
+Only the columns that the model uses must be there, and not even they where that is allowed. Text in a column of numbers
+makes its row malformed; a value that the model never saw is coded UNSEEN.
 """
 
 from __future__ import annotations
@@ -45,7 +45,11 @@ _Parsed = tuple[Batch, tuple[BadRow, ...]]
 
 
 class Batches:
-    """An opened table whose header fits the model; iterate once. `kept_names` belong to `Batch.kept`."""
+    """An opened table whose header fits the model; iterate once. `kept_names` belong to `Batch.kept`.
+
+    `texts`: needed columns that are kept behind the others, where they are there. `absent`: needed columns that are not
+    there, an error unless `allow_missing`; batches lack them.
+    """
 
     def __init__(
         self,
@@ -54,20 +58,24 @@ class Batches:
         needed: Sequence[str],
         *,
         keep: Sequence[str] | Literal["all"] = (),
+        texts: Sequence[str] = (),
+        allow_missing: bool = False,
         threads: int = 1,
         watch: Watch = silent,
         block_size: int = BLOCK_SIZE,
     ) -> None:
         self._tokens = tokens_of(source, schema)
-        self._coded = [Coded.of(schema.attributes[schema.index(name)], self._tokens) for name in needed]
         self._class_name = schema.class_name
         self._threads = threads
         self._watch = watch
         self._bad = BadRows(source.on_bad_row, watch)
         self._table = Table(source, keep=False, block_size=block_size)
         try:
-            require(needed, self._table)
-            self.kept_names = self._kept_names(keep)
+            self.absent = absent_names(needed, self._table, allow=allow_missing)
+            there = [name for name in needed if name not in self.absent]
+            self._coded = [Coded.of(schema.attributes[schema.index(name)], self._tokens) for name in there]
+            kept = self._kept_names(keep)
+            self.kept_names = (*kept, *(name for name in texts if name in there and name not in kept))
         except BaseException:
             self.close()
             raise
@@ -124,15 +132,17 @@ def tokens_of(source: Source, schema: Schema) -> Tokens:
     return Tokens.of(schema.missing_tokens if source.missing_tokens is None else source.missing_tokens)
 
 
-def require(needed: Sequence[str], table: Table) -> None:
-    """Every column that the model uses is there."""
-    missing = [name for name in needed if name not in table.names]
-    if missing:
+def absent_names(needed: Sequence[str], table: Table, *, allow: bool) -> tuple[str, ...]:
+    """The columns that the model uses and the table lacks; ModelError if there are any, unless that is allowed."""
+    missing = tuple(name for name in needed if name not in table.names)
+    if missing and not allow:
         named = ", ".join(f"'{name}'" for name in missing[:_N_NAMED])
         more = f" and {len(missing) - _N_NAMED} more" if len(missing) > _N_NAMED else ""
-        hint = missing_column(missing[0], table.names, "").hint
+        nearest = missing_column(missing[0], table.names, "").hint
+        hint = nearest or "with --allow-missing-columns its values count as unknown"
         what = f"the data has no column {named}{more}, which the model uses"
         raise ModelError(what, where=table.name, hint=hint)
+    return missing
 
 
 def read_batches(

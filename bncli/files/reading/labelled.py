@@ -14,7 +14,7 @@ from bncli.errors import BncliError, ModelError
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.assembly import rows_that_count
 from bncli.files.reading.bad_rows import BadRows
-from bncli.files.reading.batches import require, tokens_of
+from bncli.files.reading.batches import absent_names, tokens_of
 from bncli.files.reading.blocks import BLOCK_SIZE
 from bncli.files.reading.coding import Coded, Vocabulary
 from bncli.files.reading.numerals import to_numbers
@@ -30,6 +30,7 @@ def read_labelled(
     schema: Schema,
     needed: Sequence[str] | None = None,
     *,
+    allow_missing: bool = False,
     threads: int = 1,
     watch: Watch = silent,
     block_size: int = BLOCK_SIZE,
@@ -37,13 +38,16 @@ def read_labelled(
     """The needed attributes (None: all), the class, and the weights if the source names them.
 
     The class is the column that the model calls so unless the source names another. Rows of weight 0 do not exist;
-    rows without a class are an error unless the source drops them.
+    rows without a class are an error unless the source drops them. Attributes that are not there are an error, or
+    (`allow_missing`) left out.
     """
     names = tuple(a.name for a in schema.attributes) if needed is None else tuple(needed)
     tokens = tokens_of(source, schema)
-    coded = _coded(source, schema, names, tokens)
     with Table(source, keep=False, block_size=block_size) as table:
-        _check_names(source, schema, names, table)
+        _check_names(source, schema, table)
+        absent = absent_names(names, table, allow=allow_missing)
+        names = tuple(name for name in names if name not in absent)
+        coded = _coded(source, schema, names, tokens)
         with BadRows(source.on_bad_row, watch) as bad:
             label, *columns = _read_all(table, coded, tokens, bad, threads, watch)
     weights = None if source.weights is None else np.asarray(_numbers(columns.pop()), np.float64)
@@ -70,14 +74,13 @@ def _tokens_of_class(labels: tuple[str, ...], tokens: Tokens) -> Tokens:
     return Tokens(tokens.number, tokens.number) if wrong is None else tokens
 
 
-def _check_names(source: Source, schema: Schema, names: Sequence[str], table: Table) -> None:
+def _check_names(source: Source, schema: Schema, table: Table) -> None:
     for said in (source.class_name, source.weights):
         if said is not None and said not in table.names:
             raise missing_column(said, table.names, table.name)
     if source.class_name is None and schema.class_name not in table.names:
         what = f"the data has no column '{schema.class_name}', the class of the model"
         raise ModelError(what, where=table.name, hint="--class names the column that holds the class")
-    require(names, table)
 
 
 def _read_all(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from bncli.engine.evaluation.significance import MOST_EXACT, sign_test, signed_ranks, win_draw_loss
+from bncli.engine.evaluation.significance import MOST_EXACT, paired_t, sign_test, signed_ranks, win_draw_loss
 from bncli.errors import BncliError
 
 C45 = (0.763, 0.599, 0.954, 0.628, 0.882, 0.936, 0.661, 0.583, 0.775, 1.000, 0.940, 0.619, 0.972, 0.957)
@@ -141,3 +141,23 @@ def test_refused(first: list[float], second: list[float], message: str) -> None:
     for test in (signed_ranks, win_draw_loss):
         with pytest.raises(BncliError, match=message):
             test(first, second)
+
+
+@given(pairs_with_ties)
+def test_paired_t_is_that_of_scipy(pairs: list[tuple[float, float]]) -> None:
+    first, second = columns(pairs)
+    found = paired_t(first, second)
+    differences = np.subtract(first, second)
+    if len(pairs) < 2 or not differences.any() or len(set(differences.tolist())) == 1:
+        return
+    for p, side in ((found.p, "two-sided"), (found.p_higher, "greater"), (found.p_lower, "less")):
+        assert p == pytest.approx(stats.ttest_rel(first, second, alternative=side).pvalue, rel=1e-9)
+    assert (found.n, found.mean) == (len(pairs), pytest.approx(differences.mean()))
+
+
+def test_paired_t_without_spread() -> None:
+    same, shifted = paired_t([0.5, 0.25, 1.0], [0.5, 0.25, 1.0]), paired_t([1.0, 2.0, 3.0], [0.0, 1.0, 2.0])
+    assert (same.t, same.p, same.p_higher, same.p_lower) == (0.0, 1.0, 1.0, 1.0)
+    assert (shifted.t, shifted.p, shifted.p_higher, shifted.p_lower) == (math.inf, 0.0, 0.0, 1.0)
+    assert paired_t([1.0], [0.0]).p == 1.0
+    assert paired_t([], []).n == 0

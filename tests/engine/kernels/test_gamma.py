@@ -19,6 +19,14 @@ def test_scipy() -> None:
     np.testing.assert_allclose(trigamma(POINTS), special.polygamma(1, POINTS), rtol=1e-13)
 
 
+def test_numbers_that_no_product_of_ten_could_hold() -> None:
+    """Weights of rows go up to 1e100, and their sums beyond."""
+    far = np.geomspace(1e15, 1e110, 500)
+    np.testing.assert_allclose(log_gamma(far), special.gammaln(far), rtol=1e-14)
+    np.testing.assert_allclose(digamma(far), np.log(far), rtol=1e-14)
+    np.testing.assert_allclose(trigamma(far), 1 / far, rtol=1e-14)
+
+
 def test_known_values() -> None:
     assert log_gamma([3.0, 0.5, 11.0]) == pytest.approx(
         [math.log(2), 0.5 * math.log(math.pi), math.log(math.factorial(10))], rel=1e-15

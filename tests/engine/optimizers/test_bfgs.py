@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.line_search import Probe
+from bncli.engine.descent.line_search import Probe
 from bncli.engine.model import StoppedBy
 from bncli.engine.optimizers import bfgs
 from bncli.errors import BncliError

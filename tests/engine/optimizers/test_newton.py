@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize
 
-from bncli.engine.ascent import _Problem
+from bncli.engine.ascent import ParameterSpace, _Problem
 from bncli.engine.dataset import Dataset
 from bncli.engine.model import StoppedBy
 from bncli.engine.optimizers import lbfgs, newton
@@ -105,12 +105,12 @@ def test_nearly_separable_rows_with_a_small_penalty_reach_what_scipy_reaches(nam
     told: list[Any] = []
     fit(name, data, TAN, init="zero", optimizer="newton", penalty=penalty, tolerance=1e-10, watch=told.append)
     found = told[-1].penalty - told[-1].cll
-    problem = _Problem(caught.likelihood, caught.space, how(init="zero", penalty=penalty))
+    problem = _Problem(ParameterSpace(caught.likelihood, caught.space), how(init="zero", penalty=penalty))
     peer = optimize.minimize(
         problem.value_and_gradient,
         problem.start,
         jac=True,
-        hessp=lambda p, v: problem.hessian(p)(v),
+        hessp=lambda p, v: problem.objective.hessian(p)(v),
         method="trust-ncg",
         options={"gtol": 1e-7, "maxiter": 500},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bncli.engine.acll_parameters import acll_tables
+from bncli.engine.acll.tables import acll_tables
 from bncli.engine.counts import Counts
 from bncli.engine.parameter_learners import acll
 from bncli.engine.structure import Dag

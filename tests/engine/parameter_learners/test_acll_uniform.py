@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from bncli.engine.acll_parameters import acll_tables
+from bncli.engine.acll.tables import acll_tables
 from bncli.engine.counts import Counts
 from bncli.engine.parameter_learners import acll_uniform
 from bncli.engine.structure import Dag

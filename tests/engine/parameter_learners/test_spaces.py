@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.ascent import _Problem
+from bncli.engine.ascent import ParameterSpace, _Problem
 from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
 from bncli.engine.generative import generative_tables
@@ -62,10 +62,10 @@ def test_the_hessian_of_the_problem(name: str, n_labels: int, penalty: float) ->
     """J'HJ + lambda I with the explicit H; where tables are linear in parameters, also the slope of the gradient."""
     data = random_dataset(60, (3, 2, 4), n_labels, weighted=True)
     caught = catch(name, data, Dag(((), (0,), (0,)), (0, 1, 2)))
-    problem = _Problem(caught.likelihood, caught.space, how(penalty=penalty, penalty_center=0.4))
+    problem = _Problem(ParameterSpace(caught.likelihood, caught.space), how(penalty=penalty, penalty_center=0.4))
     p = np.random.default_rng(3).normal(size=caught.space.n_parameters)
     units = np.eye(len(p))
-    found = np.stack([problem.hessian(p)(unit) for unit in units], axis=1)
+    found = np.stack([problem.objective.hessian(p)(unit) for unit in units], axis=1)
     j = np.stack([oracles.slope(caught.space.tables, p, unit, 1e-3).ravel() for unit in units], axis=1)
     h = oracles.hessian(caught.likelihood.families, data, caught.space.tables(p))
     np.testing.assert_allclose(found, j.T @ h @ j + penalty * units, atol=1e-8 * np.abs(h).max())

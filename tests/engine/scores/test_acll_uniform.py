@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from bncli.engine.approximation import uniform
+from bncli.engine.acll.approximation import uniform
 from bncli.engine.scores import acll, acll_uniform
 from tests.engine.scores import families
 from tests.engine.scores.families import Array, family_counts

@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 
 from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
-from bncli.engine.network import Network, table_shapes
+from bncli.engine.networks.network import Network, table_shapes
 from bncli.engine.parameter_learners import map as generative
-from bncli.engine.partial_dependence import CLASS_NODE
 from bncli.engine.structure import Dag
 from bncli.engine.structure_learners import gbn
-from bncli.watch import Event, Progress
+from bncli.engine.structure_search.partial_dependence import CLASS_NODE
+from bncli.watch import Event, Note, Progress
 from tests import oracles
 from tests.datasets import dataset_of, random_dataset, reorder
-from tests.engine.networks import asia, drawn_rows, exact_rows, strong_network
+from tests.engine.small_networks import asia, drawn_rows, exact_rows, strong_network
+from tests.holes import with_holes
 from tests.strategies import datasets
 
 Edge = tuple[int, int]
@@ -192,5 +193,15 @@ def test_progress_is_told() -> None:
     events: list[Event] = []
     gbn.learn(Counts(random_dataset(400, (3, 2, 4, 3), 3)), epsilon=0.001, watch=events.append)
     told = [event for event in events if isinstance(event, Progress)]
-    assert {event.detail for event in told} == {"pairs without an edge", "edges"}
+    assert {event.detail for event in told} == {"pairs of attributes", "pairs without an edge", "edges"}
     assert all(event.total is not None and 0 <= event.done < event.total for event in told)
+
+
+def test_a_network_is_found_again_through_holes() -> None:
+    """A quarter of the values missing; an edge is as strong in the rows that have both ends."""
+    network = strong_network(6, 3)
+    data = drawn_rows(network, 20_000, 1)
+    events: list[Event] = []
+    found = gbn.learn(Counts(with_holes(data, 0.25)), epsilon=0.01, watch=events.append)
+    assert edges_of(found) == edges_of(gbn.learn(Counts(data), epsilon=0.01))
+    assert Note("gbn tests every independence on the rows that have all attributes of the test") in events

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
-from bncli.engine.family_score import family_score
+from bncli.engine.graphs.spanning_tree import directed_away
 from bncli.engine.kernels.information import rounded
-from bncli.engine.spanning_tree import directed_away
 from bncli.engine.structure import Dag
 from bncli.engine.structure_learners import tan
+from bncli.engine.structure_search.family_score import family_score
 from tests import oracles
 from tests.branchings import arborescences, branchings
 from tests.datasets import dataset_of, random_dataset

@@ -1,0 +1,260 @@
+"""Programs in the making: slots are laid out, and operations that fill them are appended in order."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from bncli.engine.inference.distinct import distinct
+from bncli.engine.inference.program import UNIT, Contract, Index, Join, Look, Outlet, Place, Program, Side
+
+Scope = tuple[int, ...]
+"""Hidden attributes, first summed out first."""
+
+MAX_DEPTH = 32
+"""A product of more CPT entries than this is rescaled: it might get too small for a number."""
+
+
+PRODUCTS = 4
+"""Products that are never built may have so many times the entries of all tables: in logarithms they would be built."""
+
+
+class TooWideError(Exception):
+    """Attributes whose joint table is larger than allowed."""
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope)
+        self.scope = scope
+
+
+class TooManyError(Exception):
+    """All tables together are larger than allowed; fewer rows would need fewer."""
+
+
+class Limits(NamedTuple):
+    """The most entries, for one class, of the table of one configuration, and of all tables of a program."""
+
+    table: int
+    program: int
+
+
+class Part(NamedTuple):
+    """Rows that hold a table of this scope in a slot, and the configuration of each."""
+
+    scope: Scope
+    slot: int
+    rows: Index
+    ids: Index
+
+
+class Pair(NamedTuple):
+    """A product: configurations of two parts that rows show together (`right` None: of one part alone)."""
+
+    scope: Scope
+    left: Side
+    right: Side | None
+    depth: int
+
+
+class Piece(NamedTuple):
+    """A table on its way to a slot: entries to look up, or a product out of which the first attribute was summed."""
+
+    scope: Scope
+    size: int
+    rows: Index
+    ids: Index
+    content: Index | Pair
+
+
+Source = list[Part]
+
+
+@dataclass
+class Builder:
+    """A program in the making."""
+
+    n_rows: int
+    cardinalities: Mapping[int, int]
+    place: Mapping[int, int]
+    limits: Limits
+    shapes: list[tuple[int, ...]] = field(default_factory=lambda: [(1,)])
+    depths: list[int] = field(default_factory=lambda: [0])
+    operations: list[Look | Join | Contract] = field(default_factory=list)
+    cells: list[Index] = field(default_factory=list)
+    n_cells: int = 0
+    entries: int = 1
+    work: int = 0
+    outlets: list[Outlet] = field(default_factory=list)
+    widest: Scope = ()
+
+    def program(self) -> Program:
+        cells = np.concatenate(self.cells) if self.cells else np.zeros(0, np.intp)
+        return Program(self.n_rows, self.shapes, self.operations, cells, self.outlets, self.work, self.widest)
+
+    def source(self, pieces: Sequence[Piece]) -> Source:
+        """Pieces side by side: of different rows, those of one scope in one slot."""
+        by_scope: dict[Scope, list[Piece]] = {}
+        for piece in pieces:
+            by_scope.setdefault(piece.scope, []).append(piece)
+        parts = []
+        for scope, alike in by_scope.items():
+            slot = self._slot(scope, sum(piece.size for piece in alike))
+            starts = self._fill(slot, alike, 0)
+            rows = np.concatenate([piece.rows for piece in alike])
+            ids = np.concatenate([piece.ids + start for piece, start in zip(alike, starts, strict=True)])
+            parts.append(Part(scope, slot, rows, ids))
+        return parts
+
+    def outlet(self, pieces: Sequence[Piece]) -> None:
+        """Pieces without hidden attributes; configuration 0 is for rows that have none."""
+        slot = self._slot((), 1 + sum(piece.size for piece in pieces))
+        codes = np.zeros(self.n_rows, np.intp)
+        for piece, start in zip(pieces, self._fill(slot, pieces, 1, last=True), strict=True):
+            codes[piece.rows] = piece.ids + start
+        self.outlets.append(Outlet(slot, codes))
+
+    def _slot(self, scope: Scope, size: int) -> int:
+        self._check(scope)
+        self._allot(self._table(scope) * size)
+        self.work += self._table(scope) * size
+        self.shapes.append((*(self.cardinalities[attribute] for attribute in scope), size))
+        self.depths.append(0)
+        return len(self.shapes) - 1
+
+    def _fill(self, slot: int, pieces: Sequence[Piece], start: int, *, last: bool = False) -> list[int]:
+        """Operations that fill the slot piece after piece; where each starts."""
+        starts = []
+        for piece in pieces:
+            to = Place(slot, start, start + piece.size)
+            starts.append(start)
+            start = to.last
+            if isinstance(piece.content, Pair):
+                scope, left, right, depth = piece.content
+                deep = depth > MAX_DEPTH and not last
+                self.operations.append(Contract(to, left, right, len(scope), deep, last))
+                self._deepen(slot, 1 if deep else depth)
+            else:
+                self.operations.append(Look(to, self.n_cells, self.n_cells + len(piece.content)))
+                self.cells.append(piece.content)
+                self.n_cells += len(piece.content)
+                self._deepen(slot, 1)
+        return starts
+
+    def _deepen(self, slot: int, depth: int) -> None:
+        self.depths[slot] = max(self.depths[slot], depth)
+
+    def summed_out(self, sources: Sequence[Source]) -> list[Piece]:
+        """All sources of a bucket joined, its attribute summed out: the narrowest two first, the last two at once."""
+        heap = [(*self._weight(source), number, source) for number, source in enumerate(sources)]
+        heapq.heapify(heap)
+        for number in range(len(sources), 2 * len(sources) - 2):
+            both = self._join(heapq.heappop(heap)[-1], heapq.heappop(heap)[-1])
+            heapq.heappush(heap, (*self._weight(both), number, both))
+        left, right = (heapq.heappop(heap)[-1] if heap else [] for _ in range(2))
+        pieces = self._pairs(left, right)
+        for piece in pieces:
+            assert isinstance(piece.content, Pair)
+            self._contract(piece.content, piece.size)
+        return pieces
+
+    def _contract(self, pair: Pair, size: int) -> None:
+        """Counts what contracting a product of `size` configurations takes: copies of its sides, and its numbers."""
+        self._check(pair.scope)
+        self.work += self._table(pair.scope) * size
+        sides = [side for side in (pair.left, pair.right) if side is not None and not side.single and side.run is None]
+        self._allot(size * sum(math.prod(self.shapes[side.slot][:-1]) for side in sides))
+
+    def _table(self, scope: Scope) -> int:
+        return math.prod(self.cardinalities[attribute] for attribute in scope)
+
+    def _check(self, scope: Scope) -> None:
+        """Refuses a table that is too large."""
+        entries = self._table(scope)
+        if entries > self.limits.table:
+            raise TooWideError(scope)
+        if entries > self._table(self.widest):
+            self.widest = scope
+
+    def _allot(self, entries: int) -> None:
+        self.entries += entries
+        if max(self.entries, self.work // PRODUCTS) > self.limits.program and self.n_rows > 1:
+            raise TooManyError
+
+    def _weight(self, source: Source) -> tuple[int, int]:
+        """Attributes in the widest table, and entries of all."""
+        return max(len(part.scope) for part in source), sum(math.prod(self.shapes[part.slot]) for part in source)
+
+    def _join(self, left: Source, right: Source) -> Source:
+        """The products in slots, one for each scope."""
+        by_scope: dict[Scope, list[Piece]] = {}
+        for piece in self._pairs(left, right):
+            assert isinstance(piece.content, Pair)
+            by_scope.setdefault(piece.content.scope, []).append(piece)
+        return [self._joined(scope, pieces) for scope, pieces in by_scope.items()]
+
+    def _joined(self, scope: Scope, pieces: Sequence[Piece]) -> Part:
+        slot = self._slot(scope, sum(piece.size for piece in pieces))
+        start, ids = 0, []
+        for piece in pieces:
+            assert isinstance(piece.content, Pair)
+            _, left, right, depth = piece.content
+            to = Place(slot, start, start + piece.size)
+            deep = depth > MAX_DEPTH
+            unit = Side(UNIT, np.zeros(piece.size, np.intp), (), single=True)
+            self.operations.append(Join(to, left, right or unit, len(scope), deep))
+            self._deepen(slot, 1 if deep else depth)
+            ids.append(piece.ids + start)
+            start = to.last
+        return Part(scope, slot, np.concatenate([piece.rows for piece in pieces]), np.concatenate(ids))
+
+    def _pairs(self, left: Source, right: Source) -> list[Piece]:
+        """Rows side by side: where both have a part the pair of configurations counts, else that of one alone."""
+        (left_at, left_ids), (right_at, right_ids) = self._spread(left), self._spread(right)
+        pairs = left_at * (len(right) + 1) + right_at
+        pieces = []
+        for pair in np.flatnonzero(np.bincount(pairs, minlength=1)[1:]) + 1:
+            a_at, b_at = divmod(int(pair), len(right) + 1)
+            a, b = left[a_at - 1] if a_at else None, right[b_at - 1] if b_at else None
+            rows = np.flatnonzero(pairs == pair)
+            if a is None or b is None:
+                a, ids = (a, left_ids[rows]) if b is None else (b, right_ids[rows])
+                assert a is not None
+                pieces.append(self._alone(a, rows, ids))
+            else:
+                pieces.append(self._together(a, b, rows, left_ids[rows], right_ids[rows]))
+        return pieces
+
+    def _spread(self, source: Source) -> tuple[Index, Index]:
+        """By row: which part of the source it has (counted from 1; 0: none), and its configuration there."""
+        at, ids = np.zeros(self.n_rows, np.intp), np.zeros(self.n_rows, np.intp)
+        for number, part in enumerate(source, 1):
+            at[part.rows] = number
+            ids[part.rows] = part.ids
+        return at, ids
+
+    def _alone(self, part: Part, rows: Index, ids: Index) -> Piece:
+        found, ids = distinct(ids, self.shapes[part.slot][-1])
+        pair = Pair(part.scope, _side(part, found, part.scope), None, self.depths[part.slot])
+        return Piece(part.scope[1:], len(found), rows, ids, pair)
+
+    def _together(self, a: Part, b: Part, rows: Index, a_ids: Index, b_ids: Index) -> Piece:
+        radix = self.shapes[b.slot][-1]
+        found, ids = distinct(a_ids * radix + b_ids, self.shapes[a.slot][-1] * radix)
+        scope = tuple(sorted({*a.scope, *b.scope}, key=self.place.__getitem__))
+        a_found, b_found = np.divmod(found, radix)
+        depth = self.depths[a.slot] + self.depths[b.slot]
+        left, right = _side(a, a_found, scope), _side(b, b_found, scope)
+        pair = Pair(scope, right, left, depth) if left.single else Pair(scope, left, right, depth)
+        return Piece(scope[1:], len(found), rows, ids, pair)
+
+
+def _side(part: Part, ids: Index, scope: Scope) -> Side:
+    axes = tuple(axis for axis, attribute in enumerate(scope, 1) if attribute in part.scope)
+    first, last = int(ids[0]), int(ids[-1])
+    run = slice(first, last + 1) if bool((np.diff(ids) == 1).all()) else None
+    return Side(part.slot, ids, axes, bool((ids == first).all()), run)

@@ -1,0 +1,94 @@
+"""Which families of a network a row needs, given what is observed in it.
+
+A hidden node without observed descendants is barren: it sums to 1. Beyond that, P(class | evidence) does without every
+part that the evidence separates from the class. Bayes-ball (Shachter 1998, Uncertainty in Artificial Intelligence 14)
+finds both at once: a ball starts at the class, and rolls
+
+    hidden node, reached from a child:    on to its parents and its children
+    hidden node, reached from a parent:   on to its children
+    observed node, reached from a parent: back to its parents
+    observed node, reached from a child:  stops
+
+A node's own table is needed if the ball left it upwards. Here all rows are played at once, with one boolean a row.
+
+Cost: a few sweeps over the arcs, about a nanosecond an arc and row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from graphlib import TopologicalSorter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.structure import CLASS, Family
+
+Rows = NDArray[np.bool_]
+Hidden = Mapping[int, Rows]
+"""Whether each row hides an attribute, for the attributes that any row hides; the others are observed throughout."""
+
+
+def supporting(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[Rows]:
+    """By family: the rows in which it bears on P(class, evidence); in the others its child is barren."""
+    parents = _parents(families)
+    needed = {node: np.ones(n_rows, bool) for node in parents}
+    for attribute, rows in hidden.items():
+        needed[attribute] = ~rows
+    for node in reversed(_order(parents)):
+        for parent in parents[node]:
+            if parent in hidden:
+                needed[parent] |= needed[node]
+    return [needed[family.child] for family in families]
+
+
+def requisite(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[Rows]:
+    """By family: the rows in which it bears on P(class | evidence)."""
+    parents = _parents(families)
+    order = _order(parents)
+    children: dict[int | None, list[int | None]] = {node: [] for node in order}
+    for node in order:
+        for parent in parents[node]:
+            children[parent].append(node)
+    up, down = ({node: np.zeros(n_rows, bool) for node in order} for _ in range(2))
+    up[CLASS][:] = down[CLASS][:] = True
+    attributes = [node for node in order if node is not CLASS]
+    before, now = -1, 0
+    while now != before:
+        before = now
+        for node in (*reversed(attributes), *attributes):
+            below = _any(up, children[node], n_rows)
+            above = _any(down, parents[node], n_rows)
+            if node in hidden:
+                up[node] |= below & hidden[node]
+                up[node] |= above & ~hidden[node]
+                down[node] |= (below | above) & hidden[node]
+            else:
+                up[node] |= above
+        now = sum(int(np.count_nonzero(rows)) for balls in (up, down) for rows in balls.values())
+    return [up[family.child] for family in families]
+
+
+def _any(balls: Mapping[int | None, Rows], nodes: Sequence[int | None], n_rows: int) -> Rows:
+    found = np.zeros(n_rows, bool)
+    for node in nodes:
+        found |= balls[node]
+    return found
+
+
+def _parents(families: Sequence[Family]) -> dict[int | None, tuple[int | None, ...]]:
+    """The network's arcs: the parents of every node, the class among the nodes."""
+    parents: dict[int | None, tuple[int | None, ...]] = {CLASS: ()}
+    for family in families:
+        parents.update((attribute, ()) for attribute in family.attributes)
+    for family in families:
+        if family.child is None:
+            parents[CLASS] = family.attributes
+        else:
+            parents[family.child] = (CLASS,) * family.by_class + family.attributes[1:]
+    return parents
+
+
+def _order(parents: Mapping[int | None, tuple[int | None, ...]]) -> list[int | None]:
+    """Parents before their children."""
+    return list(TopologicalSorter(parents).static_order())

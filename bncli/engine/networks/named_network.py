@@ -1,0 +1,113 @@
+"""A Bayesian network by names, as a network file holds it: nodes, their states and parents, their tables.
+
+    P(x) = product over nodes i of theta_i[x_parents(i), x_i]
+
+This is the record between a model and the formats that other programs read (BIF, XMLBIF): no schema, no cuts, no
+logarithms. It is checked when it is made, so that whoever holds one need not ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.structure import NamedDag
+from bncli.errors import BncliError
+
+ROUNDING = 0.005001
+"""Each probability may be off by so much: people write networks with two digits, and three thirds are then 0.99."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A variable: theta = probabilities[state of parent 1, state of parent 2, ..., own state]. Every row sums to 1,
+    but for rounding.
+
+    The constructor makes the table float64 and read-only. Raises BncliError for a state that occurs twice and for
+    numbers that are no probabilities; the number of states of the parents is the network's business.
+    """
+
+    name: str
+    states: tuple[str, ...]
+    parents: tuple[str, ...]
+    probabilities: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        table = np.array(self.probabilities, dtype=np.float64)
+        table.flags.writeable = False
+        object.__setattr__(self, "probabilities", table)
+        if not self.states:
+            raise BncliError(f"the node '{self.name}' has no states", hint="name its states")
+        twice = _first_repeated(self.states)
+        if twice is not None:
+            raise BncliError(f"the node '{self.name}' has the state '{twice}' twice", hint="name every state once")
+        _check_probabilities(self.name, table)
+
+
+@dataclass(frozen=True)
+class NamedNetwork:
+    """A discrete network; `class_name` is None where the file does not say which node is the class.
+
+    `method` and `options` say how the structure came about. Raises BncliError for nodes that occur twice, parents that
+    are no nodes, a cycle, and a table whose shape is not that of its parents and states.
+    """
+
+    name: str
+    class_name: str | None
+    nodes: tuple[Node, ...]
+    method: str = "file"
+    options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        twice = _first_repeated(tuple(node.name for node in self.nodes))
+        if twice is not None:
+            raise BncliError(f"the node '{twice}' occurs twice", hint="define every node once")
+        if self.class_name is not None and self.class_name not in self.by_name:
+            raise BncliError(f"the class '{self.class_name}' is not a node", hint="name one of the nodes")
+        for node in self.nodes:
+            self._check_parents(node)
+        assert self.dag is not None
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Node]:
+        """The nodes by their names."""
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def dag(self) -> NamedDag:
+        """The structure alone."""
+        parents = {node.name: node.parents for node in self.nodes}
+        return NamedDag(self.class_name, parents, self.method, dict(self.options))
+
+    def _check_parents(self, node: Node) -> None:
+        for parent in node.parents:
+            if parent not in self.by_name:
+                raise BncliError(f"the parent '{parent}' of '{node.name}' is not a node", hint="define it as a node")
+        shape = (*(len(self.by_name[parent].states) for parent in node.parents), len(node.states))
+        if node.probabilities.shape != shape:
+            what = f"the table of '{node.name}' has the shape {node.probabilities.shape}, not {shape}"
+            raise BncliError(what, hint="give one row per combination of the parents' states")
+
+
+def _first_repeated(names: tuple[str, ...]) -> str | None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def _check_probabilities(name: str, table: NDArray[np.float64]) -> None:
+    if not np.all((table >= 0) & (table <= 1 + ROUNDING)):
+        worst = table[~((table >= 0) & (table <= 1 + ROUNDING))][0]
+        raise BncliError(f"the table of '{name}' holds {worst:.17g}", hint="probabilities lie between 0 and 1")
+    sums = table.sum(axis=-1)
+    off = np.abs(sums - 1) > ROUNDING * table.shape[-1]
+    if np.any(off):
+        what = f"a row of the table of '{name}' sums to {sums[off].flat[0]:.9g}"
+        raise BncliError(what, hint="the probabilities of a node's states sum to 1")

@@ -1,0 +1,136 @@
+"""Expectation maximisation: the most likely probabilities given rows with holes, by counting what is expected.
+
+    E_kj = sum over rows t of w_t P(child = k, parents = j | e_t, y_t)
+    theta_kj = (E_kj + a_kj) / sum over k' of (E_k'j + a_k'j)
+
+e_t is what is known of row t. Counts are expected at the theta of the iteration before, by exact inference; the class
+belongs to j where it is a parent; a are the pseudo-counts of the smoothing rule. Then
+
+    ln posterior = sum over rows t of w_t ln P(y_t, e_t) + sum over families, k and j of a_kj ln theta_kj
+
+never falls (Dempster, Laird & Rubin 1977, Journal of the Royal Statistical Society B 39; Lauritzen 1995, Computational
+Statistics & Data Analysis 19). It climbs to a local maximum; the start, smoothed relative frequencies of the rows that
+have a node and all its parents, decides to which. Without holes that is the maximum already.
+
+Decided here: a row counts nothing for a family of which it knows neither the child nor anything below it (such counts
+would only repeat the theta that they come from); rules whose pseudo-counts follow from the data (`fgg`, `hdp`) keep
+those of the start; a distribution without any counts is uniform; `mle` keeps its floor of 1e-10. An iteration that does
+not raise the posterior, be it by rounding or the floor, is not made.
+
+Each iteration is told with LL, the first sum, and as penalty the second one's negative. Stops when an iteration adds no
+more to ln posterior than the tolerance as a share of it, or at the cap. Cost: a pass of exact inference an iteration.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.counts import Counts
+from bncli.engine.generative import family_tables, generative_tables
+from bncli.engine.incomplete_space import conditional_value
+from bncli.engine.inference.incomplete import IncompleteLikelihood, incomplete_likelihood
+from bncli.engine.model import Parameters, StoppedBy
+from bncli.engine.parameter_spaces.softmax import SharedSoftmax, Softmax
+from bncli.engine.smoothing import FLOOR, pseudo_counts
+from bncli.engine.structure import Structure
+from bncli.watch import Iteration, Watch, silent
+
+Array = NDArray[np.float64]
+
+_LEAST = float(np.finfo(np.float64).tiny)
+"""Stands for a count of 0 where a logarithm is taken; where all are 0, the distribution is uniform."""
+
+
+def learn(
+    counts: Counts,
+    structure: Structure,
+    *,
+    smoothing: str,
+    tolerance: float,
+    max_iterations: int,
+    watch: Watch = silent,
+) -> Parameters:
+    """Probabilities of highest posterior near the start; ln posterior rises with every iteration told."""
+    tables = generative_tables(counts, structure, smoothing)
+    likelihood = incomplete_likelihood(counts.data, tables.families)
+    start = likelihood.flatten(tables)
+    prior = family_tables(counts, structure, lambda table, axis: pseudo_counts(table, smoothing, axis))
+    expectation = _Expectation(likelihood, SharedSoftmax(Softmax(start, tables.families)), likelihood.flatten(prior))
+    end, iterations, evaluations, stopped_by = _climb(expectation, start, tolerance, max_iterations, watch)
+    cll_start, cll = (conditional_value(likelihood, cells) for cells in (start, end))
+    n_parameters = expectation.coordinates.n_parameters
+    return Parameters(likelihood.tables(end), n_parameters, cll_start, cll, iterations, evaluations, stopped_by)
+
+
+def _climb(
+    expectation: _Expectation, start: Array, tolerance: float, max_iterations: int, watch: Watch
+) -> tuple[Array, int, int, StoppedBy]:
+    """The last tables, iterations made, passes, and why it stopped."""
+    here, iteration, passes, gain = expectation.at(start), 0, 1, math.inf
+    while True:
+        watch(_told(here, iteration, passes))
+        if gain <= tolerance * abs(here.log_posterior):
+            return here.cells, iteration, passes, StoppedBy.TOLERANCE
+        if iteration >= max_iterations:
+            return here.cells, iteration, passes, StoppedBy.MAX_ITERATIONS
+        there = expectation.at(expectation.maximised(here))
+        passes, gain = passes + 1, there.log_posterior - here.log_posterior
+        if not gain > 0:  # all that is left is rounding
+            return here.cells, iteration, passes, StoppedBy.TOLERANCE
+        here, iteration = there, iteration + 1
+
+
+def _told(here: _Point, iteration: int, passes: int) -> Iteration:
+    step = 1.0 if iteration else 0.0
+    return Iteration(iteration, None, 0.0 - here.log_prior, here.gradient_norm, step, passes, passes, None, here.ll)
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Tables `cells` (K, n_cells), what they are worth, and the counts expected there, pseudo-counts added."""
+
+    cells: Array
+    ll: float
+    log_prior: float
+    counts: Array
+    gradient_norm: float
+
+    @property
+    def log_posterior(self) -> float:
+        return self.ll + self.log_prior
+
+
+@dataclass(frozen=True)
+class _Expectation:
+    """One iteration in halves. `pseudo` (K, n_cells) are the pseudo-counts of every entry."""
+
+    likelihood: IncompleteLikelihood
+    coordinates: SharedSoftmax
+    pseudo: Array
+
+    def at(self, cells: Array) -> _Point:
+        """Counts expected at `cells`."""
+        ll, expected = self.likelihood.joint(cells)
+        counts = np.maximum(expected, 0.0) + self._prior_counts
+        log_prior = float((self._prior_counts * cells).sum())
+        beta = np.log(np.maximum(self.coordinates.gathered(np.exp(cells)), _LEAST))
+        gradient = self.coordinates.pull_back(beta, counts)
+        return _Point(cells, ll, log_prior, counts, math.sqrt(float(gradient @ gradient)))
+
+    def maximised(self, here: _Point) -> Array:
+        """The tables that make the most of the counts."""
+        beta = np.log(np.maximum(self.coordinates.gathered(here.counts), _LEAST))
+        cells = self.coordinates.tables(beta)
+        return np.where(self.pseudo > 0, cells, np.maximum(cells, math.log(FLOOR)))
+
+    @cached_property
+    def _prior_counts(self) -> Array:
+        """The pseudo-counts, those of a table that all classes share once."""
+        once = self.pseudo.copy()
+        once[1:, ~self.coordinates.by_class] = 0.0
+        return once

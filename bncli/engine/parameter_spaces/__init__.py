@@ -1,0 +1,1 @@
+"""Spaces of discriminative parameters: their maps to tables, what an iteration in them costs, their preconditioners."""

@@ -1,0 +1,188 @@
+"""The leave-one-out loss of many nested networks in one go.
+
+Attributes come in an order, each with a list of parents among those before it. The network (k, p) has the first p
+attributes, each with the class and the first k of its parents as parents; the networks of all k and p differ by
+one factor each:
+
+    ln P(y, x_1..x_p; k) = ln P(y) + sum over i <= p of ln theta_i(x_i | first k parents of i, y)
+
+A row is left out by taking it off the counts it is in, which touches its own class y_t alone. Smoothed by an
+m-estimate of strength 1, for a row of weight w with d = min(w, 1),
+
+    theta_i(k | j, y) = (N_ijky - d [y = y_t] + 1/|X_i|) / (N_ijy - d [y = y_t] + 1)
+
+and likewise for the class (Martinez, Webb, Chen & Zaidi 2016, Journal of Machine Learning Research 17).
+
+Decided here: a weight is so many rows alike, of which one is left out, and all of them count in the loss; a row of
+less than weight 1 is left out whole. Cost: for each attribute and k three passes over rows and K N exponentials;
+K + 1 numbers a row for each k held at a time, so many as fit STATE_BUDGET, and for tables only the joint values that
+occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.counting.joint_codes import Index, JointCodes, extend, no_attributes
+from bncli.engine.dataset import Dataset, Shard
+from bncli.engine.kernels.cells import add_counts
+from bncli.engine.kernels.row_losses import errors, squared_misses, surprises
+from bncli.watch import Progress, Watch, silent
+
+Floats = NDArray[np.float64]
+RowLoss = Callable[[Floats, NDArray[np.integer]], Floats]
+
+ROW_LOSSES: dict[str, RowLoss] = {"rmse": squared_misses, "error": errors, "log-loss": surprises}
+"""What is summed over rows for each loss by name."""
+STATE_BUDGET = 1 << 26
+"""Running scores held at a time (512 MiB); more values of k take another round each."""
+
+
+def nested_losses(
+    data: Dataset,
+    attributes: Sequence[tuple[int, Sequence[int]]],
+    n_k: Sequence[int],
+    loss: str,
+    watch: Watch = silent,
+) -> Floats:
+    """The loss (a mean over rows; rmse: its root) of network (k, p), shape (most of n_k, 1 + attributes).
+
+    attributes[p]: an attribute and its parents in order. n_k[p]: k runs from 0 below it in networks with attribute p
+    in them; never rising with p. Networks that are not asked for have loss infinity.
+    """
+    ks = max(n_k, default=1)
+    sums = np.full((ks, 1 + len(attributes)), np.inf)
+    step = max(1, STATE_BUDGET // max(1, data.n_rows * (data.n_labels + 1)))
+    total, done = sum(n_k), 0
+    for start in range(0, ks, step):
+        for k, p, summed in _round(data, attributes, n_k, range(start, min(start + step, ks)), loss):
+            sums[k, p] = summed
+            done += p > 0
+            watch(Progress(done, total, "networks"))
+    means = sums / max(data.total_weight, np.finfo(float).tiny)
+    return np.sqrt(means) if loss == "rmse" else means
+
+
+def _round(
+    data: Dataset, attributes: Sequence[tuple[int, Sequence[int]]], n_k: Sequence[int], ks: range, loss: str
+) -> Iterator[tuple[int, int, float]]:
+    """(k, p, summed loss) of every network with k in `ks`."""
+    states = data.map(_class_scores, _count(data, no_attributes(data))[:, 0])
+    summed = sum(data.map(_sum_losses, loss, states=states))
+    yield from ((k, 0, summed) for k in ks)
+    running = {k: [scores.copy() for scores in states] for k in ks}
+    for p, ((child, parents), limit) in enumerate(zip(attributes, n_k, strict=True), start=1):
+        admitted = range(ks.start, min(ks.stop, limit))
+        for k, family in _families(data, child, parents, admitted):
+            running[k], summed = _advance(data, running[k], family, loss)
+            yield k, p, summed
+
+
+@dataclass(frozen=True)
+class _Family:
+    """One factor by the joint values that occur: cells says which each row shows.
+
+    counts (K, cells): N_ijky; totals (K, cells): N_ijy; prior = 1/|X_i|.
+    """
+
+    cells: JointCodes
+    counts: Floats
+    totals: Floats
+    prior: float
+
+
+def _families(data: Dataset, child: int, parents: Sequence[int], ks: range) -> Iterator[tuple[int, _Family]]:
+    """The child's factor with its first k parents, for k in `ks`; counted once where k makes no difference."""
+    configurations, family = no_attributes(data), None
+    for k in range(ks.stop):
+        if 1 <= k <= len(parents):
+            configurations, family = extend(data, configurations, parents[k - 1])[0], None
+        if k in ks:
+            family = family or _count_family(data, configurations, child)
+            yield k, family
+
+
+def _count_family(data: Dataset, configurations: JointCodes, child: int) -> _Family:
+    cells, configuration = extend(data, configurations, child)
+    counts = _count(data, cells)
+    totals = np.stack([np.bincount(configuration, row, configurations.size) for row in counts]).astype(
+        np.float64, copy=False
+    )
+    return _Family(cells, counts, totals[:, configuration], 1.0 / data.schema.cardinalities[child])
+
+
+def _count(data: Dataset, cells: JointCodes) -> Floats:
+    """Weight of each class in each cell, shape (K, cells)."""
+    counted: NDArray[np.generic] = data.reduce(_count_cells, cells.size, data.n_labels, states=cells.codes)
+    return counted.astype(np.float64).reshape(data.n_labels, cells.size)
+
+
+def _count_cells(shard: Shard, size: int, n_labels: int) -> NDArray[np.generic]:
+    total: NDArray[np.generic] = np.zeros(n_labels * size, np.int64 if shard.weights is None else np.float64)
+    for rows in shard.slices():
+        weights = None if shard.weights is None else shard.weights[rows]
+        add_counts(total, _by_class(shard, shard.state, rows, size), weights)
+    return total
+
+
+def _by_class(shard: Shard, cells: NDArray[np.uint32], rows: slice, size: int) -> Index:
+    """Position of every row's cell in a flat table of shape (K, size)."""
+    numbers = shard.labels[rows].astype(np.intp)
+    numbers *= size
+    numbers += cells[rows]
+    return numbers
+
+
+def _class_scores(shard: Shard, counts: Floats) -> Floats:
+    """Scores (K + 1, rows) before any attribute: ln(N_y + 1/K), last of each row's own class without the row.
+
+    The total of all classes falls by the same d for each of them, so that it may be left away.
+    """
+    scores = np.empty((len(counts) + 1, shard.n_rows))
+    scores[:-1] = np.log(counts + 1.0 / len(counts))[:, np.newaxis]
+    scores[-1] = np.log(counts[shard.labels] - _left_out(shard, slice(None)) + 1.0 / len(counts))
+    return scores
+
+
+def _sum_losses(shard: Shard, loss: str) -> float:
+    return sum(_sum_block(shard, rows, shard.state[:, rows], loss) for rows in shard.slices())
+
+
+def _sum_block(shard: Shard, rows: slice, scores: Floats, loss: str) -> float:
+    ahead = scores[:-1] - scores[-1]
+    ahead[shard.labels[rows], np.arange(ahead.shape[1])] = 0.0
+    losses = ROW_LOSSES[loss](ahead, shard.labels[rows])
+    return float(losses.sum() if shard.weights is None else losses @ shard.weights[rows])
+
+
+def _left_out(shard: Shard, rows: slice) -> Floats | float:
+    """d = min(w, 1) of the rows."""
+    return 1.0 if shard.weights is None else np.minimum(shard.weights[rows], 1.0)
+
+
+def _advance(data: Dataset, states: list[Floats], family: _Family, loss: str) -> tuple[list[Floats], float]:
+    """The running scores with one factor more, changed in place, and the summed loss."""
+    joined = list(zip(states, family.cells.codes, strict=True))
+    log_theta = np.log((family.counts + family.prior) / (family.totals + 1.0))
+    results = data.map(_add_factor, log_theta, family.counts, family.totals, family.prior, loss, states=joined)
+    return [scores for scores, _ in results], sum(summed for _, summed in results)
+
+
+def _add_factor(
+    shard: Shard, log_theta: Floats, counts: Floats, totals: Floats, prior: float, loss: str
+) -> tuple[Floats, float]:
+    """State: scores (K + 1, rows) as `_class_scores` lays them out, and the factor's cell of each row."""
+    scores, cells = shard.state
+    summed = 0.0
+    for rows in shard.slices():
+        block = scores[:, rows]
+        block[:-1] += np.take(log_theta, cells[rows].astype(np.intp), axis=1)
+        own = _by_class(shard, cells, rows, counts.shape[1])
+        left_out = _left_out(shard, rows)
+        block[-1] += np.log((counts.take(own) - left_out + prior) / (totals.take(own) - left_out + 1.0))
+        summed += _sum_block(shard, rows, block, loss)
+    return scores, summed

@@ -1,0 +1,82 @@
+"""Rows with holes: a pass of exact inference beside the pass over complete rows.
+
+A quarter of all values is removed at random; what is left is summed out of the network. Both passes give the
+conditional log-likelihood and its gradient at the same tables.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bncli.engine.counts import Counts
+from bncli.engine.dataset import Dataset, code_dtype
+from bncli.engine.generative import generative_tables
+from bncli.engine.inference.incomplete import incomplete_likelihood
+from bncli.engine.likelihood import conditional_likelihood
+from bncli.engine.structure import Dag
+from bncli.engine.structure_learners import kdb, nb, tan
+from tests.performance.conftest import Recorder
+from tests.performance.measure import alternate
+from tests.performance.workloads import real
+
+pytestmark = pytest.mark.performance
+
+LIMITS = {"NB": 2.0, "TAN": 10.0, "KDB-2": None, "general": None}
+"""Times the complete pass."""
+
+
+@pytest.mark.parametrize("word", LIMITS)
+def test_a_quarter_missing(word: str, record: Recorder) -> None:
+    data = real("adult")
+    counts = Counts(data)
+    graph = graph_of(word, counts)
+    tables = generative_tables(counts, graph, "m-estimate:1")
+    complete = conditional_likelihood(data, tables.families)
+    began = time.process_time()
+    incomplete = incomplete_likelihood(with_holes(data), tables.families)
+    work = incomplete.work.entries
+    compiled = time.process_time() - began
+    cells = complete.flatten(tables)
+    contestants = {
+        "complete": lambda: complete.value_and_gradient(cells),
+        "incomplete": lambda: incomplete.value_and_gradient(cells),
+    }
+    times = {name: timing.cpu for name, timing in alternate(contestants, repeats=5).items()}
+    detail = ", ".join(f"{name} {seconds * 1e3:.1f} ms" for name, seconds in times.items())
+    detail += f", compiling {compiled * 1e3:.0f} ms, {work:,} entries"
+    what = f"adult {word}, {data.n_rows:,} rows, 25% missing"
+    record(what, times["incomplete"] / times["complete"], "x the complete pass", LIMITS[word], detail)
+
+
+def graph_of(word: str, counts: Counts) -> Dag:
+    if word == "general":
+        return three_tree([*counts.data.schema.informative])
+    learner = {"NB": nb.learn, "TAN": tan.learn}.get(word)
+    return kdb.learn(counts, k=2) if learner is None else learner(counts)
+
+
+def three_tree(attributes: list[int], seed: int = 3) -> Dag:
+    """Each attribute, in random order, has the class and three that are joined already for parents: treewidth 3."""
+    rng = np.random.default_rng(seed)
+    order = [int(i) for i in rng.permutation(attributes)]
+    parents: list[tuple[int, ...]] = [()] * (max(attributes) + 1)
+    for place in range(3):
+        parents[order[place]] = tuple(order[:place])
+    cliques = [tuple(order[:3])]
+    for i in order[3:]:
+        parents[i] = cliques[rng.integers(len(cliques))]
+        cliques += [(*(a for a in parents[i] if a != left_out), i) for left_out in parents[i]]
+    return Dag(tuple(parents), tuple(sorted(attributes)))
+
+
+def with_holes(data: Dataset, share: float = 0.25) -> Dataset:
+    rng = np.random.default_rng(0)
+    codes = tuple(
+        np.where(rng.random(data.n_rows) < share, n, codes).astype(code_dtype(n + 1))
+        for codes, n in zip(data.codes, data.schema.cardinalities, strict=True)
+    )
+    return replace(data, codes=codes)
