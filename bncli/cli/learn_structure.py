@@ -41,7 +41,7 @@ def command(**typed: Any) -> None:
             threads=options.threads(typed),
             watch=console.watch,
         )
-        size = f"{report.arcs:,} arcs over {report.attributes:,} attributes and the class"
+        size = f"{report.arcs:,} arcs over {report.used:,} of {report.attributes:,} attributes and the class"
         written = [f"written     {report.structure_file}"] if report.structure_file else []
         learnt = [f"rows        {report.rows:,}", f"structure   {report.structure.method}, {size}"]
         console.summary([*learnt, *move_lines(report.moves), *written])

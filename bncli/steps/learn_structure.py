@@ -26,12 +26,13 @@ from bncli.watch import Stage, Watch, silent
 class StructureReport:
     """The structure learnt, and from what; `structure_file` is None where it was not written.
 
-    `moves` are those of a greedy search, in the order they were made.
+    `attributes` counts those of the schema, of which `used` are nodes of the network. `moves` are those of a greedy search, in the order they were made.
     """
 
     structure_file: str | None
     rows: int
     attributes: int
+    used: int
     arcs: int
     structure: NamedDag
     moves: tuple[NamedMove, ...]
@@ -84,6 +85,6 @@ def learn_structure(
     if output is not None:
         write_structure(output, dag)
     arcs = sum(len(parents) for parents in dag.parents.values())
-    return StructureReport(
-        output, data.n_rows, len(schema.attributes), arcs, dag, moves.named(schema), stopwatch.seconds()
-    )
+    used = len(set(dag.nodes) - {schema.class_name})
+    found = (data.n_rows, len(schema.attributes), used, arcs, dag)
+    return StructureReport(output, *found, moves.named(schema), stopwatch.seconds())

@@ -108,7 +108,8 @@ class _Search:
 
     def make(self, move: Move) -> tuple[int, ...]:
         """Changes the graph; returns the attributes whose parents changed."""
-        getattr(self.arcs, move.kind)(move.parent, move.child)
+        change = {"add": self.arcs.add, "delete": self.arcs.delete, "reverse": self.arcs.reverse}[move.kind]
+        change(move.parent, move.child)
         return (move.child, move.parent) if move.kind == "reverse" else (move.child,)
 
 
