@@ -220,7 +220,7 @@ COMPARISONS = """Paired one-sided t-tests over tables, the paper's test: p that 
 pairs all three structures at once. Left the paper's p as its text gives it, then the same test on the means printed
 in its Tables 2 and 3: they agree in most lines. Not in these: TAN+ELR against TAN+OFE (0.12, as in its Table 4;
 0.025 in the text); NB+ELR against GBN+ELR (0.038, not 0.01); on rows with holes, TAN+ELR is on average *less*
-accurate than TAN+APN and TAN+EM in the printed table (one table, letter, decides), and x+ELR beats x+APN and x+EM at
+accurate than TAN+APN and TAN+EM in the printed table, and x+ELR beats x+APN and x+EM at
 0.014 and 0.013, not 0.0015. "Holes" are in the rows that are learnt from only; "everywhere", in those that are
 predicted too. The paper does not say which it did, but its accuracies (chess, NB+ELR: 95.4 complete, 94.6 with
 holes) fit the first."""
