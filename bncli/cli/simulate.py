@@ -116,7 +116,7 @@ WRITING = (
     HOLES,
     WRITING,
     options.RUNNING,
-    more="A MODEL must hold the probabilities of a network (--param map, extended, em ...). --json needs -o. "
+    more="A MODEL must hold the probabilities of a network (--param map, acll, extended, em or apn). --json needs -o. "
     "The seed decides the network, then the rows; every distribution in a random network is drawn uniformly.",
 )
 def command(**typed: Any) -> None:

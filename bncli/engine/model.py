@@ -27,8 +27,9 @@ class Tables:
 
     @property
     def n_parameters(self) -> int:
-        """Number of table entries, the bias included."""
-        return self.bias.size + sum(w.size for w in self.weights)
+        """Number of table entries, the bias included; a column that all classes share counts once."""
+        sizes = (w.size if f.by_class else len(w) for f, w in zip(self.families, self.weights, strict=True))
+        return self.bias.size + sum(sizes)
 
 
 class StoppedBy(Enum):

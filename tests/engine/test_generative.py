@@ -14,6 +14,7 @@ from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
 from bncli.engine.generative import closed_form, generative_tables
 from bncli.engine.hdp import back_off
+from bncli.engine.incomplete_space import incomplete_space
 from bncli.engine.model import Model
 from bncli.engine.structure import Dag
 from bncli.recipe import Recipe
@@ -125,3 +126,13 @@ def test_the_conditional_log_likelihood_of_rows_with_holes() -> None:
         for t, w in enumerate(holey.weights)
     ]
     assert parameters.cll == parameters.cll_start == pytest.approx(math.fsum(slow), rel=1e-10)
+
+
+def test_a_table_that_all_classes_share_counts_once() -> None:
+    """As learners count the parameters of the same network."""
+    holey = with_holes(random_dataset(60, (2, 3, 2), 3), 0.3)
+    dag = Dag(((), (0,), (1,)), (0, 1))
+    parameters = closed_form(Counts(holey), generative_tables(Counts(holey), dag, "m-estimate:1"))
+    own, shared = 3 + (2 + 3 * 2) * 3, 2 * 3
+    space = incomplete_space(Counts(holey), dag, "m-estimate:1")
+    assert parameters.n_parameters == space.coordinates.n_parameters == own + shared

@@ -44,7 +44,7 @@ def test_linear_in_rows(what: str, record: Recorder) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:A classifier with too many possible values")
-@pytest.mark.parametrize(("what", "at_most"), [("letter, 20,000 rows x 16", 0.05), ("100,000 rows x 30", 0.05)])
+@pytest.mark.parametrize(("what", "at_most"), [("letter, 20,000 rows x 16", 0.2), ("100,000 rows x 30", 0.05)])
 def test_beside_pyagrum(what: str, at_most: float, record: Recorder) -> None:
     data = real("letter") if what.startswith("letter") else simulated(FEW)
     times = alternate({"own": lambda: fit(data), "theirs": pyagrum_tan(data)}, repeats=1, warm=True)

@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 NETWORK_PARAMETERS = ("map", "extended", "acll", "acll-uniform", "em", "apn")
 """Parameters whose tables are the log probabilities of a network."""
-_LEARN_AGAIN = "learn the model with --param map or --param extended"
+_LEARN_AGAIN = f"learn the model with --param {', '.join(NETWORK_PARAMETERS)}"
 _LEAST = float(np.finfo(np.float64).tiny)
 """Stands for a probability of 0 where a logarithm is taken."""
 _SLACK = 1e-6
