@@ -8,60 +8,9 @@ may be imported here: `bncli --help` reads this file and little else.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
 
+from bncli.choices import Choice, Command, Method, Option
 from bncli.errors import UsageError
-
-
-class Command(NamedTuple):
-    """A word after `bncli`; its module is `bncli.cli.<word>`, hyphens as underscores."""
-
-    word: str
-    summary: str
-
-
-class Method(NamedTuple):
-    """A word after a choosing option, its module (empty: one function does all the words), and the options it takes."""
-
-    word: str
-    summary: str
-    module: str
-    options: tuple[str, ...] = ()
-
-
-class Choice(NamedTuple):
-    """An option that chooses among methods, the word it stands for when it is not typed, and the methods."""
-
-    flag: str
-    default: str
-    methods: tuple[Method, ...]
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        return tuple(method.word for method in self.methods)
-
-    def method(self, word: str) -> Method | None:
-        """The method called `word`, if there is one."""
-        return next((method for method in self.methods if method.word == word), None)
-
-    def options_of(self, word: str) -> tuple[str, ...]:
-        """The options that `word` takes; none if it is no method's, as a file."""
-        return next((method.options for method in self.methods if method.word == word), ())
-
-    @property
-    def governed(self) -> frozenset[str]:
-        """The options that belong to this choice: those that any of its methods takes."""
-        return frozenset(flag for method in self.methods for flag in method.options)
-
-
-class Option(NamedTuple):
-    """A learning option that is not a choice of method: what its value may be, the default in words, what it does."""
-
-    flag: str
-    value: str
-    default: str
-    summary: str
-
 
 COMMANDS = (
     Command("discretize", "Learn cut points; write the binned table or a cuts file."),
@@ -247,16 +196,21 @@ OPTIMIZERS = Choice(
     ),
 )
 
+MARGINALIZED = ("map", "acll", "acll-uniform", "extended", "em", "apn")
+"""Parameters that are the probabilities of a network, so that a missing value can be summed out."""
 MISSING_POLICIES = Choice(
     "--missing-policy",
     "level",
     (
         Method("level", "a missing value is one more value of its attribute", ""),
-        Method("marginalize", "what is missing is summed out, in learning and in scoring", ""),
+        Method(
+            "marginalize",
+            "what is missing is summed out, in learning and in scoring; it goes with --param "
+            + ", ".join(MARGINALIZED),
+            "",
+        ),
     ),
 )
-MARGINALIZED = ("map", "acll", "acll-uniform", "extended", "em", "apn")
-"""Parameters that are the probabilities of a network, so that a missing value can be summed out."""
 INCOMPLETE = ("em", "apn")
 """Of these, those that are meant for rows with holes and imply `marginalize`."""
 
@@ -278,7 +232,8 @@ OPTIONS = (
         "--penalty",
         "LAMBDA|cv",
         "cv",
-        "Weight of half the squared parameters against the summed log-likelihood; cv: chosen on rows held out.",
+        "Weight of half the squared parameters against the summed log-likelihood; cv: chosen on rows held out. "
+        "Unless typed, 0 with --early-stop cv.",
     ),
     Option("--penalty-center", "0|1", "0", "Where the penalty pulls to; 1, the generative model, only with weighted."),
     Option(

@@ -16,7 +16,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 WORDS = [command.word for command in COMMANDS] + [word for choice in CHOICES for word in choice.words]
 
-SHARED = ("bncli.errors", "bncli.recipe", "bncli.watch", "bncli.catalogue")
+SHARED = ("bncli.errors", "bncli.recipe", "bncli.watch", "bncli.catalogue", "bncli.choices")
 """Serve every room."""
 
 FLOORS = (

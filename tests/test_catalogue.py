@@ -9,7 +9,8 @@ from dataclasses import fields
 import pytest
 
 from bncli import catalogue
-from bncli.catalogue import CHOICES, COMMANDS, OPTIONS, Choice, Method, refuse_idle
+from bncli.catalogue import CHOICES, COMMANDS, OPTIONS, refuse_idle
+from bncli.choices import Choice, Command, Method
 from bncli.errors import UsageError
 from bncli.recipe import STRUCTURE_OPTIONS, Recipe
 
@@ -29,7 +30,7 @@ def test_the_word_typed_is_the_module_opened(choice: Choice, method: Method) -> 
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.word)
-def test_every_command_has_a_module(command: catalogue.Command) -> None:
+def test_every_command_has_a_module(command: Command) -> None:
     module = importlib.import_module(f"bncli.cli.{command.word.replace('-', '_')}")
     assert module.command.name == command.word
 

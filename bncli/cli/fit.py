@@ -91,9 +91,10 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
 
 
 def _holes(report: FitReport) -> str:
-    """How many values there are not, and what comes of it."""
+    """How many values there are not, and what comes of it; holes of attributes that are left out do not count."""
     share = report.holes / max(report.rows * (report.attributes - len(report.uninformative)), 1)
-    return f"{report.holes:,} value{'' if report.holes == 1 else 's'} ({100 * share:.3g} %), summed out"
+    of_which = " of the attributes used" if report.uninformative else ""
+    return f"{report.holes:,} value{'' if report.holes == 1 else 's'} ({100 * share:.3g} %){of_which}, summed out"
 
 
 def few(names: Sequence[str]) -> str:

@@ -23,8 +23,8 @@ from bncli.catalogue import (
     SMOOTHING_NUMBERS,
     SMOOTHINGS,
     STRUCTURES,
-    Choice,
 )
+from bncli.choices import Choice
 from bncli.cli.command import Decorator, flag
 from bncli.cli.numbers import decimal, positive, real, real_or, whole
 from bncli.errors import UsageError

@@ -7,9 +7,11 @@ from typing import Any
 
 from bncli.engine.counts import Counts
 from bncli.engine.cutting import learn_schema
+from bncli.engine.dataset import Dataset
 from bncli.engine.encoding import encode
 from bncli.engine.learn import learn_structure as learn_dag
 from bncli.engine.learn import missing_policy
+from bncli.engine.schema import Cuts
 from bncli.engine.structure import NamedDag, name_dag
 from bncli.files.cuts import read_cuts
 from bncli.files.paths import check_outputs
@@ -26,7 +28,8 @@ from bncli.watch import Stage, Watch, silent
 class StructureReport:
     """The structure learnt, and from what; `structure_file` is None where it was not written.
 
-    `attributes` counts those of the schema, of which `used` are nodes of the network. `moves` are those of a greedy search, in the order they were made.
+    `attributes` counts those of the schema, of which `used` are nodes of the network. `moves` are those of a greedy
+    search, in the order they were made.
     """
 
     structure_file: str | None
@@ -65,20 +68,8 @@ def learn_structure(
         source = replace(source, class_name=source.class_name or given.class_name)
         recipe = recipe.with_cuts(given.method, given.options)
     stopwatch = Stopwatch(watch)
-    stopwatch(Stage("read"))
-    columns = read_columns(source, threads=threads, watch=stopwatch, given=given)
-    stopwatch(Stage("discretize"))
-    schema = learn_schema(
-        columns,
-        discretize=recipe.discretize,
-        bins=recipe.bins,
-        given=given,
-        missing_policy=missing_policy(recipe),
-        threads=threads,
-        watch=stopwatch,
-    )
-    data = encode(columns, schema, threads=threads)
-    del columns
+    data = _rows(source, recipe, given, threads, stopwatch)
+    schema = data.schema
     stopwatch(Stage("structure"))
     moves = Moves(stopwatch)
     dag = name_dag(learn_dag(Counts(data), recipe, free_memory(), moves), schema)
@@ -88,3 +79,20 @@ def learn_structure(
     used = len(set(dag.nodes) - {schema.class_name})
     found = (data.n_rows, len(schema.attributes), used, arcs, dag)
     return StructureReport(output, *found, moves.named(schema), stopwatch.seconds())
+
+
+def _rows(source: Source, recipe: Recipe, given: Cuts | None, threads: int, watch: Watch) -> Dataset:
+    """The rows in codes."""
+    watch(Stage("read"))
+    columns = read_columns(source, threads=threads, watch=watch, given=given)
+    watch(Stage("discretize"))
+    schema = learn_schema(
+        columns,
+        discretize=recipe.discretize,
+        bins=recipe.bins,
+        given=given,
+        missing_policy=missing_policy(recipe),
+        threads=threads,
+        watch=watch,
+    )
+    return encode(columns, schema, threads=threads)

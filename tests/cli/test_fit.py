@@ -213,3 +213,11 @@ def test_a_model_to_stdout(bncli: Bncli, tmp_path: Path) -> None:
     piped = subprocess.run(words, cwd=tmp_path, capture_output=True, check=True)
     assert bncli(*fit).code == 0
     assert piped.stdout == (tmp_path / "iris.bnc").read_bytes()
+
+
+def test_missing_values_of_columns_that_are_left_out_are_not_said_to_be_summed_out(
+    bncli: Bncli, tmp_path: Path
+) -> None:
+    (tmp_path / "holes.csv").write_text("a,b,class\n" + "x,,p\ny,,q\n,,p\ny,,q\n")
+    ran = bncli("fit", "holes.csv", "--param", "map", "--missing-policy", "marginalize")
+    assert "missing     1 value (25 %) of the attributes used, summed out\n" in ran.err

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from bncli.catalogue import CHOICES, COMMANDS, OPTIONS
+from bncli.catalogue import CHOICES, COMMANDS, MARGINALIZED, OPTIONS
 from tests.cli.conftest import Bncli
 
 WORDS = [command.word for command in COMMANDS]
@@ -56,3 +56,8 @@ def test_help_loads_nothing_heavy() -> None:
         program += f"; sys.stderr.write(str({heavy} & set(sys.modules)))"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert done.stderr == "set()"
+
+
+def test_help_names_the_parameters_that_can_be_marginalized(bncli: Bncli) -> None:
+    text = " ".join(bncli("fit", "--help").out.split())
+    assert f"summed out, in learning and in scoring; it goes with --param {', '.join(MARGINALIZED)} " in text

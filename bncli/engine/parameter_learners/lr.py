@@ -25,7 +25,7 @@ from bncli.engine.counts import Counts
 from bncli.engine.generative import generative_tables
 from bncli.engine.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.model import Parameters
-from bncli.engine.parameter_spaces.coordinates import Index
+from bncli.engine.parameter_spaces.coordinates import PerCell
 from bncli.engine.parameter_spaces.flops import Costs, logistic
 from bncli.engine.parameter_spaces.predictors import Predictors, predictors_of
 from bncli.engine.structure import Structure
@@ -70,48 +70,34 @@ def _references(counts: Counts, structure: Structure) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Contrasts:
+class _Contrasts(PerCell):
     """p (K - 1, M), flat: the predictors' parameters for the classes 1, 2, ...; `log_theta` are generative tables."""
 
-    log_theta: Array
-    sharing: Predictors
+    predictors: Predictors
 
     @property
     def n_parameters(self) -> int:
-        return (len(self.log_theta) - 1) * self.sharing.n_predictors
+        return (len(self.log_theta) - 1) * self.predictors.n_predictors
 
     @property
     def generative(self) -> Array:
-        return self.sharing.parameters(self.log_theta[1:] - self.log_theta[0]).ravel()
+        return self.predictors.parameters(self.log_theta[1:] - self.log_theta[0]).ravel()
+
+    @property
+    def sharing(self) -> Predictors:
+        return self.predictors
 
     def tables(self, p: Array) -> Array:
-        tables = self.sharing.tables(p.reshape(-1, self.sharing.n_predictors))
+        tables = self.predictors.tables(p.reshape(-1, self.predictors.n_predictors))
         return np.concatenate([np.zeros((1, tables.shape[1])), tables])
 
     def pull_back(self, p: Array, d_tables: Array) -> Array:
-        return self.sharing.sums(d_tables[1:]).ravel()
-
-    def push(self, p: Array, v: Array) -> Array:
-        return self.tables(v)
-
-    @property
-    def is_scaled(self) -> bool:
-        return True
-
-    @property
-    def scale(self) -> Array:
-        return np.ones((1, self.log_theta.shape[1]))
-
-    def curvature(self, p: Array, mass: Array) -> Array:
-        return mass
-
-    def jacobian(self, p: Array, cells: Index) -> Array:
-        return np.eye(len(cells))[np.newaxis]
+        return self.predictors.sums(d_tables[1:]).ravel()
 
 
 def _costs(likelihood: ConditionalLikelihood, contrasts: _Contrasts) -> Costs:
     """|Z| is counted on the rows, whatever they weigh."""
     data = likelihood.data
     rows = replace(likelihood, data=replace(data, weights=None)).cell_weights()
-    n_ones = int(contrasts.sharing.sums(rows[np.newaxis]).sum())
+    n_ones = int(contrasts.predictors.sums(rows[np.newaxis]).sum())
     return logistic(contrasts.n_parameters, n_ones, data.n_rows, data.n_labels)

@@ -108,7 +108,7 @@ class PerCell:
         return self.log_theta.ravel()
 
     @property
-    def sharing(self) -> Sharing | None:
+    def sharing(self) -> Sharing | Predictors | None:
         return None
 
     def tables(self, p: Array) -> Array:
