@@ -29,16 +29,21 @@ from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
 from bncli.engine.generative import family_tables, generative_tables
 from bncli.engine.inference.incomplete import IncompleteLikelihood, incomplete_likelihood
+from bncli.engine.inference.portions import NANOSECONDS, Work
 from bncli.engine.model import Tables
 from bncli.engine.objective import Precondition
 from bncli.engine.parameter_spaces.flops import Costs
 from bncli.engine.parameter_spaces.softmax import SharedSoftmax, Softmax
+from bncli.engine.schema import Schema
 from bncli.engine.structure import Structure
+from bncli.watch import Note, Watch
 
 Array = NDArray[np.float64]
 
 LEAST_CURVATURE = 1e-2
 """Of the mean: entries of next to no curvature would take steps out of all proportion."""
+MUCH = 1 << 24
+"""Entries of a pass that are worth a note: a tenth of a second."""
 DIFFERENCE = 1e-5
 """The largest change of a parameter between two gradients whose difference is taken."""
 
@@ -89,6 +94,16 @@ def incomplete_space(counts: Counts, structure: Structure, smoothing: str, *, jo
 def _completed(total: float, table: Array, axis: int) -> Array:
     """Counts of a family, what the rows without it weigh spread evenly."""
     return np.asarray(table + (total - table.sum()) / table.size)
+
+
+def tell_work(work: Work, schema: Schema, watch: Watch) -> None:
+    """One line before a long computation: how much every pass over the rows with holes will take."""
+    if work.entries >= MUCH:
+        names = [repr(schema.attributes[i].name) for i in work.widest]
+        what = f"what is missing makes every pass over the rows fill {work.entries:,} table entries"
+        watch(
+            Note(f"{what}, about {work.entries * NANOSECONDS / 1e9:.1g} s; the widest table is over {', '.join(names)}")
+        )
 
 
 def conditional_value(likelihood: IncompleteLikelihood, cells: Array) -> float:

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from bncli.engine.ascent import ascend, climb
 from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
-from bncli.engine.incomplete_space import IncompleteSpace, conditional_value, incomplete_space
+from bncli.engine.incomplete_space import MUCH, IncompleteSpace, conditional_value, incomplete_space, tell_work
+from bncli.engine.inference.portions import Work
+from bncli.engine.schema import CategoricalAttribute, Schema
 from bncli.engine.structure import Dag
-from bncli.watch import silent
+from bncli.watch import Event, Note, silent
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
 from tests.incomplete_oracle import enumeration, incomplete_cases, with_holes
@@ -103,3 +105,15 @@ def test_the_conditional_value_from_joint_probabilities(case: tuple[Dataset, Dag
     cells = space.coordinates.tables(np.random.default_rng(seed).normal(size=space.coordinates.n_parameters))
     slow = enumeration(case[0], space.incomplete.families).value_and_gradient(cells)[0]
     assert conditional_value(space.incomplete, cells) == pytest.approx(slow, rel=1e-9, abs=1e-9)
+
+
+def test_much_work_is_told_before_it_begins() -> None:
+    schema = Schema("class", ("n", "y"), tuple(CategoricalAttribute(f"a{i}", False, (), ("u", "v")) for i in range(3)))
+    told: list[Event] = []
+    tell_work(Work(MUCH - 1, (0, 1)), schema, told.append)
+    assert told == []
+    tell_work(Work(50_000_000, (2, 0)), schema, told.append)
+    (note,) = told
+    assert isinstance(note, Note)
+    assert "fill 50,000,000 table entries, about 0." in note.text
+    assert note.text.endswith("the widest table is over 'a2', 'a0'")

@@ -58,6 +58,11 @@ class IncompleteLikelihood:
         """What one `value_and_gradient` fills with numbers beyond look-ups; known before it is asked for."""
         return self._conditional.work
 
+    @property
+    def joint_work(self) -> Work:
+        """The same of one `joint`."""
+        return self._joint.work
+
     def value_and_gradient(self, cells: Array) -> tuple[float, Array]:
         """CLL in nats and its gradient, shape (K, n_cells), at the tables `cells` of the same shape."""
         return self._conditional.conditional(cells)

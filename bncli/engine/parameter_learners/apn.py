@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from bncli.engine.ascent import Ascent, ascend
 from bncli.engine.counts import Counts
-from bncli.engine.incomplete_space import conditional_value, incomplete_space
+from bncli.engine.incomplete_space import conditional_value, incomplete_space, tell_work
 from bncli.engine.model import Parameters
 from bncli.engine.structure import Structure
 from bncli.watch import Event, Iteration, Watch, silent
@@ -26,6 +26,7 @@ from bncli.watch import Event, Iteration, Watch, silent
 def learn(counts: Counts, structure: Structure, *, smoothing: str, ascent: Ascent, watch: Watch = silent) -> Parameters:
     """Probabilities of highest joint likelihood near the start; of `ascent`, the optimiser and its limits count."""
     space = incomplete_space(counts, structure, smoothing, joint=True)
+    tell_work(space.incomplete.joint_work, counts.data.schema, watch)
     how = replace(ascent, init="generative", penalty=0.0, penalty_center=0.0)
     learnt = ascend(space, how, lambda event: watch(_as_joint(event)))
     end = space.incomplete.flatten(learnt.tables)

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.counts import Counts
 from bncli.engine.generative import family_tables, generative_tables
-from bncli.engine.incomplete_space import conditional_value
+from bncli.engine.incomplete_space import conditional_value, tell_work
 from bncli.engine.inference.incomplete import IncompleteLikelihood, incomplete_likelihood
 from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.parameter_spaces.softmax import SharedSoftmax, Softmax
@@ -58,6 +58,7 @@ def learn(
     """Probabilities of highest posterior near the start; ln posterior rises with every iteration told."""
     tables = generative_tables(counts, structure, smoothing)
     likelihood = incomplete_likelihood(counts.data, tables.families)
+    tell_work(likelihood.joint_work, counts.data.schema, watch)
     start = likelihood.flatten(tables)
     prior = family_tables(counts, structure, lambda table, axis: pseudo_counts(table, smoothing, axis))
     expectation = _Expectation(likelihood, SharedSoftmax(Softmax(start, tables.families)), likelihood.flatten(prior))

@@ -19,7 +19,8 @@ from bncli.engine.ascent import Ascent, ParameterSpace, Space, ascend
 from bncli.engine.counts import Counts
 from bncli.engine.early_stopping import ascend_while_it_serves
 from bncli.engine.generative import generative_tables
-from bncli.engine.incomplete_space import incomplete_space
+from bncli.engine.incomplete_space import incomplete_space, tell_work
+from bncli.engine.inference.incomplete import incomplete_likelihood
 from bncli.engine.likelihood import conditional_likelihood
 from bncli.engine.model import Parameters
 from bncli.engine.parameter_spaces.flops import of_networks
@@ -42,6 +43,9 @@ def learn(
 
     `seed` draws the folds of early stopping.
     """
+    if counts.data.schema.marginalizes:
+        families = structure.families(counts.data.schema.cardinalities, whole=True)
+        tell_work(incomplete_likelihood(counts.data, families).work, counts.data.schema, watch)
     space_of = partial(space, structure=structure, smoothing=smoothing)
     if early_stop == "cv":
         return ascend_while_it_serves(counts, space_of, ascent, seed=seed, watch=watch)
