@@ -81,9 +81,7 @@ def _table_names(n_tables: int) -> list[str]:
 def read_model(path: str) -> Model:
     """The model in a file, checked; ModelError (exit code 3) if it is damaged, newer than this bncli, or no model."""
     with open_archive(path) as archive:
-        archive.size(_DESCRIPTION)
-        document = parse(archive.read(_DESCRIPTION), f"{path}, {_DESCRIPTION}", ModelError)
-        document.check_format("model", VERSION)
+        document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
         fields = document.fields(keys, (_CHOSEN,))
         schema = read_schema(fields["schema"])
@@ -95,6 +93,19 @@ def read_model(path: str) -> Model:
         recipe = read_recipe(fields["recipe"])
         chosen = read_penalty(fields[_CHOSEN]) if _CHOSEN in fields else None
     return Model(schema, structure, tables, recipe, fields["rows"].integer(0), fields["bncli_version"].text(), chosen)
+
+
+def format_version(path: str) -> int:
+    """The version of the format that a model file has; ModelError as in `read_model`."""
+    with open_archive(path) as archive:
+        return _description(archive, path).members()["version"].integer(1)
+
+
+def _description(archive: Archive, path: str) -> Node:
+    archive.size(_DESCRIPTION)
+    document = parse(archive.read(_DESCRIPTION), f"{path}, {_DESCRIPTION}", ModelError)
+    document.check_format("model", VERSION)
+    return document
 
 
 def _read_structure(node: Node, schema: Schema) -> Dag:

@@ -19,7 +19,7 @@ from bncli.errors import ModelError
 from bncli.files.attributes import attribute_json
 from bncli.files.cuts import cuts_json, read_cuts
 from bncli.files.graphs import graph_json
-from bncli.files.model import VERSION, read_model
+from bncli.files.model import format_version, read_model
 from bncli.files.penalties import tried_json
 from bncli.files.recipes import recipe_json
 from bncli.files.recognition import HEAD, recognise
@@ -131,7 +131,7 @@ def inspect(path: str, *, tables: bool = False) -> ModelReport | CutsReport | St
     if found.kind != "model":
         what = f"this is {found.description}, not a model, a cuts file or a structure file"
         raise ModelError(what, where=path)
-    return _report(read_model(path), tables)
+    return _report(read_model(path), format_version(path), tables)
 
 
 def _head(path: str) -> bytes:
@@ -144,10 +144,10 @@ def _head(path: str) -> bytes:
         raise ModelError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path) from error
 
 
-def _report(model: Model, tables: bool) -> ModelReport:
+def _report(model: Model, version: int, tables: bool) -> ModelReport:
     return ModelReport(
         format="bncli-model",
-        version=VERSION,
+        version=version,
         bncli_version=model.version,
         class_name=model.schema.class_name,
         labels=model.schema.labels,

@@ -168,3 +168,10 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="cannot inspect a pipe"):
         inspect(f"/dev/fd/{reader}")
     os.close(reader)
+
+
+def test_an_older_file_says_which_version_it_has() -> None:
+    older = Path(__file__).parents[1] / "files" / "version_1.bnc"
+    report = inspect(str(older))
+    assert isinstance(report, ModelReport)
+    assert report.version == 1

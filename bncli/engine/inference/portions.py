@@ -157,5 +157,5 @@ def _too_wide(error: TooWideError, schema: Schema) -> BncliError:
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     return BncliError(
         f"the holes of a row must be summed out of a table too large: {shown} are unobserved together",
-        hint="take a structure with fewer parents, or treat holes as one more value with --missing-policy level",
+        hint="learn with fewer parents, or with --missing-policy level, where a hole is one more value",
     )
