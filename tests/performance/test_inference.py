@@ -25,12 +25,19 @@ from tests.performance.workloads import real
 
 pytestmark = pytest.mark.performance
 
-LIMITS = {"NB": 2.0, "TAN": 10.0, "KDB-2": None, "general": None}
+MISSED_WHY = "attributes of 15 to 42 values: 50 and 100 million table entries a pass"
+missed = pytest.mark.xfail(reason=MISSED_WHY, strict=False)
+LIMITS = [
+    ("NB", 2.0),
+    ("TAN", 10.0),
+    pytest.param("KDB-2", 30.0, marks=missed),
+    pytest.param("general", 30.0, marks=missed),
+]
 """Times the complete pass."""
 
 
-@pytest.mark.parametrize("word", LIMITS)
-def test_a_quarter_missing(word: str, record: Recorder) -> None:
+@pytest.mark.parametrize(("word", "at_most"), LIMITS)
+def test_a_quarter_missing(word: str, at_most: float, record: Recorder) -> None:
     data = real("adult")
     counts = Counts(data)
     graph = graph_of(word, counts)
@@ -49,7 +56,7 @@ def test_a_quarter_missing(word: str, record: Recorder) -> None:
     detail = ", ".join(f"{name} {seconds * 1e3:.1f} ms" for name, seconds in times.items())
     detail += f", compiling {compiled * 1e3:.0f} ms, {work:,} entries"
     what = f"adult {word}, {data.n_rows:,} rows, 25% missing"
-    record(what, times["incomplete"] / times["complete"], "x the complete pass", LIMITS[word], detail)
+    record(what, times["incomplete"] / times["complete"], "x the complete pass", at_most, detail)
 
 
 def graph_of(word: str, counts: Counts) -> Dag:
