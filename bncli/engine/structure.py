@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import NoReturn
+from typing import TypeVar
 
 from bncli.engine.graphs.perfection import Unmarried, canonical_form, first_unmarried
-from bncli.engine.schema import Schema
-from bncli.errors import BncliError
+from bncli.engine.graphs.region_graph import maximal
+
+Member = TypeVar("Member")
+Entry = TypeVar("Entry")
 
 CLASS = None
 """The class as a node among attribute indices."""
+Merge = tuple[int, ...]
+"""The coarse code of every code of an attribute; each coarse code from 0 on occurs."""
+Merges = tuple[tuple[Merge | None, ...], ...]
+"""merges[k][i]: how attribute i is seen in regions of k + 1 attributes, the last for larger ones; None: as cut."""
 
 
 @dataclass(frozen=True)
@@ -26,16 +31,26 @@ class Family:
         cell = (x_0 * shape_1 + x_1) * shape_2 + x_2 ...
 
     `by_class` is False where the table holds the same numbers for every class: the child lacks the class as a parent.
+
+    A family may look at an attribute through a merge, which joins codes to coarser ones: x_i above is then
+    merge[code], and `shape` counts the coarse codes. `merges` has a merge or None for each of the attributes in their
+    order; it is empty where the family merges nothing. See `bncli.engine.coarsening`.
     """
 
     attributes: tuple[int, ...]
     shape: tuple[int, ...]
     child: int | None
     by_class: bool = True
+    merges: tuple[Merge | None, ...] = ()
 
     @property
     def n_cells(self) -> int:
         return math.prod(self.shape)
+
+    @property
+    def seen(self) -> tuple[tuple[int, Merge | None], ...]:
+        """Each attribute with the merge through which it is seen, if there is one."""
+        return tuple(zip(self.attributes, self.merges or (None,) * len(self.attributes), strict=True))
 
 
 @dataclass(frozen=True)
@@ -111,118 +126,83 @@ class Dag:
         return nodes
 
 
-Structure = Dag
+@dataclass(frozen=True)
+class Climb:
+    """The steps of a search for regions: element s belongs to the model of the first s regions, 0 to the class alone.
+
+    Degrees of freedom; log-likelihood of the classes given the attributes and log posterior, nats; map_step is the step
+    of highest posterior.
+    """
+
+    df: tuple[int, ...]
+    log_likelihood: tuple[float, ...]
+    log_posterior: tuple[float, ...]
+    map_step: int
 
 
 @dataclass(frozen=True)
-class NamedDag:
-    """A directed acyclic graph by column names, as a structure file holds it; every parent list may name the class.
+class Regions:
+    """Sets of attributes that are looked up together with the class, in the order in which they were added.
 
-    A name that occurs only as somebody's parent is a node without parents. `class_name` is None where the file does not
-    say which node is the class; whoever resolves the graph does. `where` is the file, for errors. Raises BncliError
-    when a parent is listed twice or the graph has a cycle.
+    A region is a tuple of attribute indices, ascending, the class left out; none is inside an earlier one. `climb` is
+    what the search says of every step; without it all regions are the model. `method` and `options` as in `Dag`.
+
+    bins[k]: the most intervals that an attribute has in a region of k + 1 attributes, the last for larger ones; None or
+    no entry at all: as it was cut. `merges` are those that follow for the schema at hand, one entry for one of `bins`.
+    gains[r] is what region r promised when it was chosen, nats; empty where nobody says.
     """
 
-    class_name: str | None
-    parents: Mapping[str, tuple[str, ...]]
+    regions: tuple[tuple[int, ...], ...]
+    climb: Climb | None = None
     method: str = "file"
     options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
-    where: str = field(default="", compare=False)
-
-    def __post_init__(self) -> None:
-        for child, parents in self.parents.items():
-            if len(set(parents)) < len(parents):
-                twice = next(parent for i, parent in enumerate(parents) if parent in parents[:i])
-                self._fail(f"'{child}' lists its parent '{twice}' twice", hint="name every parent once")
-        cycle = _find_cycle(self.parents)
-        if cycle:
-            path = " -> ".join(cycle if len(cycle) < 12 else [*cycle[:9], "...", cycle[-1]])
-            self._fail(f"the structure has a cycle: {path}", hint="remove one of these arcs")
-
-    @cached_property
-    def nodes(self) -> tuple[str, ...]:
-        """Every name once: those with a list of parents, then those that occur only in one."""
-        listed = itertools.chain.from_iterable(self.parents.values())
-        return tuple(dict.fromkeys(itertools.chain(self.parents, listed)))
+    bins: tuple[int | None, ...] = ()
+    merges: Merges = ()
+    gains: tuple[float, ...] = ()
 
     @property
-    def unmarried(self) -> Unmarried[str] | None:
-        """Two parents of a common child that the canonical form does not join; None where it is perfect.
+    def chosen(self) -> tuple[tuple[int, ...], ...]:
+        """The regions of the step of highest posterior, without those that another one of them contains."""
+        steps = len(self.regions) if self.climb is None else self.climb.map_step
+        return outermost(self.regions[:steps], self.bins)
 
-        Without a class the question has no meaning.
-        """
-        assert self.class_name is not None
-        return first_unmarried(self.parents, self.class_name)
+    def families(self, cardinalities: tuple[int, ...], *, whole: bool = False) -> tuple[Family, ...]:
+        """One family, without a child, per chosen region; there are no tables without the class, `whole` or not."""
+        return tuple(self._family(region, cardinalities) for region in self.chosen)
 
-    def resolve(self, schema: Schema) -> Dag:
-        """The same graph by attribute index. Uninformative attributes drop out of it.
+    def _family(self, region: tuple[int, ...], cardinalities: tuple[int, ...]) -> Family:
+        by_attribute = of_size(self.merges, len(region)) or (None,) * len(cardinalities)
+        merges = tuple(by_attribute[a] for a in region)
+        members = zip(region, merges, strict=True)
+        shape = tuple(cardinalities[a] if merge is None else max(merge) + 1 for a, merge in members)
+        return Family(region, shape, None, merges=merges if any(merges) else ())
 
-        Raises BncliError when the class or an attribute is not in the schema.
-        """
-        self._check_class(schema.class_name)
-        index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
-        self._check_names(index, schema.class_name)
-        informative = set(schema.informative)
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """The attributes of all regions, ascending."""
+        return tuple(sorted(set(itertools.chain.from_iterable(self.regions))))
 
-        def indices(child: str) -> tuple[int, ...]:
-            listed = (index[name] for name in self.parents.get(child, ()) if name != schema.class_name)
-            return tuple(i for i in listed if i in informative)
-
-        parents = tuple(indices(a.name) if i in informative else () for i, a in enumerate(schema.attributes))
-        children = [index[child] for child, listed in self.parents.items() if schema.class_name in listed]
-        class_children = tuple(sorted(informative.intersection(children)))
-        return Dag(parents, class_children, indices(schema.class_name), self.method, dict(self.options))
-
-    def _check_class(self, name: str) -> None:
-        if self.class_name is None and name not in self.nodes:
-            shown = ", ".join(self.nodes[:5]) + (", ..." if len(self.nodes) > 5 else "")
-            hint = f"name the right column with --class; the nodes are {shown}"
-            self._fail(f"the class '{name}' is no node of the structure", hint=hint)
-        if self.class_name not in (None, name):
-            what = f"the structure is for the class '{self.class_name}', not for '{name}'"
-            self._fail(what, hint=f"name the right column with --class {self.class_name}, or mend the structure")
-
-    def _check_names(self, index: Mapping[str, int], class_name: str) -> None:
-        for name in self.nodes:
-            if name not in index and name != class_name:
-                import difflib
-
-                nearest = difflib.get_close_matches(name, index, n=1)
-                nothing = "the data has no such attribute, or it was left out"
-                hint = f"did you mean '{nearest[0]}'?" if nearest else nothing
-                self._fail(f"the structure names an unknown attribute '{name}'", hint=hint)
-
-    def _fail(self, what: str, *, hint: str) -> NoReturn:
-        raise BncliError(what, where=self.where, hint=hint)
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The same."""
+        return self.attributes
 
 
-def _find_cycle(parents: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """A directed cycle along the arcs (first name = last name), or an empty list. Depth first, without recursion."""
-    finished: set[str] = set()
-    for start in parents:
-        path = {start: iter(parents[start])} if start not in finished else {}
-        while path:
-            node = next(reversed(path))
-            parent = next(path[node], None)
-            if parent is None:
-                finished.add(node)
-                del path[node]
-            elif parent in path:
-                upward = list(path)[list(path).index(parent) :]
-                return [parent, *reversed(upward)]
-            elif parent not in finished:
-                path[parent] = iter(parents.get(parent, ()))
-    return []
+Structure = Dag | Regions
 
 
-def name_dag(dag: Dag, schema: Schema) -> NamedDag:
-    """The same graph by column names: the class listed first, attributes in schema order, those outside it left out."""
-    names = [attribute.name for attribute in schema.attributes]
-    children = set(dag.class_children)
-    parents = {}
-    for i in dag.nodes:
-        by_class = (schema.class_name,) if i in children else ()
-        parents[names[i]] = by_class + tuple(names[j] for j in dag.parents[i])
-    if dag.class_parents:
-        parents[schema.class_name] = tuple(names[j] for j in dag.class_parents)
-    return NamedDag(schema.class_name, parents, dag.method, dict(dag.options))
+def outermost(regions: Iterable[tuple[Member, ...]], bins: tuple[int | None, ...]) -> tuple[tuple[Member, ...], ...]:
+    """The regions that no other one contains, each once; one that has other bins than the larger is no part of it."""
+    return tuple(tuple(member for member, _ in region) for region in maximal(seen(regions, bins)))
+
+
+def seen(
+    regions: Iterable[tuple[Member, ...]], bins: tuple[int | None, ...]
+) -> list[tuple[tuple[Member, int | None], ...]]:
+    """Each region as what it looks at: its members with the bins that they have in it."""
+    return [tuple((member, of_size(bins, len(region))) for member in region) for region in regions]
+
+
+def of_size(entries: Sequence[Entry], size: int) -> Entry | None:
+    """The entry for regions of `size` attributes, the last for larger ones; None where there are no entries."""
+    return entries[min(size, len(entries)) - 1] if entries else None

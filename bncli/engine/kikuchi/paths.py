@@ -1,0 +1,99 @@
+"""From regions in the order in which they were added to the path that scores: what each changes, and what it weighs.
+
+    S_s[t, y] = sum over steps s' <= s of D_s'[cell(t), y],    D_s[v, y] = sum over R of dc_R,s ln P(v_R, y)
+
+dc_R,s is what step s adds to the counting number of region R; R runs over subsets of the region that is added, so D_s
+is a table over that region's own cells (`bncli.engine.graphs.region_graph` tells why). Step 0 is the class alone.
+
+The average over the path weighs each step by its posterior (Jakulin & Rish 2006, section 7):
+
+    weight_s = posterior_s / sum over steps of posterior
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from bncli.engine.counts import Counts
+from bncli.engine.graphs.region_graph import Coverage, Region, counting_changes
+from bncli.engine.kikuchi.submodels import addition, log_submodels
+from bncli.engine.model import Path, PathStep, Tables
+from bncli.engine.structure import Climb, Family, Regions, Structure
+from bncli.engine.views import with_views
+from bncli.errors import BncliError
+
+
+def only_regions(structure: Structure) -> Regions:
+    """BncliError for a Bayesian network, and for regions that join intervals: their submodels would not agree."""
+    if not isinstance(structure, Regions):
+        what = "these parameters are made of regions, and the structure is a Bayesian network"
+        raise BncliError(what, hint="use --structure kikuchi, or a structure file with a list of regions")
+    if any(bins is not None for bins in structure.bins):
+        what = "these parameters need regions that see every attribute as it was cut, without bins of their own"
+        raise BncliError(what, hint="use --param discriminative")
+    return structure
+
+
+def changes_along(regions: Iterable[Region]) -> Iterator[dict[Region, int]]:
+    """The changes of counting numbers of every step: the class alone, then one region after the other."""
+    yield {(): 1}
+    coverage = Coverage()
+    for region in regions:
+        yield counting_changes(coverage.add(region))
+
+
+def path_families(regions: Iterable[Region], cardinalities: Sequence[int]) -> tuple[Family, ...]:
+    """The regions that have a change in some step, the class alone left out, in the order of their first."""
+    used = dict.fromkeys(region for changes in changes_along(regions) for region in changes if region)
+    return tuple(Family(region, tuple(cardinalities[i] for i in region), None) for region in used)
+
+
+def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:
+    """Shares that sum to 1; all of it is the first step's where no step has any posterior."""
+    logs = np.array(log_posterior)
+    if np.isneginf(logs).all():
+        return (1.0, *[0.0] * (len(logs) - 1))
+    shares = np.exp(logs - logs.max())
+    return tuple((shares / shares.sum()).tolist())
+
+
+def make_path(counts: Counts, regions: Sequence[Region], climb: Climb, weights: Sequence[float], theta: float) -> Path:
+    """The path over these regions, of which `climb` tells every step; one counting pass for what is not known yet."""
+    families = path_families(regions, counts.data.schema.cardinalities)
+    place = {family.attributes: f for f, family in enumerate(families)} | {(): -1}
+    steps = tuple(
+        PathStep(
+            region,
+            tuple(sorted((place[changed], change) for changed, change in changes.items())),
+            climb.df[s],
+            climb.log_likelihood[s],
+            climb.log_posterior[s],
+            weights[s],
+        )
+        for s, (region, changes) in enumerate(zip([(), *regions], changes_along(regions), strict=True))
+    )
+    class_logs, *logs = log_submodels(counts, [(), *(family.attributes for family in families)], theta)
+    return Path(
+        class_logs, families, tuple(w.reshape(f.n_cells, -1) for w, f in zip(logs, families, strict=True)), steps
+    )
+
+
+def region_tables(counts: Counts, structure: Regions, theta: float) -> Tables:
+    """The model of the chosen regions with one table a region: D of the formula above, the class alone as the bias.
+
+    An attribute whose intervals a region joins is, to that region, another attribute.
+    """
+    families = structure.families(counts.data.schema.cardinalities)
+    data, members = with_views(counts.data, families)
+    if data is not counts.data:
+        counts = Counts(data)
+    regions = [family.attributes for family in members]
+    _, *added = changes_along(regions)
+    total = data.total_weight
+    weights = tuple(
+        addition(table, region, changes, total, theta)
+        for table, region, changes in zip(counts.tables(regions), regions, added, strict=True)
+    )
+    return Tables(log_submodels(counts, [()], theta)[0], families, weights)

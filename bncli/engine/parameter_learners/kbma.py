@@ -1,0 +1,36 @@
+"""Kikuchi-Bayes, averaged over the path of the search: every step predicts, weighted by its posterior.
+
+    P(y | x) = sum over steps s of weight_s P(y | x, M_s),    weight_s = posterior_s / sum of the posteriors
+
+Submodels are smoothed relative frequencies (`bncli.engine.kikuchi.submodels`). Likelihoods and posteriors are those of
+the training rows at hand, so that regions out of a file are weighed by the same evidence as regions just found (Jakulin
+& Rish 2006, section 7).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bncli.engine.counts import Counts
+from bncli.engine.dataset import Shard
+from bncli.engine.kikuchi.climbing import follow
+from bncli.engine.kikuchi.paths import make_path, only_regions, posterior_weights
+from bncli.engine.model import Parameters, StoppedBy
+from bncli.engine.scoring import Scorer, compile_path, log_probabilities
+from bncli.engine.structure import Structure
+from bncli.watch import Watch, silent
+
+
+def learn(counts: Counts, structure: Structure, *, theta: float, watch: Watch = silent) -> Parameters:
+    """The average over all steps of the path, the class alone among them."""
+    regions = only_regions(structure).regions
+    climb = follow(counts, regions, theta, watch)
+    path = make_path(counts, regions, climb, posterior_weights(climb.log_posterior), theta)
+    cll = counts.data.reduce(_log_likelihood, compile_path(path))
+    return Parameters(path.tables(path.best), climb.df[-1], cll, cll, 0, 1, StoppedBy.CLOSED_FORM, path=path)
+
+
+def _log_likelihood(shard: Shard, scorer: Scorer) -> float:
+    log_p = log_probabilities(scorer, [shard.codes[i] for i in scorer.used], shard.n_rows)
+    true = log_p[shard.labels, np.arange(shard.n_rows)]
+    return float(true.sum() if shard.weights is None else shard.weights @ true)

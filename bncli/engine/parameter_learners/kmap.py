@@ -1,0 +1,26 @@
+"""Kikuchi-Bayes with one model: the step of highest posterior on the path of the search.
+
+    ln Phi(v) = sum over regions R of c_R ln P(v_R),    P(y | x) = Phi(x, y) / sum over classes c of Phi(x, c)
+
+Submodels are smoothed relative frequencies (`bncli.engine.kikuchi.submodels`), c_R the counting numbers. Which step is
+best is asked anew of the training rows at hand; the path is kept up to it (Jakulin & Rish 2006, section 7).
+"""
+
+from __future__ import annotations
+
+from bncli.engine.counts import Counts
+from bncli.engine.kikuchi.climbing import follow
+from bncli.engine.kikuchi.paths import make_path, only_regions
+from bncli.engine.model import Parameters, StoppedBy
+from bncli.engine.structure import Structure
+from bncli.watch import Watch, silent
+
+
+def learn(counts: Counts, structure: Structure, *, theta: float, watch: Watch = silent) -> Parameters:
+    """The model of the best step."""
+    regions = only_regions(structure).regions
+    climb = follow(counts, regions, theta, watch)
+    best = climb.map_step
+    path = make_path(counts, regions[:best], climb, (*[0.0] * best, 1.0), theta)
+    cll = climb.log_likelihood[best]
+    return Parameters(path.tables(best), climb.df[best], cll, cll, 0, 1, StoppedBy.CLOSED_FORM, path=path)

@@ -1,0 +1,148 @@
+"""Kikuchi-Bayes: from the class alone, region by region up the hill of the posterior and a way down its other side.
+
+A region is a set of attributes that is looked up together with the class. At every step all candidates of one size are
+tried, and the one whose model has the highest posterior joins:
+
+    log posterior = log-likelihood of the classes given the attributes  -  N df / (N - df - 1)
+
+First single attributes, then pairs, up to max_order - 1 attributes (the class counts). A step must gain more than 1e-9.
+When the largest size gains no more, the walk goes on downhill with that size, as long as the log-likelihood strictly
+rises and the posterior stays within 40 nats of the best. The path is the result: its best step is a classifier, its
+average a better one (Jakulin & Rish 2006, IBM Research Report: Kikuchi-Bayes).
+
+Decided here: what is below the 12th digit of the log-likelihood of the class alone is rounding; among candidates whose
+posteriors differ by less the first in lexicographic order wins. No log-likelihood exceeds 0, so candidates whose prior
+alone is no better than what must be beaten are not tried. Where there are more than `max_candidates` of a size, those
+made of the attributes with the best regions of their own are kept. Where holes are to be summed out, the search takes a
+hole for one more value (`bncli.engine.structure_search.hole_levels`). Cost: one look-up a row, candidate, class and
+step (`bncli.engine.kikuchi.look_ahead`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.counts import Counts
+from bncli.engine.kikuchi.candidates import Candidates, all_members, strongest_members
+from bncli.engine.kikuchi.climbing import Climber, log_priors
+from bncli.engine.kikuchi.look_ahead import LookAhead
+from bncli.engine.structure import Regions
+from bncli.engine.structure_search.hole_levels import with_hole_levels
+from bncli.watch import Clock, Note, Progress, Watch, silent
+
+Array = NDArray[np.float64]
+
+LEAST_GAIN = 1e-9
+"""A step gains more than so many nats."""
+WITHIN = 40.0
+"""So many nats below the best posterior the walk downhill ends: lighter steps weigh nothing."""
+ROUNDING = 1e-12
+
+
+def learn(
+    counts: Counts,
+    *,
+    max_order: int,
+    theta: float,
+    max_candidates: int,
+    max_seconds: float | None = None,
+    clock: Clock | None = None,
+    watch: Watch = silent,
+) -> Regions:
+    """The path of regions over the informative attributes; the path so far when `max_seconds` of `clock` have gone."""
+    counts = with_hole_levels(counts, "kikuchi", watch)
+    search = _Search(counts, theta, max_candidates, _Deadline(max_seconds, clock), watch)
+    if counts.data.n_labels > 1:
+        search.run(min(max_order - 1, len(counts.data.schema.informative)))
+    options: dict[str, int | float | str | bool] = {
+        "max_order": max_order,
+        "theta": theta,
+        "max_candidates": max_candidates,
+    }
+    if max_seconds is not None:
+        options["max_seconds"] = max_seconds
+    return Regions(tuple(search.climber.regions), search.climber.climb(), method="kikuchi", options=options)
+
+
+class _Deadline:
+    """Whether the time is over; never without a limit and a clock."""
+
+    def __init__(self, seconds: float | None, clock: Clock | None) -> None:
+        self._clock = clock
+        self._end = math.inf if seconds is None or clock is None else clock() + seconds
+
+    @property
+    def over(self) -> bool:
+        return self._clock is not None and self._end < math.inf and self._clock() >= self._end
+
+
+class _Search:
+    """The model on its way."""
+
+    def __init__(self, counts: Counts, theta: float, max_candidates: int, deadline: _Deadline, watch: Watch) -> None:
+        self.climber = Climber(counts, theta)
+        self._max_candidates, self._deadline, self._watch = max_candidates, deadline, watch
+        self._noise = max(LEAST_GAIN, ROUNDING * abs(self.climber.log_likelihood[0]))
+        self._strongest = list(counts.data.schema.informative)  # first; in schema order until singles are scored
+        self._in_time = True
+
+    def run(self, largest: int) -> None:
+        """Up with regions of one attribute, then of more, and downhill with the largest."""
+        for size in range(1, largest + 1):
+            look = LookAhead(self.climber, self._candidates(size))
+            if size == 1:
+                self._rank(look)
+            while self._step(look, self.climber.log_posterior[-1] + self._noise, -math.inf):
+                pass
+            while size == largest and self._step(look, max(self.climber.log_posterior) - WITHIN, self._noise):
+                pass
+            if not self._in_time:
+                self._watch(Note(f"the time was over: the search stopped among {_regions(size)} (--max-seconds)"))
+                return
+
+    def _candidates(self, size: int) -> Candidates:
+        schema = self.climber.data.schema
+        total = math.comb(len(schema.informative), size)
+        if total <= self._max_candidates:
+            members = all_members(schema.informative, size)
+        else:
+            members = strongest_members(self._strongest, size, self._max_candidates)
+            left_out = f"{total - len(members):,} of {total:,}"
+            self._watch(Note(f"{left_out} {_regions(size)} were not tried (--max-candidates)"))
+        return Candidates(members, schema.cardinalities, len(schema.labels))
+
+    def _rank(self, look: LookAhead) -> None:
+        """Orders the attributes by what their own regions gain over the class alone."""
+        single = look.candidates.members[:, 0]
+        gains = look.gains(np.arange(len(single)), self._proceed)
+        if gains is not None:
+            order = np.argsort(-gains.round(-math.floor(math.log10(self._noise)) - 1), kind="stable")
+            self._strongest = single[order].tolist()
+
+    def _step(self, look: LookAhead, least_posterior: float, least_gain: float) -> bool:
+        """Adds the candidate of highest posterior if that and its gain in log-likelihood are above these limits."""
+        climber, candidates = self.climber, look.candidates
+        priors = log_priors(climber.data.total_weight, climber.df[-1] + candidates.added_df())
+        wanted = np.flatnonzero(~candidates.present & (priors > least_posterior))
+        gains = look.gains(wanted, self._proceed)
+        if gains is None or not len(gains):
+            return False
+        posteriors = climber.log_likelihood[-1] + gains + priors[wanted]
+        best = int(np.argmax(posteriors >= posteriors.max() - self._noise))  # the first of equals
+        if posteriors[best] <= least_posterior or gains[best] <= least_gain:
+            return False
+        look.cover(climber.add(tuple(candidates.members[wanted[best]].tolist())))
+        return True
+
+    def _proceed(self, done: int, total: int) -> bool:
+        """Tells how far a step is; whether there is time to go on."""
+        self._watch(Progress(done, total, f"candidates of step {len(self.climber.df)}"))
+        self._in_time = not self._deadline.over
+        return self._in_time
+
+
+def _regions(size: int) -> str:
+    return "single attributes" if size == 1 else f"regions of {size} attributes"

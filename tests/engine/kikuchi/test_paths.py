@@ -1,0 +1,115 @@
+"""Paths against counting numbers by the paper's algorithm; families once each; weights that sum to 1."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from bncli.engine.counts import Counts
+from bncli.engine.dataset import Dataset
+from bncli.engine.kikuchi.paths import only_regions, path_families, posterior_weights, region_tables
+from bncli.engine.model import Model
+from bncli.engine.scoring import compile_scorer, log_probabilities
+from bncli.engine.structure import Dag, Regions
+from bncli.errors import BncliError
+from bncli.recipe import Recipe
+from tests.datasets import dataset_of, random_dataset
+from tests.kikuchi_oracle import region_graph
+from tests.paths import Case, learnt_paths, region_lists
+
+
+@given(learnt_paths())
+def test_sums_of_changes_are_the_counting_numbers(case: Case) -> None:
+    _, regions, learnt, _ = case
+    numbers: Counter[frozenset[int]] = Counter()
+    for s, step in enumerate(learnt.path.steps):
+        assert step.region == ((), *regions.regions)[s]
+        assert list(step.changes) == sorted(step.changes)
+        for family, change in step.changes:
+            members = () if family < 0 else learnt.path.families[family].attributes
+            assert set(members) <= set(step.region)
+            numbers[frozenset(members)] += change
+        assert {r: c for r, c in numbers.items() if c} == region_graph(regions.regions[:s])
+
+
+@given(learnt_paths())
+def test_every_family_once_in_the_order_of_its_first_use(case: Case) -> None:
+    path = case[2].path
+    used = dict.fromkeys(f for step in path.steps for f, _ in step.changes if f >= 0)
+    members = [family.attributes for family in path.families]
+    assert sorted(used) == list(range(len(members)))
+    assert len(set(members)) == len(members)
+    firsts = [next(s for s, step in enumerate(path.steps) if f in dict(step.changes)) for f in range(len(members))]
+    assert firsts == sorted(firsts)
+
+
+@given(learnt_paths())
+def test_submodels_are_consistent(case: Case) -> None:
+    """Each sums to 1, and to that of the class."""
+    path = case[2].path
+    for logs in path.logs:
+        np.testing.assert_allclose(np.exp(logs).sum(axis=0), np.exp(path.class_logs), rtol=1e-12)
+    assert np.exp(path.class_logs).sum() == pytest.approx(1.0)
+
+
+@given(region_lists(4))
+def test_families_have_the_shapes_of_their_attributes(regions: tuple[tuple[int, ...], ...]) -> None:
+    for family in path_families(regions, (2, 3, 4, 5)):
+        assert family.child is None
+        assert family.shape == tuple((2, 3, 4, 5)[i] for i in family.attributes)
+    assert set(regions) <= {family.attributes for family in path_families(regions, (2, 3, 4, 5))}
+
+
+def test_weights_are_shares_of_the_posterior() -> None:
+    assert posterior_weights([math.log(1) - 5000, math.log(3) - 5000]) == pytest.approx((0.25, 0.75))
+    assert posterior_weights([-1e9, 0.0, -math.inf]) == (0.0, 1.0, 0.0)
+    assert posterior_weights([-math.inf, -math.inf]) == (1.0, 0.0)
+
+
+@given(learnt_paths())
+def test_one_table_for_each_chosen_region_is_the_same_model(case: Case) -> None:
+    data, regions, learnt, theta = case
+    tables = region_tables(Counts(data), regions, theta)
+    assert tables.families == regions.families(data.schema.cardinalities)
+    last = learnt.path.tables(len(regions.regions))
+    one, other = (Model(data.schema, regions, t, Recipe(), 1, "0") for t in (tables, last))
+    np.testing.assert_allclose(scored(one, data), scored(other, data), atol=1e-9)
+
+
+def scored(model: Model, data: Dataset) -> np.ndarray:
+    scorer = compile_scorer(model)
+    return log_probabilities(scorer, [data.codes[i] for i in scorer.used], data.n_rows)
+
+
+def test_naive_bayes_is_the_singles() -> None:
+    """ln P(y) + sum over attributes of ln P(x_i, y) - ln P(y)."""
+    data = random_dataset(50, (2, 3), 3)
+    tables = region_tables(Counts(data), Regions(((0,), (1,))), 1.0)
+    counts = np.bincount(data.labels, minlength=3)
+    np.testing.assert_allclose(tables.bias, np.log((counts + 1 / 3) / 51))
+    for i, n in enumerate((2, 3)):
+        joint = np.array([[((data.codes[i] == v) & (data.labels == y)).sum() for y in range(3)] for v in range(n)])
+        np.testing.assert_allclose(tables.weights[i], np.log((joint + 1 / (3 * n)) / 51) - tables.bias)
+
+
+def test_joined_intervals_are_an_attribute_of_their_own() -> None:
+    data = random_dataset(200, (4, 2), 2)
+    merge = (0, 0, 1, 1)
+    regions = Regions(((0,), (0, 1)), bins=(None, 2), merges=((None, None), (merge, None)))
+    tables = region_tables(Counts(data), regions, 1.0)
+    assert [len(w) for w in tables.weights] == [4, 4]
+    joined = dataset_of([data.codes[0], data.codes[0] // 2, data.codes[1]], data.labels, (4, 2, 2), 2)
+    plain = region_tables(Counts(joined), Regions(((0,), (1, 2))), 1.0)
+    for one, other in zip(tables.weights, plain.weights, strict=True):
+        np.testing.assert_allclose(one, other)
+    with pytest.raises(BncliError, match="bins of their own; use --param discriminative"):
+        only_regions(regions)
+
+
+def test_a_network_is_refused() -> None:
+    with pytest.raises(BncliError, match=r"made of regions, .* use --structure kikuchi"):
+        only_regions(Dag(((),), (0,)))
