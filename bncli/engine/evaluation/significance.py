@@ -81,9 +81,21 @@ class PairedT:
     p_lower: float
 
 
+def paired_differences(first: ArrayLike, second: ArrayLike) -> Floats:
+    """first - second, both (n,) and finite, in the form in which they are compared: exactly 0 where there is none."""
+    a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    if a.shape != b.shape or a.ndim != 1:
+        raise BncliError(f"paired figures come in two lists of one length, not of shapes {a.shape} and {b.shape}")
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise BncliError("paired figures must be finite numbers")
+    differences = a - b
+    tiny = np.abs(differences) <= NO_DIFFERENCE * np.maximum(np.abs(a), np.abs(b))
+    return rounded(np.where(tiny, 0.0, differences))
+
+
 def signed_ranks(first: ArrayLike, second: ArrayLike) -> SignedRanks:
     """Wilcoxon's signed-rank test of paired figures, both (n,) and finite."""
-    differences = _differences(first, second)
+    differences = paired_differences(first, second)
     differences = differences[differences != 0]
     n = len(differences)
     ranks, sizes = _average_ranks(np.abs(differences))
@@ -101,12 +113,16 @@ def signed_ranks(first: ArrayLike, second: ArrayLike) -> SignedRanks:
 
 def paired_t(first: ArrayLike, second: ArrayLike) -> PairedT:
     """The paired t-test of figures, both (n,) and finite; where all pairs differ by one amount, t is infinite."""
-    differences = _differences(first, second)
+    return t_test(paired_differences(first, second))
+
+
+def t_test(differences: Floats, overlap: float = 0.0) -> PairedT:
+    """The t-test that differences (n,) have mean 0, the squared standard error (1 / n + overlap) variance."""
     n = len(differences)
     mean = float(differences.mean()) if n else 0.0
     if n < 2 or not differences.any():
         return PairedT(n, mean, 0.0, 1.0, 1.0, 1.0)
-    error = float(differences.std(ddof=1)) / math.sqrt(n)
+    error = float(differences.std(ddof=1)) * math.sqrt(1 / n + overlap)
     t = mean / error if error > 0 else math.copysign(math.inf, mean)
     higher, lower = student_tail(t, n - 1), student_tail(-t, n - 1)
     return PairedT(n, mean, t, min(1.0, 2 * min(higher, lower)), higher, lower)
@@ -114,7 +130,7 @@ def paired_t(first: ArrayLike, second: ArrayLike) -> PairedT:
 
 def win_draw_loss(first: ArrayLike, second: ArrayLike) -> WinDrawLoss:
     """Wins, draws and losses of the first figures, where higher wins, and the sign test; draws are dropped from it."""
-    differences = _differences(first, second)
+    differences = paired_differences(first, second)
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
     return WinDrawLoss(wins, len(differences) - wins - losses, losses, sign_test(wins, losses))
 
@@ -124,17 +140,6 @@ def sign_test(wins: int, losses: int) -> float:
     n = wins + losses
     tail = sum(math.comb(n, k) for k in range(min(wins, losses) + 1))
     return min(1.0, 2 * tail / (1 << n))
-
-
-def _differences(first: ArrayLike, second: ArrayLike) -> Floats:
-    a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    if a.shape != b.shape or a.ndim != 1:
-        raise BncliError(f"paired figures come in two lists of one length, not of shapes {a.shape} and {b.shape}")
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise BncliError("paired figures must be finite numbers")
-    differences = a - b
-    tiny = np.abs(differences) <= NO_DIFFERENCE * np.maximum(np.abs(a), np.abs(b))
-    return rounded(np.where(tiny, 0.0, differences))
 
 
 def _average_ranks(magnitudes: Floats) -> tuple[Floats, Floats]:

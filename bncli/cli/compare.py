@@ -1,0 +1,167 @@
+"""`bncli compare`: which learner serves which data, and which differences are real."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bncli.cli import learner_words, options
+from bncli.cli.command import declare, flag
+from bncli.cli.console import Console
+from bncli.cli.numbers import whole
+from bncli.cli.presets import PRESETS
+from bncli.errors import BncliError
+
+if TYPE_CHECKING:
+    from bncli.steps.comparing.report import CompareReport
+
+EXAMPLES = """\
+bncli compare data.csv                                      a few good learners on one table
+bncli compare sets/*.csv --preset papers --repeats 5 --folds 2 --resume papers.jsonl
+bncli compare a.csv b.csv c.csv --learner "--structure tan" \\
+    --learner "best=--structure kdb --k 2 --param map --smoothing hdp" --metric log-loss --json
+"""
+
+_LEARNERS, _PROTOCOL, _CONCLUSIONS, _OUTPUT = "Learners", "Protocol", "Conclusions", "Output"
+
+WHO = (
+    flag(
+        "--learner",
+        group=_LEARNERS,
+        metavar="[NAME=]OPTIONS",
+        multiple=True,
+        help="A learner: its options (below) in quotes, with a name in front if you like; may be repeated.",
+    ),
+    flag(
+        "--preset",
+        group=_LEARNERS,
+        metavar="NAME",
+        type=click.Choice(list(PRESETS)),
+        multiple=True,
+        stands_for="fast, without --learner",
+        words=tuple((word, what) for word, (what, _) in PRESETS.items()),
+        help="Learners that are compared together often; they come after those typed.",
+    ),
+)
+PROTOCOL = (
+    flag("--folds", group=_PROTOCOL, metavar="N", type=whole(2), stands_for="5", help="Number of folds, stratified."),
+    flag(
+        "--repeats",
+        group=_PROTOCOL,
+        metavar="N",
+        type=whole(1),
+        stands_for="1",
+        help="Do it so often, dealt anew; from 2 on bias and variance are told apart.",
+    ),
+    flag(
+        "--resume",
+        group=_PROTOCOL,
+        metavar="FILE",
+        help="Keep every outcome in FILE as soon as it is there; where FILE is of a run like this one, go on from it.",
+    ),
+)
+CONCLUSIONS = (
+    flag(
+        "--metric",
+        group=_CONCLUSIONS,
+        metavar="NAME",
+        multiple=True,
+        stands_for="error log-loss rmse",
+        help="What is compared: accuracy, error, log-loss, rmse, brier, auc, ece, cll; may be repeated.",
+    ),
+    flag(
+        "--baseline",
+        group=_CONCLUSIONS,
+        metavar="NAME",
+        stands_for="the first learner",
+        help="Whom the others are compared with.",
+    ),
+)
+OUTPUT = (
+    flag("--csv", group=_OUTPUT, metavar="FILE", help="Write every outcome, a line a fold."),
+    flag("--latex", group=_OUTPUT, metavar="FILE", help="Write the tables for LaTeX."),
+    flag(
+        "--diagram",
+        group=_OUTPUT,
+        metavar="FILE.svg",
+        help="Draw average ranks by the first metric, and who cannot be told apart.",
+    ),
+    flag(
+        "--scatter",
+        group=_OUTPUT,
+        metavar="FILE.svg",
+        help="Plot every learner against the baseline, a dot a data set.",
+    ),
+    options.JSON,
+    options.QUIET,
+)
+JOBS = flag(
+    "--jobs",
+    group="Other",
+    metavar="N",
+    type=whole(1),
+    stands_for="all cores",
+    help="Processes; never change a result.",
+)
+
+
+@declare(
+    "compare",
+    EXAMPLES,
+    (options.data,),
+    WHO,
+    PROTOCOL,
+    CONCLUSIONS,
+    options.TABLE,
+    options.UNSEEN,
+    OUTPUT,
+    (options.SEED, JOBS, options.DEBUG),
+    more="Every DATA is a data set of its own; the options of tables hold for all of them. All learners see the same "
+    "folds, and cuts and structure are learnt anew inside every fold.",
+    notes=("Options of a learner", learner_words.help_rows()),
+)
+def command(**typed: Any) -> None:
+    """Runs, and shows the tables."""
+    who = learner_words.learners(typed["learner"], typed["preset"], typed["seed"])
+    sources = [options.source(typed, (path,)) for path in typed["data"]]
+    from bncli.steps.compare import DEFAULT_METRICS, Outputs, compare
+    from bncli.steps.comparing.outcomes import Protocol
+
+    with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        report = compare(
+            sources,
+            who,
+            protocol=Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"]),
+            metrics=[name.replace("-", "_") for name in typed["metric"]] or DEFAULT_METRICS,
+            baseline=typed["baseline"],
+            unseen=typed["unseen"] or "average",
+            jobs=_jobs(typed),
+            resume=typed["resume"],
+            outputs=Outputs(typed["csv"], typed["latex"], typed["diagram"], typed["scatter"]),
+            show=lambda report: _show(console, report),
+            watch=console.watch,
+        )
+    _tell_gaps(report)
+
+
+def _jobs(typed: Mapping[str, Any]) -> int:
+    return options.threads({"threads": typed["jobs"]})
+
+
+def _show(console: Console, report: CompareReport) -> None:
+    if console.as_json:
+        console.json(report)
+        return
+    from bncli.cli.comparison_tables import tables
+
+    console.tables(*tables(report))
+
+
+def _tell_gaps(report: CompareReport) -> None:
+    """A BncliError where a learner could not be tried: scripts must not take a gap for a result."""
+    if report.gaps:
+        (data, learner), reason = next(iter(report.gaps.items()))
+        more = f" (and {len(report.gaps) - 1} more)" if len(report.gaps) > 1 else ""
+        raise BncliError(f"{learner} failed on {data}{more}: {reason}")

@@ -1,0 +1,114 @@
+"""`--learner "NAME=--structure kdb --k 2"`: the learning options of `fit` in one word, read as a command line is.
+
+Decided here: a text that begins with a hyphen has no name, so an equals sign in it belongs to an option. The name is
+then made of the structure, the parameters and whatever else was typed: `kdb map k=2 hdp`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bncli import catalogue
+from bncli.catalogue import STRUCTURES
+from bncli.cli import learning, learning_flags
+from bncli.cli.command import Callback, Flag
+from bncli.cli.learning_values import default, key_of
+from bncli.cli.presets import PRESETS
+from bncli.errors import BncliError, UsageError
+
+if TYPE_CHECKING:
+    from bncli.steps.comparing.learners import Learner
+
+
+def learners(texts: Iterable[str], presets: Iterable[str], seed: int) -> list[Learner]:
+    """The learners typed, then those of the presets that are not among them; without either the preset `fast`."""
+    typed = [learner(text, seed) for text in texts]
+    chosen = list(presets) or ([] if typed else ["fast"])
+    words = dict.fromkeys(text for preset in chosen for text in PRESETS[preset][1])
+    taken = {one.name for one in typed}
+    ready = [learner(text, seed) for text in words]
+    return typed + [one for one in ready if one.name not in taken]
+
+
+def learner(text: str, seed: int) -> Learner:
+    """One learner; a UsageError says which one it is about."""
+    from bncli.steps.comparing.learners import Learner
+
+    name, options = _parted(text)
+    try:
+        typed = _typed(options)
+        chosen = learning.learning({**typed, "seed": seed})
+    except BncliError as error:
+        raise type(error)(error.what, where=_place(text, error.where), hint=error.hint) from error
+    except (click.ClickException, ValueError) as error:
+        what = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        raise UsageError(
+            what.rstrip("."), where=_place(text), hint="it takes the learning options of bncli fit"
+        ) from error
+    return Learner(name or _name(typed), chosen.recipe, options, chosen.cuts, chosen.structure)
+
+
+def _place(text: str, where: str = "") -> str:
+    return f"{where}{', ' if where else ''}in --learner {text!r}"
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """The name (empty: none) and the options."""
+    if text.lstrip().startswith("-"):
+        return "", text.strip()
+    name, equals, options = text.partition("=")
+    if not equals:
+        hint = "options begin with hyphens, as in 'NAME=--structure tan'; 'NAME=' alone takes every default"
+        raise UsageError(f"{text!r} is no learner", where="in --learner", hint=hint)
+    if not name.strip() or not name.isprintable():
+        raise UsageError(f"{name!r} is no name", where=_place(text))
+    return name.strip(), options.strip()
+
+
+def _typed(options: str) -> dict[str, Any]:
+    """What the options say, by key; as in `fit`, None where nothing was typed."""
+    with _command().make_context("--learner", shlex.split(options)) as context:
+        return dict(context.params)
+
+
+def help_rows() -> tuple[tuple[str, str], ...]:
+    """The options that a learner takes, as lines of the help."""
+    command = _command()
+    context = click.Context(command)
+    flags = [flag for flag in command.params if isinstance(flag, Flag)]
+    return tuple(row for flag in flags for row in flag.rows(context))
+
+
+def _command() -> click.Command:
+    def nothing(**typed: Any) -> None:
+        """Never called: only the options are of use."""
+
+    callback: Callback = nothing
+    for decorator in reversed(learning_flags.ALL):
+        callback = decorator(callback)
+    return click.command("learner", add_help_option=False)(callback)
+
+
+def _name(typed: Mapping[str, Any]) -> str:
+    structure = typed["structure"] or STRUCTURES.default
+    param = typed["param"] or default("--param", structure)
+    return " ".join([_base(structure), param, *_others(typed)])
+
+
+def _base(path: str) -> str:
+    """A method's word as it is; of a file, its name."""
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def _others(typed: Mapping[str, Any]) -> Iterable[str]:
+    """What else was typed: the word of a method, NAME=VALUE for a number, the bare name of a switch."""
+    methods = {key_of(choice.flag) for choice in catalogue.CHOICES} | {"cuts"}
+    for key, value in typed.items():
+        if key in ("structure", "param") or value is None:
+            continue
+        name = key.replace("_", "-")
+        yield name if value is True else _base(str(value)) if key in methods else f"{name}={value}"

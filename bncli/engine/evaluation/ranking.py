@@ -1,0 +1,124 @@
+"""Several methods over many data sets: average ranks, Friedman's test, Nemenyi's critical difference.
+
+On each data set i of n the k methods are ranked, 1 for the best; r_ij is the rank of method j, R_j its average over
+the data sets. Were all methods alike, every R_j would be about (k + 1) / 2. Friedman (1937, JASA 32) measures how far
+they are from it, and the correction divides by what ties took from the spread of the ranks:
+
+    chi^2 = 12 n / (k (k + 1)) * sum over j of (R_j - (k + 1) / 2)^2  /  [1 - sum of (t^3 - t) / (n k (k^2 - 1))]
+
+t the sizes of the groups of equal figures within a data set; chi-squared with k - 1 degrees of freedom. That is timid;
+Iman & Davenport (1980, Communications in Statistics A9) have a better one:
+
+    F = (n - 1) chi^2 / (n (k - 1) - chi^2),    F distribution with k - 1 and (k - 1) (n - 1) degrees of freedom
+
+If either says that the methods differ, two of them differ when their average ranks are apart by Nemenyi's critical
+difference or more (Demsar 2006, JMLR 7):
+
+    CD = q / sqrt(2) * sqrt(k (k + 1) / (6 n)),   q: the range of k standard normals exceeds it with probability alpha
+
+Decided here:
+- Equal figures share the average of their ranks. Neighbours in order that differ by less than 1e-12 of the larger
+  are equal.
+- Where every data set ties all methods, or there is one data set only, nothing speaks against equality: p is 1.
+- Where all data sets rank all methods alike, F is infinite and its p 0.
+
+Cost: a sort a data set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bncli.engine.evaluation.significance import NO_DIFFERENCE
+from bncli.engine.kernels.tails import chi_squared_tail, f_tail, range_quantile
+from bncli.errors import BncliError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Friedman:
+    """Friedman's chi^2 and Iman & Davenport's F with their p-values, and the average rank of each method (1: best)."""
+
+    chi_squared: float
+    p: float
+    f: float
+    f_p: float
+    ranks: tuple[float, ...]
+
+
+def average_ranks(figures: ArrayLike, lower_is_better: bool) -> Floats:
+    """The rank of each method on each data set, figures and ranks (n_data, n_methods); ties share their average."""
+    values = _table(figures) if lower_is_better else -_table(figures)
+    order = np.argsort(values, axis=1, kind="stable")
+    ranks = np.empty_like(values)
+    for row, chosen, into in zip(values, order, ranks, strict=True):
+        for start, end in _ties(row[chosen]):
+            into[chosen[start:end]] = (start + 1 + end) / 2
+    return ranks
+
+
+def _table(figures: ArrayLike) -> Floats:
+    values = np.asarray(figures, np.float64)
+    if values.ndim != 2 or values.shape[1] == 0:
+        raise BncliError(f"figures come as a row a data set and a column a method, not of shape {values.shape}")
+    if not np.isfinite(values).all():
+        raise BncliError("figures to be ranked must be finite numbers")
+    return values
+
+
+def _ties(ascending: Floats) -> Iterator[tuple[int, int]]:
+    """Start and end of every run of equal figures."""
+    sizes = np.abs(ascending)
+    apart = np.diff(ascending) > NO_DIFFERENCE * np.maximum(sizes[1:], sizes[:-1])
+    edges = [0, *(np.flatnonzero(apart) + 1).tolist(), len(ascending)]
+    yield from pairwise(edges)
+
+
+def friedman(figures: ArrayLike, lower_is_better: bool = True) -> Friedman:
+    """Friedman's test of figures (n_data, n_methods), at least two methods; the direction matters to the ranks only."""
+    ranks = average_ranks(figures, lower_is_better)
+    n, k = ranks.shape
+    if k < 2:
+        raise BncliError("Friedman's test compares at least two methods")
+    deviations = ranks - (k + 1) / 2
+    most = float((deviations**2).sum()) / (k - 1)  # without ties n k (k + 1) / 12: the correction is in it
+    means = deviations.sum(axis=0) / max(n, 1)
+    averages = tuple(float(mean) + (k + 1) / 2 for mean in means)
+    if n < 2 or most == 0:
+        return Friedman(0.0, 1.0, 0.0, 1.0, averages)
+    chi_squared = n * n * float((means**2).sum()) / most
+    rest = n * (k - 1) - chi_squared
+    f = (n - 1) * chi_squared / rest if rest > NO_DIFFERENCE * chi_squared else math.inf
+    return Friedman(chi_squared, chi_squared_tail(chi_squared, k - 1), f, f_tail(f, k - 1, (k - 1) * (n - 1)), averages)
+
+
+def critical_difference(k: int, n: int, alpha: float = 0.05) -> float:
+    """How far apart the average ranks of two of k >= 2 methods over n >= 1 data sets must be, at level alpha."""
+    if k < 2 or n < 1 or not 0 < alpha < 1:
+        raise BncliError(f"no critical difference of {k} methods over {n} data sets at level {alpha}")
+    return range_quantile(alpha, k) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * n))
+
+
+def cliques(ranks: Sequence[float], difference: float) -> tuple[tuple[int, ...], ...]:
+    """The largest groups of methods whose average ranks all lie closer than the critical difference.
+
+    Methods are numbers into `ranks`, best first; groups of one are left out, and so are groups inside another one.
+    """
+    order = sorted(range(len(ranks)), key=lambda j: ranks[j])
+    groups: list[tuple[int, ...]] = []
+    last = 0
+    for start, best in enumerate(order):
+        end = start
+        while end < len(order) and ranks[order[end]] - ranks[best] < difference:
+            end += 1
+        if end > max(last, start + 1):
+            groups.append(tuple(order[start:end]))
+        last = max(last, end)
+    return tuple(groups)

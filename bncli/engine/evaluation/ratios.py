@@ -1,0 +1,44 @@
+"""How much better on average: the geometric mean of ratios of losses over data sets.
+
+    ratio = exp( mean over data sets i of ln (a_i / b_i) )
+
+Below 1 the first method loses less. Halving a loss counts as much as doubling it costs, and swapping the methods gives
+the inverse. A loss of 0 would decide everything alone, so none counts as less than half an error among the N_i rows:
+
+- `mean`, a mean over rows (error, log-loss, Brier score, bias, variance): at least 0.5 / N_i;
+- `root`, the square root of one (RMSE): at least sqrt(0.5 / N_i);
+- `plain`, anything that is always positive (seconds, ratios themselves): as it is.
+
+Cost: a logarithm a figure.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bncli.errors import BncliError
+
+Kind = Literal["mean", "root", "plain"]
+
+
+def geometric_mean_ratio(first: ArrayLike, second: ArrayLike, rows: ArrayLike, kind: Kind = "mean") -> float:
+    """The geometric mean of first / second, losses and numbers of rows (n_data,); 1 for no data sets at all."""
+    a, b, n = (np.asarray(values, np.float64) for values in (first, second, rows))
+    if not a.shape == b.shape == n.shape or a.ndim != 1:
+        raise BncliError(f"losses and rows come in lists of one length, not of shapes {a.shape}, {b.shape}, {n.shape}")
+    if not (n > 0).all():
+        raise BncliError("ratios are taken of losses on at least one row")
+    least = {"mean": 0.5, "root": 0.5, "plain": 0.0}[kind] / n
+    floor = np.sqrt(least) if kind == "root" else least
+    return math.exp(float(np.mean(_log(a, floor) - _log(b, floor)))) if len(a) else 1.0
+
+
+def _log(losses: NDArray[np.float64], floor: NDArray[np.float64]) -> NDArray[np.float64]:
+    raised = np.maximum(losses, floor)
+    if not (np.isfinite(raised).all() and (losses >= 0).all() and (raised > 0).all()):
+        raise BncliError("ratios are taken of finite losses that are not negative")
+    return np.log(raised)

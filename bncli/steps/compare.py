@@ -1,0 +1,124 @@
+"""Compares learners over data sets: the same folds for all, every figure, and which differences are real.
+
+Every data set is read once before the work begins, and every output is checked, so that what must fail fails at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal
+
+from bncli.engine.metrics import METRICS
+from bncli.errors import UsageError
+from bncli.files.paths import check_outputs
+from bncli.files.table import Source
+from bncli.steps.comparing.analysis import analyse
+from bncli.steps.comparing.bench import Plan
+from bncli.steps.comparing.entries import Entry, read_entries
+from bncli.steps.comparing.learners import Learner, check_names
+from bncli.steps.comparing.outcomes import Protocol
+from bncli.steps.comparing.outputs import refuse_idle_outputs, write_outputs
+from bncli.steps.comparing.report import CompareReport
+from bncli.steps.comparing.resume import Ledger
+from bncli.steps.comparing.running import run
+from bncli.steps.memory import free_memory
+from bncli.watch import Stage, Watch, silent
+
+DEFAULT_METRICS = ("error", "log_loss", "rmse")
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files that a comparison writes; None: not this one."""
+
+    csv: str | None = None
+    latex: str | None = None
+    diagram: str | None = None
+    scatter: str | None = None
+
+
+def compare(
+    sources: Sequence[Source],
+    learners: Sequence[Learner],
+    *,
+    protocol: Protocol | None = None,
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    baseline: str | None = None,
+    unseen: Literal["average", "error"] = "average",
+    jobs: int = 1,
+    resume: str | None = None,
+    outputs: Outputs | None = None,
+    show: Callable[[CompareReport], object] = lambda report: None,
+    watch: Watch = silent,
+) -> CompareReport:
+    """Tries every learner on every data set, each source one, and concludes.
+
+    The work is done by `jobs` processes. `resume` is a file that keeps every outcome and is gone on from where it is
+    there. `show` gets the report before the outputs are written, so that no full disk can hide it. A learner that
+    fails on a data set is a gap of the report, not an error.
+    """
+    outputs = outputs or Outputs()
+    protocol = protocol or Protocol(folds=5, repeats=1, seed=0)
+    _check(sources, learners, metrics, baseline, resume, outputs)
+    entries = read_entries(sources, protocol, threads=jobs, watch=watch)
+    plan = _plan(entries, learners, protocol, unseen, jobs)
+    with closing(Ledger(resume, plan, entries)) as ledger:
+        trial = run(plan, entries, ledger, jobs=jobs, watch=watch)
+    watch(Stage("analyse"))
+    report = analyse(trial, metrics=tuple(dict.fromkeys(metrics)), baseline=baseline)
+    show(report)
+    write_outputs(report, csv=outputs.csv, latex=outputs.latex, diagram=outputs.diagram, scatter=outputs.scatter)
+    return report
+
+
+def _plan(
+    entries: Sequence[Entry],
+    learners: Sequence[Learner],
+    protocol: Protocol,
+    unseen: Literal["average", "error"],
+    jobs: int,
+) -> Plan:
+    free = free_memory()
+    return Plan(
+        names=tuple(entry.name for entry in entries),
+        sources=tuple(entry.source for entry in entries),
+        learners=tuple(learners),
+        protocol=protocol,
+        unseen=unseen,
+        memory=None if free is None else free // jobs,
+    )
+
+
+def _check(
+    sources: Sequence[Source],
+    learners: Sequence[Learner],
+    metrics: Sequence[str],
+    baseline: str | None,
+    resume: str | None,
+    outputs: Outputs,
+) -> None:
+    """Everything that can be known to be wrong before a table is read."""
+    check_names(learners)
+    names = [learner.name for learner in learners]
+    for metric in metrics:
+        _check_known(metric, METRICS, "metric")
+    if baseline is not None:
+        _check_known(baseline, names, "learner")
+    if any(source.bad_rows_file for source in sources):
+        raise UsageError("a file for bad rows would be written by every process", hint="say fail or skip")
+    refuse_idle_outputs(len(learners), len(sources), diagram=outputs.diagram, scatter=outputs.scatter)
+    inputs = [path for source in sources for path in (*source.paths, source.schema_file)]
+    given = [path for learner in learners for path in (learner.cuts, learner.structure)]
+    written = (resume, outputs.csv, outputs.latex, outputs.diagram, outputs.scatter)
+    check_outputs(written, dict.fromkeys([*inputs, *given]))
+
+
+def _check_known(name: str, known: Sequence[str], what: str) -> None:
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        told = [word.replace("_", "-") if what == "metric" else word for word in (near or known)]
+        hint = f"did you mean {told[0]}?" if near else f"the {what}s are {', '.join(told)}"
+        raise UsageError(f"there is no {what} {name!r}", hint=hint)

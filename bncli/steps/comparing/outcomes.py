@@ -1,0 +1,74 @@
+"""What a comparison finds before anything is concluded from it: an outcome for every fold of every learner.
+
+A trial holds them all in one order, that of the data sets, learners, repeats and folds, whatever finished first. A
+learner that failed on a data set has no outcome there: a gap, with its reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from bncli.engine.evaluation.bias_variance import BiasVariance
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one learner did on one fold of one repeat of one data set.
+
+    metrics are by name, None where one is not defined; seconds are those to `fit` and to `score`; predicted (rows,)
+    holds the codes of the most probable labels of the rows tested, in ascending order of the rows.
+    """
+
+    data: str
+    learner: str
+    repeat: int
+    fold: int
+    rows: int
+    metrics: dict[str, float | None]
+    seconds: dict[str, float]
+    predicted: NDArray[np.unsignedinteger]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How rows are dealt: stratified folds, the repeats dealt anew, and the seed of both."""
+
+    folds: int
+    repeats: int
+    seed: int
+
+    def __str__(self) -> str:
+        times = f"{self.repeats} x " if self.repeats > 1 else ""
+        return f"{times}{self.folds}-fold cross-validation, stratified, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A learner that could not be tried on a data set, and why in one line."""
+
+    data: str
+    learner: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Everything that was run: learners and data sets in the order typed, rows by data set, outcomes in that order.
+
+    options says, by learner, what was typed for it; bias_variance, by data set and learner, is empty for one repeat;
+    gaps lists who failed where.
+    """
+
+    learners: tuple[str, ...]
+    data: tuple[str, ...]
+    sizes: dict[str, int]
+    protocol: Protocol
+    outcomes: tuple[Outcome, ...]
+    bias_variance: dict[tuple[str, str], BiasVariance]
+    options: dict[str, str] = field(default_factory=dict)
+    gaps: tuple[Gap, ...] = ()

@@ -1,0 +1,105 @@
+"""What a comparison writes beside its report: outcomes as CSV, tables as LaTeX, drawings as SVG.
+
+Drawings are of the first metric asked for.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bncli.engine.evaluation.significance import win_draw_loss
+from bncli.errors import BncliError, UsageError
+from bncli.files.atomic import write_bytes
+from bncli.files.critical_difference import critical_difference_diagram
+from bncli.files.latex import write_tables
+from bncli.files.outcomes import write_outcomes
+from bncli.files.paths import refuse_ending
+from bncli.files.scatter import Panel, scatter_plots
+from bncli.steps.comparing.paper_tables import paper_tables
+from bncli.steps.comparing.report import HIGHER_IS_BETTER, CompareReport
+
+NOT_DRAWN = (".png", ".pdf", ".jpg", ".jpeg", ".gif", ".eps", ".ps", ".html", ".tex")
+"""Endings of drawings in other formats."""
+
+
+def refuse_idle_outputs(
+    n_learners: int, n_sets: int, *, diagram: str | None = None, scatter: str | None = None
+) -> None:
+    """Before any work: UsageError for a drawing in another format, or of what there will not be."""
+    for path in (diagram, scatter):
+        refuse_ending(path, NOT_DRAWN, "drawings are written as SVG")
+    if n_learners < 2 and (diagram or scatter):
+        flag = "--diagram" if diagram else "--scatter"
+        raise UsageError(f"{flag} draws how learners differ, and there is one", hint="give another --learner")
+    if n_sets < 2 and diagram:
+        raise UsageError("--diagram draws average ranks over data sets, and there is one", hint="give more DATA")
+
+
+def write_outputs(
+    report: CompareReport,
+    *,
+    csv: str | None = None,
+    latex: str | None = None,
+    diagram: str | None = None,
+    scatter: str | None = None,
+) -> None:
+    """Writes those that have a path, each whole or not at all."""
+    if csv:
+        _write_csv(report, csv)
+    if latex:
+        write_tables(latex, paper_tables(report))
+    if diagram:
+        write_bytes(diagram, _diagram(report, diagram).encode())
+    if scatter:
+        write_bytes(scatter, _scatter(report).encode())
+
+
+def _write_csv(report: CompareReport, path: str) -> None:
+    trial = report.trial
+    metrics = list(dict.fromkeys(name for one in trial.outcomes for name in one.metrics))
+    stages = list(dict.fromkeys(stage for one in trial.outcomes for stage in one.seconds))
+    names = ["data", "learner", "repeat", "fold", "rows", *metrics, *(f"{stage}_seconds" for stage in stages)]
+    rows = [
+        {
+            **{name: getattr(one, name) for name in names[:5]},
+            **one.metrics,
+            **{f"{stage}_seconds": value for stage, value in one.seconds.items()},
+        }
+        for one in trial.outcomes
+    ]
+    write_outcomes(path, names, rows)
+
+
+def _diagram(report: CompareReport, path: str) -> str:
+    metric = report.metrics[0]
+    summary = report.summaries.get(metric)
+    if summary is None:
+        what = f"there are not two learners with {_told(metric)} on two data sets to draw average ranks of"
+        raise BncliError(what, where=path)
+    title = f"Average ranks by {_told(metric)} over {len(summary.sets)} data sets"
+    return critical_difference_diagram(title, summary.average_ranks, summary.groups, summary.critical_difference)
+
+
+def _scatter(report: CompareReport) -> str:
+    metric = report.metrics[0]
+    others = [name for name in report.trial.learners if name != report.baseline]
+    lower = metric not in HIGHER_IS_BETTER
+    title = f"{_told(metric)} on each data set: every learner against {report.baseline}"
+    return scatter_plots(title, report.baseline, [_panel(report, name) for name in others], lower_is_better=lower)
+
+
+def _panel(report: CompareReport, learner: str) -> Panel:
+    """The data sets on which both have finite figures."""
+    metric = report.metrics[0]
+    points: list[tuple[str, float, float]] = []
+    for data in report.trial.data:
+        across, upwards = (report.figure(data, name, metric) for name in (report.baseline, learner))
+        if across and upwards and math.isfinite(across.mean + upwards.mean):
+            points.append((data, across.mean, upwards.mean))
+    sign = 1 if metric in HIGHER_IS_BETTER else -1
+    counts = win_draw_loss([sign * y for _, _, y in points], [sign * x for _, x, _ in points])
+    return Panel(learner, points, counts.wins, counts.draws, counts.losses)
+
+
+def _told(metric: str) -> str:
+    return metric.replace("_", "-")

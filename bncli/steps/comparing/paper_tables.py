@@ -1,0 +1,121 @@
+"""A comparison as tables for a paper: the figures on every data set, average ranks, and all pairs of learners."""
+
+from __future__ import annotations
+
+import math
+
+from bncli.files.latex import LatexTable, bold, escaped, italic
+from bncli.steps.comparing.report import CompareReport, Figure, Pair, Summary
+
+_MOST_WITH_SPREAD = 5
+"""Learners up to which means stand with their standard deviations: a page has no room for more."""
+_LEAST_P = 0.0005
+"""What would be rounded to 0 is told as a bound."""
+
+
+def paper_tables(report: CompareReport) -> list[LatexTable]:
+    """Two tables a metric, the second one only where there is a summary; and the seconds."""
+    tables: list[LatexTable] = []
+    for metric in report.metrics:
+        tables.append(_figures(report, metric))
+        if metric in report.summaries:
+            tables.append(_pairs(report.summaries[metric], metric))
+    return [*tables, _seconds(report)]
+
+
+def _figures(report: CompareReport, metric: str) -> LatexTable:
+    learners = report.trial.learners
+    spread = len(learners) <= _MOST_WITH_SPREAD
+    rows = [
+        [escaped(data), *(_cell(report.figure(data, name, metric), spread) for name in learners)]
+        for data in report.trial.data
+    ]
+    what = "Mean and standard deviation" if spread else "Mean"
+    caption = (
+        f"{what} of the {escaped(metric.replace('_', '-'))}, {escaped(str(report.trial.protocol))}. Bold: the best; "
+        "italic: not significantly worse than the best (corrected resampled $t$-test, 5\\,\\%)."
+    )
+    summary = report.summaries.get(metric)
+    below = _below(report, summary) if summary else []
+    caption += _friedman(summary) if summary else ""
+    return LatexTable(caption, ["", *map(escaped, learners)], [rows, below])
+
+
+def _cell(figure: Figure | None, spread: bool) -> str:
+    if figure is None:
+        return "--"
+    mean = _number(figure.mean)
+    mean = bold(mean) if figure.best else italic(mean) if figure.not_worse else mean
+    std = rf" {{\scriptsize$\pm$ {_number(figure.std)}}}" if spread and figure.std is not None else ""
+    return mean + std
+
+
+def _below(report: CompareReport, summary: Summary) -> list[list[str]]:
+    """Average ranks, and wins, draws and losses against the baseline."""
+    learners = report.trial.learners
+    ranks = [f"{summary.average_ranks[name]:.2f}" if name in summary.average_ranks else "--" for name in learners]
+    pairs = [summary.against(name, report.baseline) for name in learners]
+    counts = [f"{pair.wins}/{pair.draws}/{pair.losses}" if pair else "" for pair in pairs]
+    ratios = [f"{pair.ratio:.3f}" if pair and pair.ratio is not None else "" for pair in pairs]
+    against = f"against {escaped(report.baseline)}"
+    return [["average rank", *ranks], [f"W/D/L {against}", *counts], [f"ratio {against}", *ratios]]
+
+
+def _friedman(summary: Summary) -> str:
+    test = summary.friedman
+    k, n = len(summary.average_ranks), len(summary.sets)
+    return (
+        rf" Friedman: $\chi^2_{{{k - 1}}} = {_finite(test.chi_squared)}$, ${_p_is(test.p)}$; Iman--Davenport: "
+        rf"$F_{{{k - 1},{(k - 1) * (n - 1)}}} = {_finite(test.f)}$, ${_p_is(test.f_p)}$; Nemenyi's critical "
+        rf"difference at 5\,\%: {summary.critical_difference:.3f}."
+    )
+
+
+def _pairs(summary: Summary, metric: str) -> LatexTable:
+    caption = (
+        f"All pairs of learners by {escaped(metric.replace('_', '-'))} over {len(summary.sets)} data sets: wins, draws "
+        "and losses of the first with the sign test, Wilcoxon's signed-rank test (Holm: adjusted over all pairs), the "
+        "one-sided paired $t$-test for the first being better, and the geometric mean of ratios."
+    )
+    header = ["first", "second", "W/D/L", "sign $p$", "Wilcoxon $p$", "Holm $p$", "$t$ $p$", "ratio"]
+    return LatexTable(caption, header, [[_pair(pair) for pair in summary.pairs]], names=2)
+
+
+def _pair(pair: Pair) -> list[str]:
+    ps = (pair.sign_p, pair.wilcoxon_p, pair.holm_all_p, pair.t_p)
+    told = [f"${_p(p)}$" if p is not None else "--" for p in ps]
+    counts = f"{pair.wins}/{pair.draws}/{pair.losses}"
+    return [escaped(pair.first), escaped(pair.second), counts, *told, _number(pair.ratio, 3)]
+
+
+def _seconds(report: CompareReport) -> LatexTable:
+    rows = [
+        [
+            escaped(name),
+            *(_number(seconds, 3) for seconds in pace.seconds.values()),
+            *(_number(ratio, 2) for ratio in pace.ratio.values()),
+        ]
+        for name, pace in report.paces.items()
+    ]
+    caption = f"Seconds a fold, means over the data sets, and geometric means of ratios to {escaped(report.baseline)}."
+    return LatexTable(caption, ["", "fit", "score", "ratio, fit", "ratio, score"], [rows])
+
+
+def _number(value: float | None, digits: int = 4) -> str:
+    if value is None:
+        return "--"
+    if math.isinf(value):
+        return r"$\infty$" if value > 0 else r"$-\infty$"
+    return f"{round(value, digits) + 0.0:.{digits}f}" if abs(value) < 1000 else f"{value:.1f}"
+
+
+def _finite(value: float) -> str:
+    return r"\infty" if math.isinf(value) else f"{value:.2f}"
+
+
+def _p_is(p: float) -> str:
+    return f"p = {_p(p)}" if p >= _LEAST_P else f"p {_p(p)}"
+
+
+def _p(p: float) -> str:
+    return f"{p:.3f}" if p >= _LEAST_P else "<0.001"

@@ -1,0 +1,105 @@
+"""The tables of a comparison as they are printed."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from rich.console import Console
+
+from bncli.cli.comparison_tables import tables
+from bncli.steps.comparing.analysis import analyse
+from bncli.steps.comparing.report import CompareReport
+from tests.trials import random_trial, trial_of
+
+
+def printed(report: CompareReport) -> list[str]:
+    out = Console(width=160, highlight=False, markup=False)
+    with out.capture() as capture:
+        for part in tables(report):
+            out.print(part)
+    return [line.strip() for line in capture.get().splitlines() if line.strip()]
+
+
+def test_one_data_set() -> None:
+    losses = {("s", "a"): [0.1, 0.2], ("s", "b"): [0.1, 0.3], ("s", "c"): [None, None]}
+    lines = printed(analyse(trial_of(losses, seconds={"b": 2.5}), metrics=["error", "cll"]))
+    assert lines[0] == "100 rows; 2-fold cross-validation, stratified, seed 0"
+    assert lines[1] == "s"
+    assert lines[2].split() == ["learner", "error", "cll"]
+    assert lines[4].split() == ["a", "0.1500", "±0.0707", "*", "-0.1500", "±0.0707", "*"]
+    assert lines[5].split() == ["b", "0.2000", "±0.1414", "=", "-0.2000", "±0.1414", "="]
+    assert lines[6].split() == ["c", "-", "-"]
+    assert lines[7].startswith("* best")
+    assert lines[-2].split() == ["b", "2.500", "2.50", "0.250", "2.50"]
+    assert not any("Friedman" in line or "W-D-L" in line for line in lines)
+
+
+def test_one_learner_is_compared_with_nothing() -> None:
+    lines = printed(analyse(random_trial(1, 3), metrics=["error"]))
+    assert not any(word in line for line in lines for word in ("Friedman", "best", "W-D-L"))
+
+
+def test_several_data_sets() -> None:
+    report = analyse(random_trial(3, 6, seed=1), metrics=["error"], baseline="learner 1")
+    lines = printed(report)
+    start = next(i for i, line in enumerate(lines) if line.startswith("error over 6 data sets"))
+    assert lines[0].startswith("6 data sets, 600 rows;")
+    rows = lines[start + 3 : start + 6]
+    summary = report.summaries["error"]
+    assert [row.split()[2] for row in rows] == [f"{rank:.2f}" for rank in sorted(summary.average_ranks.values())]
+    (baseline,) = [row for row in rows if row.startswith("learner 1")]
+    assert baseline.endswith("baseline")
+    pair = summary.against("learner 0", "learner 1")
+    assert pair is not None
+    (row,) = [row for row in rows if row.startswith("learner 0")]
+    assert f"{pair.wins}-{pair.draws}-{pair.losses}" in row.split()
+    assert row.endswith(f"{pair.ratio:.3f}")
+    assert lines[start + 6].startswith("Friedman: chi² ")
+    assert f"{summary.critical_difference:.2f} or more apart" in lines[start + 7]
+
+
+def test_letters_join_who_is_not_told_apart() -> None:
+    losses = {
+        (f"s{i}", name): [level + 0.001 * i] * 2
+        for i in range(12)
+        for name, level in zip("abcd", (0.1, 0.2, 0.3, 0.4), strict=True)
+    }
+    lines = printed(analyse(trial_of(losses), metrics=["error"]))
+    start = next(i for i, line in enumerate(lines) if line.startswith("error over"))
+    letters = {row.split()[0]: row.split()[2] for row in lines[start + 4 : start + 7]}
+    assert letters == {"b": "ab", "c": "bc", "d": "c"}
+    assert "F ∞, p <0.0001" in lines[start + 7]
+
+
+def test_gaps_are_told() -> None:
+    losses = {(data, name): [0.1, 0.2] for data in "stu" for name in "ab"} | {
+        ("s", "c"): [0.1, 0.1],
+        ("u", "c"): [1, 1],
+    }
+    lines = printed(analyse(trial_of(losses), metrics=["error"]))
+    assert any(line.split()[0] == "t" and line.split()[-1] == "-" for line in lines)
+    assert "Left out, for a learner has no figure there: t" in lines
+    assert any(line.split() == ["t", "c", "too", "large"] for line in lines)
+
+
+def test_many_learners_are_told_in_several_tables() -> None:
+    report = analyse(random_trial(20, 3), metrics=["error"])
+    lines = printed(report)
+    assert "error, further learners" in lines
+    heads = [line for line in lines if line.startswith("data ")]
+    assert sum(head.count("learner") for head in heads) == 20
+    assert all(len(line) <= 160 for line in lines)
+    assert not any("±" in line for line in lines)
+
+
+@pytest.mark.parametrize("loss", [math.inf, 1e9])
+def test_large_and_infinite_figures(loss: float) -> None:
+    lines = printed(analyse(trial_of({("s", "a"): [loss, loss], ("s", "b"): [0.1, 0.1]}), metrics=["error"]))
+    assert ("∞" if math.isinf(loss) else "1000000000.0") in lines[4].split()
+
+
+def test_names_cannot_steer_the_terminal() -> None:
+    lines = printed(analyse(trial_of({("[red]\x1b[31m", "a\nb"): [0.1, 0.2]}), metrics=["error"]))
+    assert any(line.startswith("a?b") for line in lines)
+    assert not any("\x1b" in line for line in lines)

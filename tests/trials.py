@@ -1,0 +1,64 @@
+"""Trials made up for tests: what learners might have done, without learning anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from bncli.engine.evaluation.bias_variance import BiasVariance
+from bncli.steps.comparing.outcomes import Gap, Outcome, Protocol, Trial
+
+Losses = Mapping[tuple[str, str], Sequence[float | None]]
+"""The losses of the folds, repeat after repeat, by data set and learner."""
+
+
+def trial_of(losses: Losses, *, folds: int = 2, seconds: Mapping[str, float] | None = None, rows: int = 100) -> Trial:
+    """A trial whose folds have these errors; accuracy is 1 less it, and cll minus it; figures nowhere are gaps."""
+    data, learners = (tuple(dict.fromkeys(pair[i] for pair in losses)) for i in (0, 1))
+    n = max(map(len, losses.values()))
+    repeats = n // folds
+    outcomes = [
+        _outcome(name, learner, number, folds, losses[name, learner][number], (seconds or {}).get(learner, 1.0))
+        for name in data
+        for learner in learners
+        if (name, learner) in losses
+        for number in range(len(losses[name, learner]))
+    ]
+    parts = {pair: _parts(values) for pair, values in losses.items()} if repeats > 1 else {}
+    gaps = tuple(Gap(name, learner, "too large") for name, learner in _missing(data, learners, losses))
+    options = {learner: f"--structure {learner}" for learner in learners}
+    protocol = Protocol(folds, repeats, 0)
+    return Trial(learners, data, dict.fromkeys(data, rows), protocol, tuple(outcomes), parts, options, gaps)
+
+
+def _outcome(name: str, learner: str, number: int, folds: int, loss: float | None, seconds: float) -> Outcome:
+    metrics = {
+        "accuracy": None if loss is None else 1 - loss,
+        "error": loss,
+        "rmse": None if loss is None else loss**0.5,
+        "cll": None if loss is None else -loss,
+    }
+    times = {"fit": seconds, "score": seconds / 10}
+    return Outcome(name, learner, number // folds, number % folds, 50, metrics, times, np.zeros(50, np.uint8))
+
+
+def _parts(values: Sequence[float | None]) -> BiasVariance:
+    mean = sum(value for value in values if value is not None) / len(values)
+    return BiasVariance(0.75 * mean, 0.25 * mean)
+
+
+def _missing(data: Iterable[str], learners: Sequence[str], losses: Losses) -> list[tuple[str, str]]:
+    return [(name, learner) for name in data for learner in learners if (name, learner) not in losses]
+
+
+def random_trial(n_learners: int, n_sets: int, *, folds: int = 5, repeats: int = 1, seed: int = 0) -> Trial:
+    """Learners of unlike quality on data sets of unlike difficulty."""
+    rng = np.random.default_rng(seed)
+    losses = {}
+    for i in range(n_sets):
+        level = rng.uniform(0.05, 0.4)
+        for j in range(n_learners):
+            mean = level * np.exp(0.1 * rng.normal() + 0.05 * j)
+            losses[f"set {i}", f"learner {j}"] = np.abs(mean * (1 + 0.1 * rng.normal(size=folds * repeats))).tolist()
+    return trial_of(losses, folds=folds)
