@@ -196,7 +196,7 @@ def _lay_out(value: Any) -> str:
     if isinstance(value, Mapping) and any(isinstance(v, list | tuple) for v in value.values()):
         lines = [f"    {_compact(key)}: {_compact(inner)}" for key, inner in value.items()]
         return "{\n" + ",\n".join(lines) + "\n  }"
-    if isinstance(value, list | tuple) and any(isinstance(v, Mapping) for v in value):
+    if isinstance(value, list | tuple) and any(isinstance(v, Mapping | list | tuple) for v in value):
         return "[\n" + ",\n".join(f"    {_compact(inner)}" for inner in value) + "\n  ]"
     return _compact(value)
 

@@ -1,10 +1,12 @@
 """DOT, the language of Graphviz: a structure as a drawing.
 
     digraph "tan" { "diagnosis" [shape=doublecircle, bncli_role="class"]; "diagnosis" -> "age"; "pulse" -> "age" }
+    graph { "region 1" [shape=box]; "region 1" -- "diagnosis"; "region 1" -- "age"; "region 1" -- "pulse" }
 
 An arc runs from parent to child; a node's parents are in the order in which its arcs are. Read is the whole language
 for directed graphs: chains `a -> b -> c`, groups `a -> {b c}`, subgraphs, ports, attributes (skipped but for our own),
-comments, HTML labels. Tables of probabilities have no place in DOT.
+comments, HTML labels. Tables of probabilities have no place in DOT. A list of regions is drawn as an undirected graph,
+which is not read back.
 
 Decided here: names are written as they are, in quotes; those with quotes, backslashes or invisible characters are
 changed, and the originals stand in the attribute `bncli_name`, as in the other formats.
@@ -15,7 +17,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from bncli.engine.structure import NamedDag
+from bncli.engine.named_structure import NamedDag, NamedRegions, NamedStructure
 from bncli.errors import BncliError
 from bncli.files.disguise import class_among, origin, origin_marks, original
 from bncli.files.legal_names import distinct, encoded, printed
@@ -186,8 +188,12 @@ def _named(graph: _Graph, where: str) -> NamedDag:
         raise BncliError(error.what, where=error.where or where, hint=error.hint) from error
 
 
-def write_dot(dag: NamedDag) -> str:
-    """The text of the DOT file, to be stored as UTF-8."""
+def write_dot(structure: NamedStructure) -> str:
+    """The text of the DOT file, to be stored as UTF-8: a graph, or the regions of the best step as boxes."""
+    return _write_graph(structure) if isinstance(structure, NamedDag) else _write_regions(structure)
+
+
+def _write_graph(dag: NamedDag) -> str:
     nodes = dict.fromkeys(dag.parents)
     for parents in dag.parents.values():
         nodes |= dict.fromkeys(parents)
@@ -209,3 +215,19 @@ def _node(name: str, legal: str, class_name: str | None) -> str:
     attributes = ["shape=doublecircle", 'bncli_role="class"'] if name == class_name else []
     attributes += [f'bncli_name="{encoded(name)}"'] if name != legal else []
     return f'  "{legal}" [{", ".join(attributes)}];' if attributes else f'  "{legal}";'
+
+
+def _write_regions(regions: NamedRegions) -> str:
+    """An undirected factor graph: a box is joined to the attributes that it looks up together with the class."""
+    chosen = regions.chosen
+    names = [regions.class_name, *dict.fromkeys(name for region in chosen for name in region)]
+    nodes = dict(zip(names, distinct(names, _legal), strict=True))
+    word = "region"
+    while any(name.startswith(word) for name in nodes.values()):
+        word += "_"
+    lines = ["graph structure {", *(_node(name, nodes[name], regions.class_name) for name in names)]
+    for number, region in enumerate(chosen, 1):
+        box = f"{word} {number}"
+        lines.append(f'  "{box}" [shape=box, label="", width=0.15, height=0.15];')
+        lines += [f'  "{box}" -- "{nodes[name]}";' for name in (regions.class_name, *region)]
+    return "\n".join([*lines, "}"]) + "\n"

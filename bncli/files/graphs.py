@@ -1,33 +1,114 @@
-"""A directed graph by column names as JSON, the same in structure files, models and reports."""
+"""A structure by column names as JSON, the same in structure files, models and reports.
+
+A graph has the key `parents`: every column with the list of those it depends on. A list of regions has the key
+`regions`: attributes that are looked up together with the class, in the order in which a search added them; `df`,
+`log_likelihood` and `log_posterior` then have one number more than there are regions, for step 0, the class alone, and
+`map_step` counts the regions of the best model. A log posterior of null is minus infinity. `bins` is there where
+regions see attributes more coarsely than they were cut: the most intervals that an attribute has in regions of 1, 2,
+3, ... attributes, the last for larger ones (null: as cut). `gains` has what each region promised when it was chosen, in
+nats, where a search tells that.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from bncli.engine.structure import NamedDag
+from bncli.engine.named_structure import NamedDag, NamedRegions, NamedStructure
+from bncli.engine.structure import Climb
 from bncli.errors import BncliError
 from bncli.files.documents import Node
 
+_STEPS = ("df", "log_likelihood", "log_posterior", "map_step")
 
-def graph_json(dag: NamedDag) -> dict[str, Any]:
-    """Class, method, options and the parents of every column."""
+
+def graph_json(structure: NamedStructure) -> dict[str, Any]:
+    """Class, method, options, and the parents of every column or the regions with what a search says of them."""
     return {
-        "class": dag.class_name,
-        "method": dag.method,
-        "options": dict(sorted(dag.options.items())),
-        "parents": {child: list(parents) for child, parents in dag.parents.items()},
+        "class": structure.class_name,
+        "method": structure.method,
+        "options": dict(sorted(structure.options.items())),
+        **content_json(structure),
     }
 
 
-def read_graph(node: Node, besides: tuple[str, ...] = ()) -> NamedDag:
-    """The graph in an object that has the keys above and those `besides`; method and options may be left out."""
-    fields = node.fields((*besides, "class", "parents"), ("method", "options"))
+def content_json(structure: NamedStructure) -> dict[str, Any]:
+    """The parents, or the regions and what a search says of them."""
+    if isinstance(structure, NamedDag):
+        return {"parents": {child: list(parents) for child, parents in structure.parents.items()}}
+    regions = {"regions": [list(region) for region in structure.regions]}
+    bins = {"bins": list(structure.bins)} if structure.bins else {}
+    gains = {"gains": [float(gain) for gain in structure.gains]} if structure.gains else {}
+    return regions | bins | gains | ({} if structure.climb is None else _climb_json(structure.climb))
+
+
+def _climb_json(climb: Climb) -> dict[str, Any]:
+    return {
+        "df": [int(df) for df in climb.df],
+        "log_likelihood": [float(value) for value in climb.log_likelihood],
+        "log_posterior": [posterior_json(value) for value in climb.log_posterior],
+        "map_step": int(climb.map_step),
+    }
+
+
+def posterior_json(value: float) -> float | None:
+    """JSON has no infinity: a model that the prior forbids has null."""
+    return None if value == -math.inf else float(value)
+
+
+def read_graph(node: Node, besides: tuple[str, ...] = ()) -> NamedStructure:
+    """The structure in an object that has the keys above and those `besides`; method and options may be left out."""
+    members = node.members()
+    content = "regions" if "regions" in members else "parents"
+    if "regions" in members and "parents" in members:
+        node.fail(
+            "the structure has both 'parents' and 'regions'", hint="a structure is either a graph or a list of regions"
+        )
+    optional = ("bins", "gains", *_STEPS) if content == "regions" else ()
+    fields = node.fields((*besides, "class", content), ("method", "options", *optional))
+    class_name = fields["class"].text()
     method = fields["method"].text() if "method" in fields else "file"
     options = fields["options"].members() if "options" in fields else {}
-    listed = fields["parents"].members()
-    parents = {child: tuple(item.text() for item in names.items()) for child, names in listed.items()}
     scalars = {name: option.scalar() for name, option in options.items()}
+    make: Callable[..., NamedStructure]
+    if content == "parents":
+        make = partial(NamedDag, class_name, _read_parents(fields["parents"]))
+    else:
+        bins = _read_bins(fields["bins"]) if "bins" in fields else ()
+        gains = tuple(item.number() for item in fields["gains"].items()) if "gains" in fields else ()
+        found = (_read_regions(fields["regions"]), _read_climb(node, fields))
+        make = partial(NamedRegions, class_name, *found, bins=bins, gains=gains)
     try:
-        return NamedDag(fields["class"].text(), parents, method, scalars)
+        return make(method=method, options=scalars)
     except BncliError as error:
         node.fail(error.what, hint=error.hint)
+
+
+def _read_parents(node: Node) -> dict[str, tuple[str, ...]]:
+    return {child: tuple(item.text() for item in names.items()) for child, names in node.members().items()}
+
+
+def _read_regions(node: Node) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(item.text() for item in names.items()) for names in node.items())
+
+
+def _read_bins(node: Node) -> tuple[int | None, ...]:
+    return tuple(None if item.value is None else item.integer() for item in node.items())
+
+
+def _read_climb(node: Node, fields: Mapping[str, Node]) -> Climb | None:
+    """What a search says of the steps: all of it or nothing."""
+    missing = [key for key in _STEPS if key not in fields]
+    if len(missing) == len(_STEPS):
+        return None
+    if missing:
+        node.fail(f"the key '{missing[0]}' is missing", hint=f"give {', '.join(_STEPS)}, or none of them")
+    df, log_likelihood, log_posterior, map_step = (fields[key] for key in _STEPS)
+    return Climb(
+        tuple(item.integer(0) for item in df.items()),
+        tuple(item.number() for item in log_likelihood.items()),
+        tuple(-math.inf if item.value is None else item.number() for item in log_posterior.items()),
+        map_step.integer(),
+    )

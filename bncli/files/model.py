@@ -2,7 +2,9 @@
 
 It is a ZIP archive of `model.json` (sorted keys), `bias.npy` and `tables/<f>.npy`, one array a family in the order of
 the key `families`; its comment is a checksum (see `archive.py`). So `unzip -p m.bnc model.json` shows what it is,
-numpy.load reads the arrays, and `head -c -64 m.bnc | sha256sum` proves them.
+numpy.load reads the arrays, and `head -c -64 m.bnc | sha256sum` proves them. In a model with the key `path`, which says
+how models were grown region by region, the arrays are the logarithms of the probabilities of the class and of each
+region with the class, out of which scoring makes its tables.
 
 Decided here: equal content is equal bytes, on any machine. A reader compares the size of each array with the
 cardinalities that `model.json` declares before it reads it, and its header with the only one such an array can have:
@@ -19,25 +21,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.model import Model, Tables
+from bncli.engine.model import Model, Path, PathStep, Tables
+from bncli.engine.named_structure import name_structure
 from bncli.engine.schema import Schema
-from bncli.engine.structure import Dag, Family, name_dag
+from bncli.engine.structure import Dag, Family, Structure
 from bncli.errors import BncliError, ModelError
 from bncli.files.archive import Archive, open_archive, pack
 from bncli.files.arrays import npy_array, npy_bytes, npy_header
 from bncli.files.atomic import write_bytes
 from bncli.files.documents import Node, parse
+from bncli.files.families import families_json, read_families
 from bncli.files.graphs import graph_json, read_graph
 from bncli.files.penalties import penalty_json, read_penalty
 from bncli.files.recipes import read_recipe, recipe_json
 from bncli.files.schemas import read_schema, schema_json
+from bncli.files.steps_json import read_steps, steps_json
 
-VERSION = 3
+Array = NDArray[np.float64]
+
+VERSION = 4
 """Raised whenever a file may hold what older readers would not know, were it one more key."""
 _DESCRIPTION = "model.json"
 _BIAS = "bias.npy"
 _CHOSEN = "penalty_cv"
 """A key of models whose penalty was chosen by cross-validation, since version 2."""
+_PATH = "path"
+"""A key of models that are made of regions and their submodels, since version 4."""
+_FAR, _ROUNDING = 1e4, 1e-6
+"""No log probability of a submodel lies so far below 0; their sum may be so far from 1."""
 
 
 def write_model(path: str, model: Model) -> None:
@@ -47,31 +58,39 @@ def write_model(path: str, model: Model) -> None:
 
 def dump_model(model: Model) -> bytes:
     """The bytes of the model file; equal models have equal bytes."""
-    arrays = (model.tables.bias, *model.tables.weights)
+    arrays = _arrays(model)
     if not all(np.isfinite(array).all() for array in arrays):
         raise BncliError("the learnt parameters are not finite numbers", hint="learn with a penalty above 0")
     text = json.dumps(_describe(model), sort_keys=True, ensure_ascii=False, allow_nan=False)
-    names = (_BIAS, *_table_names(len(model.tables.families)))
+    names = (_BIAS, *_table_names(len(arrays) - 1))
     return pack([(_DESCRIPTION, f"{text}\n".encode()), *zip(names, map(npy_bytes, arrays), strict=True)])
 
 
+def _arrays(model: Model) -> tuple[Array, ...]:
+    """Bias and tables, or the submodels that they are made of."""
+    if model.path is not None:
+        return (model.path.class_logs, *model.path.logs)
+    return (model.tables.bias, *model.tables.weights)
+
+
 def _describe(model: Model) -> dict[str, Any]:
-    names = [attribute.name for attribute in model.schema.attributes]
-    families = model.tables.families
+    families = model.tables.families if model.path is None else model.path.families
     chosen = {} if model.penalty_cv is None else {_CHOSEN: penalty_json(model.penalty_cv)}
-    return chosen | {
-        "format": "bncli-model",
-        "version": VERSION,
-        "bncli_version": model.version,
-        "rows": int(model.n_rows),
-        "recipe": recipe_json(model.recipe),
-        "schema": schema_json(model.schema),
-        "structure": graph_json(name_dag(model.structure, model.schema)),
-        "families": [
-            {"attributes": [names[i] for i in f.attributes], "child": None if f.child is None else names[f.child]}
-            for f in families
-        ],
-    }
+    path = {} if model.path is None else {_PATH: steps_json(model.path.steps, model.schema)}
+    return (
+        chosen
+        | path
+        | {
+            "format": "bncli-model",
+            "version": VERSION,
+            "bncli_version": model.version,
+            "rows": int(model.n_rows),
+            "recipe": recipe_json(model.recipe),
+            "schema": schema_json(model.schema),
+            "structure": graph_json(name_structure(model.structure, model.schema)),
+            "families": families_json(families, model.schema),
+        }
+    )
 
 
 def _table_names(n_tables: int) -> list[str]:
@@ -83,16 +102,25 @@ def read_model(path: str) -> Model:
     with open_archive(path) as archive:
         document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        fields = document.fields(keys, (_CHOSEN,))
+        fields = document.fields(keys, (_CHOSEN, _PATH))
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
-        families = _read_families(fields["families"], schema, structure)
+        families = read_families(fields["families"], schema, structure)
         if schema.marginalizes and families != structure.families(schema.cardinalities, whole=True):
             fields["families"].fail("these are not the tables of the nodes of its structure, all of which are needed")
+        steps = _read_path(fields[_PATH], schema, structure, families) if _PATH in fields else ()
         tables = _read_tables(archive, families, len(schema.labels))
-        recipe = read_recipe(fields["recipe"])
-        chosen = read_penalty(fields[_CHOSEN]) if _CHOSEN in fields else None
-    return Model(schema, structure, tables, recipe, fields["rows"].integer(0), fields["bncli_version"].text(), chosen)
+        grown = _grown(archive, tables, steps) if steps else None
+        return Model(
+            schema,
+            structure,
+            tables if grown is None else grown.tables(grown.best),
+            read_recipe(fields["recipe"]),
+            fields["rows"].integer(0),
+            fields["bncli_version"].text(),
+            read_penalty(fields[_CHOSEN]) if _CHOSEN in fields else None,
+            grown,
+        )
 
 
 def format_version(path: str) -> int:
@@ -108,34 +136,33 @@ def _description(archive: Archive, path: str) -> Node:
     return document
 
 
-def _read_structure(node: Node, schema: Schema) -> Dag:
-    dag = read_graph(node)
+def _read_structure(node: Node, schema: Schema) -> Structure:
     try:
-        return dag.resolve(schema)
+        structure = read_graph(node).resolve(schema)
     except BncliError as error:
         node.fail(error.what)
+    if schema.marginalizes and not isinstance(structure, Dag):
+        node.fail("with regions nothing can be summed out")
+    return structure
 
 
-def _read_families(node: Node, schema: Schema, structure: Dag) -> tuple[Family, ...]:
-    """Which attributes each table is for; the child, if there is one, comes first.
+def _read_path(node: Node, schema: Schema, structure: Structure, families: tuple[Family, ...]) -> tuple[PathStep, ...]:
+    """The steps of a path; its families are regions, ascending like every region."""
+    if isinstance(structure, Dag):
+        node.fail("a Bayesian network does not grow region by region")
+    if any(f.child is not None or f.merges or list(f.attributes) != sorted(f.attributes) for f in families):
+        node.fail("the tables of a path are those of regions, their attributes as cut and in the order of the schema")
+    return read_steps(node, schema, families)
 
-    In a model that sums holes out, a child that the structure does not put below the class has a table without it.
-    """
-    index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
-    cardinalities = schema.cardinalities
-    families = []
-    for item in node.items():
-        fields = item.fields(("attributes", "child"))
-        names = fields["attributes"].texts()
-        if not names or not all(name in index and cardinalities[index[name]] for name in names):
-            fields["attributes"].fail("a table needs attributes of the schema that have values")
-        if fields["child"].value not in (None, names[0]):
-            fields["child"].fail("the child of a table is its first attribute or null")
-        members = tuple(index[name] for name in names)
-        child = None if fields["child"].value is None else members[0]
-        by_class = child is None or child in structure.class_children or not schema.marginalizes
-        families.append(Family(members, tuple(cardinalities[i] for i in members), child, by_class))
-    return tuple(families)
+
+def _grown(archive: Archive, tables: Tables, steps: tuple[PathStep, ...]) -> Path:
+    """The path whose submodels were read as tables."""
+    arrays = (tables.bias, *tables.weights)
+    for name, array in zip([_BIAS, *_table_names(len(tables.weights))], arrays, strict=True):
+        likely = array.min() >= -_FAR and array.max() <= _ROUNDING
+        if not likely or abs(float(np.exp(array).sum()) - 1.0) > _ROUNDING:
+            archive.fail(f"{name} does not hold the logarithms of probabilities that sum to 1")
+    return Path(tables.bias, tables.families, tables.weights, steps)
 
 
 def _read_tables(archive: Archive, families: tuple[Family, ...], n_labels: int) -> Tables:
@@ -147,7 +174,7 @@ def _read_tables(archive: Archive, families: tuple[Family, ...], n_labels: int) 
     return Tables(bias, families, tuple(weights))
 
 
-def _read_arrays(archive: Archive, names: list[str], shapes: list[tuple[int, ...]]) -> Iterator[NDArray[np.float64]]:
+def _read_arrays(archive: Archive, names: list[str], shapes: list[tuple[int, ...]]) -> Iterator[Array]:
     """Float64 arrays of these shapes: no byte of one is read before the sizes of all are right."""
     for name, shape in zip(names, shapes, strict=True):
         if archive.size(name) != len(npy_header(shape)) + 8 * math.prod(shape):

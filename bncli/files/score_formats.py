@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bncli.engine.explanation.contributions import Explanation
 from bncli.files.decimals import Decimals, shortest
+from bncli.files.explanations import contribution_objects, contribution_texts
 from bncli.files.lines import CsvLines, JsonLines, LineFormat
 from bncli.files.outlets import Valve
 from bncli.files.score_layout import Layout, Predictions
@@ -57,8 +59,19 @@ class _TextScores:
         columns = [self._lines.strings(column) for column in predictions.kept]
         columns.append(self._labels.take(pa.array(predictions.codes)))
         columns += [self._number_text(numbers) for numbers in predictions.numbers]
+        columns += self._reasons(predictions.explanation)
         self._file.write(self._lines.lines(self._names, columns))
         self._file.flush()
+
+    def _reasons(self, explanation: Explanation | None) -> list[pa.Array]:
+        if explanation is None:
+            return []
+        if isinstance(self._lines, JsonLines):
+            reasons = contribution_objects(explanation)
+        else:
+            reasons = [self._lines.strings(column) for column in contribution_texts(explanation)]
+        log_odds, base, rest = map(shortest, (explanation.log_odds, explanation.base, explanation.rest))
+        return [log_odds, base, *reasons, rest]
 
     def finish(self) -> None:
         self._file.flush()
@@ -128,4 +141,7 @@ def _record_batch(predictions: Predictions, layout: Layout) -> pa.RecordBatch:
     if layout.digits is not None:
         numbers = tuple(np.round(column, layout.digits) for column in numbers)
     columns = [column.cast(pa.string()) for column in predictions.kept]
-    return pa.record_batch([*columns, labels, *(pa.array(column) for column in numbers)], schema=layout.arrow)
+    columns += [labels, *(pa.array(column) for column in numbers)]
+    if (why := predictions.explanation) is not None:
+        columns += [pa.array(why.log_odds), pa.array(why.base), *contribution_texts(why), pa.array(why.rest)]
+    return pa.record_batch(columns, schema=layout.arrow)

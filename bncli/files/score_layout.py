@@ -1,6 +1,7 @@
 """What a row of predictions is made of: which columns, in which order, and how their numbers look.
 
-Columns, in order: the input columns carried through, `prediction`, and for each label y a column `p_y`.
+Columns, in order: the input columns carried through, `prediction`, for each label y a column `p_y`, and where rows are
+explained those of `bncli.files.explanations`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bncli.engine.explanation.contributions import Explanation
 from bncli.errors import UsageError
 from bncli.files.decimals import MOST_DIGITS
+from bncli.files.explanations import explanation_names, rounded
 
 SMALLEST = 1e-300
 LARGEST = 1.0 - 2.0**-53
@@ -22,13 +25,14 @@ LARGEST = 1.0 - 2.0**-53
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of the output. `digits` None: full precision."""
+    """The columns of the output. `digits` None: full precision; `explain`: how many contributions a row."""
 
     labels: tuple[str, ...]
     kept: tuple[str, ...] = ()
     labels_only: bool = False
     log_proba: bool = False
     digits: int | None = None
+    explain: int = 0
 
     def __post_init__(self) -> None:
         if self.digits is not None and not 0 <= self.digits <= MOST_DIGITS:
@@ -36,7 +40,7 @@ class Layout:
         for i, name in enumerate(self.kept):
             if name in self.kept[:i]:
                 raise UsageError(f"the column {name!r} is kept twice", hint="name it once")
-            if name in ("prediction", *self.number_names):
+            if name in self.names[len(self.kept) :]:
                 raise UsageError(
                     f"the kept column {name!r} has the name of an output column", hint="rename it in the data"
                 )
@@ -48,13 +52,17 @@ class Layout:
     @property
     def names(self) -> tuple[str, ...]:
         """Every column, in order."""
-        return (*self.kept, "prediction", *self.number_names)
+        return (*self.kept, "prediction", *self.number_names, *explanation_names(self.explain))
 
     @property
     def arrow(self) -> pa.Schema:
         """The columns as Arrow has them."""
         texts = [(name, pa.string()) for name in (*self.kept, "prediction")]
-        return pa.schema(texts + [(name, pa.float64()) for name in self.number_names])
+        reasons = [
+            (name, pa.string() if name.startswith("explain_") else pa.float64())
+            for name in explanation_names(self.explain)
+        ]
+        return pa.schema([*texts, *((name, pa.float64()) for name in self.number_names), *reasons])
 
 
 @dataclass(frozen=True)
@@ -64,20 +72,32 @@ class Predictions:
     kept: tuple[pa.Array, ...]
     codes: NDArray[np.intp]
     numbers: tuple[NDArray[np.float64], ...]
+    explanation: Explanation | None = None
 
     @staticmethod
-    def of(layout: Layout, kept: Sequence[pa.Array], log_probabilities: NDArray[np.float64]) -> Predictions:
+    def of(
+        layout: Layout,
+        kept: Sequence[pa.Array],
+        log_probabilities: NDArray[np.float64],
+        explanation: Explanation | None = None,
+    ) -> Predictions:
         """From log P(y | x_t), shape (K, N). A tie goes to the first label."""
-        codes = _most_probable(log_probabilities)
-        if layout.labels_only:
-            return Predictions(tuple(kept), codes, ())
-        if layout.log_proba:
-            return Predictions(tuple(kept), codes, tuple(log_probabilities))
-        probabilities = np.exp(log_probabilities)
-        return Predictions(tuple(kept), codes, tuple(np.clip(probabilities, SMALLEST, LARGEST, out=probabilities)))
+        codes = most_probable(log_probabilities)
+        reasons = None if explanation is None else rounded(explanation, layout.digits)
+        return Predictions(tuple(kept), codes, _numbers(layout, log_probabilities), reasons)
 
 
-def _most_probable(log_probabilities: NDArray[np.float64]) -> NDArray[np.intp]:
+def _numbers(layout: Layout, log_probabilities: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    if layout.labels_only:
+        return ()
+    if layout.log_proba:
+        return tuple(log_probabilities)
+    probabilities = np.exp(log_probabilities)
+    return tuple(np.clip(probabilities, SMALLEST, LARGEST, out=probabilities))
+
+
+def most_probable(log_probabilities: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The label predicted for every row, from log P(y | x_t), shape (K, N); a tie goes to the first."""
     codes: NDArray[np.intp]
     if len(log_probabilities) == 2:  # argmax along so short an axis is ten times slower
         codes = (log_probabilities[1] > log_probabilities[0]).astype(np.intp)

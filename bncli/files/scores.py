@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bncli.engine.explanation.contributions import Explanation
 from bncli.errors import UsageError
 from bncli.files.outlets import outlet, write_faults
 from bncli.files.score_formats import FORMATS, score_writer
@@ -34,10 +35,15 @@ class ScoreFile:
         with write_faults():
             self._writer = score_writer(output_format, file, layout, piped)
 
-    def write(self, kept: Sequence[pa.Array], log_probabilities: NDArray[np.float64]) -> None:
-        """Rows in order: the kept columns and log P(y | x_t), shape (K, N)."""
+    def write(
+        self,
+        kept: Sequence[pa.Array],
+        log_probabilities: NDArray[np.float64],
+        explanation: Explanation | None = None,
+    ) -> None:
+        """Rows in order: the kept columns, log P(y | x_t) of shape (K, N), and why, if the layout has room for it."""
         with write_faults():
-            self._writer.write(Predictions.of(self._layout, kept, log_probabilities))
+            self._writer.write(Predictions.of(self._layout, kept, log_probabilities, explanation))
 
     def finish(self) -> None:
         """After the last batch."""

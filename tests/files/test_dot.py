@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bncli.engine.structure import NamedDag
+from bncli.engine.named_structure import NamedDag, NamedRegions
 from bncli.errors import BncliError
 from bncli.files.dot import read_dot, write_dot
 
@@ -85,3 +85,22 @@ def test_faults_are_told_in_a_line_with_the_place(text: str, message: str) -> No
     with pytest.raises(BncliError, match=message) as caught:
         read_dot(text, "f.gv")
     assert "\n" not in str(caught.value)
+
+
+def test_regions_are_drawn_as_boxes() -> None:
+    regions = NamedRegions("y", (("a",), ("a", 'q"'), ("region 1",)))
+    assert write_dot(regions).splitlines() == [
+        "graph structure {",
+        '  "y" [shape=doublecircle, bncli_role="class"];',
+        '  "a";',
+        '  "q_" [bncli_name="q%22"];',
+        '  "region 1";',
+        '  "region_ 1" [shape=box, label="", width=0.15, height=0.15];',
+        '  "region_ 1" -- "y";',
+        '  "region_ 1" -- "a";',
+        '  "region_ 1" -- "q_";',
+        '  "region_ 2" [shape=box, label="", width=0.15, height=0.15];',
+        '  "region_ 2" -- "y";',
+        '  "region_ 2" -- "region 1";',
+        "}",
+    ]

@@ -255,7 +255,7 @@ def forged(change: Callable[[dict[str, Any]], object]) -> bytes:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(version=4, new="x"), "written by a newer bncli .format version 4.*upgrade bncli"),
+        (lambda d: d.update(version=5, new="x"), "written by a newer bncli .format version 5.*upgrade bncli"),
         (lambda d: d.update(format="bncli-cuts"), "not a bncli model file"),
         (lambda d: d.pop("format"), "not a bncli model file"),
         (lambda d: d.pop("schema"), "the key 'schema' is missing"),

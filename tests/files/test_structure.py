@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bncli.engine.named_structure import NamedDag
 from bncli.engine.networks.named_network import NamedNetwork, Node
-from bncli.engine.structure import NamedDag
 from bncli.errors import BncliError
 from bncli.files.bif import write_bif
 from bncli.files.dot import write_dot
@@ -146,7 +146,7 @@ def test_the_class_may_have_parents_and_an_attribute_none(tmp_path: Path) -> Non
         (b"a;b\n", "this is a text file, perhaps a table, not a structure file, .*learn-structure writes one"),
         ({"format": "bncli-cuts"}, "this is a bncli cuts file, not a structure file"),
         (document(version=9), "written by a newer bncli .format version 9"),
-        (document(regions=[["a"]]), "unknown key 'regions'"),
+        (document(regions=[["a"]]), "the structure has both 'parents' and 'regions', .*json; a structure is either"),
         (document(parents=[]), "expected an object, found a list, .*json, parents"),
         (document(parents={"a": "y"}), r"expected a list, found a text, .*json, parents\.a"),
         (document(parents={"a": [1]}), r"expected a text in quotes, found a number, .*json, parents\.a\[0\]"),

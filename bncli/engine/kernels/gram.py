@@ -5,7 +5,8 @@
 Rows come as configurations of groups, and a configuration tells which indicators are active. Indicators that exclude
 one another form a *set*; the sets are packed under joint codes of up to PACKED values, and every pair of packs is one
 weighted bincount. Cost: packs^2 / 2 bincounts a block, whatever the number of indicators; on real tables between once
-and a tenth of the dense product of 0/1 columns.
+and a tenth of the dense product of 0/1 columns. Functions of few codes, of which several may be other than 0 at a time,
+are packed and counted likewise.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ ROWS = 1 << 14
 class Pack:
     """Sets under one code: that of row t is the sum over `parts` (g, share) of share[configuration of t in group g].
 
-    active (n_codes, indicators in the pack) is 1 where a code has that indicator; None where code i is indicator i, and
-    one more code, if there is one, means none.
+    active (n_codes, indicators in the pack) is 1 where a code has that indicator, or the value of that function; None
+    where code i is indicator i, and one more code, if there is one, means none.
     """
 
     parts: tuple[tuple[int, Index], ...]
@@ -74,17 +75,36 @@ class Packing:
 
 def pack(places: Sequence[Index], n: int) -> Packing:
     """places[g] (configurations, sets) is the indicator that a configuration activates in each set, n where none."""
+    found = (_set(g, column, n) for g, place in enumerate(places) for column in place.T)
+    return _packed([one for one in found if one is not None], n)
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Some functions of a code that follows from a group's configuration: codes (configurations,) of group `group`.
+
+    values (codes, functions); `numbers` says which of all functions they are.
+    """
+
+    group: int
+    codes: Index
+    numbers: Index
+    values: Array
+
+
+def pack_functions(families: Sequence[Functions], n: int) -> Packing:
+    """The same for n functions, in families with one code each."""
+    return _packed([_Set(f.group, f.codes, len(f.values), f.numbers, f.values) for f in families], n)
+
+
+def _packed(sets: Sequence[_Set], n: int) -> Packing:
     packs: list[Pack] = []
     opened: list[_Set] = []
-    for g, place in enumerate(places):
-        for column in place.T:
-            found = _set(g, column, n)
-            if found is None:
-                continue
-            if opened and np.prod([s.n_codes for s in opened]) * found.n_codes > PACKED:
-                packs.append(_close(opened))
-                opened = []
-            opened.append(found)
+    for found in sets:
+        if opened and np.prod([s.n_codes for s in opened]) * found.n_codes > PACKED:
+            packs.append(_close(opened))
+            opened = []
+        opened.append(found)
     if opened:
         packs.append(_close(opened))
     return Packing(tuple(packs), n)
@@ -92,12 +112,22 @@ def pack(places: Sequence[Index], n: int) -> Packing:
 
 @dataclass(frozen=True)
 class _Set:
-    """One set: the place among `indicators` of the active one in each configuration, their number where none is."""
+    """One set: the place among `indicators` of the active one in each configuration, their number where none is.
+
+    With `values` (n_codes, indicators) these are functions of any code.
+    """
 
     group: int
     local: Index
     n_codes: int
     indicators: Index
+    values: Array | None = None
+
+    def at(self, codes: Index) -> Array:
+        """Indicators or functions (codes, any) at some codes."""
+        if self.values is not None:
+            return np.asarray(self.values[codes])
+        return (codes[:, np.newaxis] == np.arange(len(self.indicators))).astype(np.float64)
 
 
 def _set(group: int, column: Index, n: int) -> _Set | None:
@@ -119,10 +149,10 @@ def _close(sets: Sequence[_Set]) -> Pack:
         n_codes *= found.n_codes
     digits = np.array(np.unravel_index(np.arange(n_codes), [s.n_codes for s in sets]))
     indicators = np.concatenate([s.indicators for s in sets])
-    if len(sets) == 1:
+    if len(sets) == 1 and sets[0].values is None:
         return Pack(tuple(parts.items()), n_codes, indicators, None)
-    active = [row[:, np.newaxis] == np.arange(len(s.indicators)) for row, s in zip(digits, sets, strict=True)]
-    return Pack(tuple(parts.items()), n_codes, indicators, np.concatenate(active, axis=1).astype(np.float64))
+    active = [s.at(codes) for codes, s in zip(digits, sets, strict=True)]
+    return Pack(tuple(parts.items()), n_codes, indicators, np.concatenate(active, axis=1))
 
 
 def co_occurrences(packing: Packing, configurations: Sequence[Index], factors: Array) -> Array:

@@ -20,11 +20,11 @@ def student_tail(t: float, n: float) -> float:
     if t < 0:
         return 1.0 - student_tail(-t, n)
     square = t * t
-    return _regularised_beta(n / (n + square), square / (n + square), n / 2, 0.5) / 2
+    return regularised_beta(n / (n + square), square / (n + square), n / 2, 0.5) / 2
 
 
-def _regularised_beta(x: float, rest: float, a: float, b: float) -> float:
-    """I(x; a, b), rest = 1 - x without cancellation."""
+def regularised_beta(x: float, rest: float, a: float, b: float) -> float:
+    """I(x; a, b) for a, b > 0; rest = 1 - x without cancellation."""
     if x <= 0 or rest <= 0:
         return 0.0 if x <= 0 else 1.0
     log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(rest)

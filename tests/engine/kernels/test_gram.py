@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bncli.engine.kernels import gram
-from bncli.engine.kernels.gram import co_occurrences, pack
+from bncli.engine.kernels.gram import Functions, co_occurrences, pack, pack_functions
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -121,3 +121,25 @@ def test_what_is_affordable_costs_about_the_budget(
         assert packing.work(n_rows, n_blocks) <= (1 if n_rows <= gram.ROWS else 2) * budget * (1 + 1e-9)
     assert packing.work(n_rows + 1, n_blocks) >= packing.work(n_rows, n_blocks)
     assert packing.affordable_rows(2 * budget, n_blocks) >= n_rows
+
+
+@given(st.integers(0, 999), st.sampled_from([1, 8, 128]))
+def test_functions_of_codes_equal_the_dense_product(seed: int, packed: int) -> None:
+    """Two families of one group and one of another, their functions interleaved, some of them 0 for some codes."""
+    rng = np.random.default_rng(seed)
+    sizes, groups, n_codes = (3, 2, 1), (0, 0, 1), (4, 5, 1)
+    codes = [rng.integers(0, n, 6) for n in n_codes]
+    numbers = np.split(rng.permutation(6), [3, 5])
+    values = [
+        rng.normal(size=(n, size)) * (rng.random((n, size)) < 0.7) for n, size in zip(n_codes, sizes, strict=True)
+    ]
+    families = [Functions(*parts) for parts in zip(groups, codes, numbers, values, strict=True)]
+    configurations = [rng.integers(0, 6, 40) for _ in range(2)]
+    factors = rng.uniform(size=(2, 40))
+    z = np.zeros((40, 6))
+    for family in families:
+        z[:, family.numbers] = family.values[family.codes[configurations[family.group]]]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gram, "PACKED", packed)
+        found = co_occurrences(pack_functions(families, 6), configurations, factors)
+    np.testing.assert_allclose(found, np.einsum("bt,ti,tj->bij", factors, z, z), atol=1e-12)

@@ -1,0 +1,55 @@
+"""Neighbours joined to groups of equal weight, as far as they allow: what is heavy stands alone.
+
+Plain quantiles collapse where one element holds much of the weight: most of them fall into it, and the rest is left in
+one group. So an element that alone holds more than its share of the weight, total / B, gets a group of its own, and the
+remaining groups go to the remaining elements at equal weight.
+
+Decided here: the heavy elements split the row into stretches; every stretch gets one group, and each group still to
+give goes to the stretch with the most weight a group (ties: the first). So there are at most B groups, unless the
+heavy elements leave more stretches than groups. Inside a stretch the next group ends at the element where its weight
+comes closest to what remains over the groups that remain (ties: the earlier end), which is never later than leaves one
+element to each of them. Cost: linear, and a binary search a group.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Weights = NDArray[np.float64]
+
+
+def group_ends(mass: Weights, n_groups: int) -> list[int]:
+    """The last element of each of about `n_groups` groups, ascending; the last of all is left out. mass (any,)."""
+    heavy = np.flatnonzero(mass > mass.sum() / n_groups)
+    starts = np.concatenate(([0], heavy + 1))
+    stops = np.append(heavy, len(mass))
+    stretches = [(int(a), int(b)) for a, b in zip(starts, stops, strict=True) if a < b]
+    running = np.concatenate(([0.0], np.cumsum(mass)))
+    shares = _shares([float(running[b] - running[a]) for a, b in stretches], n_groups - len(heavy))
+    ends = set(heavy.tolist())
+    for (start, stop), share in zip(stretches, shares, strict=True):
+        ends.update(_ends(running, start, stop, share))
+    return sorted(ends - {len(mass) - 1})
+
+
+def _shares(weights: list[float], n_groups: int) -> list[int]:
+    """How many groups each stretch gets."""
+    shares = [1] * len(weights)
+    for _ in range(n_groups - len(weights) if weights else 0):
+        neediest = max(range(len(weights)), key=lambda s: weights[s] / shares[s])
+        shares[neediest] += 1
+    return shares
+
+
+def _ends(running: Weights, start: int, stop: int, n_groups: int) -> list[int]:
+    """The last element of each group of the stretch start .. stop - 1; running[g] is the weight of all before g."""
+    ends: list[int] = []
+    for left in range(min(n_groups, stop - start), 1, -1):
+        target = running[start] + (running[stop] - running[start]) / left
+        end = int(np.searchsorted(running[start + 1 : stop + 1], target)) + start
+        if end > start and target - running[end] <= running[end + 1] - target:
+            end -= 1
+        start = min(end, stop - left) + 1
+        ends.append(start - 1)
+    return [*ends, stop - 1]
