@@ -18,6 +18,7 @@ COMMANDS = (
     Command("fit", "Learn a classifier from a table; write a model file."),
     Command("score", "Stream a table through a model; write one row of predictions a row."),
     Command("evaluate", "Cross-validate the learning options, or test a model on a table."),
+    Command("compare", "Compare several learners over several tables, with tests of significance."),
     Command("inspect", "Describe a model, structure or cuts file."),
     Command("export", "Write a model in another format."),
     Command("simulate", "Draw rows from a model or from a random network."),
@@ -78,6 +79,19 @@ STRUCTURES = Choice(
             "bncli.engine.structure_learners.gbn",
             ("--epsilon",),
         ),
+        Method(
+            "kikuchi",
+            "overlapping regions with the class, grown one at a time by their posterior",
+            "bncli.engine.structure_learners.kikuchi",
+            ("--max-order", "--theta", "--max-seconds", "--max-candidates"),
+        ),
+        Method(
+            "interactions",
+            "every attribute alone, then the pairs and triples that explain most of what is left",
+            "bncli.engine.structure_learners.interactions",
+            ("--max-order",),
+        ),
+        Method("auto", "a blend of several kinds, weighted by rows held out; cuts and parameters included", ""),
     ),
 )
 
@@ -141,7 +155,7 @@ PARAMETERS = Choice(
             "discriminative",
             "free log-linear parameters (logistic regression on the cells)",
             "bncli.engine.parameter_learners.discriminative",
-            ("--smoothing", *_ASCENT),
+            ("--smoothing", "--theta", "--coding", "--lower-orders", *_ASCENT),
         ),
         Method(
             "extended",
@@ -167,8 +181,29 @@ PARAMETERS = Choice(
             "bncli.engine.parameter_learners.apn",
             ("--smoothing", "--optimizer", "--tolerance", "--max-iterations", "--trace"),
         ),
+        Method(
+            "kbma",
+            "regions: the models on the path of the search, averaged by their posterior; kikuchi's default",
+            "bncli.engine.parameter_learners.kbma",
+            ("--theta",),
+        ),
+        Method(
+            "kmap",
+            "regions: the model of highest posterior alone",
+            "bncli.engine.parameter_learners.kmap",
+            ("--theta",),
+        ),
+        Method("auto", "those of --structure auto", "", ("--metric", "--time-limit")),
     ),
 )
+FITTING = {
+    "kikuchi": ("kbma", "kmap", "discriminative"),
+    "interactions": ("discriminative",),
+    "auto": ("auto",),
+}
+"""Structures that are no network, and the parameters that go with them, the default first."""
+ELSEWHERE = ("kbma", "kmap", "auto")
+"""Parameters that go with no network."""
 
 SMOOTHINGS = Choice(
     "--smoothing",
@@ -225,8 +260,21 @@ OPTIONS = (
     Option("--perfect", "", "", "Only moves that keep the graph perfect (hill-climb)."),
     Option("--forest", "", "", "Leave out arcs of the tree that gain nothing (tan)."),
     Option("--epsilon", "BITS", "0.01", "Mutual information from which gbn takes two attributes as dependent."),
+    Option("--max-order", "N", "4", "Most variables of a region of kikuchi and interactions, the class among them."),
+    Option("--theta", "NUMBER", "1", "Rows that are spread evenly over the cells of every region."),
+    Option("--max-seconds", "SECONDS", "", "kikuchi goes no further after this time."),
+    Option("--max-candidates", "N", "100000", "Regions that kikuchi tries in one step."),
     Option("--pseudo-counts", "N", "5", "The least that a cell counts in acll and acll-uniform."),
     Option("--level", "1|2|3|4", "4", "What shares a weight: 1 attribute, 2 its value, 3 value and class, 4 nothing."),
+    Option(
+        "--coding",
+        "cells|thermometer",
+        "cells",
+        "What is free in discriminative: every cell, or a step at every cut, which smooths along numeric attributes.",
+    ),
+    Option("--lower-orders", "", "", "Every family has a table for each subset of its attributes as well."),
+    Option("--metric", "log-loss|error|rmse", "log-loss", "What auto chooses by."),
+    Option("--time-limit", "SECONDS", "", "auto tries no more after this time."),
     Option("--init", "zero|generative", "zero where the penalty pulls to 0", "Where the optimizer starts."),
     Option(
         "--penalty",
@@ -267,6 +315,9 @@ OTHER_DEFAULTS = {
     ("hill-climb", "--structure-score"): "bic",
     ("skdb", "--k"): "5",
     ("apn", "--optimizer"): "cg",
+    ("interactions", "--discretize"): "equal-frequency",
+    ("interactions", "--bins"): "20",
+    ("interactions", "--coding"): "thermometer",
 }
 """Where a method's default is not the usual one."""
 

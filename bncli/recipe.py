@@ -34,10 +34,18 @@ class Recipe:
     perfect: bool | None = None
     loss: str | None = None
     epsilon: float | None = None
+    max_order: int | None = None
+    theta: float | None = None
+    max_seconds: float | None = None
+    max_candidates: int | None = None
     param: str = "weighted"
     smoothing: str | None = "m-estimate:1"
     pseudo_counts: float | None = None
     level: int | None = 4
+    coding: str | None = None
+    lower_orders: bool | None = None
+    metric: str | None = None
+    time_limit: float | None = None
     init: str | None = "zero"
     penalty: float | Literal["cv"] | None = "cv"
     penalty_center: float | None = 0.0
@@ -50,7 +58,17 @@ class Recipe:
 
     def closed(self, param: str = "map") -> Recipe:
         """This recipe with parameters in closed form: the options of an ascent have no effect."""
-        ascent = ("level", "init", "penalty", "penalty_center", "optimizer", "tolerance", "max_iterations")
+        ascent = (
+            "level",
+            "coding",
+            "lower_orders",
+            "init",
+            "penalty",
+            "penalty_center",
+            "optimizer",
+            "tolerance",
+            "max_iterations",
+        )
         unset: dict[str, Any] = dict.fromkeys((*ascent, "seed", "early_stop"))
         return replace(self, param=param, **unset)
 
@@ -59,11 +77,13 @@ class Recipe:
         return replace(self, discretize=method, bins=options.get("bins"))
 
     def with_structure(self, method: str, options: Mapping[str, int | float | str | bool]) -> Recipe:
-        """This recipe for a structure that is given, made by `method` with `options`.
+        """This recipe for a structure that is given, made by `method` with `options`; a theta that is set stays.
 
         Raises BncliError for an option that has not the type it should have; unknown ones are left out.
         """
         values = {name: _checked(name, options.get(name), kind) for name, kind in STRUCTURE_OPTIONS.items()}
+        if self.theta is not None:
+            values["theta"] = self.theta
         return replace(self, structure=method, **values)
 
 
@@ -75,6 +95,10 @@ STRUCTURE_OPTIONS: dict[str, type] = {
     "perfect": bool,
     "loss": str,
     "epsilon": float,
+    "max_order": int,
+    "theta": float,
+    "max_seconds": float,
+    "max_candidates": int,
 }
 """The fields that say how a structure was learnt."""
 

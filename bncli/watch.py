@@ -60,6 +60,8 @@ class Move(NamedTuple):
 
 Event = Stage | Progress | Note | Iteration | Move
 Watch = Callable[[Event], None]
+Clock = Callable[[], float]
+"""Seconds since some moment: handed in where a limit of time has to be kept, for the engine has no clock."""
 
 
 def silent(event: Event) -> None:

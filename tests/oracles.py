@@ -67,11 +67,27 @@ def spanning_trees(nodes: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
 
 
 def cell(family: Family, data: Dataset, t: int) -> int:
-    """The mixed-radix number of row t's values, the first attribute the most significant digit."""
+    """The mixed-radix number of row t's values as the family sees them, the first attribute the most significant."""
     number = 0
-    for i, radix in zip(family.attributes, family.shape, strict=True):
-        number = number * radix + int(data.codes[i][t])
+    for position, radix in enumerate(family.shape):
+        number = number * radix + digit(family, position, int(data.codes[family.attributes[position]][t]))
     return number
+
+
+def digit(family: Family, position: int, code: int) -> int:
+    """The code of one of its attributes as the family sees it."""
+    merge = family.merges[position] if family.merges else None
+    return code if merge is None else merge[code]
+
+
+def written_out(family: Family, table: Array, cardinalities: Sequence[int]) -> tuple[Family, Array]:
+    """The same table (cells, any) over the codes of the attributes, cell by cell, and the family without merges."""
+    shape = tuple(cardinalities[a] for a in family.attributes)
+    rows = []
+    for codes in itertools.product(*map(range, shape)):
+        digits = [digit(family, position, code) for position, code in enumerate(codes)]
+        rows.append(table[int(np.ravel_multi_index(digits, family.shape))])
+    return Family(family.attributes, shape, family.child, family.by_class), np.array(rows).reshape(-1, table.shape[-1])
 
 
 def active_cells(families: Sequence[Family], data: Dataset, t: int) -> list[int]:

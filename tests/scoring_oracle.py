@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bncli.engine.model import Model
 from bncli.engine.schema import Schema
 from bncli.engine.structure import Family
+from tests.oracles import digit
 
 
 def slow_log_probabilities(model: Model, row: dict[int, int]) -> list[float]:
@@ -35,7 +36,7 @@ def slow_entry(schema: Schema, family: Family, weights: NDArray[np.float64], row
             schema.attributes[a].frequencies[completed[a]] / sum(schema.attributes[a].frequencies) for a in unknown
         )
         cell = 0
-        for a, n in zip(family.attributes, family.shape, strict=True):
-            cell = cell * n + completed[a]
+        for position, (a, n) in enumerate(zip(family.attributes, family.shape, strict=True)):
+            cell = cell * n + digit(family, position, completed[a])
         total += share * float(weights[cell])
     return total

@@ -19,6 +19,7 @@ from bncli.engine.structure import Dag
 
 SPACES: dict[str, dict[str, Any]] = {
     "discriminative": {},
+    "discriminative with lower orders": {"lower_orders": True},
     "weighted 1": {"level": 1},
     "weighted 2": {"level": 2},
     "weighted 3": {"level": 3},
@@ -28,7 +29,7 @@ SPACES: dict[str, dict[str, Any]] = {
 }
 """Name (the learner's word first) and the learner's own options."""
 
-RICH_SPACES = ("discriminative", "weighted 4", "extended", "lr")
+RICH_SPACES = ("discriminative", "discriminative with lower orders", "weighted 4", "extended", "lr")
 """Those that reach the same optimum."""
 
 

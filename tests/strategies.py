@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from graphlib import TopologicalSorter
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from bncli.engine.dataset import Dataset
 from bncli.engine.model import Model, Tables
 from bncli.engine.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
-from bncli.engine.structure import Dag
+from bncli.engine.structure import Dag, Family, Merge, Regions
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset
 
@@ -88,6 +89,43 @@ def models(draw: st.DrawFn, max_attributes: int = 5) -> Model:
     weights = tuple(scale * generator.normal(size=(family.n_cells, n_labels)) for family in families)
     tables = Tables(scale * generator.normal(size=n_labels), families, weights)
     return Model(schema, dag, tables, Recipe(), 100, "1.2.3")
+
+
+@st.composite
+def merges(draw: st.DrawFn, attribute: Attribute) -> Merge | None:
+    """None, or neighbouring values joined in any way, the missing level apart."""
+    joined = draw(st.lists(st.booleans(), min_size=attribute.n_values - 1, max_size=attribute.n_values - 1))
+    codes = list(itertools.accumulate((not join for join in joined), initial=0))
+    return None if not any(joined) else (*codes, *[codes[-1] + 1] * attribute.missing)
+
+
+@st.composite
+def merged_families(draw: st.DrawFn, attributes: tuple[Attribute, ...]) -> tuple[Family, ...]:
+    """Up to 5 families over up to 3 of the attributes each, with a child or without, that merge what they please."""
+    if not attributes:
+        return ()
+    members = st.lists(st.integers(0, len(attributes) - 1), unique=True, min_size=1, max_size=3)
+    return tuple(_merged_family(draw, listed, attributes) for listed in draw(st.lists(members, max_size=5)))
+
+
+def _merged_family(draw: st.DrawFn, members: list[int], attributes: tuple[Attribute, ...]) -> Family:
+    seen = tuple(draw(merges(attributes[a])) for a in members)
+    shape = tuple(attributes[a].cardinality if m is None else max(m) + 1 for a, m in zip(members, seen, strict=True))
+    child = draw(st.sampled_from([None, members[0]])) if members[0] == max(members) else None  # no cycle of children
+    return Family(tuple(members), shape, child, merges=seen if any(seen) else ())
+
+
+@st.composite
+def merged_models(draw: st.DrawFn) -> Model:
+    """A model with arbitrary tables, some over merged attributes."""
+    schema = draw(schemas(max_attributes=4))
+    families = draw(merged_families(schema.attributes))
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_labels = len(schema.labels)
+    weights = tuple(generator.normal(size=(family.n_cells, n_labels)) for family in families)
+    used = tuple(sorted({attribute for family in families for attribute in family.attributes}))
+    regions = Regions((used,) if used else ())
+    return Model(schema, regions, Tables(generator.normal(size=n_labels), families, weights), Recipe(), 100, "1.2.3")
 
 
 @st.composite

@@ -95,7 +95,8 @@ def _form(typed: Mapping[str, Any]) -> str:
 def summary(report: ExportReport) -> list[str]:
     """The end of a run in a few lines."""
     numbers = "" if report.probabilities is None else f", {report.probabilities:,} probabilities"
-    lines = [f"{report.format:<12}{report.nodes:,} nodes, {report.arcs:,} arcs{numbers}"]
+    arcs = "" if report.arcs is None else f", {report.arcs:,} arcs"
+    lines = [f"{report.format:<12}{report.nodes:,} nodes{arcs}{numbers}"]
     if report.rows is not None:
         lines.append(f"verified    on {report.rows:,} random rows: max |dP| {report.max_dp:.1e}")
     return [*lines, *([f"written     {report.output}"] if report.output else [])]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from bncli.cli import learning, options
+from bncli.cli import learning, learning_flags, options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
 from bncli.cli.moves import move_lines
 from bncli.cli.penalties import chosen_text
+from bncli.cli.regions import regions_text
 
 if TYPE_CHECKING:
     from bncli.steps.fit import FitReport
@@ -29,7 +30,7 @@ _NAMED = 8
     "fit",
     EXAMPLES,
     (options.data,),
-    learning.ALL,
+    learning_flags.ALL,
     options.TABLE,
     options.UNSEEN,
     (options.output("The model file [NAME.bnc beside DATA]."), TRACE),
@@ -82,6 +83,7 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         f"cuts        {report.cuts:,}",
         f"structure   {report.structure}",
         *move_lines(report.moves),
+        *([] if report.regions is None else [f"regions     {regions_text(report.regions)}"]),
         f"parameters  {report.parameters:,} ({report.param}){', in closed form' if closed else ''}",
         *([] if report.penalty_cv is None else [f"penalty     {chosen_text(report.penalty_cv)}"]),
         *([result] if closed else [course, f"stopped     {_stopping(report)}"]),

@@ -15,27 +15,34 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.tree import Tree
 
-    from bncli.engine.structure import NamedDag
+    from bncli.engine.named_structure import NamedStructure
     from bncli.steps import inspect as step
 
 EXAMPLES = """\
 bncli inspect data.bnc
+bncli inspect data.bnc --effects
 bncli inspect data.bnc --tables
 bncli inspect cuts.json --json
 """
 
 FILE = click.argument("file", metavar="FILE")
 TABLES = flag("--tables", group="Output", is_flag=True, help="All numbers of a model as well.")
+EFFECTS = flag(
+    "--effects",
+    group="Output",
+    is_flag=True,
+    help="What each attribute, and each set of attributes that a model looks at together, does to the log-odds.",
+)
 
 _UNSEEN = {"average": "count as unknown", "error": "are an error"}
 
 
-@declare("inspect", EXAMPLES, (FILE,), (TABLES, options.JSON), (options.DEBUG,))
+@declare("inspect", EXAMPLES, (FILE,), (TABLES, EFFECTS, options.JSON), (options.DEBUG,))
 def command(**typed: Any) -> None:
     """Shows the file as tables or as JSON."""
     from bncli.steps.inspect import inspect
 
-    report = inspect(typed["file"], tables=typed["tables"])
+    report = inspect(typed["file"], tables=typed["tables"], effects=typed["effects"])
     console = Console(as_json=typed["as_json"])
     if console.as_json:
         console.json(report)
@@ -44,22 +51,43 @@ def command(**typed: Any) -> None:
 
 
 def _tables(report: step.ModelReport | step.CutsReport | step.StructureReport) -> list[str | Table | Tree]:
-    from bncli.cli.tables import attribute_table, structure_trees
+    from bncli.cli.tables import attribute_table
     from bncli.steps.inspect import CutsReport, StructureReport
 
     if isinstance(report, CutsReport):
         return [f"Cuts for the class {report.cuts.class_name}", attribute_table(report.cuts.attributes, of_rows=False)]
     if isinstance(report, StructureReport):
-        return [*_structure_lines(report), "", *structure_trees(report.structure.class_name, report.structure.parents)]
+        return [*_structure_lines(report), "", *_structure_tables(report, None)]
     return _model_tables(report)
 
 
 def _structure_lines(report: step.StructureReport) -> list[str]:
-    dag = report.structure
-    source = f"made by {dag.method}" if report.format == "structure" else f"read from {report.format}"
-    if dag.class_name is None:
+    structure = report.structure
+    source = f"made by {structure.method}" if report.format == "structure" else f"read from {report.format}"
+    if structure.class_name is None:
         return [f"Structure {source}, which does not say which node is the class"]
-    return [f"Structure for the class {dag.class_name}, {source}", f"Perfect graph: {_perfection(dag)}"]
+    perfection = _perfection(structure)
+    title = f"Structure for the class {structure.class_name}, {source}"
+    return [title] if perfection is None else [title, f"Perfect graph: {perfection}"]
+
+
+def _structure_tables(report: step.StructureReport | step.ModelReport, param: str | None) -> list[str | Table | Tree]:
+    """A graph as trees; regions as a table of steps with what it means, or as a list, those of the model if `param`."""
+    from bncli.engine.named_structure import NamedRegions
+
+    structure = report.structure
+    if not isinstance(structure, NamedRegions):
+        from bncli.cli.tables import structure_trees
+
+        return [*structure_trees(structure.class_name, structure.parents)]
+    from bncli.cli.regions import GAINS, bins_text, meaning, path_table, region_table
+
+    bins = [bins_text(structure.bins)] if structure.bins else []
+    if report.steps is None or report.best_step is None:
+        gains = dict(zip(structure.regions, structure.gains, strict=False))
+        regions = structure.regions if param is None else structure.chosen
+        return [region_table(regions, gains), *bins, *([GAINS] if gains else [])]
+    return [path_table(report.steps, report.best_step), *bins, *meaning(param)]
 
 
 def _tokens(missing: tuple[str, ...] | None) -> str:
@@ -67,16 +95,20 @@ def _tokens(missing: tuple[str, ...] | None) -> str:
     return "as by default" if missing is None else ", ".join(["the empty field", *missing])
 
 
-def _perfection(dag: NamedDag) -> str:
-    """Yes, or two parents that would have to be joined."""
-    found = dag.unmarried
+def _perfection(structure: NamedStructure) -> str | None:
+    """Yes, or two parents that would have to be joined; None for regions."""
+    from bncli.engine.named_structure import NamedRegions
+
+    if isinstance(structure, NamedRegions):
+        return None
+    found = structure.unmarried
     return "yes" if found is None else f"no, nothing joins {found.one} and {found.other}, parents of {found.child}"
 
 
 def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
     from dataclasses import fields
 
-    from bncli.cli.tables import attribute_table, fact_table, structure_trees
+    from bncli.cli.tables import attribute_table, fact_table
 
     facts = {
         "format": f"{report.format} {report.version}, written by bncli {report.bncli_version}",
@@ -86,19 +118,21 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         "table entries": f"{report.parameters:,}",
         "values never seen": _UNSEEN[report.unseen],
         "missing values": _tokens(report.missing_tokens) + ("; summed out" if report.marginalizes else ""),
-        "perfect graph": _perfection(report.structure),
     }
+    if (perfection := _perfection(report.structure)) is not None:
+        facts["perfect graph"] = perfection
     if report.penalty_cv is not None:
         facts["penalty"] = chosen_text(report.penalty_cv)
     recipe = {f.name.replace("_", "-"): getattr(report.recipe, f.name) for f in fields(report.recipe)}
     return [
         fact_table("Model", facts),
         attribute_table(report.attributes),
-        *structure_trees(report.class_name, report.structure.parents),
+        *_structure_tables(report, report.param),
         "",
         fact_table("Recipe", {name: value for name, value in recipe.items() if value is not None}),
         *([] if report.penalty_cv is None else [penalty_table(report.penalty_cv)]),
         *_number_tables(report),
+        *_effect_tables(report),
     ]
 
 
@@ -107,7 +141,17 @@ def _number_tables(report: step.ModelReport) -> list[Table]:
     from bncli.cli.tables import number_table
 
     values = {attribute.name: attribute for attribute in report.attributes}
-    return [
-        number_table([values[name] for name in table.attributes], report.labels, table.values)
-        for table in report.tables or ()
-    ]
+    tables = []
+    for table in report.tables or ():
+        merged = table.merged or (None,) * len(table.attributes)
+        seen = [coarse or values[name] for name, coarse in zip(table.attributes, merged, strict=True)]
+        tables.append(number_table(seen, report.labels, table.values))
+    return tables
+
+
+def _effect_tables(report: step.ModelReport) -> list[str | Table]:
+    if report.effects is None:
+        return []
+    from bncli.cli.effects import effect_tables
+
+    return ["", *effect_tables(report.effects, report.labels)]

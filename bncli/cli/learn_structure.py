@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bncli.cli import learning, options
+from bncli.cli import learning, learning_flags, options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.moves import move_lines
+from bncli.cli.regions import regions_text
+
+if TYPE_CHECKING:
+    from bncli.steps.learn_structure import StructureReport
 
 EXAMPLES = """\
 bncli learn-structure data.csv --structure tan -o tan.json    a file for --structure
@@ -19,7 +23,7 @@ bncli learn-structure train.csv --cuts cuts.json --structure kdb --k 2
     "learn-structure",
     EXAMPLES,
     (options.data,),
-    (*learning.STRUCTURE, *learning.CUTTING, *learning.CUTS_FILE),
+    (*learning_flags.STRUCTURE, *learning_flags.CUTTING, *learning_flags.CUTS_FILE),
     options.TABLE,
     (options.output("The structure file [standard output]."),),
     options.RUNNING,
@@ -29,6 +33,7 @@ def command(**typed: Any) -> None:
     chosen = learning.learning(typed)
     if chosen.structure is not None:
         learning.refuse_structure_file(chosen.structure)
+    learning.refuse_auto(chosen.recipe.structure)
     source = options.source(typed, typed["data"])
     from bncli.steps.learn_structure import learn_structure
 
@@ -41,11 +46,23 @@ def command(**typed: Any) -> None:
             threads=options.threads(typed),
             watch=console.watch,
         )
-        size = f"{report.arcs:,} arcs over {report.used:,} of {report.attributes:,} attributes and the class"
-        written = [f"written     {report.structure_file}"] if report.structure_file else []
-        learnt = [f"rows        {report.rows:,}", f"structure   {report.structure.method}, {size}"]
-        console.summary([*learnt, *move_lines(report.moves), *written])
+        console.summary(summary(report))
         if console.as_json:
             console.json(report)
-        elif not written:
+        elif report.structure_file is None:
             console.text(report.text())
+
+
+def summary(report: StructureReport) -> list[str]:
+    """The end of a search in a few lines."""
+    regions = report.regions
+    seconds = "  ".join(f"{stage} {value:.2f}" for stage, value in report.seconds.items())
+    arcs = "" if report.arcs is None else f"{report.arcs:,} arcs "
+    size = f"{arcs}over {report.used:,} of {report.attributes:,} attributes and the class"
+    return [
+        f"rows        {report.rows:,}",
+        f"structure   {report.structure.method}, {size}",
+        *move_lines(report.moves),
+        *([] if regions is None else [f"regions     {regions_text(regions)}", f"seconds     {seconds}"]),
+        *([] if report.structure_file is None else [f"written     {report.structure_file}"]),
+    ]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
-
 from bncli import catalogue
 from bncli.catalogue import (
     DISCRETIZERS,
+    ELSEWHERE,
+    FITTING,
     INCOMPLETE,
     MARGINALIZED,
     MISSING_POLICIES,
@@ -20,82 +20,27 @@ from bncli.catalogue import (
     PARAMETERS,
     SCORE_NUMBERS,
     SCORES,
-    SMOOTHING_NUMBERS,
     SMOOTHINGS,
     STRUCTURES,
 )
 from bncli.choices import Choice
-from bncli.cli.command import Decorator, flag
-from bncli.cli.numbers import decimal, positive, real, real_or, whole
+from bncli.cli.learning_flags import ALL as ALL
+from bncli.cli.learning_values import (
+    PENALTY,
+    TYPES,
+    default,
+    key_of,
+    rule,
+    smoothing_rule,
+    unknown,
+    value,
+    word,
+    written,
+)
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
     from bncli.recipe import Recipe
-
-_CUTS, _STRUCTURE, _PARAMETERS = "Cut points", "Structure", "Parameters"
-_MOST_ROWS = 1e15
-"""Above it, added rows drown all counts in rounding."""
-
-_PENALTY = real_or("cv")
-
-_TYPES: dict[str, Any] = {
-    "--bins": whole(2, 10_000),
-    "--k": whole(0, 1000),
-    "--loss": click.Choice(["rmse", "error", "log-loss"]),
-    "--max-parents": whole(0, 1000),
-    "--epsilon": real,
-    "--pseudo-counts": positive,
-    "--level": click.Choice(["1", "2", "3", "4"]),
-    "--init": click.Choice(["zero", "generative"]),
-    "--penalty": _PENALTY,
-    "--penalty-center": click.Choice(["0", "1"]),
-    "--early-stop": click.Choice(["cv", "none"]),
-    "--tolerance": real,
-    "--max-iterations": whole(0),
-}
-
-
-def _choice(choice: Choice, group: str, what: str, metavar: str) -> Decorator:
-    words = [(method.word, method.summary) for method in choice.methods]
-    return flag(choice.flag, group=group, metavar=metavar, stands_for=choice.default, words=words, help=what)
-
-
-def _option(name: str, group: str) -> Decorator:
-    option = next(option for option in catalogue.OPTIONS if option.flag == name)
-    if not option.value:
-        return flag(name, group=group, is_flag=True, default=None, help=option.summary)
-    return flag(
-        name, group=group, metavar=option.value, type=_TYPES[name], stands_for=option.default, help=option.summary
-    )
-
-
-CUTTING = (
-    _choice(DISCRETIZERS, _CUTS, "How numeric columns are cut into intervals.", "METHOD"),
-    _option("--bins", _CUTS),
-)
-CUTS_FILE = (flag("--cuts", group=_CUTS, metavar="FILE", help="Take the cuts of this file instead of learning them."),)
-_SEARCH = (
-    _choice(MISSING_POLICIES, "Data", "What a missing value is.", "POLICY"),
-    _choice(SCORES, _STRUCTURE, "What tan and hill-climb maximise.", "NAME[:NUMBER]"),
-    *(
-        _option(name, _STRUCTURE)
-        for name in ("--k", "--loss", "--max-parents", "--perfect", "--forest", "--epsilon", "--pseudo-counts")
-    ),
-)
-STRUCTURE = (_choice(STRUCTURES, _STRUCTURE, "Which attributes depend on which.", "METHOD"), *_SEARCH)
-STRUCTURE_OR_FILE = (
-    _choice(STRUCTURES, _STRUCTURE, "Which attributes depend on which; FILE holds a network.", "METHOD|FILE"),
-    *_SEARCH,
-)
-PARAMETER_LEARNING = (
-    _choice(PARAMETERS, _PARAMETERS, "How the numbers are learnt.", "METHOD"),
-    _choice(SMOOTHINGS, _PARAMETERS, "How counts become probabilities.", "NAME[:NUMBER]"),
-    *(_option(name, _PARAMETERS) for name in ("--level", "--init", "--penalty", "--penalty-center", "--early-stop")),
-    _choice(OPTIMIZERS, _PARAMETERS, "How the optimum is searched.", "METHOD"),
-    *(_option(name, _PARAMETERS) for name in ("--tolerance", "--max-iterations")),
-)
-ALL = (*CUTTING, *CUTS_FILE, *STRUCTURE_OR_FILE, *PARAMETER_LEARNING)
-"""The options of `fit` and `evaluate`."""
 
 
 class Learning(NamedTuple):
@@ -109,58 +54,60 @@ class Learning(NamedTuple):
 def learning(typed: Mapping[str, Any]) -> Learning:
     """What the learning options mean together; options that a command does not have count as not typed."""
     given = given_flags(typed)
-    words = {choice.flag: _word(typed, choice) for choice in (DISCRETIZERS, PARAMETERS, OPTIMIZERS, MISSING_POLICIES)}
-    words["--structure"] = structure = typed.get("structure") or STRUCTURES.default
+    structure = typed.get("structure") or ("auto" if typed.get("param") == "auto" else STRUCTURES.default)
     is_file = _is_file(structure)
+    kind = _kind(structure, is_file)
+    words = {choice.flag: word(typed, choice) for choice in (OPTIMIZERS, MISSING_POLICIES)}
+    words["--structure"] = structure
+    words["--discretize"] = discretize = word(typed, DISCRETIZERS, default("--discretize", kind))
+    words["--param"] = param = word(typed, PARAMETERS, FITTING.get(kind, ("",))[0])
+    if kind == "auto":
+        _refuse(given, ("--discretize", "--bins", "--cuts"), "with --structure auto, which makes its own cuts")
     if "--cuts" in given:
         _refuse(given, ("--discretize", "--bins"), "with --cuts FILE")
     score = _score(typed, structure)
     chosen = words if score is None else words | {"--structure-score": score.partition(":")[0]}
     catalogue.refuse_idle(given, chosen, [c for c in catalogue.CHOICES if c is not PARAMETERS or "param" in typed])
+    if "param" in typed:
+        _refuse_unfit(given, param, kind)
     from bncli.recipe import Recipe
 
-    discretize, param = words["--discretize"], words["--param"]
     policy = _missing_policy(typed, param)
     recipe = Recipe(
-        discretize=discretize,
-        bins=_value(typed, "bins", DISCRETIZERS, discretize),
+        discretize="auto" if kind == "auto" else discretize,
+        bins=None if kind == "auto" else _of_kind(typed, "bins", DISCRETIZERS, discretize, kind),
         structure="file" if is_file else structure,
         structure_score=score,
-        **{name: _value(typed, name, STRUCTURES, structure) for name in _STRUCTURE_VALUES},
+        **{name: value(typed, name, STRUCTURES, structure) for name in _STRUCTURE_VALUES},
+        theta=typed.get("theta") or (float(default("--theta")) if kind in _SPREAD and not is_file else None),
         param=param,
-        smoothing=_smoothing(typed, param),
-        pseudo_counts=_value(typed, "pseudo_counts", PARAMETERS, param),
-        level=_value(typed, "level", PARAMETERS, param),
+        smoothing=None if kind else _smoothing(typed, param),
+        pseudo_counts=value(typed, "pseudo_counts", PARAMETERS, param),
+        coding=_of_kind(typed, "coding", PARAMETERS, param, kind),
+        **{name: value(typed, name, PARAMETERS, param) for name in _PARAMETER_VALUES},
         missing_policy=policy,
         **_ascent(typed, param, policy),
     )
     return Learning(recipe, typed.get("cuts"), structure if is_file else None)
 
 
+_SPREAD = ("kikuchi", "interactions")
+"""Structures whose regions are smoothed by --theta."""
+_PARAMETER_VALUES = ("level", "lower_orders", "metric", "time_limit")
+
+
+def _of_kind(typed: Mapping[str, Any], key: str, choice: Choice, method: str, kind: str) -> Any:
+    """The value of an option whose default may depend on the kind of structure."""
+    usual = catalogue.OTHER_DEFAULTS.get((kind, f"--{key}"))
+    if typed.get(key) is None and usual is not None:
+        typed = {key: TYPES[f"--{key}"](usual) if key == "bins" else usual}
+    return value(typed, key, choice, method)
+
+
 def given_flags(typed: Mapping[str, Any]) -> list[str]:
     """The learning options (and --cuts, --trace) that were typed, as flags."""
     names = [choice.flag for choice in catalogue.CHOICES] + [option.flag for option in catalogue.OPTIONS]
-    return [name for name in (*names, "--cuts", "--trace") if typed.get(_key(name)) is not None]
-
-
-def _key(name: str) -> str:
-    return name.removeprefix("--").replace("-", "_")
-
-
-def _word(typed: Mapping[str, Any], choice: Choice) -> str:
-    """The method chosen; one that does not exist is an error with the nearest name."""
-    word = typed.get(_key(choice.flag)) or choice.default
-    if choice.method(word) is None:
-        raise _unknown(choice, word)
-    return str(word)
-
-
-def _unknown(choice: Choice, word: str, also: str = "") -> UsageError:
-    from difflib import get_close_matches
-
-    near = get_close_matches(word, choice.words, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"the choices are {', '.join(choice.words)}{also}"
-    return UsageError(f"{choice.flag} knows no {word!r}", hint=hint)
+    return [name for name in (*names, "--cuts", "--trace") if typed.get(key_of(name)) is not None]
 
 
 def _is_file(structure: str) -> bool:
@@ -173,7 +120,43 @@ def _is_file(structure: str) -> bool:
         return True
     if os.sep in structure or structure.endswith(".json"):
         raise UsageError(f"there is no structure file {structure!r}")
-    raise _unknown(STRUCTURES, structure, " or a file")
+    raise unknown(STRUCTURES, structure, " or a file")
+
+
+def _kind(structure: str, is_file: bool) -> str:
+    """The method if its structures are no networks, for a file the one that makes what it holds; "" for networks."""
+    if not is_file:
+        return structure if structure in FITTING else ""
+    from bncli.steps.given import kind_of_structure
+
+    return kind_of_structure(structure)
+
+
+def _refuse_unfit(given: list[str], param: str, kind: str) -> None:
+    """UsageError where parameters and structure do not go together, or an option has no meaning with the two."""
+    if kind and param not in FITTING[kind]:
+        what = f"--param {param} cannot go with {_NAMES[kind]}"
+        raise UsageError(what, hint=f"use --param {', '.join(FITTING[kind])}, or another structure")
+    if not kind and param in ELSEWHERE:
+        word = "auto" if param == "auto" else "kikuchi"
+        raise UsageError(f"--param {param} does not go with networks", hint=f"use --structure {word}")
+    if kind:
+        _refuse(given, ("--smoothing",), "with regions, which are smoothed by --theta")
+    else:
+        _refuse(given, ("--theta",), "without regions")
+
+
+_NAMES = {
+    "kikuchi": "regions, which are no Bayesian network",
+    "interactions": "regions that look at attributes through fewer intervals",
+    "auto": "--structure auto, which learns them itself",
+}
+
+
+def refuse_auto(structure: str) -> None:
+    """UsageError where a structure file is wanted: a blend has none."""
+    if structure == "auto":
+        raise UsageError("--structure auto learns a blend of models, no structure file", hint="use bncli fit")
 
 
 def refuse_structure_file(path: str) -> None:
@@ -196,68 +179,22 @@ def _smoothing(typed: Mapping[str, Any], param: str) -> str | None:
     return smoothing_rule(typed.get("smoothing") or SMOOTHINGS.default)
 
 
-def smoothing_rule(text: str) -> str:
-    """`NAME`, or `NAME:NUMBER` with the number written out in the shortest way; UsageError for anything else."""
-    return _rule(text, SMOOTHINGS, SMOOTHING_NUMBERS)
-
-
-def _rule(text: str, choice: Choice, numbers: Mapping[str, str]) -> str:
-    name, colon, number = text.partition(":")
-    if choice.method(name) is None:
-        raise _unknown(choice, name)
-    if name not in numbers:
-        if colon:
-            raise UsageError(f"{choice.flag} {name} takes no number", hint=f"leave out ':{number}'")
-        return name
-    strength = decimal(number if colon else numbers[name])
-    if strength is None or strength <= 0:
-        raise UsageError(f"{choice.flag} {name} takes a number above 0, not {number!r}", hint=f"for example {name}:5")
-    if strength > _MOST_ROWS:
-        raise UsageError(f"{choice.flag} {name} takes a number up to {_MOST_ROWS:.0e}, not {number}")
-    return f"{name}:{_written(strength)}"
-
-
-def _written(number: float) -> str:
-    return repr(number).removesuffix(".0")
-
-
 def _score(typed: Mapping[str, Any], structure: str) -> str | None:
     """The structure score written out, the number of --pseudo-counts included; None where there is none."""
     if "--structure-score" not in STRUCTURES.options_of(structure):
         return None
-    rule = _rule(typed.get("structure_score") or _default("--structure-score", structure), SCORES, SCORE_NUMBERS)
-    if rule == "cmi" and structure != "tan":
+    chosen = rule(typed.get("structure_score") or default("--structure-score", structure), SCORES, SCORE_NUMBERS)
+    if chosen == "cmi" and structure != "tan":
         hint = "choose " + ", ".join(word for word in SCORES.words if word != "cmi")
         raise UsageError(f"--structure-score cmi has no meaning with --structure {structure}", hint=hint)
-    pseudo_counts = _value(typed, "pseudo_counts", SCORES, rule)
-    return rule if pseudo_counts is None else f"{rule}:{_written(pseudo_counts)}"
+    pseudo_counts = value(typed, "pseudo_counts", SCORES, chosen)
+    return chosen if pseudo_counts is None else f"{chosen}:{written(pseudo_counts)}"
 
 
-_STRUCTURE_VALUES = ("k", "loss", "max_parents", "perfect", "forest", "epsilon")
-
-
-def _value(typed: Mapping[str, Any], key: str, choice: Choice, word: str) -> Any:
-    """The value of an option, its default when it was not typed, None where the method does not take it."""
-    name = f"--{key.replace('_', '-')}"
-    if name not in choice.options_of(word):
-        return None
-    if name in _SWITCHES:
-        return bool(typed.get(key))
-    value = typed.get(key)
-    if value is None:
-        kind = _TYPES[name]
-        value = _default(name, word) if isinstance(kind, click.Choice) else kind(_default(name, word))
-    return int(value) if key == "level" else value
-
-
-_SWITCHES = {option.flag for option in catalogue.OPTIONS if not option.value}
-
-
-def _default(name: str, word: str = "") -> str:
-    """The default of an option with the method `word`."""
-    usual = {choice.flag: choice.default for choice in catalogue.CHOICES}
-    usual.update((option.flag, option.default) for option in catalogue.OPTIONS)
-    return catalogue.OTHER_DEFAULTS.get((word, name), usual[name])
+_STRUCTURE_VALUES = (
+    *("k", "loss", "max_parents", "perfect", "forest", "epsilon"),
+    *("max_order", "max_seconds", "max_candidates"),
+)
 
 
 def _missing_policy(typed: Mapping[str, Any], param: str) -> str:
@@ -285,17 +222,17 @@ def _ascent(typed: Mapping[str, Any], param: str, policy: str) -> dict[str, Any]
         raise UsageError("--penalty cv and --early-stop cv both hold rows out to choose how far to go", hint=hint)
     penalty = typed.get("penalty")
     if penalty is None:
-        penalty = 0.0 if early == "cv" else _PENALTY(_default("--penalty"))
-    center = float(typed.get("penalty_center") or _default("--penalty-center"))
+        penalty = 0.0 if early == "cv" else PENALTY(default("--penalty"))
+    center = float(typed.get("penalty_center") or default("--penalty-center"))
     values: dict[str, Any] = {
         "init": typed.get("init") or ("zero" if penalty != 0 and center == 0 else "generative"),
         "penalty": penalty,
         "penalty_center": center,
-        "optimizer": typed.get("optimizer") or _default("--optimizer", param),
-        "tolerance": _value(typed, "tolerance", PARAMETERS, param),
-        "max_iterations": _value(typed, "max_iterations", PARAMETERS, param),
+        "optimizer": typed.get("optimizer") or default("--optimizer", param),
+        "tolerance": value(typed, "tolerance", PARAMETERS, param),
+        "max_iterations": value(typed, "max_iterations", PARAMETERS, param),
         "early_stop": early,
     }
     taken = PARAMETERS.options_of(param)
-    kept = {key: value if f"--{key.replace('_', '-')}" in taken else None for key, value in values.items()}
-    return kept | {"seed": int(typed.get("seed") or 0) if "cv" in (kept["penalty"], early) else None}
+    kept = {key: given if f"--{key.replace('_', '-')}" in taken else None for key, given in values.items()}
+    return kept | {"seed": int(typed.get("seed") or 0) if param == "auto" or "cv" in (kept["penalty"], early) else None}

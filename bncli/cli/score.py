@@ -20,6 +20,7 @@ EXAMPLES = """\
 bncli score data.bnc new.csv > scores.csv
 zcat new.csv.gz | bncli score data.bnc - --keep id --labels-only -o labels.csv
 bncli score data.bnc new.parquet --output-format jsonl --digits 6 | head
+bncli score data.bnc new.csv --explain 3 --digits 2 -o why.csv
 """
 
 MODEL = click.argument("model", metavar="MODEL")
@@ -44,6 +45,19 @@ WRITING = (
         type=whole(0, 14),
         stands_for="all",
         help="Decimals of probabilities, 0 to 14.",
+    ),
+    flag(
+        "--explain",
+        group="Output",
+        metavar="N",
+        type=whole(1, 1000),
+        help="Why: add the N largest contributions to the log-odds of the prediction.",
+        words=(
+            ("log_odds", "of the prediction against the geometric mean of the others"),
+            ("base", "those of the average row; of an average of models, and its remainder"),
+            ("explain_1 ...", "attribute=value:contribution, a&b=...: what only a pair tells"),
+            ("rest", "all other contributions; base + explain_1 + ... + rest = log_odds"),
+        ),
     ),
 )
 
@@ -75,6 +89,7 @@ def command(**typed: Any) -> None:
             labels_only=typed["labels_only"],
             log_proba=typed["log_proba"],
             digits=typed["digits"],
+            explain=typed["explain"] or 0,
             unseen=typed["unseen"],
             allow_missing_columns=typed["allow_missing_columns"],
             threads=options.threads(typed),
@@ -103,7 +118,7 @@ def _refuse_idle(typed: Mapping[str, Any]) -> None:
     if typed["keep"] and typed["keep_all"]:
         raise UsageError("--keep has no effect with --keep-all", hint="leave one of them out")
     for name in ("log_proba", "digits"):
-        if typed["labels_only"] and typed[name] not in (False, None):
+        if typed["labels_only"] and typed[name] not in (False, None) and not (name == "digits" and typed["explain"]):
             flag_name = name.replace("_", "-")
             raise UsageError(f"--{flag_name} has no effect with --labels-only", hint="leave one of them out")
 

@@ -91,3 +91,14 @@ def cells_of(digits: Sequence[Indices], shape: Sequence[int]) -> Indices:
         cells = cells * n
         cells += digit
     return cells
+
+
+def expand(cube: Floats, averages: Averages) -> Floats:
+    """(R, n_1, n_2, ...) -> (R, n_1 + 1, n_2 + 1, ...): the last code of every axis stands for "unobserved"."""
+    for axis, frequencies in enumerate(averages, start=1):
+        if frequencies is None:
+            unobserved = np.zeros_like(cube.take(0, axis))
+        else:
+            unobserved = np.tensordot(cube, frequencies, axes=(axis, 0))
+        cube = np.concatenate([cube, np.expand_dims(unobserved, axis)], axis=axis)
+    return cube

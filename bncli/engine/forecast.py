@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bncli.engine.schema import Schema
-from bncli.engine.structure import Dag, Family
+from bncli.engine.structure import Dag, Family, Structure
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 
@@ -23,10 +23,20 @@ MATRICES = 6
 _BYTES = 8
 
 
-def table_memory(dag: Dag, schema: Schema, recipe: Recipe) -> int:
-    """Bytes that learning the parameters of this network takes, besides the rows."""
-    families = dag.families(schema.cardinalities, whole=schema.marginalizes)
-    return _memory(_entries(families, len(schema.labels)), recipe)
+def table_memory(structure: Structure, schema: Schema, recipe: Recipe) -> int:
+    """Bytes that learning the parameters of this structure takes, besides the rows."""
+    return _memory(_entries(_families(structure, schema, recipe), len(schema.labels)), recipe)
+
+
+def _families(structure: Structure, schema: Schema, recipe: Recipe) -> tuple[Family, ...]:
+    """Those that get tables; closed forms go through all regions, an ascent keeps to those of the best step.
+
+    The tables of the regions' intersections are small beside theirs.
+    """
+    cardinalities = schema.cardinalities
+    if isinstance(structure, Dag) or recipe.optimizer is not None:
+        return structure.families(cardinalities, whole=schema.marginalizes)
+    return tuple(Family(region, tuple(cardinalities[i] for i in region), None) for region in structure.regions)
 
 
 def refuse_wide(schema: Schema, recipe: Recipe, memory: int | None) -> None:
@@ -38,16 +48,17 @@ def refuse_wide(schema: Schema, recipe: Recipe, memory: int | None) -> None:
         raise BncliError(what, hint="leave columns out with --ignore, or use --structure nb")
 
 
-def refuse_large(dag: Dag, schema: Schema, recipe: Recipe, memory: int | None) -> None:
-    """BncliError where the tables of the network cannot be learnt in `memory` bytes (None: not known)."""
-    needed = table_memory(dag, schema, recipe)
+def refuse_large(structure: Structure, schema: Schema, recipe: Recipe, memory: int | None) -> None:
+    """BncliError where the tables of the structure cannot be learnt in `memory` bytes (None: not known)."""
+    needed = table_memory(structure, schema, recipe)
     if memory is None or needed <= memory:
         return
-    families, n_labels = dag.families(schema.cardinalities), len(schema.labels)
+    families, n_labels = _families(structure, schema, recipe), len(schema.labels)
     largest = max(families, key=lambda f: f.n_cells)
-    what = f"the tables of the network would have {_entries(families, n_labels):,} entries: {_both(needed, memory)}"
+    kind = "network" if isinstance(structure, Dag) else "regions"
+    what = f"the tables of the {kind} would have {_entries(families, n_labels):,} entries: {_both(needed, memory)}"
     raise BncliError(
-        f"{what}; the largest is over {_named(largest, schema)}", hint=_advice(dag, schema, recipe, memory)
+        f"{what}; the largest is over {_named(largest, schema)}", hint=_advice(structure, schema, recipe, memory)
     )
 
 
@@ -74,23 +85,25 @@ def _named(family: Family, schema: Schema) -> str:
     return ", ".join(f"{schema.attributes[i].name!r}" for i in family.attributes) + " and the class"
 
 
-def _advice(dag: Dag, schema: Schema, recipe: Recipe, memory: int) -> str:
+def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -> str:
     """What fits: fewer parents, another optimiser or a closed form; else a column to leave out.
 
     The structure's method is named, since the structure may have come from a file.
     """
-    for k in range(max(map(len, dag.parents), default=0) - 1, -1, -1):
-        thinned = replace(dag, parents=tuple(listed[:k] for listed in dag.parents))
+    if not isinstance(structure, Dag):
+        return "use smaller regions (--max-order), or leave out columns with many levels with --ignore"
+    for k in range(max(map(len, structure.parents), default=0) - 1, -1, -1):
+        thinned = replace(structure, parents=tuple(listed[:k] for listed in structure.parents))
         needed = table_memory(thinned, schema, recipe)
         if recipe.structure in _MOST_PARENTS and k >= 1 and needed <= memory:
             return f"use --structure {recipe.structure} {_MOST_PARENTS[recipe.structure]} {k} (about {_size(needed)})"
     if recipe.structure == "gbn":
         return "use --structure gbn with a larger --epsilon, so that fewer attributes are joined"
-    entries = _entries(dag.families(schema.cardinalities), len(schema.labels))
+    entries = _entries(structure.families(schema.cardinalities), len(schema.labels))
     closed = replace(recipe, optimizer=None)
     if recipe.optimizer is not None and _memory(entries, closed) <= memory:
         return f"use --param map (about {_size(_memory(entries, closed))})"
-    widest = max(dag.attributes, key=lambda i: (schema.cardinalities[i], -i))
+    widest = max(structure.attributes, key=lambda i: (schema.cardinalities[i], -i))
     column = schema.attributes[widest]
     return f"leave out columns with many levels, first {column.name!r} ({column.cardinality:,}) with --ignore"
 

@@ -20,7 +20,8 @@ from bncli.engine.counts import Counts
 from bncli.engine.likelihood import conditional_likelihood
 from bncli.engine.model import Parameters, StoppedBy, Tables
 from bncli.engine.smoothing import log_conditional
-from bncli.engine.structure import Family, Structure
+from bncli.engine.structure import Dag, Family, Regions, Structure
+from bncli.errors import BncliError
 
 Array = NDArray[np.float64]
 LogTheta = Callable[[Array, int], Array]
@@ -35,11 +36,20 @@ def generative_tables(counts: Counts, structure: Structure, rule: str) -> Tables
 def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> Tables:
     """ln theta of every family that scoring needs; one counting pass for what is not known yet."""
     schema = counts.data.schema
+    structure = only_network(structure)
     families = structure.families(schema.cardinalities, whole=schema.marginalizes)
     tables = counts.tables([family.attributes for family in families])
     weights = tuple(_weights(family, table, log_theta) for family, table in zip(families, tables, strict=True))
     prior = log_theta(counts.class_counts(), 0)
     return Tables(np.zeros_like(prior) if structure.class_parents else prior, families, weights)
+
+
+def only_network(structure: Structure) -> Dag:
+    """BncliError for regions, which are no Bayesian network."""
+    if isinstance(structure, Regions):
+        what = "these parameters are those of a Bayesian network and cannot be learnt on regions"
+        raise BncliError(what, hint="use --param kbma, kmap or discriminative")
+    return structure
 
 
 def _weights(family: Family, table: Array, log_theta: LogTheta) -> Array:

@@ -23,12 +23,15 @@ from bncli.engine.cutting import learn_schema
 from bncli.engine.encoding import encode
 from bncli.engine.forecast import refuse_large, refuse_wide
 from bncli.engine.model import ChosenPenalty, Model, Parameters
+from bncli.engine.named_structure import NamedStructure
 from bncli.engine.penalty_cv import choose_penalty
 from bncli.engine.schema import Cuts, MissingPolicy
-from bncli.engine.structure import Dag, NamedDag, Structure
+from bncli.engine.structure import Structure
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
-from bncli.watch import Stage, Watch, silent
+from bncli.watch import Clock, Stage, Watch, silent
+
+"""Tells seconds, from any beginning."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +51,18 @@ def learn(
     recipe: Recipe,
     *,
     cuts: Cuts | None = None,
-    structure: NamedDag | None = None,
+    structure: NamedStructure | None = None,
     missing_tokens: tuple[str, ...] | None = None,
     unseen: Literal["average", "error"] = "average",
     threads: int = 1,
     memory: int | None = None,
+    clock: Clock | None = None,
     watch: Watch = silent,
 ) -> Learnt:
     """Learn a model from labelled rows; given `cuts` or a given `structure` are taken as they are.
 
-    The recipe then names the methods that made them. Raises BncliError where there are no rows to learn from, or where
-    the network would take more than `memory` bytes.
+    The recipe then names the methods that made them. `clock` is what a limit of the recipe in seconds is kept by.
+    Raises BncliError where there are no rows to learn from, or where the network would take more than `memory` bytes.
     """
     _refuse_improbable(recipe)
     watch(Stage("discretize"))
@@ -79,10 +83,12 @@ def learn(
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
     counts = Counts(data)
     watch(Stage("structure"))
-    dag = learn_structure(counts, recipe, memory, watch) if structure is None else structure.resolve(schema)
+    dag = learn_structure(counts, recipe, memory, watch, clock) if structure is None else structure.resolve(schema)
     refuse_large(dag, schema, recipe, memory)
     parameters = learn_parameters(counts, dag, recipe, watch)
-    model = Model(schema, dag, parameters.tables, recipe, data.n_rows, __version__, parameters.penalty_cv)
+    model = Model(
+        schema, dag, parameters.tables, recipe, data.n_rows, __version__, parameters.penalty_cv, parameters.path
+    )
     return Learnt(model, parameters, sum(data.holes))
 
 
@@ -98,11 +104,23 @@ def _refuse_improbable(recipe: Recipe) -> None:
         raise BncliError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
 
 
-def learn_structure(counts: Counts, recipe: Recipe, memory: int | None = None, watch: Watch = silent) -> Dag:
-    """The structure that the recipe asks for; BncliError where its search would take more than `memory` bytes."""
+def learn_structure(
+    counts: Counts,
+    recipe: Recipe,
+    memory: int | None = None,
+    watch: Watch = silent,
+    clock: Clock | None = None,
+) -> Structure:
+    """The structure that the recipe asks for; BncliError where its search would take more than `memory` bytes.
+
+    `clock` tells seconds: without one, a search that the recipe limits in time is not limited.
+    """
     refuse_wide(counts.data.schema, recipe, memory)
+    search = _method("structure_learners", recipe.structure).learn
     options = {name: getattr(recipe, name) for name in structure_options(recipe.structure)}
-    return _method("structure_learners", recipe.structure).learn(counts, watch=watch, **options)  # type: ignore[no-any-return]
+    if "clock" in inspect.signature(search).parameters:
+        options["clock"] = clock
+    return search(counts, watch=watch, **options)  # type: ignore[no-any-return]
 
 
 def learn_parameters(counts: Counts, structure: Structure, recipe: Recipe, watch: Watch = silent) -> Parameters:

@@ -22,6 +22,7 @@ from bncli.engine.dataset import Dataset, Shard
 from bncli.engine.kernels import passes, products
 from bncli.engine.model import Tables
 from bncli.engine.structure import Family
+from bncli.engine.views import with_views
 
 Array = NDArray[np.float64]
 Kernel = Callable[..., Any]
@@ -31,7 +32,10 @@ TAKE_CLASSES = 10
 
 @dataclass(frozen=True)
 class ConditionalLikelihood:
-    """Rows fused for repeated passes; `states` holds what the kernel needs of each shard beside its weights."""
+    """Rows fused for repeated passes; `states` holds what the kernel needs of each shard beside its weights.
+
+    `data` and `families` are those that were asked for, with merges; the codes of the views live in `fusion` alone.
+    """
 
     data: Dataset
     families: tuple[Family, ...]
@@ -103,7 +107,7 @@ class ConditionalLikelihood:
 
 def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> ConditionalLikelihood:
     """Fuse the rows of `data` for passes over `families`. Memory: one code a row and group; never an N x M matrix."""
-    fusion = fuse(data, families, _max_configurations(data.n_labels, data.n_rows))
+    fusion = fuse(*with_views(data, families), _max_configurations(data.n_labels, data.n_rows))
     states: list[Any]
     if data.n_labels == 2:
         states = data.map(_signs, states=fusion.codes)

@@ -29,6 +29,8 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.integer]
 
 ECE_BINS = 10
+METRICS = ("accuracy", "error", "log_loss", "rmse", "brier", "auc", "ece", "cll")
+"""The figures of a report, in the order in which they are shown."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,10 @@ class Metrics:
     ece: float
     cll: float
     confusion: NDArray[np.int64] | Floats
+
+    def figures(self) -> dict[str, float | None]:
+        """The METRICS by name."""
+        return {name: getattr(self, name) for name in METRICS}
 
 
 def measure(log_probabilities: Floats, labels: Labels, weights: Floats | None = None) -> Metrics:

@@ -32,6 +32,63 @@ class Tables:
         return self.bias.size + sum(sizes)
 
 
+class PathStep(NamedTuple):
+    """One model on a path: what was added, how the counting numbers change, and what the model is worth.
+
+    region: attribute indices, ascending; () in step 0, the class alone. changes: (index of a family of the path, or -1
+    for the class alone; change of its counting number), in that order. Log-likelihood of the classes given the
+    attributes and log posterior in nats; weight is the share in the average over the path.
+    """
+
+    region: tuple[int, ...]
+    changes: tuple[tuple[int, int], ...]
+    df: int
+    log_likelihood: float
+    log_posterior: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Path:
+    """Models that grow region by region, each region's submodel once: an average of Kikuchi-Bayes classifiers.
+
+        P(y | x_t) = sum over steps s of weight_s softmax_y S_s[t, y],
+        S_s[t, y] = sum over regions R of c_R,s ln P(v_R),    c_R,s = sum of the changes of R in steps 0..s
+
+    class_logs (K,) = ln P(y); logs[f] (cells of f, K) = ln P(v_R), normalised over all cells and classes. No family has
+    a child. Weights sum to 1.
+    """
+
+    class_logs: NDArray[np.float64]
+    families: tuple[Family, ...]
+    logs: tuple[NDArray[np.float64], ...]
+    steps: tuple[PathStep, ...]
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of table entries, those of the class included."""
+        return self.class_logs.size + sum(logs.size for logs in self.logs)
+
+    @property
+    def best(self) -> int:
+        """The step of the highest posterior, the first of equals."""
+        posteriors = [step.log_posterior for step in self.steps]
+        return posteriors.index(max(posteriors))
+
+    def tables(self, step: int) -> Tables:
+        """The model of one step: regions whose counting number is not 0, each submodel times its number."""
+        numbers: dict[int, int] = {}
+        for earlier in self.steps[: step + 1]:
+            for family, change in earlier.changes:
+                numbers[family] = numbers.get(family, 0) + change
+        used = [f for f in range(len(self.families)) if numbers.get(f)]
+        return Tables(
+            numbers.get(-1, 0) * self.class_logs,
+            tuple(self.families[f] for f in used),
+            tuple(numbers[f] * self.logs[f] for f in used),
+        )
+
+
 class StoppedBy(Enum):
     """Why an optimiser stopped: the name (with hyphens) is the JSON word, the value is the sentence printed."""
 
@@ -79,7 +136,8 @@ class ChosenPenalty:
 class Parameters:
     """What a parameter learner returns; n_parameters are the free ones.
 
-    cll_start and cll are conditional log-likelihoods of the training rows, nats, without penalty.
+    cll_start and cll are conditional log-likelihoods of the training rows, nats, without penalty. `path` is there where
+    the classifier is an average over one; `tables` are then those of its best step.
     """
 
     tables: Tables
@@ -90,6 +148,7 @@ class Parameters:
     evaluations: int
     stopped_by: StoppedBy
     penalty_cv: ChosenPenalty | None = None
+    path: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +156,8 @@ class Model:
     """Everything that a model file holds: how to read a row, how to score it, and how it was made.
 
     n_rows counts the training rows; version is the version of bncli that learnt it. penalty_cv is there if the recipe
-    leaves the penalty to cross-validation.
+    leaves the penalty to cross-validation. Where there is a `path`, it is what scores, and `tables` are those of its
+    best step.
     """
 
     schema: Schema
@@ -107,6 +167,7 @@ class Model:
     n_rows: int
     version: str
     penalty_cv: ChosenPenalty | None = None
+    path: Path | None = None
 
     @property
     def penalty(self) -> float | None:

@@ -10,11 +10,17 @@ out), and where a parent is unknown the average over its values with their train
     W_f[unobserved, p, y] = 0        W_f[v, unobserved, y] = sum over values p of q(p) W_f[v, p, y]
 
 with the product of the frequencies for several unknown parents. A family without a child of its own (the
-class's parents) averages over all its unknowns. So the inner loop knows nothing of unknowns.
+class's parents) averages over all its unknowns. So the inner loop knows nothing of unknowns. Where a family looks at
+an attribute through a merge, the coarse codes of a block are looked up once, whichever families share them; an unknown
+stays unknown, and coarse codes have the frequencies of what they join.
 
 A model that was learnt with holes summed out sums out what it does not know instead, exactly: rows for which that is
 more than leaving families out are scored apart (`bncli.engine.summing_out`). Families without the class in them are
 looked up for no row; they cancel where everything that they depend on is known.
+
+An average over a path of models (`bncli.engine.kikuchi`) is one pass too: the steps' tables are added up one after the
+other, and the probabilities of every step with weight are taken on the way. There, what is unknown is summed out of
+each submodel.
 
 Decided here: for two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities are class-major,
 (K, N), so that every sum runs along memory. Families are not fused into larger tables: that would halve the
@@ -25,17 +31,22 @@ per parent, a look-up per family and class (for two classes: per family), about 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from bncli.engine.coarsening import frequencies_of
 from bncli.engine.dataset import Codes
-from bncli.engine.factors import Averages, Factor, Floats, WideFactor
-from bncli.engine.model import Model
-from bncli.engine.schema import Attribute, Schema
-from bncli.engine.structure import Family
+from bncli.engine.factors import Factor, Floats, Indices, WideFactor, expand
+from bncli.engine.kikuchi.region_factors import Cubes, RegionFactor, compile_host
+from bncli.engine.kikuchi.stages import stages_of
+from bncli.engine.model import Model, Path
+from bncli.engine.schema import Schema
+from bncli.engine.softmax import LEAST_PROBABILITY, add_softmax, log_shares, log_softmax, score_rows
+from bncli.engine.structure import Family, Merge
 from bncli.engine.summing_out import Network, incomplete_rows, log_joint, network_to_sum
+from bncli.engine.views import views_of
 
 ROWS_PER_BLOCK = 1 << 14
 """Rows scored at a time: their temporaries stay in the second-level cache."""
@@ -44,72 +55,93 @@ EXPANDED_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True)
+class Stage:
+    """What is added to the scores, shift (R, 1) and factors, and the weight of the probabilities that they then give.
+
+    A score row belongs to a class; for two classes there is one, that of their difference.
+    """
+
+    weight: float
+    shift: Floats
+    factors: tuple[Factor | WideFactor | RegionFactor, ...]
+
+    def add_to(self, scores: Floats, codes: Sequence[Indices]) -> None:
+        """scores (R, rows) grow; codes[p] (rows,) belongs to attribute scorer.used[p]."""
+        if self.shift.any():
+            scores += self.shift
+        for factor in self.factors:
+            factor.add_to(scores, codes)
+
+
+@dataclass(frozen=True)
 class Scorer:
     """A model compiled for scoring. `used`: the schema's attributes that it needs, ascending.
 
-    shift (R, 1) and the factors' tables hold R score rows: the K classes, or for K = 2 their difference alone.
-    `network`: what rows are scored by that lack something that has to be summed out; None where no row is.
+    One stage, or for an average over a path several, whose tables are added up one after the other. `network`: what
+    rows are scored by that lack something that has to be summed out; None where no row is. views[v] = (position in
+    `used`, coarse code of every code, "unobserved" the last): positions of factors count on from `used` to these.
     """
 
     used: tuple[int, ...]
     n_labels: int
-    shift: Floats
-    factors: tuple[Factor | WideFactor, ...]
-    network: Network | None
+    stages: tuple[Stage, ...]
+    network: Network | None = None
+    views: tuple[tuple[int, Indices], ...] = ()
+
+    def indices(self, codes: Sequence[Codes]) -> list[Indices]:
+        """What factors look up by position: the codes of a block of rows, then those of the views."""
+        plain = [column.astype(np.intp) for column in codes]
+        return plain + [np.take(table, plain[p], mode="clip") for p, table in self.views]
 
 
 def compile_scorer(model: Model) -> Scorer:
-    """The model's tables, expanded by the code "unobserved"."""
+    """The model's tables, or its path, expanded by the code "unobserved"."""
+    if model.path is not None:
+        return compile_path(model.path)
     tables = model.tables
     used = tuple(sorted({a for family in tables.families for a in family.attributes}))
+    views = views_of(family for family in tables.families if family.by_class)
+    positions = {view: position for position, view in enumerate([*((a, None) for a in used), *views])}
     factors = tuple(
-        _compile_family(family, weights, model.schema, used)
+        _compile_family(family, weights, model.schema, positions)
         for family, weights in zip(tables.families, tables.weights, strict=True)
         if family.by_class
     )
-    return Scorer(used, tables.bias.size, _score_rows(tables.bias[None, :]), factors, network_to_sum(model))
+    stage = Stage(1.0, score_rows(tables.bias[None, :]), factors)
+    lookups = tuple((used.index(a), np.array((*merge, max(merge) + 1), np.intp)) for a, merge in views)
+    return Scorer(used, tables.bias.size, (stage,), network_to_sum(model), lookups)
 
 
-def _compile_family(family: Family, weights: Floats, schema: Schema, used: tuple[int, ...]) -> Factor | WideFactor:
-    positions = tuple(used.index(a) for a in family.attributes)
+def compile_path(path: Path) -> Scorer:
+    """The stages of a path (`bncli.engine.kikuchi.stages`); attributes of steps without weight are not used."""
+    gathered = stages_of(path)
+    hosts = {host for stage in gathered for host, _ in stage.hosts}
+    used = tuple(sorted({a for host in hosts for a in path.families[host].attributes}))
+    cubes = Cubes(path)
+    stages = []
+    for stage in gathered:
+        shift = score_rows(stage.class_change * path.class_logs[None, :])
+        factors = tuple(compile_host(cubes, host, changes, used) for host, changes in stage.hosts)
+        stages.append(Stage(stage.weight, shift, factors))
+    return Scorer(used, path.class_logs.size, tuple(stages))
+
+
+def _compile_family(
+    family: Family, weights: Floats, schema: Schema, place: Mapping[tuple[int, Merge | None], int]
+) -> Factor | WideFactor:
+    """`place` has the position of every attribute, seen through a merge or None."""
+    seen = family.seen
+    positions = tuple(place[view] for view in seen)
     averages = tuple(
-        None if axis == 0 and family.child is not None else _frequencies(schema.attributes[a])
-        for axis, a in enumerate(family.attributes)
+        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], merge)
+        for axis, (a, merge) in enumerate(seen)
     )
-    tables = _score_rows(weights)
+    tables = score_rows(weights)
     shape = tuple(n + 1 for n in family.shape)
     if len(tables) * math.prod(shape) > max(EXPANDED_ENTRIES, 2 * tables.size):
         return WideFactor(positions, family.shape, tables, averages)
-    cube = _expand(tables.reshape(-1, *family.shape), averages)
+    cube = expand(tables.reshape(-1, *family.shape), averages)
     return Factor(positions, shape, cube.reshape(len(tables), -1))
-
-
-def _score_rows(weights: Floats) -> Floats:
-    """(cells, K) -> (K, cells), or (1, cells) for two classes: second minus first."""
-    rows: Floats = np.ascontiguousarray(weights.T)
-    if len(rows) == 2:
-        rows = rows[1:] - rows[:1]
-    return rows
-
-
-def _frequencies(attribute: Attribute) -> Floats:
-    """Training frequencies of the attribute's codes, summing to 1; uniform if nothing was counted."""
-    counts = np.array(attribute.frequencies, dtype=np.float64)
-    if not counts.sum() > 0:
-        counts = np.ones(attribute.cardinality)
-    frequencies: Floats = counts / counts.sum()
-    return frequencies
-
-
-def _expand(cube: Floats, averages: Averages) -> Floats:
-    """(R, n_1, n_2, ...) -> (R, n_1 + 1, n_2 + 1, ...): the last code of every axis stands for "unobserved"."""
-    for axis, frequencies in enumerate(averages, start=1):
-        if frequencies is None:
-            unobserved = np.zeros_like(cube.take(0, axis))
-        else:
-            unobserved = np.tensordot(cube, frequencies, axes=(axis, 0))
-        cube = np.concatenate([cube, np.expand_dims(unobserved, axis)], axis=axis)
-    return cube
 
 
 def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Floats:
@@ -137,26 +169,39 @@ def _by_attribute(scorer: Scorer, codes: Sequence[Codes]) -> dict[int, Codes]:
 def _look_up(scorer: Scorer, codes: Sequence[Codes], n: int) -> Floats:
     """log P(y | x_t) where the tables have an entry for all that a row shows and does not show."""
     result = np.empty((scorer.n_labels, n))
-    scores = np.empty((len(scorer.shift), min(n, ROWS_PER_BLOCK)))
+    scores = np.empty((len(scorer.stages[0].shift), min(n, ROWS_PER_BLOCK)))
     for start in range(0, n, ROWS_PER_BLOCK):
         stop = min(start + ROWS_PER_BLOCK, n)
         block = scores[:, : stop - start]
-        block[:] = scorer.shift
-        indices = [column[start:stop].astype(np.intp) for column in codes]
-        for factor in scorer.factors:
-            factor.add_to(block, indices)
-        _normalise(block, result[:, start:stop])
+        block[:] = 0.0
+        indices = scorer.indices([column[start:stop] for column in codes])
+        if len(scorer.stages) == 1:
+            scorer.stages[0].add_to(block, indices)
+            log_softmax(block, result[:, start:stop])
+        else:
+            _average(scorer.stages, block, indices, result[:, start:stop])
     return result
 
 
-def _normalise(scores: Floats, out: Floats) -> None:
-    """Log-softmax over the classes; for two, from the difference d: log P(1) = min(d, 0) - log(1 + exp(-|d|))."""
-    if len(out) == 2:
-        difference = scores[0]
-        log_sum = np.log1p(np.exp(-np.abs(difference)))
-        np.minimum(difference, 0.0, out=out[1])
-        np.minimum(-difference, 0.0, out=out[0])
-        out -= log_sum
-        return
-    np.subtract(scores, scores.max(axis=0), out=out)
-    out -= np.log(np.exp(out).sum(axis=0))
+def _average(stages: Sequence[Stage], scores: Floats, codes: Sequence[Indices], out: Floats) -> None:
+    """ln sum over stages of weight softmax_y S; rows with a probability near underflow are done again in logs."""
+    out[:] = 0.0
+    for stage in stages:
+        stage.add_to(scores, codes)
+        add_softmax(scores, stage.weight, out)
+    rare = np.flatnonzero(out.min(axis=0) < LEAST_PROBABILITY)
+    log_shares(out)
+    if rare.size:
+        out[:, rare] = _average_in_logs(stages, [column[rare] for column in codes], len(out))
+
+
+def _average_in_logs(stages: Sequence[Stage], codes: Sequence[Indices], n_labels: int) -> Floats:
+    scores = np.zeros((len(stages[0].shift), len(codes[0])))
+    terms = []
+    for stage in stages:
+        stage.add_to(scores, codes)
+        terms.append(np.empty((n_labels, scores.shape[1])))
+        log_softmax(scores, terms[-1])
+        terms[-1] += math.log(stage.weight)
+    sums = np.asarray(np.logaddexp.reduce(terms))
+    return np.asarray(np.minimum(sums - np.logaddexp.reduce(sums, axis=0), 0.0))

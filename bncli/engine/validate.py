@@ -23,12 +23,12 @@ from bncli.engine.folds import stratified_folds
 from bncli.engine.learn import learn
 from bncli.engine.metrics import Metrics, measure
 from bncli.engine.model import Model
+from bncli.engine.named_structure import NamedStructure
 from bncli.engine.schema import Cuts
 from bncli.engine.scoring import compile_scorer, log_probabilities
-from bncli.engine.structure import NamedDag
 from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
-from bncli.watch import Progress, Stage, Watch, silent
+from bncli.watch import Clock, Progress, Stage, Watch, silent
 
 Floats = NDArray[np.float64]
 
@@ -52,6 +52,16 @@ class Fold:
     penalty: float | None
 
 
+@dataclass(frozen=True)
+class Split:
+    """The rows of one fold of one repeat, and all the others; both ascending."""
+
+    repeat: int
+    number: int
+    rows: NDArray[np.intp]
+    others: NDArray[np.intp]
+
+
 def cross_validate(
     columns: Columns,
     recipe: Recipe,
@@ -60,30 +70,76 @@ def cross_validate(
     repeats: int = 1,
     seed: int = 0,
     cuts: Cuts | None = None,
-    structure: NamedDag | None = None,
+    structure: NamedStructure | None = None,
     missing_tokens: tuple[str, ...] | None = None,
     unseen: Literal["average", "error"] = "average",
     threads: int = 1,
     memory: int | None = None,
+    clock: Clock | None = None,
     watch: Watch = silent,
 ) -> Iterator[Fold]:
     """Every fold of every repeat, in order; `cuts` and `structure`, if given, are taken as they are in every fold."""
-    for done, (repeat, number, rows, others) in enumerate(_splits(columns, folds, repeats, seed)):
+    for done, split in enumerate(_splits(columns, folds, repeats, seed)):
         watch(Stage("fit"))
         watch(Progress(done, folds * repeats, f"fold {done + 1} of {folds * repeats}"))
-        learnt = learn(
-            columns.take(others),
+        yield hold_out(
+            columns,
             recipe,
+            split,
             cuts=cuts,
             structure=structure,
             missing_tokens=missing_tokens,
             unseen=unseen,
             threads=threads,
             memory=memory,
+            clock=clock,
+            watch=watch,
         )
-        watch(Stage("score"))
-        yield Fold(repeat, number, rows, examine(learnt.model, columns.take(rows)), learnt.model.penalty)
     watch(Progress(folds * repeats, folds * repeats))
+
+
+def hold_out(
+    columns: Columns,
+    recipe: Recipe,
+    split: Split,
+    *,
+    cuts: Cuts | None = None,
+    structure: NamedStructure | None = None,
+    missing_tokens: tuple[str, ...] | None = None,
+    unseen: Literal["average", "error"] = "average",
+    threads: int = 1,
+    memory: int | None = None,
+    clock: Clock | None = None,
+    watch: Watch = silent,
+) -> Fold:
+    """One fold: learn from the other rows, predict these; the watch hears when the stage `fit` gives way to `score`."""
+    learnt = learn(
+        columns.take(split.others),
+        recipe,
+        cuts=cuts,
+        structure=structure,
+        missing_tokens=missing_tokens,
+        unseen=unseen,
+        threads=threads,
+        memory=memory,
+        clock=clock,
+    )
+    watch(Stage("score"))
+    examined = examine(learnt.model, columns.take(split.rows))
+    return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty)
+
+
+def deal(columns: Columns, folds: int, seed: int, repeat: int) -> NDArray[np.intp]:
+    """The fold of every row in a repeat."""
+    if columns.label is None:
+        raise BncliError(f"the rows carry no class {columns.class_name!r}")
+    return stratified_folds(columns.label.codes, folds, (seed, repeat))
+
+
+def split_of(fold_of: NDArray[np.intp], repeat: int, number: int) -> Split:
+    """The fold of this number of rows that were dealt."""
+    held_out = fold_of == number
+    return Split(repeat, number, np.flatnonzero(held_out), np.flatnonzero(~held_out))
 
 
 def examine(model: Model, columns: Columns, *, allow_missing: bool = False) -> Examined:
@@ -117,14 +173,8 @@ def out_of_fold(folds: Iterable[Fold], n_rows: int) -> Floats:
     return predictions
 
 
-def _splits(
-    columns: Columns, folds: int, repeats: int, seed: int
-) -> Iterator[tuple[int, int, NDArray[np.intp], NDArray[np.intp]]]:
-    """Repeat, fold, the rows held out and the rows learnt from."""
-    if columns.label is None:
-        raise BncliError(f"the rows carry no class {columns.class_name!r}")
+def _splits(columns: Columns, folds: int, repeats: int, seed: int) -> Iterator[Split]:
     for repeat in range(repeats):
-        fold_of = stratified_folds(columns.label.codes, folds, (seed, repeat))
+        fold_of = deal(columns, folds, seed, repeat)
         for number in range(folds):
-            held_out = fold_of == number
-            yield repeat, number, np.flatnonzero(held_out), np.flatnonzero(~held_out)
+            yield split_of(fold_of, repeat, number)

@@ -6,6 +6,7 @@ testing a model file on a table. A report holds means over the folds, their stan
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
@@ -16,11 +17,11 @@ from numpy.typing import NDArray
 
 from bncli.engine.columns import Columns
 from bncli.engine.learn import learn
-from bncli.engine.metrics import Metrics
+from bncli.engine.metrics import METRICS as METRICS
 from bncli.engine.model import Model
+from bncli.engine.named_structure import NamedStructure
 from bncli.engine.schema import Cuts
 from bncli.engine.scoring import compile_scorer
-from bncli.engine.structure import NamedDag
 from bncli.engine.validate import Examined, Fold, cross_validate, examine, out_of_fold
 from bncli.errors import UsageError
 from bncli.files.cuts import read_cuts
@@ -30,13 +31,11 @@ from bncli.files.scores import NOT_WRITTEN, WRITTEN, write_predictions
 from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns, read_labelled
 from bncli.recipe import Recipe
-from bncli.steps.given import class_named_by, file_with_class
+from bncli.steps.given import class_named_by, file_with_class, recipe_for
 from bncli.steps.memory import free_memory
 from bncli.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 
-METRICS = ("accuracy", "error", "log_loss", "rmse", "brier", "auc", "ece", "cll")
-"""The figures of a report, in the order in which they are shown."""
 Unseen = Literal["average", "error"]
 
 
@@ -123,6 +122,7 @@ def evaluate(
         return _of_model(read_model(model_path), source, running)
     if recipe is None:
         raise UsageError("there is nothing to evaluate", hint="give learning options or a model")
+    recipe = recipe_for(recipe, given.structure)
     if test is not None:
         return _on_test(source, recipe, given, test, running)
     return _crossed(source, recipe, given, _Protocol(folds, repeats, seed), running)
@@ -133,7 +133,7 @@ class _Given:
     """What stands in for learning in every fold."""
 
     cuts: Cuts | None
-    structure: NamedDag | None
+    structure: NamedStructure | None
     cuts_file: str | None
 
     def read(self, source: Source, running: _Running) -> Columns:
@@ -192,6 +192,7 @@ def _on_test(source: Source, recipe: Recipe, given: _Given, test: Source, runnin
         unseen=running.unseen or "average",
         threads=running.threads,
         memory=free_memory(),
+        clock=time.monotonic,
     ).model
     examined, rows = _examined(model, test, running)
     seconds = running.watch.seconds()
@@ -222,7 +223,8 @@ def _single(
     protocol: str, rows: int, model: Model, examined: Examined, seconds: dict[str, float | None]
 ) -> EvaluateReport:
     metrics = examined.metrics
-    return EvaluateReport(rows, protocol, _figures(metrics), seconds, model.schema.labels, metrics.confusion.tolist())
+    confusion = metrics.confusion.tolist()
+    return EvaluateReport(rows, protocol, metrics.figures(), seconds, model.schema.labels, confusion)
 
 
 def _crossed(source: Source, recipe: Recipe, given: _Given, protocol: _Protocol, running: _Running) -> EvaluateReport:
@@ -240,6 +242,7 @@ def _crossed(source: Source, recipe: Recipe, given: _Given, protocol: _Protocol,
         unseen=running.unseen or "average",
         threads=running.threads,
         memory=free_memory(),
+        clock=time.monotonic,
         watch=running.watch,
     )
     timed = list(_timed(folds, running.watch))
@@ -263,7 +266,7 @@ def _averaged(
     protocol: str, rows: int, labels: tuple[str, ...], timed: list[tuple[Fold, dict[str, float]]]
 ) -> EvaluateReport:
     reports = tuple(
-        FoldReport(fold.repeat, fold.number, len(fold.rows), _figures(fold.examined.metrics), fold.penalty, seconds)
+        FoldReport(fold.repeat, fold.number, len(fold.rows), fold.examined.metrics.figures(), fold.penalty, seconds)
         for fold, seconds in timed
     )
     return EvaluateReport(
@@ -276,10 +279,6 @@ def _averaged(
         std=_each([report.metrics for report in reports], METRICS, stdev, at_least=2),
         folds=reports,
     )
-
-
-def _figures(metrics: Metrics) -> dict[str, float | None]:
-    return {name: getattr(metrics, name) for name in METRICS}
 
 
 def _each(

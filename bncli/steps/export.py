@@ -1,7 +1,8 @@
 """Writes a model in a format that other programs read: its structure, or the whole network with its probabilities.
 
     dot, json    the structure alone
-    bif, xmlbif  the network, where the model is or can be made one (see `bncli.engine.networks.normalisation`)
+    bif, xmlbif  the network, where the model is or can be made one (see `bncli.engine.networks.normalisation`); a model
+                 of regions cannot
 
 A network is trusted only after it was read back: what its file says of 10,000 random rows is compared with what the
 model says, and it appears only if no probability differs by more than 1e-9.
@@ -16,11 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bncli.engine.model import Model
+from bncli.engine.named_structure import NamedDag, NamedStructure, name_structure
 from bncli.engine.networks.agreement import largest_difference
 from bncli.engine.networks.named_network import NamedNetwork
 from bncli.engine.networks.naming import name_network
+from bncli.engine.networks.network import graph_of
 from bncli.engine.networks.normalisation import equivalent_network
-from bncli.engine.structure import NamedDag, name_dag
 from bncli.errors import BncliError, ModelError
 from bncli.files.atomic import write_bytes
 from bncli.files.bif import read_bif, write_bif
@@ -43,7 +45,7 @@ class Format(NamedTuple):
     read: Callable[[str, str], NamedNetwork]
 
 
-STRUCTURES: dict[str, Callable[[NamedDag], str]] = {"dot": write_dot, "json": dump_structure}
+STRUCTURES: dict[str, Callable[[NamedStructure], str]] = {"dot": write_dot, "json": dump_structure}
 NETWORKS = {"bif": Format(write_bif, read_bif), "xmlbif": Format(write_xmlbif, read_xmlbif)}
 
 
@@ -51,15 +53,15 @@ NETWORKS = {"bif": Format(write_bif, read_bif), "xmlbif": Format(write_xmlbif, r
 class ExportReport:
     """What was written where; `output` is None where only the text is wanted.
 
-    nodes and arcs count the class. probabilities, rows and max_dp (the largest difference of a probability between
-    the text and the model on so many random rows) are None for a structure.
+    nodes and arcs count the class; regions have no arcs (None). probabilities, rows and max_dp (the largest difference
+    of a probability between the text and the model on so many random rows) are None for a structure.
     """
 
     model: str
     format: str
     output: str | None
     nodes: int
-    arcs: int
+    arcs: int | None
     probabilities: int | None
     rows: int | None
     max_dp: float | None
@@ -88,9 +90,10 @@ def export(
 
 
 def _structure(model: Model, path: str, form: str, output: str | None) -> ExportReport:
-    dag = name_dag(model.structure, model.schema)
-    n_nodes, n_arcs = len({dag.class_name, *dag.nodes}), sum(map(len, dag.parents.values()))
-    return ExportReport(path, form, output, n_nodes, n_arcs, None, None, None, STRUCTURES[form](dag))
+    structure = name_structure(model.structure, model.schema)
+    n_nodes = len({structure.class_name, *structure.nodes})
+    n_arcs = sum(map(len, structure.parents.values())) if isinstance(structure, NamedDag) else None
+    return ExportReport(path, form, output, n_nodes, n_arcs, None, None, None, STRUCTURES[form](structure))
 
 
 def _network(model: Model, path: str, form: str, output: str | None, seed: int, watch: Watch) -> ExportReport:
@@ -108,7 +111,7 @@ def _network(model: Model, path: str, form: str, output: str | None, seed: int, 
 
 def _name_lost_arcs(model: Model, watch: Watch) -> None:
     """Nodes of the network that had parents but have no table over them in the model."""
-    dag, attributes = model.structure, model.schema.attributes
+    dag, attributes = graph_of(model), model.schema.attributes
     lost = [attributes[i].name for i in dag.attributes if dag.parents[i] and i not in dag.class_children]
     if lost and not model.schema.marginalizes:
         listed = ", ".join(lost[:5]) + (f" and {len(lost) - 5:,} more" if len(lost) > 5 else "")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from bncli.engine.learn import Learnt, learn
 from bncli.engine.model import ChosenPenalty, StoppedBy
+from bncli.engine.named_structure import NamedStructure
 from bncli.engine.schema import Cuts, NumericAttribute, Schema
-from bncli.engine.structure import NamedDag
 from bncli.files.cuts import read_cuts
 from bncli.files.model import write_model
 from bncli.files.paths import beside, check_outputs
@@ -18,9 +19,10 @@ from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns
 from bncli.files.trace import Trace
 from bncli.recipe import Recipe
-from bncli.steps.given import class_named_by, file_with_class
+from bncli.steps.given import class_named_by, file_with_class, recipe_for
 from bncli.steps.memory import free_memory
 from bncli.steps.moves import Moves, NamedMove
+from bncli.steps.paths import RegionsReport, regions_report
 from bncli.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 
@@ -33,8 +35,8 @@ class FitReport:
     structure leaves out, `left_out`, are not used; `unnamed` are those of them that a structure file does not name, the
     others do not help to tell the class. `holes` counts the missing values of informative attributes that are summed
     out: none where missing_policy is `level`. `cuts` are all cut points together. `moves` are those of a greedy search
-    for the structure, in the order they were made. `penalty` is None for parameters in closed form; penalty_cv says how
-    it was chosen, if it was.
+    for the structure, in the order they were made. `regions` is None for a network. `penalty` is None for parameters in
+    closed form; penalty_cv says how it was chosen, if it was.
     cll_start and cll are conditional log-likelihoods of the training rows in nats, without the penalty; log_loss is
     -cll a row.
     """
@@ -54,6 +56,7 @@ class FitReport:
     cuts: int
     structure: str
     moves: tuple[NamedMove, ...]
+    regions: RegionsReport | None
     param: str
     parameters: int
     penalty: float | None
@@ -112,6 +115,7 @@ def fit(
         unseen=unseen,
         threads=threads,
         memory=free_memory(),
+        clock=time.monotonic,
         watch=moves,
     )
     tracer(Stage("write"))
@@ -119,11 +123,12 @@ def fit(
     return _report(model_path, learnt, given_structure, moves.named(learnt.model.schema), stopwatch.seconds())
 
 
-def _settle(source: Source, recipe: Recipe, cuts: Cuts | None, structure: NamedDag | None) -> tuple[Source, Recipe]:
+def _settle(
+    source: Source, recipe: Recipe, cuts: Cuts | None, structure: NamedStructure | None
+) -> tuple[Source, Recipe]:
     """The class and the methods that given files name; a class that was typed wins and is checked later."""
-    class_name = source.class_name
+    class_name, recipe = source.class_name, recipe_for(recipe, structure)
     if structure is not None:
-        recipe = recipe.with_structure(structure.method, structure.options)
         class_name = class_name or structure.class_name
     if cuts is not None:
         recipe = recipe.with_cuts(cuts.method, cuts.options)
@@ -138,7 +143,7 @@ def _write(learnt: Learnt, model_path: str, tracer: Trace, trace: str | None) ->
 
 
 def _report(
-    path: str, learnt: Learnt, given: NamedDag | None, moves: tuple[NamedMove, ...], seconds: dict[str, float]
+    path: str, learnt: Learnt, given: NamedStructure | None, moves: tuple[NamedMove, ...], seconds: dict[str, float]
 ) -> FitReport:
     model, parameters = learnt.model, learnt.parameters
     schema, structure = model.schema, model.structure
@@ -153,13 +158,14 @@ def _report(
         used=len(used),
         uninformative=tuple(a.name for a in schema.attributes if not a.informative),
         left_out=left_out,
-        unnamed=() if given is None else tuple(name for name in left_out if name not in given.parents),
+        unnamed=() if given is None else tuple(name for name in left_out if name not in given.nodes),
         missing_policy=schema.missing_policy,
         holes=learnt.holes,
         classes=len(schema.labels),
         cuts=sum(len(a.cuts) for a in schema.attributes if isinstance(a, NumericAttribute)),
         structure=model.recipe.structure,
         moves=moves,
+        regions=regions_report(model),
         param=model.recipe.param,
         parameters=parameters.n_parameters,
         penalty=model.penalty,

@@ -7,16 +7,18 @@ a cuts or structure file its content, for a model how it reads a row, what it lo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.coarsening import coarse
 from bncli.engine.model import ChosenPenalty, Model
+from bncli.engine.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.schema import Attribute, Cuts
-from bncli.engine.structure import NamedDag, name_dag
+from bncli.engine.structure import Family
 from bncli.errors import ModelError
-from bncli.files.attributes import attribute_json
 from bncli.files.cuts import cuts_json, read_cuts
 from bncli.files.graphs import graph_json
 from bncli.files.model import format_version, read_model
@@ -25,19 +27,36 @@ from bncli.files.recipes import recipe_json
 from bncli.files.recognition import HEAD, recognise
 from bncli.files.structure import read_structure, structure_json
 from bncli.recipe import Recipe
+from bncli.steps.effects import EffectsReport, described, effects_report
+from bncli.steps.paths import NamedStep, steps_of_path, steps_of_search
 
 
 class Table(NamedTuple):
-    """A table of the scorer: values[x_1, x_2, ..., y], natural logs; no attributes: the class alone."""
+    """A table of the scorer: values[x_1, x_2, ..., y], natural logs; no attributes: the class alone.
+
+    Where the table sees attributes more coarsely than they were cut, `merged` has what it sees, or None, for each.
+    """
 
     attributes: tuple[str, ...]
     values: NDArray[np.float64]
+    merged: tuple[Attribute | None, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The key `merges` is there only where anything is merged."""
+        merges = {"merges": [None if a is None else described(a) for a in self.merged]} if self.merged else {}
+        return {
+            "attributes": list(self.attributes),
+            "shape": list(self.values.shape),
+            **merges,
+            "values": self.values.tolist(),
+        }
 
 
 @dataclass(frozen=True)
 class ModelReport:
     """A model; `parameters` counts the entries of all its tables, `rows` the rows that it was learnt from.
 
+    Where it averages over the `steps` of a path, `tables` are those of the `best_step`, `parameters` those of all.
     missing_tokens: None = those that mean a hole by default. `penalty` is None for parameters in closed form;
     penalty_cv says how it was chosen, if it was.
     """
@@ -51,7 +70,7 @@ class ModelReport:
     unseen: str
     missing_policy: str
     missing_tokens: tuple[str, ...] | None
-    structure: NamedDag
+    structure: NamedStructure
     param: str
     recipe: Recipe
     penalty: float | None
@@ -59,6 +78,9 @@ class ModelReport:
     rows: int
     parameters: int
     tables: tuple[Table, ...] | None
+    steps: tuple[NamedStep, ...] | None = None
+    best_step: int | None = None
+    effects: EffectsReport | None = None
 
     @property
     def marginalizes(self) -> bool:
@@ -66,19 +88,19 @@ class ModelReport:
         return self.missing_policy == "marginalize"
 
     def as_json(self) -> dict[str, Any]:
-        """The report as JSON values; `tables` only where they were asked for."""
+        """The report as JSON values; `tables` only where they were asked for, `steps` only where there is a path."""
         report: dict[str, Any] = {
             "format": self.format,
             "version": self.version,
             "bncli_version": self.bncli_version,
             "class": self.class_name,
             "labels": list(self.labels),
-            "attributes": [attribute_json(a) | ({"missing": True} if a.missing else {}) for a in self.attributes],
+            "attributes": [described(a) for a in self.attributes],
             "unseen": self.unseen,
             "missing_policy": self.missing_policy,
             "missing_tokens": None if self.missing_tokens is None else list(self.missing_tokens),
             "structure": graph_json(self.structure),
-            "perfect": self.structure.unmarried is None,
+            "perfect": _is_perfect(self.structure),
             "param": self.param,
             "recipe": recipe_json(self.recipe),
             "penalty": self.penalty,
@@ -86,11 +108,12 @@ class ModelReport:
             "rows": self.rows,
             "parameters": self.parameters,
         }
+        if self.steps is not None:
+            report |= {"steps": [step.as_json() for step in self.steps], "best_step": self.best_step}
         if self.tables is not None:
-            report["tables"] = [
-                {"attributes": list(t.attributes), "shape": list(t.values.shape), "values": t.values.tolist()}
-                for t in self.tables
-            ]
+            report["tables"] = [table.as_json() for table in self.tables]
+        if self.effects is not None:
+            report |= self.effects.as_json()
         return report
 
 
@@ -109,20 +132,37 @@ class CutsReport:
 class StructureReport:
     """A structure file, or the structure in a file of another program: `format` is its kind (bif, xmlbif, dot)."""
 
-    structure: NamedDag
+    structure: NamedStructure
     format: str = "structure"
 
     def as_json(self) -> dict[str, Any]:
-        """The content of the file, and whether the graph is perfect; None where it does not say which is the class."""
+        """The content of the file, and whether the graph is perfect; None where there is no graph, or no class."""
         content = structure_json(self.structure)
         if self.format != "structure":
             content = {"format": self.format, **graph_json(self.structure)}
-        perfect = None if self.structure.class_name is None else self.structure.unmarried is None
-        return {**content, "perfect": perfect}
+        return {**content, "perfect": _is_perfect(self.structure)}
+
+    @property
+    def best_step(self) -> int | None:
+        """The one of highest posterior, where there are steps."""
+        climb = self.structure.climb if isinstance(self.structure, NamedRegions) else None
+        return None if climb is None else climb.map_step
+
+    @cached_property
+    def steps(self) -> tuple[NamedStep, ...] | None:
+        """Those of the search for regions; None for a graph, and where the file does not say anything of them."""
+        return steps_of_search(self.structure) if isinstance(self.structure, NamedRegions) else None
 
 
-def inspect(path: str, *, tables: bool = False) -> ModelReport | CutsReport | StructureReport:
-    """What is in the file at `path`; with `tables` all numbers of a model as well."""
+def _is_perfect(structure: NamedStructure) -> bool | None:
+    """None where the question has no meaning."""
+    if not isinstance(structure, NamedDag) or structure.class_name is None:
+        return None
+    return structure.unmarried is None
+
+
+def inspect(path: str, *, tables: bool = False, effects: bool = False) -> ModelReport | CutsReport | StructureReport:
+    """What is in the file at `path`; with `tables` all numbers of a model as well, with `effects` what they mean."""
     found = recognise(_head(path))
     if found.kind == "cuts":
         return CutsReport(read_cuts(path))
@@ -131,7 +171,7 @@ def inspect(path: str, *, tables: bool = False) -> ModelReport | CutsReport | St
     if found.kind != "model":
         what = f"this is {found.description}, not a model, a cuts file or a structure file"
         raise ModelError(what, where=path)
-    return _report(read_model(path), format_version(path), tables)
+    return _report(read_model(path), format_version(path), tables, effects)
 
 
 def _head(path: str) -> bytes:
@@ -144,7 +184,8 @@ def _head(path: str) -> bytes:
         raise ModelError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path) from error
 
 
-def _report(model: Model, version: int, tables: bool) -> ModelReport:
+def _report(model: Model, version: int, tables: bool, effects: bool) -> ModelReport:
+    path = model.path
     return ModelReport(
         format="bncli-model",
         version=version,
@@ -155,21 +196,26 @@ def _report(model: Model, version: int, tables: bool) -> ModelReport:
         unseen=model.schema.unseen,
         missing_policy=model.schema.missing_policy,
         missing_tokens=model.schema.missing_tokens,
-        structure=name_dag(model.structure, model.schema),
+        structure=name_structure(model.structure, model.schema),
         param=model.recipe.param,
         recipe=model.recipe,
         penalty=model.penalty,
         penalty_cv=model.penalty_cv,
         rows=model.n_rows,
-        parameters=model.tables.n_parameters,
+        parameters=model.tables.n_parameters if path is None else path.n_parameters,
         tables=_tables(model) if tables else None,
+        steps=None if path is None else steps_of_path(path, model.schema),
+        best_step=None if path is None else path.best,
+        effects=effects_report(model) if effects else None,
     )
 
 
 def _tables(model: Model) -> tuple[Table, ...]:
-    names = [attribute.name for attribute in model.schema.attributes]
     families = zip(model.tables.families, model.tables.weights, strict=True)
-    return (
-        Table((), model.tables.bias),
-        *(Table(tuple(names[i] for i in f.attributes), w.reshape(*f.shape, -1)) for f, w in families),
-    )
+    return (Table((), model.tables.bias), *(_table(f, w, model.schema.attributes) for f, w in families))
+
+
+def _table(family: Family, weights: NDArray[np.float64], attributes: tuple[Attribute, ...]) -> Table:
+    merged = tuple(None if merge is None else coarse(attributes[i], merge) for i, merge in family.seen)
+    names = tuple(attributes[i].name for i in family.attributes)
+    return Table(names, weights.reshape(*family.shape, -1), merged if family.merges else ())

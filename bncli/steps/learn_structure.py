@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -9,17 +10,19 @@ from bncli.engine.counts import Counts
 from bncli.engine.cutting import learn_schema
 from bncli.engine.dataset import Dataset
 from bncli.engine.encoding import encode
-from bncli.engine.learn import learn_structure as learn_dag
+from bncli.engine.learn import learn_structure as search
 from bncli.engine.learn import missing_policy
+from bncli.engine.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.schema import Cuts
-from bncli.engine.structure import NamedDag, name_dag
 from bncli.files.cuts import read_cuts
+from bncli.files.graphs import content_json
 from bncli.files.paths import check_outputs
 from bncli.files.structure import dump_structure, write_structure
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
 from bncli.steps.memory import free_memory
 from bncli.steps.moves import Moves, NamedMove
+from bncli.steps.paths import RegionsReport, report_of_search
 from bncli.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 
@@ -28,24 +31,29 @@ from bncli.watch import Stage, Watch, silent
 class StructureReport:
     """The structure learnt, and from what; `structure_file` is None where it was not written.
 
-    `attributes` counts those of the schema, of which `used` are nodes of the network. `moves` are those of a greedy
-    search, in the order they were made.
+    `attributes` counts those of the schema, of which `used` are in the structure. `arcs` counts those of a graph: None
+    for regions. `moves` are those of a greedy search for a graph, in the order they were made.
     """
 
     structure_file: str | None
     rows: int
     attributes: int
     used: int
-    arcs: int
-    structure: NamedDag
+    arcs: int | None
+    structure: NamedStructure
     moves: tuple[NamedMove, ...]
     seconds: dict[str, float]
 
+    @property
+    def regions(self) -> RegionsReport | None:
+        """What there is to tell of the best regions; None for a graph."""
+        return report_of_search(self.structure) if isinstance(self.structure, NamedRegions) else None
+
     def as_json(self) -> dict[str, Any]:
-        """Every field by name."""
-        parents = {child: list(names) for child, names in self.structure.parents.items()}
+        """Every field by name; the structure as its method, and its content by the keys of the structure file."""
         moves = [move._asdict() for move in self.moves]
-        return asdict(self) | {"structure": self.structure.method, "parents": parents, "moves": moves}
+        report = asdict(self) | {"structure": self.structure.method, "moves": moves}
+        return report | content_json(self.structure)
 
     def text(self) -> str:
         """The text of the structure file."""
@@ -72,12 +80,12 @@ def learn_structure(
     schema = data.schema
     stopwatch(Stage("structure"))
     moves = Moves(stopwatch)
-    dag = name_dag(learn_dag(Counts(data), recipe, free_memory(), moves), schema)
+    structure = name_structure(search(Counts(data), recipe, free_memory(), moves, time.monotonic), schema)
     if output is not None:
-        write_structure(output, dag)
-    arcs = sum(len(parents) for parents in dag.parents.values())
-    used = len(set(dag.nodes) - {schema.class_name})
-    found = (data.n_rows, len(schema.attributes), used, arcs, dag)
+        write_structure(output, structure)
+    arcs = sum(map(len, structure.parents.values())) if isinstance(structure, NamedDag) else None
+    used = len(set(structure.nodes) - {schema.class_name})
+    found = (data.n_rows, len(schema.attributes), used, arcs, structure)
     return StructureReport(output, *found, moves.named(schema), stopwatch.seconds())
 
 

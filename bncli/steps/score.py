@@ -10,7 +10,7 @@ Decided here: no batch of probabilities holds more than 2^21 numbers, however ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast
@@ -19,14 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.columns import UNSEEN, CategoricalColumn
+from bncli.engine.dataset import Codes
 from bncli.engine.encoding import encode_attributes
+from bncli.engine.explanation.contributions import Explainer, Explanation
 from bncli.engine.model import Model
 from bncli.engine.schema import CategoricalAttribute
 from bncli.engine.scoring import compile_scorer, log_probabilities
 from bncli.errors import ModelError
 from bncli.files.model import read_model
 from bncli.files.paths import check_outputs, refuse_ending
-from bncli.files.score_layout import Layout
+from bncli.files.score_layout import Layout, most_probable
 from bncli.files.scores import NOT_WRITTEN, WRITTEN, ScoreFile, open_scores
 from bncli.files.table import Batch, Batches, Source
 from bncli.steps.lanes import Lane
@@ -34,9 +36,11 @@ from bncli.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 
 NUMBERS_PER_PART = 1 << 21
+_PER_REASON = 16
+"""Numbers that a contribution and its words count for."""
 
-Part = tuple[list[Any], NDArray[np.float64]]
-"""Rows on their way to the output: the kept columns, log P(y | x_t) of shape (K, N)."""
+Part = tuple[list[Any], NDArray[np.float64], Explanation | None]
+"""Rows on their way to the output: the kept columns, log P(y | x_t) of shape (K, N), and why, if asked for."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ def score(
     labels_only: bool = False,
     log_proba: bool = False,
     digits: int | None = None,
+    explain: int = 0,
     unseen: Literal["average", "error"] | None = None,
     allow_missing_columns: bool = False,
     threads: int = 1,
@@ -81,7 +86,7 @@ def score(
     """Scores `source` and writes the predictions to `output` (None or `-`: standard output).
 
     `unseen` and the source's missing tokens: None = as the model says. With `allow_missing_columns` the values
-    of columns that are not there are unknown.
+    of columns that are not there are unknown. `explain`: how many contributions to the prediction to tell, a row.
     """
     output = None if output == "-" else output
     refuse_ending(output, NOT_WRITTEN, WRITTEN)
@@ -89,7 +94,7 @@ def score(
     stopwatch = Stopwatch(watch)
     stopwatch(Stage("score"))
     model = read_model(model_path)
-    rows = _Rows(model, strict=(unseen or model.schema.unseen) == "error")
+    rows = _Rows(model, strict=(unseen or model.schema.unseen) == "error", explain=explain)
     with Batches(
         source,
         model.schema,
@@ -102,7 +107,7 @@ def score(
     ) as batches:
         rows.absent = batches.absent
         kept = batches.kept_names if keep == "all" else tuple(keep)
-        layout = Layout(model.schema.labels, kept, labels_only, log_proba, digits)
+        layout = Layout(model.schema.labels, kept, labels_only, log_proba, digits, explain)
         with open_scores(output, output_format, layout) as scores:
             _stream(batches, rows, scores, len(kept))
         return _report(model_path, output, rows, batches, stopwatch.seconds())
@@ -114,8 +119,8 @@ def _stream(batches: Batches, rows: _Rows, scores: ScoreFile, n_kept: int) -> No
     def score_batch(batch: Batch) -> None:
         if rows.strict:
             rows.refuse_unseen(batch, batches.kept_names)
-        for part, log_p in rows.score(batch):
-            writing.put(([column[part] for column in batch.kept[:n_kept]], log_p))
+        for part, log_p, why in rows.score(batch):
+            writing.put(([column[part] for column in batch.kept[:n_kept]], log_p, why))
 
     with (
         Lane[Part](lambda part: scores.write(*part)) as writing,
@@ -146,7 +151,7 @@ def _report(
 class _Rows:
     """Scores batch after batch, and counts what it meets."""
 
-    def __init__(self, model: Model, strict: bool) -> None:
+    def __init__(self, model: Model, strict: bool, explain: int) -> None:
         self.strict = strict
         self.count = 0
         self.absent: tuple[str, ...] = ()
@@ -154,6 +159,8 @@ class _Rows:
         self.missing: Counter[str] = Counter()
         self._schema = model.schema
         self._scorer = compile_scorer(model)
+        self._explain = explain
+        self._explainer = Explainer(model, self._scorer.used) if explain else None
         self._attributes = [model.schema.attributes[i] for i in self._scorer.used]
         self.needed = tuple(attribute.name for attribute in self._attributes)
 
@@ -161,18 +168,24 @@ class _Rows:
         """Columns whose text is read beside those to keep: if an unseen value is an error, those that can have one."""
         return tuple(a.name for a in self._attributes if isinstance(a, CategoricalAttribute) and self.strict)
 
-    def score(self, batch: Batch) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """Consecutive rows and their log P(y | x_t), shape (K, rows)."""
+    def score(self, batch: Batch) -> Iterator[tuple[slice, NDArray[np.float64], Explanation | None]]:
+        """Consecutive rows, their log P(y | x_t), shape (K, rows), and why."""
         encoded = encode_attributes(batch.columns, self._schema, self._scorer.used, allow_missing=bool(self.absent))
         n_rows = batch.columns.n_rows
         self.count += n_rows
         self.unseen.update(dict(zip(self.needed, encoded.unseen, strict=True)))
         self.missing.update(dict(zip(self.needed, encoded.holes, strict=True)))
-        step = max(1, NUMBERS_PER_PART // self._scorer.n_labels)
+        step = max(1, NUMBERS_PER_PART // (self._scorer.n_labels + _PER_REASON * self._explain))
         for start in range(0, n_rows, step):
             part = slice(start, min(start + step, n_rows))
             codes = [column[part] for column in encoded.codes]
-            yield part, log_probabilities(self._scorer, codes, part.stop - start)
+            log_p = log_probabilities(self._scorer, codes, part.stop - start)
+            yield part, log_p, self._why(codes, log_p)
+
+    def _why(self, codes: Sequence[Codes], log_p: NDArray[np.float64]) -> Explanation | None:
+        if self._explainer is None:
+            return None
+        return self._explainer.explain(codes, log_p, most_probable(log_p), self._explain)
 
     def refuse_unseen(self, batch: Batch, kept_names: tuple[str, ...]) -> None:
         """ModelError for the first value, row by row, that training never saw."""

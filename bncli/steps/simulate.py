@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from bncli.engine.columns import CategoricalColumn, Columns
 from bncli.engine.holes import Holes, count_holes, shares_of_holes
+from bncli.engine.named_structure import name_dag
 from bncli.engine.networks.network import Network, network_of, true_model
 from bncli.engine.networks.random_networks import Spec, conditioning_network, random_network
 from bncli.engine.schema import CategoricalAttribute
 from bncli.engine.simulation import sample_blocks
-from bncli.engine.structure import name_dag
 from bncli.errors import ModelError
 from bncli.files.model import read_model, write_model
 from bncli.files.paths import check_outputs, refuse_ending

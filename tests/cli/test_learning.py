@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bncli.cli.learning import learning, smoothing_rule
+from bncli.cli.learning import learning
+from bncli.cli.learning_values import smoothing_rule
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
 
@@ -118,7 +119,7 @@ def test_other_smoothing_rules_are_refused(text: str) -> None:
 def test_a_method_beats_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nb").touch()
-    (tmp_path / "mine").touch()
+    (tmp_path / "mine").write_text('{"format": "bncli-structure", "version": 1, "class": "y", "parents": {"x": ["y"]}}')
     plain = Recipe(structure_score=None, forest=None)
     assert learning({"structure": "nb"}) == (replace(plain, structure="nb"), None, None)
     assert learning({"structure": "mine"}) == (replace(plain, structure="file"), None, "mine")

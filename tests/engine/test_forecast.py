@@ -9,7 +9,7 @@ import pytest
 from bncli.engine.counts import Counts
 from bncli.engine.forecast import refuse_large, refuse_wide, table_memory
 from bncli.engine.schema import CategoricalAttribute, Schema
-from bncli.engine.structure import Dag
+from bncli.engine.structure import Climb, Dag, Regions
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset
@@ -89,6 +89,19 @@ def test_else_a_column_is_named() -> None:
         refuse_large(dag, schema, CLOSED, 1 << 20)
 
 
+def test_regions_take_all_their_tables_or_those_of_the_best_step() -> None:
+    schema = wide(10, 20, 30)
+    climb = Climb((1, 2, 3), (-3.0, -2.0, -1.0), (-3.0, -2.0, -9.0), 1)
+    regions = Regions(((0, 1), (0, 1, 2)), climb)
+    kbma = replace(CLOSED, structure="kikuchi", param="kbma")
+    assert table_memory(regions, schema, kbma) == 8 * 8 * 2 * (1 + 200 + 6000)
+    assert table_memory(regions, schema, replace(Recipe(), structure="kikuchi")) == 8 * 45 * 2 * (1 + 200)
+    with pytest.raises(
+        BncliError, match=r"tables of the regions .* over 'a0', 'a1', 'a2' and the class; .*--max-order"
+    ):
+        refuse_large(regions, schema, kbma, 1000)
+
+
 def test_too_many_attributes_to_compare() -> None:
     schema = wide(*(2,) * 1000)
     refuse_wide(schema, Recipe(), 48 * 1000**2)
@@ -106,3 +119,17 @@ def test_nothing_is_counted_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Counts, "tables", None)
     with pytest.raises(BncliError, match="two by two"):
         learn.learn_structure(counts, Recipe(), 100)
+
+
+def test_closed_forms_go_through_all_regions_and_an_ascent_through_the_best() -> None:
+    schema = wide(3, 4, 5)
+    regions = Regions(((0,), (1,), (0, 1), (1, 2)), Climb((0,) * 5, (0.0,) * 5, (0.0,) * 5, 3))
+    assert table_memory(regions, schema, CLOSED) == 8 * 8 * 2 * (1 + 3 + 4 + 12 + 20)
+    assert table_memory(regions, schema, replace(Recipe(), optimizer="cg")) == 8 * 16 * 2 * (1 + 12)
+
+
+def test_regions_too_large() -> None:
+    with pytest.raises(
+        BncliError, match=r"the tables of the regions would have .*the largest is over 'a0', 'a1', .*use"
+    ):
+        refuse_large(Regions(((2,), tuple(range(16)))), wide(*(20,) * 16), CLOSED, 2**40)

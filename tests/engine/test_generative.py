@@ -16,7 +16,8 @@ from bncli.engine.generative import closed_form, generative_tables
 from bncli.engine.hdp import back_off
 from bncli.engine.incomplete_space import incomplete_space
 from bncli.engine.model import Model
-from bncli.engine.structure import Dag
+from bncli.engine.structure import Dag, Regions
+from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from tests import oracles
 from tests.datasets import random_dataset
@@ -136,3 +137,8 @@ def test_a_table_that_all_classes_share_counts_once() -> None:
     own, shared = 3 + (2 + 3 * 2) * 3, 2 * 3
     space = incomplete_space(Counts(holey), dag, "m-estimate:1")
     assert parameters.n_parameters == space.coordinates.n_parameters == own + shared
+
+
+def test_regions_are_no_network() -> None:
+    with pytest.raises(BncliError, match="cannot be learnt on regions; use --param kbma, kmap or discriminative"):
+        generative_tables(Counts(random_dataset(9, (2, 2), 2)), Regions(((0, 1),)), "m-estimate:1")

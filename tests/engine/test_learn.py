@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 from bncli import __version__
+from bncli.engine.coarsening import coarse
 from bncli.engine.columns import MISSING, CategoricalColumn, Columns, NumericColumn
 from bncli.engine.counts import Counts
 from bncli.engine.cutting import cuts_of, learn_schema
 from bncli.engine.encoding import encode
-from bncli.engine.learn import Learnt, learn
+from bncli.engine.learn import Learnt, learn, learn_structure
 from bncli.engine.model import StoppedBy
-from bncli.engine.structure import Dag, NamedDag
+from bncli.engine.named_structure import NamedDag, NamedRegions, name_structure
+from bncli.engine.schema import Attribute
+from bncli.engine.structure import Dag, Merge, Regions
 from bncli.engine.structure_learners import kdb, tan
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
@@ -259,3 +262,40 @@ def test_learners_get_the_options_that_they_take(param: str) -> None:
     assert learnt.model.schema.marginalizes
     assert learnt.parameters.iterations <= 50
     assert np.isfinite(cells_of(learnt)).all()
+
+
+def test_regions_with_bins_of_their_own() -> None:
+    """Fine singles and coarse pairs: the same model as over a table in which the pair's columns are cut coarsely."""
+    named = NamedRegions("class", (("size",), ("age",), ("size", "age")), bins=(None, 3))
+    recipe = Recipe(discretize="equal-frequency", bins=9, structure="file", param="discriminative", level=None)
+    found = learn(mixed(), recipe, structure=named)
+    families = found.model.tables.families
+    assert [family.shape for family in families] == [(9,), (10,), (3, 4)], "age has a missing level"
+    columns = mixed()
+    copies = {f"{name} 3": columns.attributes[name] for name in ("size", "age")}
+    copied = replace(columns, attributes={**columns.attributes, **copies})
+    wanted = {a.name: a for a in found.model.schema.attributes}
+    merged = [coarse_attribute(wanted[name], families[2].merges[i]) for i, name in enumerate(("size", "age"))]
+    cuts = cuts_of(replace(found.model.schema, attributes=(*found.model.schema.attributes, *merged)), "file", {})
+    plain = NamedRegions("class", (("size",), ("age",), ("size 3", "age 3")))
+    other = learn(copied, recipe, cuts=cuts, structure=plain)
+    np.testing.assert_allclose(cells_of(found), cells_of(other), atol=1e-6)
+    assert name_structure(found.model.structure, found.model.schema) == named
+
+
+def coarse_attribute(attribute: Attribute, merge: Merge | None) -> Attribute:
+    assert merge is not None
+    return replace(coarse(attribute, merge), name=f"{attribute.name} 3")
+
+
+def test_a_clock_limits_the_search_that_the_recipe_limits() -> None:
+    columns = mixed()
+    data = encode(columns, learn_schema(columns))
+    recipe = Recipe(structure="kikuchi", max_order=3, theta=1.0, max_candidates=100, max_seconds=3.0)
+    ticks = iter(range(100))
+    found = learn_structure(Counts(data), recipe, clock=lambda: float(next(ticks)))
+    whole = learn_structure(Counts(data), replace(recipe, max_seconds=None))
+    assert isinstance(found, Regions)
+    assert isinstance(whole, Regions)
+    assert found.regions == whole.regions[:1]
+    assert learn_structure(Counts(data), recipe) == replace(whole, options={**whole.options, "max_seconds": 3.0})

@@ -12,10 +12,11 @@ from bncli.engine.counting import fusion
 from bncli.engine.dataset import Dataset
 from bncli.engine.kernels import passes, products
 from bncli.engine.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.model import Tables
 from bncli.engine.structure import Dag, Family
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
-from tests.strategies import dags, datasets
+from tests.strategies import dags, datasets, merged_families
 
 KERNELS = (2, 3, 7, 12)
 """Numbers of classes: difference, look-ups, look-ups, sparse products."""
@@ -231,3 +232,58 @@ def test_tables_are_the_inverse_of_flatten() -> None:
     assert [w.shape for w in tables.weights] == [(2, 3), (6, 3)]
     assert tables.weights[1][4, 2] == cells[2, 1 + 2 + 4]
     np.testing.assert_array_equal(like.flatten(tables), cells)
+
+
+MERGED = (
+    Family((0,), (4,), None),
+    Family((0, 1), (2, 3), None, merges=((0, 0, 1, 1), None)),
+    Family((0,), (2,), None, merges=((0, 0, 1, 1),)),
+    Family((2, 0), (2, 3), 2, merges=((0, 0, 0, 1, 1), (0, 0, 1, 2))),
+)
+"""Over attributes of 4, 3 and 5 values, some seen through merges."""
+
+
+@pytest.mark.parametrize("n_labels", KERNELS)
+@pytest.mark.parametrize("largest", [1, 100_000])
+def test_merged_attributes(monkeypatch: pytest.MonkeyPatch, n_labels: int, largest: int) -> None:
+    """Against the loop, the slope and the explicit Hessian; and tables come back for the families asked for."""
+    monkeypatch.setattr(likelihood, "_max_configurations", lambda *_: largest)
+    data = random_dataset(50, (4, 3, 5), n_labels, weighted=True)
+    like = conditional_likelihood(data, MERGED)
+    assert like.families == MERGED
+    assert like.data is data
+    cells, v = random_cells(like), random_cells(like, seed=1)
+    assert_equals_the_loop(like, cells)
+    slope = oracles.slope(lambda p: like.value_and_gradient(p)[0], cells, v, 1e-4)
+    assert float((like.value_and_gradient(cells)[1] * v).sum()) == pytest.approx(slope, rel=1e-9)
+    expected = (oracles.hessian(like.families, data, cells) @ v.ravel()).reshape(v.shape)
+    np.testing.assert_allclose(like.hessian(cells)(v), expected, rtol=1e-10, atol=1e-10)
+    expected = oracles.indicators(MERGED, data).T @ np.array(oracles.weights_of(data))
+    np.testing.assert_allclose(like.cell_weights(), expected, rtol=1e-12)
+    assert like.tables(cells).families == MERGED
+    np.testing.assert_array_equal(like.flatten(like.tables(cells)), cells)
+
+
+@given(st.data(), st.integers(2, 4), st.integers(0, 99))
+def test_merged_tables_are_tables_with_equal_cells(draw: st.DataObject, n_labels: int, seed: int) -> None:
+    """The likelihood of a table written out over all codes; its gradient there sums to that of the merged cells."""
+    data = random_dataset(20, (4, 3, 5), n_labels, seed=seed)
+    families = draw.draw(merged_families(data.schema.attributes))
+    like = conditional_likelihood(data, families)
+    tables = like.tables(random_cells(like, seed=seed))
+    written = [
+        oracles.written_out(family, w, data.schema.cardinalities)
+        for family, w in zip(families, tables.weights, strict=True)
+    ]
+    fine = conditional_likelihood(data, [family for family, _ in written])
+    cll, gradient = like.value_and_gradient(like.flatten(tables))
+    flat = fine.flatten(Tables(tables.bias, fine.families, tuple(w for _, w in written)))
+    fine_cll, fine_gradient = fine.value_and_gradient(flat)
+    assert cll == pytest.approx(fine_cll, rel=1e-12)
+    slopes = fine.tables(fine_gradient)
+    for family, found, spread in zip(families, like.tables(gradient).weights, slopes.weights, strict=True):
+        cells = np.arange(family.n_cells, dtype=np.float64)[:, np.newaxis]
+        _, cell_of = oracles.written_out(family, cells, data.schema.cardinalities)
+        summed = np.zeros(found.shape)
+        np.add.at(summed, cell_of[:, 0].astype(np.intp), spread)
+        np.testing.assert_allclose(found, summed, rtol=1e-10, atol=1e-10)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.metrics import measure
+from bncli.engine.metrics import METRICS, measure
 from bncli.errors import BncliError
 
 Floats = NDArray[np.float64]
@@ -130,3 +130,10 @@ def test_no_rows_are_an_error() -> None:
         measure(np.zeros((2, 0)), np.zeros(0, np.intp))
     with pytest.raises(BncliError, match="no rows to measure"):
         measure(np.log([[0.5], [0.5]]), np.zeros(1, np.intp), np.zeros(1))
+
+
+def test_figures_are_the_metrics_by_name() -> None:
+    found = measure(np.log(np.full((2, 3), 1 / 2)), np.array([0, 1, 1]))
+    figures = found.figures()
+    assert tuple(figures) == METRICS
+    assert (figures["error"], figures["cll"]) == (found.error, found.cll)

@@ -70,6 +70,10 @@ def optimum(space: ParameterSpace, penalty: float, center: float) -> Array:
         value = penalty / 2 * float(np.square(p - center).sum()) - cll
         return value, penalty * (p - center) - coordinates.pull_back(p, gradient)
 
+    start = np.full(coordinates.n_parameters, center)
+    if coordinates.sharing is not None or not coordinates.is_scaled:
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-11, "maxfun": 20_000})
+        return np.asarray(found.x)
     z, labels = oracles.indicators(space.likelihood.families, data), range(data.n_labels)
     scale = np.broadcast_to(coordinates.scale, (data.n_labels, z.shape[1])).ravel()
 
@@ -79,11 +83,7 @@ def optimum(space: ParameterSpace, penalty: float, center: float) -> Array:
         blocks = [[(z * (w * q[:, y] * ((y == k) - q[:, k]))[:, np.newaxis]).T @ z for k in labels] for y in labels]
         return np.block(blocks) * np.outer(scale, scale) + penalty * np.eye(len(p))
 
-    start = np.full(coordinates.n_parameters, center)
-    if len(scale) == len(start) and coordinates.is_scaled:
-        return newton(objective, hessian, start)
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-11, "maxfun": 20_000})
-    return np.asarray(found.x)
+    return newton(objective, hessian, start)
 
 
 def newton(objective: Any, hessian: Any, p: Array) -> Array:

@@ -15,10 +15,11 @@ from bncli.engine import factors, scoring
 from bncli.engine.model import Model, Tables
 from bncli.engine.schema import CategoricalAttribute, Schema
 from bncli.engine.scoring import Scorer, compile_scorer, log_probabilities
-from bncli.engine.structure import Dag
+from bncli.engine.structure import Dag, Family, Regions
 from bncli.recipe import Recipe
+from tests.oracles import written_out
 from tests.scoring_oracle import slow_log_probabilities
-from tests.strategies import models
+from tests.strategies import merged_models, models
 
 
 def rows_of(model: Model, n: int, seed: int) -> list[NDArray[Any]]:
@@ -43,6 +44,41 @@ def test_equals_the_definition(model: Model, seed: int, wide: bool) -> None:
     np.testing.assert_allclose(actual, np.array(expected).T, rtol=1e-12, atol=1e-12)
 
 
+@given(merged_models(), st.integers(0, 99), st.booleans())
+def test_merged_attributes_score_as_the_same_tables_over_all_codes(model: Model, seed: int, wide: bool) -> None:
+    """Unknown codes and missing levels included; against the definition, and against tables without merges."""
+    rows = rows_of(model, 12, seed)
+    cardinalities = model.schema.cardinalities
+    tables = model.tables
+    written = [written_out(f, w, cardinalities) for f, w in zip(tables.families, tables.weights, strict=True)]
+    fine = Tables(tables.bias, tuple(f for f, _ in written), tuple(w for _, w in written))
+    with pytest.MonkeyPatch.context() as patch:
+        if wide:
+            patch.setattr(scoring, "EXPANDED_ENTRIES", 0)
+        actual = scored(compile_scorer(model), rows, 12)
+    expected = [slow_log_probabilities(model, {i: int(c[t]) for i, c in enumerate(rows)}) for t in range(12)]
+    np.testing.assert_allclose(actual, np.array(expected).T, rtol=1e-12, atol=1e-12)
+    whole = scored(compile_scorer(replace(model, tables=fine)), rows, 12)
+    np.testing.assert_allclose(actual, whole, rtol=1e-12, atol=1e-12)
+    known = np.all([column < n for column, n in zip(rows, cardinalities, strict=True)], axis=0)
+    np.testing.assert_array_equal(actual[:, known], whole[:, known])
+
+
+def test_a_view_is_looked_up_once_a_block() -> None:
+    schema = Schema("class", ("n", "y"), tuple(CategoricalAttribute(c, False, (1.0,) * 4, tuple("pqrs")) for c in "ab"))
+    merge = (0, 0, 1, 1)
+    families = (
+        Family((0,), (4,), None),
+        Family((0,), (2,), None, merges=(merge,)),
+        Family((0, 1), (2, 2), None, merges=(merge, merge)),
+    )
+    weights = tuple(np.zeros((family.n_cells, 2)) for family in families)
+    model = Model(schema, Regions(((0,), (0, 1))), Tables(np.zeros(2), families, weights), Recipe(), 1, "0")
+    scorer = compile_scorer(model)
+    assert [position for position, _ in scorer.views] == [0, 1]
+    assert [factor.positions for factor in scorer.stages[0].factors] == [(0,), (2,), (2, 3)]
+
+
 def binary_model(n: int, parents: tuple[tuple[int, ...], ...], n_labels: int = 2, cards: int = 2) -> Model:
     generator = np.random.default_rng(3)
     levels = tuple(f"v{v}" for v in range(cards))
@@ -60,12 +96,12 @@ def test_many_parents_are_not_expanded_and_score_the_same(monkeypatch: pytest.Mo
     model = binary_model(n, (tuple(range(1, n)), *[()] * (n - 1)))
     rows = rows_of(model, 200, 0)
     rows = [np.where(np.random.default_rng(i).random(200) < 0.9, np.minimum(c, 1), c) for i, c in enumerate(rows)]
-    kinds = [type(f).__name__ for f in compile_scorer(model).factors]
+    kinds = [type(f).__name__ for f in compile_scorer(model).stages[0].factors]
     assert kinds == ["WideFactor"] + ["Factor"] * (n - 1)
     wide = scored(compile_scorer(model), rows, 200)
     monkeypatch.setattr(scoring, "EXPANDED_ENTRIES", 1 << 24)
     expanded = compile_scorer(model)
-    assert all(type(f).__name__ == "Factor" for f in expanded.factors)
+    assert all(type(f).__name__ == "Factor" for f in expanded.stages[0].factors)
     np.testing.assert_allclose(wide, scored(expanded, rows, 200), rtol=1e-12)
 
 

@@ -1,13 +1,15 @@
 """Structures by name and by index."""
 
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bncli.engine.named_structure import NamedDag, name_dag
 from bncli.engine.schema import CategoricalAttribute, NumericAttribute, Schema
-from bncli.engine.structure import Dag, Family, NamedDag, name_dag
+from bncli.engine.structure import Dag, Family, Regions
 from bncli.errors import BncliError
 
 
@@ -201,3 +203,42 @@ def test_the_whole_network_has_a_family_for_every_node() -> None:
         Family((3, 0), (5, 2), None),
     )
     assert Dag(((), ()), ()).families((2, 3), whole=True) == ()
+
+
+def test_regions_look_at_their_attributes_through_the_merges_of_their_size() -> None:
+    """Attribute 1 is never merged; regions of three attributes and more are seen alike."""
+    pairs, larger = (0, 0, 1, 1, 2), (0, 0, 0, 1, 1)
+    merges = ((None, None, None, None), (pairs, None, pairs, None), (larger, None, larger, None))
+    regions = Regions(((0,), (1,), (0, 1), (1, 3), (0, 1, 2, 3)), bins=(None, 3, 2), merges=merges)
+    assert regions.families((5, 2, 5, 2)) == (
+        Family((0,), (5,), None),
+        Family((1,), (2,), None),
+        Family((0, 1), (3, 2), None, merges=(pairs, None)),
+        Family((1, 3), (2, 2), None),
+        Family((0, 1, 2, 3), (2, 2, 2, 2), None, merges=(larger, None, larger, None)),
+    )
+    assert replace(regions, bins=(), merges=()).families((5, 2, 5, 2)) == (Family((0, 1, 2, 3), (5, 2, 5, 2), None),)
+
+
+def test_a_region_is_part_of_a_larger_one_only_if_it_has_the_same_bins() -> None:
+    regions = Regions(((0,), (1,), (0, 1), (0, 1, 2), (1, 2)), bins=(4, 2, 2))
+    assert regions.chosen == ((0,), (1,), (0, 1, 2))
+    assert replace(regions, bins=(4, 2)).chosen == regions.chosen
+    assert replace(regions, bins=(2,)).chosen == ((0, 1, 2),)
+    assert replace(regions, bins=(None, None, 3)).chosen == ((0, 1), (0, 1, 2), (1, 2))
+
+
+SETS = st.sets(st.integers(0, 4), min_size=1, max_size=3).map(lambda members: tuple(sorted(members)))
+
+
+@given(st.lists(SETS, max_size=6), st.lists(st.sampled_from([None, 2, 3]), max_size=4).map(tuple))
+def test_the_chosen_regions_by_the_definition(regions: list[tuple[int, ...]], bins: tuple[int | None, ...]) -> None:
+    padded = (*bins, *[bins[-1] if bins else None] * 3)
+
+    def inside(region: tuple[int, ...], other: tuple[int, ...]) -> bool:
+        return set(region) < set(other) and padded[len(region) - 1] == padded[len(other) - 1]
+
+    found = Regions(tuple(regions), bins=bins)
+    expected = [r for r in dict.fromkeys(regions) if not any(inside(r, other) for other in regions)]
+    assert list(found.chosen) == expected
+    assert [f.attributes for f in found.families((3,) * 5)] == expected

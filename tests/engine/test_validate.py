@@ -6,7 +6,7 @@ import pytest
 from bncli.engine.columns import MISSING, CategoricalColumn, Columns, NumericColumn
 from bncli.engine.cutting import cuts_of, learn_schema
 from bncli.engine.learn import learn
-from bncli.engine.validate import cross_validate, examine, out_of_fold, predict
+from bncli.engine.validate import cross_validate, deal, examine, hold_out, out_of_fold, predict, split_of
 from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
 from bncli.watch import Event, Progress, Stage
@@ -68,6 +68,18 @@ def test_the_same_seed_gives_the_same_predictions_for_any_threads() -> None:
     first = out_of_fold(cross_validate(columns, RECIPE, folds=5, seed=3), 50)
     assert (out_of_fold(cross_validate(columns, RECIPE, folds=5, seed=3, threads=3), 50) == first).all()
     assert (out_of_fold(cross_validate(columns, RECIPE, folds=5, seed=4), 50) != first).any()
+
+
+def test_a_fold_alone_is_that_of_the_cross_validation() -> None:
+    columns = table(40)
+    folds = list(cross_validate(columns, RECIPE, folds=4, repeats=2, seed=9))
+    for fold in (folds[6], folds[1]):
+        split = split_of(deal(columns, 4, 9, fold.repeat), fold.repeat, fold.number)
+        assert sorted([*split.rows, *split.others]) == list(range(40))
+        alone = hold_out(columns, RECIPE, split)
+        assert (alone.repeat, alone.number, alone.penalty) == (fold.repeat, fold.number, fold.penalty)
+        assert (alone.rows == fold.rows).all()
+        assert (alone.examined.log_probabilities == fold.examined.log_probabilities).all()
 
 
 def test_what_the_watch_hears() -> None:

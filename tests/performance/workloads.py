@@ -45,6 +45,13 @@ def real(name: str, n_rows: int | None = None) -> Dataset:
     return data.take(np.random.default_rng(1).permutation(data.n_rows)[:n_rows])
 
 
+@cache
+def finely_cut(name: str) -> Dataset:
+    """A real table in codes, numeric columns cut at equal frequency into some 20 intervals."""
+    columns = real_columns(name)
+    return encode(columns, learn_schema(columns, discretize="equal-frequency", bins=20, threads=2))
+
+
 def real_columns(name: str) -> Columns:
     """A real table as it is read."""
     return read_columns(Source((str(real_path(name)),)), threads=2)

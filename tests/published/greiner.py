@@ -21,7 +21,7 @@ from bncli.engine.encoding import encode
 from bncli.engine.evaluation.significance import PairedT, paired_t
 from bncli.engine.holes import Holes
 from bncli.engine.learn import learn, learn_structure
-from bncli.engine.structure import NamedDag, name_dag
+from bncli.engine.named_structure import NamedDag, name_dag
 from bncli.engine.validate import examine
 from bncli.recipe import Recipe
 from tests.published.pages import read_csv

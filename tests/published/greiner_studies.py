@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bncli.engine.columns import Columns
 from bncli.engine.evaluation.significance import PairedT, paired_t
 from bncli.engine.learn import learn
-from bncli.engine.structure import NamedDag
+from bncli.engine.named_structure import NamedDag
 from bncli.engine.validate import examine
 from tests.published.greiner import recipe_of, with_holes
 from tests.published.pages import read_csv

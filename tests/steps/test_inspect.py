@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from bncli.engine.model import ChosenPenalty, Model, Tables, Tried
+from bncli.engine.named_structure import NamedDag
 from bncli.engine.schema import CategoricalAttribute, Cuts, NumericAttribute, Schema
-from bncli.engine.structure import Dag, NamedDag
+from bncli.engine.structure import Dag, Family, Regions
 from bncli.errors import ModelError
 from bncli.files.cuts import dump_cuts, write_cuts
 from bncli.files.model import write_model
@@ -50,7 +51,7 @@ def test_a_model(model_path: str) -> None:
     assert content.pop("penalty_cv") == [{"lambda": 300.0, "log_loss": 0.7}, {"lambda": 3.0, "log_loss": 0.1}]
     assert content == {
         "format": "bncli-model",
-        "version": 3,
+        "version": 4,
         "bncli_version": "0.1.0",
         "class": "class",
         "labels": ["no", "yes"],
@@ -83,6 +84,21 @@ def test_the_tables_of_a_model(model_path: str) -> None:
     assert (tables[2]["attributes"], tables[2]["shape"]) == (["colour", "age"], [3, 2, 2])
     # Colour missing (its last code), age above 27.5, class yes.
     assert tables[2]["values"][2][1][1] == TABLES.weights[1][2 * 2 + 1, 1]
+
+
+def test_tables_that_see_attributes_coarsely_say_how(tmp_path: Path) -> None:
+    age = NumericAttribute("age", True, (3.0, 7.0, 1.0, 2.0), (27.5, 41.0))
+    schema = replace(SCHEMA, attributes=(age, SCHEMA.attributes[1]))
+    families = (Family((0,), (4,), None), Family((0, 1), (3, 3), None, merges=((0, 1, 1, 2), None)))
+    tables = Tables(TABLES.bias, families, (np.arange(8.0).reshape(4, 2), np.arange(18.0).reshape(9, 2)))
+    write_model(str(tmp_path / "m.bnc"), Model(schema, Regions(((0, 1),)), tables, Recipe(), 13, "0.1.0"))
+    report = inspect(str(tmp_path / "m.bnc"), tables=True)
+    _, single, pair = report.as_json()["tables"]
+    assert "merges" not in single
+    assert pair["merges"] == [{"name": "age", "type": "numeric", "cuts": [27.5], "missing": True}, None]
+    assert pair["shape"] == [3, 3, 2]
+    # Age above 27.5, colour missing, class yes.
+    assert pair["values"][1][2][1] == tables.weights[1][1 * 3 + 2, 1]
 
 
 def test_the_reports_are_the_engines_records(model_path: str) -> None:

@@ -8,6 +8,9 @@ margin of the table of their packs:
 
 All margins of two packs are two products with matrices of zeros and ones. S is chosen by the cost model
 4 ns N G(G-1)/2 + 1 ns (cells of all tables) with G packs. Counts are exact integers, or sums of row weights.
+
+In place of counts by class the tables may hold sums of any numbers of the rows, all of them summed for a pair of packs
+before the next: its joint codes are made once.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +41,7 @@ ROUND = 1 << 24
 class PairBatch(NamedTuple):
     """Pairs of attributes (i[m], j[m]), in any order, and counts[m] = n[x_i, x_j, y]; all of one shape.
 
-    Where rows have holes the last value of an attribute is "unobserved".
+    Where rows have holes the last value of an attribute is "unobserved". Of sums, the last axis are those of a cell.
     """
 
     i: Index
@@ -79,12 +82,28 @@ def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch
     packs = pack({i: data.radices[i] for i in attributes}, data.n_rows, data.n_labels)
     for pairs in _rounds(packs, data.n_labels):
         counted = data.reduce(_count, packs, pairs, data.n_labels)
-        for p, alike in _alike(packs, pairs):
-            tables = np.stack([counted[k].reshape(packs[p].size, data.n_labels, -1) for k in alike])
-            if pairs[alike[0]] == (p, p):
-                yield from _within(packs[p], tables[0, :, :, 0].astype(np.float64))
-            else:
-                yield from _across(packs[p], [packs[pairs[k][1]] for k in alike], tables.astype(np.float64))
+        shaped = [n.reshape(packs[p].size, data.n_labels, -1) for n, (p, _) in zip(counted, pairs, strict=True)]
+        yield from _margins(packs, pairs, shaped)
+
+
+def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Table]) -> Iterator[PairBatch]:
+    """The same with sums over rows of columns[s] (C, rows of shard s) as `counts`."""
+    n_columns = len(columns[0])
+    packs = pack({i: data.radices[i] for i in attributes}, data.n_rows * n_columns, n_columns)
+    for pairs in _rounds(packs, n_columns):
+        summed = data.reduce(_sum, packs, pairs, states=columns)
+        shaped = [n.reshape(n_columns, packs[p].size, -1) for n, (p, _) in zip(summed, pairs, strict=True)]
+        yield from _margins(packs, pairs, [n.transpose(1, 0, 2) for n in shaped])
+
+
+def _margins(packs: list[Pack], pairs: list[tuple[int, int]], tables: list[NDArray[Any]]) -> Iterator[PairBatch]:
+    """All pairs of attributes, from tables[k] [u, y, v] of a pair of packs; of a pack with itself [u, y, 0]."""
+    for p, alike in _alike(packs, pairs):
+        stacked = np.stack([tables[k] for k in alike]).astype(np.float64, copy=False)
+        if pairs[alike[0]] == (p, p):
+            yield from _within(packs[p], stacked[0, :, :, 0])
+        else:
+            yield from _across(packs[p], [packs[pairs[k][1]] for k in alike], stacked)
 
 
 def _alike(packs: list[Pack], pairs: list[tuple[int, int]]) -> Iterator[tuple[int, list[int]]]:
@@ -159,8 +178,23 @@ def _count(shard: Shard, packs: list[Pack], pairs: list[tuple[int, int]], n_labe
     return totals
 
 
-def _join(with_class: Index, other: Index, size: int) -> Index:
-    cells = with_class * size
+def _sum(shard: Shard, packs: list[Pack], pairs: list[tuple[int, int]]) -> list[Table]:
+    """Partial sums s[c, u, v] of pairs of packs, (C, cells); a pack with itself: s[c, u]."""
+    columns: Table = shard.state
+    sizes = [packs[p].size * (1 if p == q else packs[q].size) for p, q in pairs]
+    totals = [np.zeros((len(columns), size)) for size in sizes]
+    used = sorted({k for pair in pairs for k in pair})
+    for rows in shard.slices(BLOCK):
+        fused = {k: cell_numbers([shard.codes[i][rows] for i in packs[k].attributes], packs[k].shape) for k in used}
+        for (p, q), total in zip(pairs, totals, strict=True):
+            cells = fused[p] if p == q else _join(fused[p], fused[q], packs[q].size)
+            for sums, column in zip(total, columns[:, rows], strict=True):
+                add_counts(sums, cells, column)
+    return totals
+
+
+def _join(code: Index, other: Index, size: int) -> Index:
+    cells = code * size
     cells += other
     return cells
 

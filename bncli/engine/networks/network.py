@@ -63,23 +63,32 @@ def table_shapes(structure: Dag, cardinalities: Sequence[int], n_labels: int) ->
     return [*shapes, (*(cardinalities[j] for j in structure.class_parents), n_labels)]
 
 
+def graph_of(model: Model) -> Dag:
+    """The graph of the model; ModelError where it has none."""
+    if isinstance(model.structure, Dag):
+        return model.structure
+    what = "the model is made of regions, whose tables are not the probabilities of a Bayesian network"
+    raise ModelError(what, hint="learn a network: --structure nb, tan or hill-climb with --param map")
+
+
 def network_of(model: Model) -> Network:
     """The network whose log probabilities a model holds; ModelError where it holds none, or not all of them."""
+    graph = graph_of(model)
     if model.recipe.param not in NETWORK_PARAMETERS:
         what = f"the parameters {model.recipe.param!r} of the model are not the probabilities of a network"
         raise ModelError(what, hint=_LEARN_AGAIN)
     tables = tables_by_child(model)
-    *shapes, class_shape = table_shapes(model.structure, model.schema.cardinalities, len(model.schema.labels))
-    of_class = tables[None] if model.structure.class_parents else model.tables.bias
+    *shapes, class_shape = table_shapes(graph, model.schema.cardinalities, len(model.schema.labels))
+    of_class = tables[None] if graph.class_parents else model.tables.bias
     theta_class = _probabilities(of_class.reshape(class_shape), -1, model.schema.class_name)
-    children = set(model.structure.class_children)
+    children = set(graph.class_children)
     theta = tuple(
         _probabilities(_columns(tables[i], i in children).reshape(shape), 0, model.schema.attributes[i].name)
         if i in tables
-        else _frequencies(model, i)
+        else _frequencies(model, graph, i)
         for i, shape in enumerate(shapes)
     )
-    return Network(model.schema, model.structure, theta_class, theta)
+    return Network(model.schema, graph, theta_class, theta)
 
 
 def _columns(table: Array, by_class: bool) -> Array:
@@ -102,10 +111,10 @@ def _probabilities(log_theta: Array, axis: int, name: str) -> Array:
     return np.asarray(theta)
 
 
-def _frequencies(model: Model, i: int) -> Array:
+def _frequencies(model: Model, graph: Dag, i: int) -> Array:
     """Of an attribute with neither the class nor an attribute as a parent."""
     attribute = model.schema.attributes[i]
-    if model.structure.parents[i]:
+    if graph.parents[i]:
         what = f"the model has no table for {attribute.name!r}, which has parents but not the class among them"
         raise ModelError(what, hint="learn with a structure in which the class is a parent of it too")
     weights = np.array(attribute.frequencies, np.float64)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.model import Model, Tables
-from bncli.engine.networks.network import NETWORK_PARAMETERS, Network, network_of, tables_by_child
+from bncli.engine.networks.network import NETWORK_PARAMETERS, Network, graph_of, network_of, tables_by_child
 from bncli.engine.structure import Dag
 from bncli.errors import ModelError
 
@@ -40,8 +40,9 @@ _LEAST = -30.0
 
 def equivalent_network(model: Model) -> Network:
     """A network with the model's P(y | x) for every complete row; ModelError where there need not be one."""
+    graph = graph_of(model)
     if not model.schema.marginalizes:
-        model = replace(model, structure=_with_roots(model.structure))
+        model = replace(model, structure=_with_roots(graph))
     if model.recipe.param not in NETWORK_PARAMETERS:
         _refuse_imperfect(model)
         recipe = replace(model.recipe, param=NETWORK_PARAMETERS[0])  # for that is what the tables are now
@@ -56,7 +57,7 @@ def _with_roots(dag: Dag) -> Dag:
 
 
 def _refuse_imperfect(model: Model) -> None:
-    found = model.structure.unmarried
+    found = graph_of(model).unmarried
     if found is None:
         return
     names = [model.schema.class_name if i is None else model.schema.attributes[i].name for i in found]
@@ -74,7 +75,7 @@ def normalised_tables(model: Model) -> Tables:
     The table of a child sums to 1 over its values, that of the class over the labels: it is the bias, or, where the
     class has attribute parents, the table over them, and the bias is 0.
     """
-    structure, n_labels = model.structure, len(model.schema.labels)
+    structure, n_labels = graph_of(model), len(model.schema.labels)
     shapes = {f.child: (*f.shape, n_labels) for f in model.tables.families}
     cubes = {child: w.reshape(shapes[child]) for child, w in tables_by_child(model).items()}
     cubes[None] = cubes.get(None, 0.0) + model.tables.bias

@@ -4,6 +4,14 @@
 
 Multinomial logistic regression on the indicators of the families' cells; the penalised objective is strictly concave
 (Roos, Wettig, Grünwald, Myllymäki & Tirri 2005, Machine Learning 59; called d by Zaidi et al. 2017).
+
+Families are those of a network, or regions looked up together with the class, one table for each that no other
+contains. On regions the generative start is the Kikuchi-Bayes model, and what is learnt its maximum-entropy relative.
+
+Tables may also be sums of effects, which the penalty then weighs in place of the entries: with the coding `thermometer`
+a numeric attribute has one step a cut (`bncli.engine.parameter_spaces.effect_bases`), and with lower orders every
+subset of a family's attributes has a table of its own (`bncli.engine.parameter_spaces.effect_blocks`). The bias is
+penalised like the rest.
 """
 
 from __future__ import annotations
@@ -16,27 +24,85 @@ from numpy.typing import NDArray
 from bncli.engine.ascent import Ascent, ParameterSpace, ascend
 from bncli.engine.counts import Counts
 from bncli.engine.generative import generative_tables
+from bncli.engine.kikuchi.paths import region_tables
 from bncli.engine.likelihood import conditional_likelihood
-from bncli.engine.model import Parameters
+from bncli.engine.model import Parameters, Tables
 from bncli.engine.parameter_spaces.coordinates import PerCell
+from bncli.engine.parameter_spaces.effect_blocks import effects_of
+from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
 from bncli.engine.parameter_spaces.flops import of_free_tables
-from bncli.engine.structure import Structure
+from bncli.engine.structure import Regions, Structure
+from bncli.errors import BncliError
 from bncli.watch import Watch, silent
 
 Array = NDArray[np.float64]
 
-
-def learn(counts: Counts, structure: Structure, *, smoothing: str, ascent: Ascent, watch: Watch = silent) -> Parameters:
-    """Tables of highest penalised conditional likelihood; `smoothing` makes the generative start."""
-    return ascend(space(counts, structure, smoothing=smoothing), ascent, watch)
+THETA = 1.0
+"""Rows spread over the cells of a region, unless told."""
 
 
-def space(counts: Counts, structure: Structure, *, smoothing: str) -> ParameterSpace:
-    """Free tables."""
-    tables = generative_tables(counts, structure, smoothing)
+def learn(
+    counts: Counts,
+    structure: Structure,
+    *,
+    smoothing: str | None = None,
+    theta: float | None = None,
+    coding: str = "cells",
+    lower_orders: bool = False,
+    ascent: Ascent,
+    watch: Watch = silent,
+) -> Parameters:
+    """Tables of highest penalised conditional likelihood; `smoothing` or `theta` makes the generative start."""
+    made = space(counts, structure, smoothing=smoothing, theta=theta, coding=coding, lower_orders=lower_orders)
+    return ascend(made, ascent, watch)
+
+
+def space(
+    counts: Counts,
+    structure: Structure,
+    *,
+    smoothing: str | None = None,
+    theta: float | None = None,
+    coding: str = "cells",
+    lower_orders: bool = False,
+) -> ParameterSpace:
+    """Free tables: those of a network's families, which need `smoothing`, or of regions, which may have a `theta`."""
+    if coding != "cells" or lower_orders or _is_merged(structure):
+        return _effects(counts, structure, smoothing, theta, coding, lower_orders)
+    tables = _generative(counts, structure, smoothing, theta)
     likelihood = conditional_likelihood(counts.data, tables.families)
     costs = of_free_tables(tables.families, counts.data.n_rows, counts.data.n_labels)
     return ParameterSpace(likelihood, _Free(likelihood.flatten(tables)), costs)
+
+
+def _effects(
+    counts: Counts, structure: Structure, smoothing: str | None, theta: float | None, coding: str, lower_orders: bool
+) -> ParameterSpace:
+    """Tables that are sums of effects; the generative ones are made where the ascent starts from them."""
+    data = counts.data
+    likelihood = conditional_likelihood(data, structure.families(data.schema.cardinalities))
+    weights = likelihood.cell_weights()
+    effects = effects_of(likelihood.families, data.schema, weights, coding=coding, lower_orders=lower_orders)
+
+    def cells() -> Array:
+        return likelihood.flatten(_generative(counts, structure, smoothing, theta))
+
+    return ParameterSpace(likelihood, EffectCoordinates(effects, data.n_labels, cells))
+
+
+def _is_merged(structure: Structure) -> bool:
+    """Whether regions see some attribute more coarsely than it is cut."""
+    return isinstance(structure, Regions) and any(map(any, structure.merges))
+
+
+def _generative(counts: Counts, structure: Structure, smoothing: str | None, theta: float | None) -> Tables:
+    if _is_merged(structure):
+        what = "regions that see an attribute both finely and coarsely have no generative model to start from"
+        raise BncliError(what, hint="use --init zero")
+    if isinstance(structure, Regions):
+        return region_tables(counts, structure, THETA if theta is None else theta)
+    assert smoothing is not None
+    return generative_tables(counts, structure, smoothing)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from bncli.engine.model import Parameters
 from bncli.engine.parameter_spaces.coordinates import PerCell
 from bncli.engine.parameter_spaces.flops import Costs, logistic
 from bncli.engine.parameter_spaces.predictors import Predictors, predictors_of
-from bncli.engine.structure import Structure
+from bncli.engine.structure import Regions, Structure
 from bncli.errors import BncliError
 from bncli.watch import Watch, silent
 
@@ -50,6 +50,8 @@ def space(counts: Counts, structure: Structure, *, smoothing: str) -> ParameterS
 
 
 def _refuse_imperfect(counts: Counts, structure: Structure) -> None:
+    if isinstance(structure, Regions):
+        raise BncliError("--param lr needs a graph, not regions", hint="use --param discriminative, which takes both")
     found = structure.unmarried
     if found is None:
         return

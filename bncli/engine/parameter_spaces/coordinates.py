@@ -6,7 +6,7 @@ A space gives the tables W (K, n_cells) of a parameter vector p (P,), and the tr
 
 Most spaces have one parameter per table entry, p = (K, n_cells) flat; where entries share parameters, `sharing` says
 how: each follows one parameter (`Sharing`), or is the sum of those of its predictors, class 0 staying at 0, with
-p = (K - 1, M) flat (`Predictors`).
+p = (K - 1, M) flat (`Predictors`), or a sum of effects, with p = (K, effects) flat (`Effects`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.parameter_spaces.predictors import Predictors
 
 Array = NDArray[np.float64]
@@ -67,7 +68,7 @@ class Coordinates(Parameterisation, Protocol):
         ...
 
     @property
-    def sharing(self) -> Sharing | Predictors | None:
+    def sharing(self) -> Sharing | Predictors | Effects | None:
         """How entries share parameters; None for one parameter per entry."""
         ...
 
@@ -78,7 +79,10 @@ class Coordinates(Parameterisation, Protocol):
 
     @property
     def scale(self) -> Array:
-        """dW[y, c]/dp[y, c], (1 or K, n_cells), one row where all classes have the same; unused where entries share."""
+        """dW[y, c]/dp[y, c], (1 or K, n_cells), one row where all classes have the same; unused where entries share.
+
+        Ones for effects: one for each of them.
+        """
         ...
 
     def curvature(self, p: Array, mass: Array) -> Array:

@@ -18,13 +18,15 @@ data that saves most of the remaining passes.
 A preconditioner need not be exact: evenly spaced rows serve, and only a subspace of the tables gets a dense block (see
 `bncli.engine.parameter_spaces.subspace`). How many rows, and how large a subspace, follows from what it may cost,
 counted in passes over the data by a rough model of the time of all parts. Where tables follow predictors, the way leads
-through free tables: a function of the tables has one curvature, however it is written.
+through free tables: a function of the tables has one curvature, however it is written. Effects are as many as cells or
+fewer, and take the place of cells: their co-occurrences, their diagonal, the most massive of them in the dense block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +44,8 @@ from bncli.engine.kernels.preconditioning import (
 from bncli.engine.kernels.prolongation import Subspace
 from bncli.engine.likelihood import ConditionalLikelihood
 from bncli.engine.parameter_spaces.coordinates import Coordinates, Sharing
+from bncli.engine.parameter_spaces.effect_features import Features, features
+from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.parameter_spaces.predictors import Predictors
 from bncli.engine.parameter_spaces.subspace import subspace, top_only
 
@@ -63,7 +67,10 @@ START_PASSES = 15.0
 
 @dataclass(frozen=True)
 class Whitening:
-    """What the preconditioners of one ascent share: lambda, and the weight of every cell."""
+    """What the preconditioners of one ascent share: lambda, and the weight of every cell.
+
+    Of effects, `weights` are the weighted sums of their squares over the rows: their masses.
+    """
 
     likelihood: ConditionalLikelihood
     space: Coordinates
@@ -107,7 +114,7 @@ class Whitening:
         sample, space = Sample(grams, columns, mass), self.space
         if isinstance(space.sharing, Predictors):
             return _of_predictors(space.sharing, scaled(sample, space.scale, self._cell_penalty, n_labels), n_labels)
-        if space.sharing is not None:
+        if isinstance(space.sharing, Sharing):
             return shared(sample, space.sharing.scale, space.sharing.index, space.n_parameters, self.penalty)
         if space.is_scaled:
             return scaled(sample, space.scale, self._cell_penalty, n_labels)
@@ -116,15 +123,19 @@ class Whitening:
 
     def _subspace(self, size: int) -> Subspace:
         n_labels, space = self.likelihood.data.n_labels, self.space
-        if isinstance(space.sharing, Sharing) or not space.is_scaled:
+        if isinstance(space.sharing, Sharing | Effects) or not space.is_scaled:
             return top_only(self.weights, size)
         curved = self.weights / n_labels * np.square(space.scale).min(axis=0) > self._cell_penalty
         return subspace(self.likelihood.families, self.weights, curved, size)
 
     def _co_occurrences(self, columns: Subspace, n_blocks: int, tables: Array | None, budget: float) -> Array:
         """C_y on the subspace, (1 or K, n, n), scaled up from the sampled rows."""
-        fusion, data = self.likelihood.fusion, self.likelihood.data
-        packing = pack([columns.places(members) for members in fusion.members], columns.n)
+        fusion, data, sharing = self.likelihood.fusion, self.likelihood.data, self.space.sharing
+        packing: Packing | Features
+        if isinstance(sharing, Effects):
+            packing = features(sharing, fusion, columns.top, min(LEAST_ROWS, data.n_rows), n_blocks)
+        else:
+            packing = pack([columns.places(members) for members in fusion.members], columns.n)
         n_rows = max(LEAST_ROWS, packing.affordable_rows(budget, n_blocks))
         stride = max(1, data.n_rows // n_rows)
         expanded = None if tables is None else fusion.expand(tables)
@@ -136,7 +147,10 @@ class Whitening:
 
 def whitening(likelihood: ConditionalLikelihood, space: Coordinates, penalty: float) -> Whitening:
     """The preconditioners of an ascent of `likelihood` in `space` under `penalty`."""
-    return Whitening(likelihood, space, penalty, likelihood.cell_weights())
+    weights = likelihood.cell_weights()
+    if isinstance(space.sharing, Effects):
+        weights = space.sharing.masses(weights)
+    return Whitening(likelihood, space, penalty, weights)
 
 
 def _of_predictors(predictors: Predictors, precondition: Precondition, n_labels: int) -> Precondition:
@@ -151,7 +165,12 @@ def _of_predictors(predictors: Predictors, precondition: Precondition, n_labels:
 
 
 def _grams(
-    shard: Shard, packing: Packing, n_blocks: int, stride: int, tables: Sequence[Array] | None, unit: float
+    shard: Shard,
+    packing: Packing | Features,
+    n_blocks: int,
+    stride: int,
+    tables: Sequence[Array] | None,
+    unit: float,
 ) -> tuple[Array, float]:
     """The shard's part of the co-occurrences (blocks, n, n), and the weight of its sampled rows, in `unit`s."""
     total, weight = np.zeros((n_blocks, packing.n, packing.n)), 0.0
@@ -161,7 +180,8 @@ def _grams(
         codes = [np.asarray(c[rows], np.intp) for c in shard.state]
         weights = np.ones(len(rows)) if shard.weights is None else shard.weights[rows] / unit
         factors = weights[np.newaxis] if tables is None else _factors(codes, tables) * weights
-        total += co_occurrences(packing, codes, factors)
+        of_rows = packing.products if isinstance(packing, Features) else partial(co_occurrences, packing)
+        total += of_rows(codes, factors)
         weight += float(weights.sum())
     return total, weight
 

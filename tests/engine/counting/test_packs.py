@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.counting import packs
-from bncli.engine.counting.packs import Pack, pack, pair_batches
+from bncli.engine.counting.packs import Pack, pack, pair_batches, pair_sums
 from tests import oracles
 from tests.datasets import random_dataset
 
@@ -53,3 +53,23 @@ def test_tables_of_one_shape_come_together(weighted: bool) -> None:
             np.testing.assert_allclose(table, oracles.count(data, (i, j)), rtol=1e-12)
             met.append((min(i, j), max(i, j)))
     assert sorted(met) == list(itertools.combinations((0, 1, 2, 4), 2))
+
+
+@given(CARDINALITIES.filter(lambda c: len(c) > 1), st.sampled_from([1, 32, 128]), st.integers(1, 3), st.booleans())
+def test_sums_of_all_pairs(cardinalities: list[int], size: int, n_columns: int, small: bool) -> None:
+    cardinalities = [min(n, 9) for n in cardinalities[:6]]
+    data = random_dataset(40, cardinalities, 2, seed=size)
+    columns = np.random.default_rng(size).normal(size=(n_columns, 40))
+    met = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packs, "PACK_SIZES", (size,))
+        patch.setattr(packs, "BLOCK", 7 if small else 1 << 15)
+        patch.setattr(packs, "ROUND", 1 if small else 1 << 24)
+        for batch in pair_sums(data, range(len(cardinalities)), [columns]):
+            for i, j, table in zip(batch.i.tolist(), batch.j.tolist(), batch.counts, strict=True):
+                expected = np.zeros((cardinalities[i], cardinalities[j], n_columns))
+                for t in range(40):
+                    expected[data.codes[i][t], data.codes[j][t]] += columns[:, t]
+                np.testing.assert_allclose(table, expected, atol=1e-12)
+                met.append((min(i, j), max(i, j)))
+    assert sorted(met) == list(itertools.combinations(range(len(cardinalities)), 2))

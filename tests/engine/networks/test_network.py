@@ -15,9 +15,10 @@ from bncli.engine.dataset import code_dtype
 from bncli.engine.generative import generative_tables
 from bncli.engine.model import Model, Tables
 from bncli.engine.networks.network import Network, network_of, table_shapes, true_model
+from bncli.engine.networks.normalisation import equivalent_network
 from bncli.engine.networks.random_networks import conditioning_network
 from bncli.engine.scoring import compile_scorer, log_probabilities
-from bncli.engine.structure import Dag
+from bncli.engine.structure import Dag, Regions
 from bncli.errors import ModelError
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset
@@ -158,3 +159,10 @@ def test_an_impossible_value_has_a_finite_logarithm() -> None:
 def test_shapes_of_tables() -> None:
     dag = Dag(((1,), (), (0, 1)), (0, 2), (1,))
     assert table_shapes(dag, (2, 3, 4), 5) == [(2, 3, 5), (3,), (4, 2, 3, 5), (3, 5)]
+
+
+def test_regions_are_no_network() -> None:
+    model = replace(learnt(), structure=Regions(((0, 1),)))
+    for make in (network_of, equivalent_network):
+        with pytest.raises(ModelError, match=r"made of regions, .* learn a network"):
+            make(model)

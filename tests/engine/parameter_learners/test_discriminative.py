@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
 from bncli.engine.model import Parameters, StoppedBy
-from bncli.engine.structure import Dag
+from bncli.engine.parameter_learners import discriminative, kbma
+from bncli.engine.penalty_cv import choose_penalty
+from bncli.engine.structure import Climb, Dag, Regions
 from tests import oracles
 from tests.datasets import random_dataset
-from tests.spaces import RICH_SPACES, fit
+from tests.spaces import RICH_SPACES, fit, how
 
 GRAPHS = {
     "nb": Dag(((), (), (), ()), (0, 1, 2, 3)),
@@ -76,3 +79,47 @@ def test_separable_classes_without_penalty_end_and_say_so(name: str, n_labels: i
     assert learnt.stopped_by is StoppedBy.SEPARABLE
     assert np.isfinite(cells_of(learnt)).all()
     assert fit(name, data, Dag(((), ()), (0, 1)), tolerance=1e-8, penalty=1.0).stopped_by is not StoppedBy.SEPARABLE
+
+
+REGIONS = Regions(((0,), (0, 1), (1, 2), (0, 2), (3,)))
+"""A triangle, which no network with these tables could be."""
+
+
+@pytest.mark.parametrize("n_labels", [2, 3, 12])
+@pytest.mark.parametrize("optimizer", ["newton", "lbfgs", "cg"])
+def test_regions_equal_scikit_learn(n_labels: int, optimizer: str) -> None:
+    data = random_dataset(250, (3, 2, 4, 2), n_labels, weighted=n_labels == 3)
+    for init in ("zero", "generative"):
+        ascent = how(init=init, penalty=1.0, optimizer=optimizer)
+        learnt = discriminative.learn(Counts(data), REGIONS, ascent=ascent)
+        assert [f.attributes for f in learnt.tables.families] == [(0, 1), (1, 2), (0, 2), (3,)]
+        peer = peer_cells(learnt, data, 1.0)
+        cll, _ = oracles.conditional_log_likelihood(learnt.tables.families, data, peer)
+        assert learnt.cll == pytest.approx(cll, abs=1e-4)
+        np.testing.assert_allclose(cells_of(learnt), peer, atol=2e-3)
+
+
+@pytest.mark.parametrize("theta", [None, 0.1, 5.0])
+def test_on_regions_the_ascent_starts_from_the_kikuchi_model(theta: float | None) -> None:
+    data = random_dataset(250, (3, 2, 4, 2), 3)
+    options = {} if theta is None else {"theta": theta}
+    learnt = discriminative.learn(Counts(data), REGIONS, ascent=how(penalty=1e-3), **options)
+    expected = kbma.learn(Counts(data), REGIONS, theta=1.0 if theta is None else theta)
+    assert expected.path is not None
+    assert learnt.cll_start == pytest.approx(expected.path.steps[-1].log_likelihood, rel=1e-9)
+    assert learnt.cll > learnt.cll_start
+    assert learnt.path is None
+
+
+def test_only_the_regions_of_the_best_step_have_tables() -> None:
+    data = random_dataset(250, (3, 2, 4, 2), 2)
+    climb = Climb((1, 2, 3, 4), (-4.0, -3.0, -2.0, -1.0), (-4.0, -3.0, -2.0, -9.0), 2)
+    regions = Regions(((0,), (1,), (0, 1)), climb)
+    learnt = discriminative.learn(Counts(data), regions, ascent=how(penalty=1.0))
+    assert [f.attributes for f in learnt.tables.families] == [(0,), (1,)]
+
+
+def test_the_penalty_on_regions_may_be_chosen_by_cross_validation() -> None:
+    data = random_dataset(250, (3, 2, 4, 2), 2)
+    chosen = choose_penalty(data, lambda counts: discriminative.space(counts, REGIONS, theta=1.0), center=0.0, seed=0)
+    assert chosen.penalty in [one.penalty for one in chosen.tried]

@@ -16,8 +16,9 @@ from sklearn.linear_model import LogisticRegression
 from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
 from bncli.engine.model import Parameters
+from bncli.engine.parameter_learners import lr
 from bncli.engine.parameter_spaces.flops import logistic, of_free_tables
-from bncli.engine.structure import Dag
+from bncli.engine.structure import Dag, Regions
 from bncli.engine.structure_learners import kdb
 from bncli.errors import BncliError
 from tests import oracles
@@ -138,6 +139,11 @@ def test_taken_are_exactly_the_perfect_graphs(data: Dataset, k: int) -> None:
     else:
         with pytest.raises(BncliError, match="needs a perfect graph"):
             catch("lr", data, dag)
+
+
+def test_regions_are_refused() -> None:
+    with pytest.raises(BncliError, match="--param lr needs a graph, not regions; use --param disc"):
+        lr.space(Counts(random_dataset(9, (2, 2), 2)), Regions(((0, 1),)), smoothing="laplace:1")
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

@@ -1,0 +1,124 @@
+"""Effects to look at: the share of every set of attributes, then its numbers, curves as bars.
+
+Decided here: bars have one scale for all curves, so that they can be compared. Of two classes the log-odds of the
+second are shown; the most important effects in full, of what is too wide the strongest entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bncli.cli.tables import add_row, plain_table
+from bncli.engine.explanation.wording import value_names
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bncli.engine.explanation.cubes import Floats
+    from bncli.steps.effects import EffectsReport, NamedEffect
+
+_LISTED = 30
+_SHOWN = 12
+_STRONGEST = 8
+_MOST_COLUMNS = 8
+_MOST_LINES = 60
+_BAR = 16
+"""Characters on either side of zero."""
+
+
+def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Table]:
+    """How to read them, the shares, and the numbers of the first."""
+    tables: list[str | Table] = [*_preface(report, labels), _shares(report.effects)]
+    hidden = report.effects[_LISTED:]
+    if hidden:
+        tables.append(f"... and {len(hidden):,} more with {_percent(sum(e.share for e in hidden))} together")
+    shown = [effect for effect in report.effects[:_SHOWN] if effect.values.any()]
+    scale = max((_largest(effect.values) for effect in shown if len(effect.attributes) == 1), default=0.0)
+    return [*tables, *(_numbers(effect, labels, scale) for effect in shown)]
+
+
+def _preface(report: EffectsReport, labels: Sequence[str]) -> list[str]:
+    if len(labels) == 2:
+        lines = [f"Log-odds of {labels[1]} against {labels[0]}: base {_signed(report.base[1])}, plus these effects"]
+    else:
+        bases = ", ".join(f"{label} {_signed(b)}" for label, b in zip(labels, report.base, strict=True))
+        lines = ["Log-odds of a class against the geometric mean of the others: a base, plus these effects"]
+        lines.append(f"Base: {bases}")
+    if report.models > 1:
+        lines.append(f"Effects on the average score of {report.models:,} models; their probabilities are averaged.")
+    return lines
+
+
+def _shares(effects: Sequence[NamedEffect]) -> Table:
+    table = plain_table("Shares of the score's variance", "share", "effect", "", numbers=(0,))
+    for effect in effects[:_LISTED]:
+        add_row(table, _percent(effect.share), ", ".join(effect.attributes), "█" * round(2 * _BAR * effect.share))
+    return table
+
+
+def _numbers(effect: NamedEffect, labels: Sequence[str], scale: float) -> Table:
+    """A curve, a grid, or what is strongest."""
+    two = len(labels) == 2
+    order, n_lines = len(effect.attributes), effect.values.shape[0]
+    if order == 1 and two and n_lines <= _MOST_LINES:
+        return _curve(effect, scale)
+    if order == 1 and len(labels) <= _MOST_COLUMNS and n_lines <= _MOST_LINES:
+        return _grid(effect, effect.values, labels)
+    if order == 2 and two and effect.values.shape[1] <= _MOST_COLUMNS and n_lines <= _MOST_LINES:
+        return _grid(effect, effect.values[:, :, 1], value_names(effect.seen[1])[:-1])
+    return _strongest(effect, labels)
+
+
+def _curve(effect: NamedEffect, scale: float) -> Table:
+    table = plain_table(_title(effect), effect.attributes[0], "log-odds", "", numbers=(1,))
+    for name, value in zip(value_names(effect.seen[0]), effect.values[:, 1].tolist(), strict=False):
+        add_row(table, name, _signed(value), _bar(value / scale))
+    return table
+
+
+def _bar(share: float) -> str:
+    """To the left of the line where negative, to the right where positive."""
+    length = round(_BAR * abs(share))
+    left, right = (0, length) if share >= 0 else (length, 0)
+    return " " * (_BAR - left) + "█" * left + "|" + "█" * right
+
+
+def _grid(effect: NamedEffect, values: Floats, columns: Sequence[str]) -> Table:
+    """A line for each value of the first attribute, a column for each of `columns`."""
+    lines = value_names(effect.seen[0])
+    table = plain_table(_title(effect), effect.attributes[0], *columns, numbers=range(1, len(columns) + 1))
+    for name, numbers in zip(lines, values.tolist(), strict=False):
+        add_row(table, name, *map(_signed, numbers))
+    return table
+
+
+def _strongest(effect: NamedEffect, labels: Sequence[str]) -> Table:
+    """The entries of largest absolute size; of two classes the second alone."""
+    values = effect.values[..., 1:] if len(labels) == 2 else effect.values
+    n = len(effect.attributes)
+    table = plain_table(f"{_title(effect)}, strongest", *effect.attributes, "class", "log-odds", numbers=(n + 1,))
+    names = [value_names(attribute) for attribute in effect.seen]
+    for place in np.argsort(-np.abs(values), axis=None, kind="stable")[:_STRONGEST]:
+        *codes, y = np.unravel_index(place, values.shape)
+        seen = (names[i][code] for i, code in enumerate(codes))
+        add_row(table, *seen, labels[int(y) + (len(labels) == 2)], _signed(float(values.flat[place])))
+    return table
+
+
+def _title(effect: NamedEffect) -> str:
+    return f"{' by '.join(effect.attributes)} ({_percent(effect.share)})"
+
+
+def _largest(values: Floats) -> float:
+    return float(np.abs(values).max(initial=0.0))
+
+
+def _signed(number: float) -> str:
+    return f"{number + 0.0:+.3f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}%"

@@ -1,0 +1,69 @@
+"""Models of regions to look at: how many regions in a line, and the path that led to them as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bncli.steps.paths import NamedStep, RegionsReport
+
+
+def regions_text(report: RegionsReport) -> str:
+    """The regions of the best model, and how it was reached."""
+    text = orders_text(report.orders)
+    if report.steps is None:
+        return text
+    return f"{text}; step {report.best_step} of {report.steps:,}, weight {report.weight:.3g}"
+
+
+def orders_text(orders: Mapping[str, int]) -> str:
+    """How many regions there are of each order."""
+    counts = [f"{count:,} of order {order}" for order, count in orders.items()]
+    return f"{', '.join(counts)} (attributes and the class)" if counts else "none, so the class alone"
+
+
+def path_table(steps: Sequence[NamedStep], best: int) -> Table:
+    """Every step on a line, the best one marked."""
+    from bncli.cli.tables import add_row, plain_table
+
+    headings = ("step", "", "region", "df", "log likelihood", "log posterior", "weight")
+    table = plain_table("Path", *headings, numbers=(0, 3, 4, 5, 6))
+    for number, step in enumerate(steps):
+        mark, region = "*" if number == best else "", ", ".join(step.region) or "the class alone"
+        logs = (f"{step.log_likelihood:.4f}", f"{step.log_posterior:.4f}")
+        add_row(table, str(number), mark, region, f"{step.df:,}", *logs, f"{step.weight:.4f}")
+    return table
+
+
+def region_table(regions: Sequence[tuple[str, ...]], gains: Mapping[tuple[str, ...], float]) -> Table:
+    """Regions without a path; with what each promised when it was chosen, where anything is known of that."""
+    from bncli.cli.tables import add_row, plain_table
+
+    headings = ("step", "region", "gain") if gains else ("step", "region")
+    table = plain_table("Regions", *headings, numbers=(0, 2))
+    for number, region in enumerate(regions, 1):
+        gain = (f"{gains[region]:.4f}",) if gains else ()
+        add_row(table, str(number), ", ".join(region), *gain)
+    return table
+
+
+GAINS = "A gain is what a region promised for the log-likelihood of the classes, in nats, beyond the smaller regions."
+
+
+def meaning(param: str | None) -> list[str]:
+    """What the path says of P(class | attributes); `param` None: no parameters are there yet."""
+    use = {
+        None: "kbma averages the models of all steps by these weights; kmap is the best step alone, marked *.",
+        "kmap": "The model is that of the best step alone, marked *.",
+    }.get(param, "The model averages those of all steps by these weights; the best is marked *.")
+    return ["Each step adds a region: attributes that are looked up together with the class.", use]
+
+
+def bins_text(bins: Sequence[int | None]) -> str:
+    """How many intervals of an attribute the regions of each size see."""
+    *smaller, rest = ["as cut" if most is None else f"at most {most:,}" for most in bins]
+    kinds = [f"{kind} in regions of {size}" for size, kind in enumerate(smaller, 1)]
+    return f"Intervals of an attribute: {', '.join([*kinds, f'{rest} in larger ones' if smaller else rest])}."

@@ -1,0 +1,188 @@
+"""Contributions: why a row got the label that it got, as a sum that comes out.
+
+What is explained are the log-odds of the predicted class p against the geometric mean of the others, for two classes
+ln P(p)/P(other):
+
+    log_odds = ln P(p | x) - 1/(K - 1) sum over c != p of ln P(c | x) = base + sum over terms T of contribution_T
+
+A term is a set of attributes that the model looks at together; its contribution is the entry of its purified table (see
+`bncli.engine.explanation.purification`) for the row and the class p. `base` belongs to no attribute: the log-odds of
+the average row.
+
+For an average of models, P = sum over s of w_s P_s, the contributions of the models are averaged with the weights that
+the row itself gives them, r_s = w_s P_s(p | x) / P(p | x), and `base` takes what the average of scores leaves of the
+logarithm of averaged probabilities. It does the same for rows in which a network sums out what they do not show.
+
+Decided here: contributions are named by falling absolute size, ties to smaller sets, then to the schema's order. Cost:
+a look-up a term and row (2^n terms for a table over n attributes, each set of attributes once), and for an average
+of models a multiplication a model and part besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bncli.engine.dataset import Codes
+from bncli.engine.explanation.cubes import Cube, Floats, contrasts
+from bncli.engine.explanation.mixtures import mixture_of
+from bncli.engine.explanation.purification import Score, purified
+from bncli.engine.explanation.wording import Indices, Wording, Words
+from bncli.engine.factors import cells_of
+from bncli.engine.model import Model
+from bncli.engine.structure import Merge
+from bncli.engine.summing_out import network_to_sum
+
+NUMBERS_PER_BLOCK = 1 << 20
+"""Most numbers in the temporaries of a block of rows."""
+
+View = tuple[int, Merge | None]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Rows explained: log_odds = base + the sum of contributions[:, t] + rest, each (N,); contributions (m, N).
+
+    reasons (m, N) are places in `wordings`, which say of what each contribution comes; -1: there is none.
+    """
+
+    log_odds: Floats
+    base: Floats
+    rest: Floats
+    contributions: Floats
+    reasons: Indices
+    wordings: tuple[Wording, ...]
+
+
+@dataclass(frozen=True)
+class _LookUp:
+    """A cube to be looked up: entries in the order of cells, then classes."""
+
+    term: int
+    positions: tuple[int, ...]
+    shape: tuple[int, ...]
+    entries: Floats
+
+    def add_to(self, sums: Floats, digits: Sequence[Indices], labels: Indices, share: Floats | float) -> None:
+        """sums (rows,) += share * the entries of the rows' cells and labels."""
+        places = cells_of([digits[p] for p in self.positions], self.shape) * (self.entries.size // self.n_cells)
+        places += labels
+        sums += share * np.take(self.entries, places, mode="clip")
+
+    @property
+    def n_cells(self) -> int:
+        return int(np.prod(self.shape))
+
+
+class Explainer:
+    """A model compiled for explaining rows; codes come for the attributes `used`, as to `log_probabilities`."""
+
+    def __init__(self, model: Model, used: Sequence[int]) -> None:
+        mixture = mixture_of(model)
+        self._mixture = mixture
+        pure = [purified(part, model.schema) for part in mixture.parts]
+        self.terms = tuple(
+            sorted({cube.attributes for part in pure for cube in part.cubes}, key=lambda key: (len(key), key))
+        )
+        self._views: dict[View, int] = {}
+        self._used = tuple(used)
+        number = {attributes: t for t, attributes in enumerate(self.terms)}
+        self._pure = [self._compiled(part, number) for part in pure]
+        self._constants = [part.constant for part in pure]
+        self._averages = len(mixture.weights) > 1
+        self._raw = [self._compiled(part, {}) for part in mixture.parts] if self._averages else []
+        self._sums_out = network_to_sum(model) is not None
+        self._words = Words(model.schema, self.terms, self._used)
+
+    def _compiled(self, part: Score, number: dict[tuple[int, ...], int]) -> list[_LookUp]:
+        return [self._look_up(cube, number.get(cube.attributes, -1)) for cube in part.cubes]
+
+    def _look_up(self, cube: Cube, term: int) -> _LookUp:
+        views = zip(cube.attributes, cube.merges, strict=True)
+        positions = tuple(self._views.setdefault(view, len(self._views)) for view in views)
+        return _LookUp(term, positions, cube.values.shape[:-1], cube.values.ravel())
+
+    def explain(self, codes: Sequence[Codes], log_probabilities: Floats, predicted: Indices, most: int) -> Explanation:
+        """log_probabilities (K, N) and the labels predicted (N,); at most `most` contributions a row, the largest."""
+        n_rows, n_labels = len(predicted), len(log_probabilities)
+        log_odds = contrasts(log_probabilities.T)[np.arange(n_rows), predicted]
+        base, rest = np.empty(n_rows), np.empty(n_rows)
+        contributions, chosen = np.zeros((most, n_rows)), np.full((most, n_rows), -1, np.intp)
+        step = self._rows_per_block(n_labels)
+        for start in range(0, n_rows, step):
+            part = slice(start, min(start + step, n_rows))
+            digits = self._digits([column[part] for column in codes])
+            sums, constant = self._sums(digits, predicted[part])
+            exact = not self._averages and not self._sums_out
+            base[part] = constant if exact else log_odds[part] - sums.sum(axis=0)
+            rest[part] = _largest(sums, contributions[:, part], chosen[:, part])
+        reasons, wordings = self._words.of(chosen, codes)
+        return Explanation(log_odds, base, rest, contributions, reasons, wordings)
+
+    def _rows_per_block(self, n_labels: int) -> int:
+        n_models, n_parts = self._mixture.numbers.shape
+        average = (n_models + n_parts) * (n_labels + 1) if self._averages else 0
+        return max(1, NUMBERS_PER_BLOCK // (2 * len(self.terms) + len(self._views) + average + 1))
+
+    def _digits(self, codes: Sequence[Codes]) -> list[Indices]:
+        """The codes of every view of the attributes; unobserved is one past the last."""
+        place = {a: position for position, a in enumerate(self._used)}
+        plain = [column.astype(np.intp) for column in codes]
+        return [
+            plain[place[a]]
+            if merge is None
+            else np.take(np.array((*merge, max(merge) + 1), np.intp), plain[place[a]], mode="clip")
+            for a, merge in self._views
+        ]
+
+    def _sums(self, digits: Sequence[Indices], predicted: Indices) -> tuple[Floats, Floats]:
+        """The contribution of every term (T, rows), and that of no attribute (rows,)."""
+        shares = self._shares(digits, predicted)
+        sums, constant = np.zeros((len(self.terms), len(predicted))), np.zeros(len(predicted))
+        for share, own, look_ups in zip(shares, self._constants, self._pure, strict=True):
+            constant += share * own[predicted]
+            for look_up in look_ups:
+                look_up.add_to(sums[look_up.term], digits, predicted, share)
+        return sums, constant
+
+    def _shares(self, digits: Sequence[Indices], predicted: Indices) -> Floats:
+        """How much every part counts: (P,), or for an average of models (P, rows), by the weights a row gives them."""
+        weights, numbers = self._mixture.weights, self._mixture.numbers
+        if not self._averages:
+            return np.asarray(numbers[0])
+        log_weights = np.log(weights)[:, None] + self._log_shares(digits, predicted)
+        log_weights -= log_weights.max(axis=0)
+        own = np.exp(log_weights)
+        own /= own.sum(axis=0)
+        return np.asarray(numbers.T @ own)
+
+    def _log_shares(self, digits: Sequence[Indices], predicted: Indices) -> Floats:
+        """ln P_s(predicted | x), shape (S, rows)."""
+        n_labels, n_rows = len(self._constants[0]), len(predicted)
+        parts = np.empty((len(self._raw), n_labels, n_rows))
+        for scores, score, look_ups in zip(parts, self._mixture.parts, self._raw, strict=True):
+            scores[:] = score.constant[:, None]
+            for y in range(n_labels):
+                for look_up in look_ups:
+                    look_up.add_to(scores[y], digits, np.full(n_rows, y, np.intp), 1.0)
+        models = np.tensordot(self._mixture.numbers, parts, axes=(1, 0))
+        models *= (n_labels - 1) / n_labels  # from contrasts back to scores
+        models -= models.max(axis=1, keepdims=True)
+        own = models[:, predicted, np.arange(n_rows)]
+        return np.asarray(own - np.log(np.exp(models).sum(axis=1)))
+
+
+def _largest(sums: Floats, contributions: Floats, chosen: Indices) -> Floats:
+    """The entries of sums (T, rows) of largest absolute size into contributions and chosen; the sum of the others."""
+    by_row = np.ascontiguousarray(sums.T)
+    sizes = np.abs(by_row)
+    rows = np.arange(len(by_row))
+    for place in range(min(len(contributions), len(sums))):
+        terms = sizes.argmax(axis=1)
+        contributions[place] = by_row[rows, terms]
+        chosen[place] = terms
+        sizes[rows, terms] = -1.0
+        by_row[rows, terms] = 0.0
+    return np.asarray(by_row.sum(axis=1))

@@ -1,0 +1,88 @@
+"""Which sets of attributes have effects of their own, and how a penalty weighs on them.
+
+Every family has a block of effects over all its attributes. With *lower orders* every non-empty subset of a family's
+attributes has one as well, each set once in all. A penalty on the parameters then weighs on sets of 1, 2, 3, ...
+attributes as 1 : 2 : 4 : ..., by the factors of the blocks,
+
+    s_S = 2^(-(|S| - 1) / 2)
+
+so that what a single attribute can say is not said by a pair. Without lower orders all factors are 1.
+
+Decided here: a set that lies in several families belongs to the one that sees its attributes most finely (through
+merges a family may see them coarsely, see `bncli.engine.coarsening`), among these to the first. So an attribute never
+has a second, coarser curve beside its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.parameter_spaces.effect_bases import basis
+from bncli.engine.parameter_spaces.effects import Block, Effects
+from bncli.engine.schema import Schema
+from bncli.engine.structure import Family, Merge
+
+Array = NDArray[np.float64]
+View = tuple[int, Merge | None]
+"""An attribute as it is seen through a merge."""
+
+
+def effects_of(
+    families: Sequence[Family], schema: Schema, weights: Array, *, coding: str, lower_orders: bool
+) -> Effects:
+    """The effects of tables over `families`; weights (n_cells,) of the rows in each cell, the bias first."""
+    bases = _bases(families, schema, weights, coding)
+    if lower_orders:
+        sets = _all_sets(families)
+    else:
+        sets = ((f, tuple(range(len(family.shape))), 1.0) for f, family in enumerate(families))
+    blocks = tuple(Block(f, places, scale, tuple(bases[f][j] for j in places)) for f, places, scale in sets)
+    return Effects(tuple(families), bases, blocks)
+
+
+def views(family: Family) -> tuple[View, ...]:
+    """How the family sees each of its attributes."""
+    return tuple(zip(family.attributes, family.merges or (None,) * len(family.attributes), strict=True))
+
+
+def _bases(families: Sequence[Family], schema: Schema, weights: Array, coding: str) -> tuple[tuple[Array, ...], ...]:
+    """The basis of every attribute of every family: one a view, from the weights of its codes in the first family."""
+    known: dict[View, Array] = {}
+    edge = 1
+    for family in families:
+        table = weights[edge : edge + family.n_cells].reshape(family.shape)
+        edge += family.n_cells
+        for place, view in enumerate(views(family)):
+            if view not in known:
+                others = tuple(j for j in range(len(family.shape)) if j != place)
+                known[view] = basis(schema.attributes[view[0]], coding, table.sum(axis=others))
+    return tuple(tuple(known[view] for view in views(family)) for family in families)
+
+
+def _all_sets(families: Sequence[Family]) -> Iterator[tuple[int, tuple[int, ...], float]]:
+    """(family, places, s_S) of every set of attributes in any family: by the families in order, small sets first."""
+    owners: dict[frozenset[int], tuple[int, int]] = {}
+    subsets = [[_set(family, places) for places in _subsets(family)] for family in families]
+    for f, (family, sets) in enumerate(zip(families, subsets, strict=True)):
+        for places, members in zip(_subsets(family), sets, strict=True):
+            fineness = math.prod(family.shape[j] for j in places)
+            if members not in owners or owners[members][1] < fineness:
+                owners[members] = (f, fineness)
+    for f, (family, sets) in enumerate(zip(families, subsets, strict=True)):
+        for places, members in zip(_subsets(family), sets, strict=True):
+            if owners[members][0] == f:
+                yield f, places, 2.0 ** (-(len(places) - 1) / 2)
+
+
+def _subsets(family: Family) -> Iterator[tuple[int, ...]]:
+    n = len(family.shape)
+    return itertools.chain.from_iterable(itertools.combinations(range(n), size) for size in range(1, n + 1))
+
+
+def _set(family: Family, places: tuple[int, ...]) -> frozenset[int]:
+    return frozenset(family.attributes[j] for j in places)

@@ -1,0 +1,39 @@
+"""A quick penalised fit of tables over given families, good enough to look at its residuals.
+
+Effects in thermometer coding (`bncli.engine.parameter_spaces.effect_bases`), the penalty lambda on each, from zero.
+Decided here: a loose tolerance. Gains of interactions are sums of residuals over many rows, which the last digits of a
+fit do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.ascent import Ascent, ParameterSpace, climb
+from bncli.engine.dataset import Dataset
+from bncli.engine.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.parameter_spaces.effect_blocks import effects_of
+from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
+from bncli.engine.structure import Family
+
+Array = NDArray[np.float64]
+
+PENALTY, TOLERANCE, MAX_ITERATIONS = 1.0, 1e-4, 60
+
+
+def additive_fit(
+    data: Dataset, families: Sequence[Family], penalty: float = PENALTY
+) -> tuple[ConditionalLikelihood, Array]:
+    """The rows fused for these families, and the fitted tables (K, n_cells)."""
+    likelihood = conditional_likelihood(data, families)
+    weights = likelihood.cell_weights()
+    effects = effects_of(likelihood.families, data.schema, weights, coding="thermometer", lower_orders=False)
+    zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
+    coordinates = EffectCoordinates(effects, data.n_labels, zero)
+    how = Ascent("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+    optimum = climb(ParameterSpace(likelihood, coordinates), how, lambda step, p: None)
+    return likelihood, coordinates.tables(optimum.point)

@@ -1,0 +1,213 @@
+"""What sets of attributes would add to a fitted model: gains of all candidates from sums of its residuals.
+
+With P the fitted probabilities, a table over a set of attributes that joins the model would start from 0 with the
+gradient g and the curvature h in each of its cells,
+
+    g[c, y] = sum over rows t in cell c of w_t (1[y_t = y] - P(y | x_t))
+    h[c, y] = sum over rows t in cell c of w_t P(y | x_t) (1 - P(y | x_t))
+
+and one Newton step against the penalty lambda gains g^2 / (2 (h + lambda)) in each. Chance alone gives g^2 = h on the
+average, less what the model has been fitted to: the function of the class and of single attributes in a table over a
+pair leave no residuals any more. A table over attributes of r_i values has as many dimensions as cells, shared out
+among its subsets; the share of those that no family of the model has is new:
+
+    gain = sum over cells c and classes y of (g^2 - new h) / (2 (h + lambda))
+    new = sum over subsets S in no family of prod over i in S of (r_i - 1)  /  prod over all i of r_i
+
+nats, positive where the set says more than chance would. Numeric attributes are seen through a few intervals. Cells
+that no row reaches add nothing. Of two classes one is summed and counted twice.
+
+Decided here: a weight stands for so many equal rows. Gains are rounded to 12 digits, and ties go to the set that comes
+first. Sets whose table would have more than MAX_CELLS cells are no candidates. Cost: residuals once a row, then one
+weighted count a row, class, g and h, and pair of packed attributes (`bncli.engine.counting.packs`) or set and pack
+(`bncli.engine.counting.extensions`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.coarsening import merge_of
+from bncli.engine.counting.extensions import Extensions
+from bncli.engine.counting.packs import pair_sums
+from bncli.engine.dataset import Dataset, Shard
+from bncli.engine.kernels.information import rounded
+from bncli.engine.kernels.passes import residuals
+from bncli.engine.likelihood import ConditionalLikelihood
+from bncli.engine.structure import Family
+from bncli.engine.views import with_views
+from bncli.watch import Progress, Watch, silent
+
+Array = NDArray[np.float64]
+Set = tuple[int, ...]
+
+MAX_CELLS = 1 << 14
+"""Of the table of a candidate."""
+WIDE = 128
+"""Attributes with more codes are not packed; only what occurs of them is counted."""
+KEPT = 1 << 24
+"""Numbers of rows and classes that are kept at a time (128 MiB)."""
+
+
+class Interaction(NamedTuple):
+    """A set of attributes, ascending, and its gain in nats."""
+
+    attributes: Set
+    gain: float
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Candidates over `attributes`, seen through at most `bins` intervals, beside the tables `cells` (K, n_cells).
+
+    The rows are those of the likelihood; the tables may have been fitted on others. Every list that comes back has
+    all candidates, whatever they gain, the largest gain first.
+    """
+
+    likelihood: ConditionalLikelihood
+    cells: Array
+    attributes: tuple[int, ...]
+    bins: int | None
+    penalty: float = 1.0
+    watch: Watch = silent
+
+    def of_pairs(self) -> list[Interaction]:
+        """All pairs of the attributes."""
+        view = _View.of(self.likelihood.data, self.attributes, self.bins)
+        narrow = [i for i in self.attributes if view.radix(i) <= WIDE]
+        wide = [i for i in self.attributes if view.radix(i) > WIDE]
+        total: dict[Set, float] = {}
+        for columns in self._columns():
+            self._add_narrow_pairs(total, view, narrow, columns)
+            self._add_extensions(total, view, [(i,) for i in wide], columns)
+        return _ranked(total)
+
+    def of_extensions(self, sets: Sequence[Set]) -> list[Interaction]:
+        """All sets that have one attribute more than one of `sets`; the empty set is extended to single attributes."""
+        view = _View.of(self.likelihood.data, self.attributes, self.bins)
+        total: dict[Set, float] = {}
+        for columns in self._columns():
+            self._add_extensions(total, view, sets, columns)
+        return _ranked(total)
+
+    def _columns(self) -> Iterator[list[Array]]:
+        """For a few classes at a time, by shard: residuals and spreads w P (1 - P) of every row, (2 classes, rows)."""
+        n_labels = self.likelihood.data.n_labels
+        classes = np.arange(int(n_labels == 2), n_labels)
+        tables = self.likelihood.fusion.expand(self.cells)
+        at_a_time = max(1, KEPT // (2 * max(1, self.likelihood.data.n_rows)))
+        for start in range(0, len(classes), at_a_time):
+            some = classes[start : start + at_a_time]
+            yield self.likelihood.data.map(_residuals, tables, some, states=self.likelihood.fusion.codes)
+
+    def _add_narrow_pairs(
+        self, total: dict[Set, float], view: _View, attributes: Sequence[int], columns: list[Array]
+    ) -> None:
+        done, n_pairs = 0, math.comb(len(attributes), 2)
+        for batch in pair_sums(view.data, [view.column[i] for i in attributes], columns):
+            self.watch(Progress(done, n_pairs, "pairs of attributes"))
+            done += len(batch.i)
+            if math.prod(batch.counts.shape[1:3]) > MAX_CELLS:
+                continue
+            pairs = [view.original(i, j) for i, j in zip(batch.i.tolist(), batch.j.tolist(), strict=True)]
+            sums = np.moveaxis(batch.counts, -1, 0).reshape(len(columns[0]), len(pairs), -1)
+            gains = self._gains(sums, np.array([self._new(view, pair) for pair in pairs]))
+            for pair, gain in zip(pairs, gains.tolist(), strict=True):
+                _add(total, pair, gain)
+
+    def _add_extensions(self, total: dict[Set, float], view: _View, sets: Sequence[Set], columns: list[Array]) -> None:
+        """Each set once, whichever of its subsets it extends."""
+        extensions = Extensions(view.data, tuple(view.column[i] for i in self.attributes), columns)
+        met: set[Set] = set()
+        for done, members in enumerate(sets):
+            self.watch(Progress(done, len(sets), f"regions of {len(members) + 1} attributes"))
+            room = MAX_CELLS // math.prod(view.radix(i) for i in members)
+            grown = {tuple(sorted((*members, i))): i for i in self.attributes if i not in members}
+            wanted = [i for larger, i in grown.items() if larger not in met and view.radix(i) <= room]
+            met.update(grown)
+            for column, sums in extensions.sums([view.column[i] for i in members], [view.column[i] for i in wanted]):
+                larger = tuple(sorted((*members, *view.original(column))))
+                _add(total, larger, float(self._gains(sums[:, np.newaxis], np.array([self._new(view, larger)]))[0]))
+
+    def _gains(self, sums: Array, new: Array) -> Array:
+        """(sets,) from g and then h of the classes along the first axis (2 classes, sets, cells); new (sets,)."""
+        g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
+        share = ((g * g - new[:, np.newaxis] * h) / (h + self.penalty)).sum(axis=(0, 2))
+        return np.asarray(share if self.likelihood.data.n_labels == 2 else share / 2)
+
+    def _new(self, view: _View, members: Set) -> float:
+        """The share of the dimensions of a table over `members` that no family of the model has."""
+        radices = {i: view.radix(i) for i in members}
+        subsets = (s for size in range(len(members) + 1) for s in itertools.combinations(members, size))
+        fresh = sum(math.prod(radices[i] - 1 for i in s) for s in subsets if s not in self._fitted)
+        return fresh / math.prod(radices.values())
+
+    @cached_property
+    def _fitted(self) -> set[Set]:
+        """Every set of attributes, ascending, inside a family of the model; the empty one, the class, always is."""
+        families = (sorted(family.attributes) for family in self.likelihood.families)
+        inside = (itertools.combinations(f, size) for f in families for size in range(len(f) + 1))
+        return {(), *itertools.chain.from_iterable(inside)}
+
+
+@dataclass(frozen=True)
+class _View:
+    """The rows with attributes as candidates see them: column[i] is the number of attribute i there."""
+
+    data: Dataset
+    column: dict[int, int]
+
+    @classmethod
+    def of(cls, data: Dataset, attributes: Sequence[int], bins: int | None) -> _View:
+        schema = data.schema
+        merges = [None if bins is None else merge_of(schema.attributes[i], bins) for i in attributes]
+        families = [
+            Family((i,), (schema.cardinalities[i] if m is None else max(m) + 1,), None, merges=(m,) if m else ())
+            for i, m in zip(attributes, merges, strict=True)
+        ]
+        extended, plain = with_views(data, families)
+        return cls(extended, {i: family.attributes[0] for i, family in zip(attributes, plain, strict=True)})
+
+    def radix(self, i: int) -> int:
+        return self.data.radices[self.column[i]]
+
+    def original(self, *columns: int) -> Set:
+        """The attributes behind some columns, ascending."""
+        return tuple(sorted(self._behind[column] for column in columns))
+
+    @cached_property
+    def _behind(self) -> dict[int, int]:
+        return {column: i for i, column in self.column.items()}
+
+
+def _residuals(shard: Shard, tables: Sequence[Array], classes: NDArray[np.intp]) -> Array:
+    out = np.empty((2 * len(classes), shard.n_rows))
+    for rows in shard.slices():
+        scores = np.zeros((len(tables[0]), rows.stop - rows.start))
+        for table, codes in zip(tables, shard.state, strict=True):
+            scores += np.take(table, codes[rows], axis=1, mode="clip")
+        residuals(scores, shard.labels[rows], None)
+        off = np.abs(scores[classes])  # 1 - P of the row's own class, P of another: P (1 - P) from either
+        weights = 1.0 if shard.weights is None else shard.weights[rows]
+        out[: len(classes), rows] = scores[classes] * weights
+        out[len(classes) :, rows] = off * (1.0 - off) * weights
+    return out
+
+
+def _add(total: dict[Set, float], members: Set, gain: float) -> None:
+    total[members] = total.get(members, 0.0) + gain
+
+
+def _ranked(total: dict[Set, float]) -> list[Interaction]:
+    sets = sorted(total)
+    gains = rounded(np.array([total[members] for members in sets], np.float64)).tolist()
+    found = [Interaction(members, gain) for members, gain in zip(sets, gains, strict=True)]
+    return sorted(found, key=lambda one: -one.gain)

@@ -1,0 +1,81 @@
+"""What a model's attributes do, by the names of columns: curves, tables of pairs, and how much each of them matters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from bncli.engine.coarsening import coarse
+from bncli.engine.explanation.cubes import Floats
+from bncli.engine.explanation.effects import Effect, effects_of
+from bncli.engine.model import Model
+from bncli.engine.schema import Attribute, Schema
+from bncli.files.attributes import attribute_json
+
+CLASS_REFERENCE = "log-odds of each class against the geometric mean of the other classes"
+
+
+class NamedEffect(NamedTuple):
+    """What a set of attributes does to the log-odds of every class: values[x_1, x_2, ..., y], each axis with mean 0.
+
+    `seen`: the attributes, as cut or more coarsely; `merged` has those that are seen more coarsely, else None.
+    `share` of the score's variance.
+    """
+
+    attributes: tuple[str, ...]
+    share: float
+    values: Floats
+    seen: tuple[Attribute, ...]
+    merged: tuple[Attribute | None, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The key `merges` is there only where anything is seen more coarsely."""
+        merges = [None if a is None else described(a) for a in self.merged]
+        return {
+            "attributes": list(self.attributes),
+            "share": self.share,
+            "shape": list(self.values.shape),
+            **({"merges": merges} if any(merges) else {}),
+            "values": self.values.tolist(),
+        }
+
+
+@dataclass(frozen=True)
+class EffectsReport:
+    """The effects by falling share; `base` (K,): the log-odds of the average row; `models`: how many are averaged."""
+
+    base: Floats
+    effects: tuple[NamedEffect, ...]
+    models: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Keys of the report on the model."""
+        return {
+            "class_reference": CLASS_REFERENCE,
+            "effects_base": self.base.tolist(),
+            "effects": [effect.as_json() for effect in self.effects],
+            "averaged_models": self.models,
+        }
+
+
+def described(attribute: Attribute) -> dict[str, Any]:
+    """An attribute as in the cuts file, and whether it has a missing level."""
+    return attribute_json(attribute) | ({"missing": True} if attribute.missing else {})
+
+
+def effects_report(model: Model) -> EffectsReport:
+    """The effects of a model."""
+    found = effects_of(model)
+    return EffectsReport(found.constant, tuple(_named(e, model.schema) for e in found.effects), found.models)
+
+
+def _named(effect: Effect, schema: Schema) -> NamedEffect:
+    attributes = [schema.attributes[a] for a in effect.cube.attributes]
+    members = list(zip(attributes, effect.cube.merges, strict=True))
+    return NamedEffect(
+        tuple(attribute.name for attribute in attributes),
+        effect.share,
+        effect.cube.shown,
+        tuple(attribute if merge is None else coarse(attribute, merge) for attribute, merge in members),
+        tuple(None if merge is None else coarse(attribute, merge) for attribute, merge in members),
+    )

@@ -1,0 +1,126 @@
+"""The map from effects to tables against a dense matrix made from the definition, entry by entry."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bncli.engine.dataset import Dataset
+from bncli.engine.likelihood import conditional_likelihood
+from bncli.engine.parameter_spaces.effect_blocks import effects_of
+from bncli.engine.parameter_spaces.effects import Effects
+from bncli.engine.structure import Family
+from tests.datasets import random_dataset
+from tests.effects import dense, mixed_dataset, mixed_datasets
+from tests.strategies import dags
+
+Array = NDArray[np.float64]
+
+
+@st.composite
+def merged_families(draw: st.DrawFn, data: Dataset) -> tuple[Family, ...]:
+    """The families of any graph, some of which see an attribute coarsely; the missing level stays by itself."""
+    families = []
+    for family in draw(dags(len(data.codes))).families(data.schema.cardinalities):
+        merges = tuple(draw(st.none() | _merges(data, a)) for a in family.attributes)
+        shape = tuple(n if m is None else max(m) + 1 for n, m in zip(family.shape, merges, strict=True))
+        families.append(Family(family.attributes, shape, family.child, merges=merges if any(merges) else ()))
+    return tuple(families)
+
+
+def _merges(data: Dataset, attribute: int) -> st.SearchStrategy[tuple[int, ...] | None]:
+    described = data.schema.attributes[attribute]
+    if described.n_values < 2:
+        return st.none()
+    ends = st.lists(st.booleans(), min_size=described.n_values - 1, max_size=described.n_values - 1)
+
+    def joined(cut: list[bool]) -> tuple[int, ...]:
+        coarse = [0, *np.cumsum(cut).tolist()]
+        return (*coarse, coarse[-1] + 1) if described.missing else tuple(coarse)
+
+    return ends.map(joined)
+
+
+def space_of(families: tuple[Family, ...], data: Dataset, coding: str, *, lower_orders: bool) -> Effects:
+    weights = conditional_likelihood(data, families).cell_weights()
+    return effects_of(families, data.schema, weights, coding=coding, lower_orders=lower_orders)
+
+
+every_coding = pytest.mark.parametrize(
+    ("coding", "lower_orders"), [("cells", True), ("thermometer", False), ("thermometer", True), ("cells", False)]
+)
+
+
+@every_coding
+@given(data=mixed_datasets(), draw=st.data())
+def test_tables_are_the_definition_up_to_a_turn(
+    coding: str, lower_orders: bool, data: Dataset, draw: st.DataObject
+) -> None:
+    """T T' says it all: the same functions, and the same penalty for each."""
+    families = draw.draw(merged_families(data))
+    effects = space_of(families, data, coding, lower_orders=lower_orders)
+    found = effects.tables(np.eye(effects.n_effects)).T
+    expected = dense(families, data, coding, lower_orders=lower_orders)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-10)
+
+
+@every_coding
+@given(data=mixed_datasets(), draw=st.data())
+def test_sums_masses_and_columns_belong_to_the_same_matrix(
+    coding: str, lower_orders: bool, data: Dataset, draw: st.DataObject
+) -> None:
+    families = draw.draw(merged_families(data))
+    effects = space_of(families, data, coding, lower_orders=lower_orders)
+    t = effects.tables(np.eye(effects.n_effects)).T
+    rng = np.random.default_rng(draw.draw(st.integers(0, 99)))
+    cells = rng.normal(size=(3, effects.n_cells))
+    np.testing.assert_allclose(effects.sums(cells), cells @ t, atol=1e-10)
+    weights = rng.uniform(size=effects.n_cells)
+    np.testing.assert_allclose(effects.masses(weights), weights @ t**2, atol=1e-10)
+    others = np.flatnonzero(rng.random(effects.n_effects - 1) < 0.5) + 1
+    chosen = np.array([0, *others])
+    found = np.zeros((effects.n_cells, len(chosen)))
+    found[0, 0] = 1.0
+    for f, places, table in effects.columns(chosen):
+        first = 1 + sum(family.n_cells for family in families[:f])
+        found[first : first + families[f].n_cells, places] += table
+    np.testing.assert_allclose(found, t[:, chosen], atol=1e-10)
+
+
+def test_turned_steps_are_uncorrelated_on_the_rows() -> None:
+    data = mixed_dataset(random_dataset(200, (6, 5), 2), ("numeric", "holes"))
+    families = (Family((0,), (6,), 0), Family((1,), (5,), 1))
+    weights = conditional_likelihood(data, families).cell_weights()
+    effects = effects_of(families, data.schema, weights, coding="thermometer", lower_orders=False)
+    for (matrix,), edge, n in zip(effects.bases, (1, 7), (6, 5), strict=True):
+        gram = matrix.T @ (weights[edge : edge + n, np.newaxis] * matrix)
+        np.testing.assert_allclose(gram, np.diag(np.diag(gram)), atol=1e-9)
+        assert (np.diff(np.diag(gram)) <= 1e-9).all()
+
+
+def test_pairs_of_many_cuts_take_few_multiplications() -> None:
+    """Two attributes one after the other, never the matrix of cells by effects."""
+    schema_data = _two_numeric(20)
+    family = Family((0, 1), (20, 20), 0)
+    weights = np.ones(401)
+    effects = effects_of((family,), schema_data.schema, weights, coding="thermometer", lower_orders=False)
+    assert sum(stage.nnz for stage in effects._stages) <= 2 * 20**3 + math.prod(family.shape) + 3
+
+
+def _two_numeric(n_codes: int) -> Dataset:
+    return mixed_dataset(random_dataset(10, (n_codes, n_codes), 2), ("numeric", "numeric"))
+
+
+def test_a_set_belongs_to_the_family_that_sees_it_most_finely() -> None:
+    """The triple sees its attributes coarsely, so the pair and the single in it are the finer families' own."""
+    data = _two_numeric(6)
+    fine, coarse = Family((0,), (6,), None), Family((0, 1), (2, 2), None, merges=((0, 0, 0, 1, 1, 1),) * 2)
+    effects = effects_of((coarse, fine), data.schema, np.ones(11), coding="thermometer", lower_orders=True)
+    assert [(b.family, b.places, b.n_effects) for b in effects.blocks] == [(0, (1,), 1), (0, (0, 1), 1), (1, (0,), 5)]
+    assert [b.scale for b in effects.blocks] == pytest.approx([1.0, math.sqrt(0.5), 1.0])

@@ -1,0 +1,147 @@
+"""Table 4 of Zaidi et al. (2017): weights learnt to discriminate (w) against MAP, by bias, variance, 0-1 loss and RMSE.
+
+Naive Bayes, TAN and KDB-1 on MDL cuts, 5 times 2-fold cross-validation, everything learnt inside the fold; bias and
+variance after Kohavi & Wolpert (1996) by Webb's repeats (2000). W-D-L: on how many data sets w loses less, as much,
+more; p by the two-tailed sign test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli import __version__
+from bncli.engine.columns import Columns
+from bncli.engine.counts import Counts
+from bncli.engine.cutting import learn_schema
+from bncli.engine.encoding import encode
+from bncli.engine.evaluation.bias_variance import BiasVariance, bias_variance
+from bncli.engine.evaluation.ratios import geometric_mean_ratio
+from bncli.engine.evaluation.significance import WinDrawLoss, win_draw_loss
+from bncli.engine.folds import stratified_folds
+from bncli.engine.learn import learn_parameters, learn_structure
+from bncli.engine.model import Model
+from bncli.engine.validate import examine
+from bncli.recipe import Recipe
+from tests.performance.workloads import real_columns
+from tests.published.pages import read_csv
+
+FIGURES = Path(__file__).with_name("zaidi_map.csv")
+REPEATS, FOLDS = 5, 2
+MOST_ROWS = 20_000
+"""Of larger sets, these drawn at random."""
+BIG = 10_000
+"""The paper's big sets have more rows."""
+
+_W = Recipe(structure="nb", structure_score=None, forest=None, penalty=0.0, init="zero", tolerance=1e-6, seed=None)
+_PENALISED = {"w": 0.0, "w, penalty 1": 1.0}
+STRUCTURES = {
+    "NB": _W,
+    "TAN": replace(_W, structure="tan", structure_score="cmi", forest=False),
+    "KDB-1": replace(_W, structure="kdb", k=1),
+}
+WAYS = ("MAP", *_PENALISED)
+LOSSES = ("bias", "variance", "error", "rmse")
+
+
+class Case(NamedTuple):
+    """A data set learnt in a way: means over all rows and repeats, or (RMSE) over all folds."""
+
+    name: str
+    rows: int
+    structure: str
+    way: str
+    bias: float
+    variance: float
+    error: float
+    rmse: float
+
+
+def recipe_of(structure: str, way: str) -> Recipe:
+    recipe = STRUCTURES[structure]
+    return recipe.closed() if way == "MAP" else replace(recipe, penalty=_PENALISED[way])
+
+
+def cases(name: str) -> Iterator[Case]:
+    """All structures and ways on one data set; skips the test where it is not at hand."""
+    columns = _drawn(real_columns(name))
+    assert columns.label is not None
+    labels = columns.label.codes
+    found = {(s, way): _Found.of(columns.n_rows) for s in STRUCTURES for way in WAYS}
+    for repeat in range(REPEATS):
+        fold_of = stratified_folds(labels, FOLDS, (0, repeat))
+        for fold in range(FOLDS):
+            _try(columns, fold_of == fold, repeat, found)
+    for (structure, way), each in found.items():
+        parts = each.decomposed(labels)
+        losses = (parts.bias, parts.variance, parts.error, float(np.mean(each.rmses)))
+        yield Case(name, columns.n_rows, structure, way, *losses)
+
+
+def _drawn(columns: Columns) -> Columns:
+    if columns.n_rows <= MOST_ROWS:
+        return columns
+    return columns.take(np.sort(np.random.default_rng(1).permutation(columns.n_rows)[:MOST_ROWS]))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a way predicted, (REPEATS, N), and its RMSE on every fold so far."""
+
+    predicted: NDArray[np.intp]
+    rmses: list[float]
+
+    @classmethod
+    def of(cls, n_rows: int) -> _Found:
+        return cls(np.empty((REPEATS, n_rows), np.intp), [])
+
+    def decomposed(self, labels: NDArray[np.integer]) -> BiasVariance:
+        return bias_variance(labels, self.predicted, int(labels.max()) + 1)
+
+
+def _try(columns: Columns, held_out: NDArray[np.bool_], repeat: int, found: dict[tuple[str, str], _Found]) -> None:
+    training, test = columns.take(np.flatnonzero(~held_out)), columns.take(np.flatnonzero(held_out))
+    schema = learn_schema(training)
+    counts = Counts(encode(training, schema))
+    for structure, way in found:
+        recipe = recipe_of(structure, way)
+        dag = learn_structure(counts, recipe)
+        tables = learn_parameters(counts, dag, recipe).tables
+        model = Model(schema, dag, tables, recipe, counts.data.n_rows, __version__, None)
+        examined = examine(model, test)
+        found[structure, way].predicted[repeat, held_out] = examined.log_probabilities.argmax(axis=0)
+        found[structure, way].rmses.append(examined.metrics.rmse)
+
+
+def recorded() -> list[Case]:
+    """The file of figures."""
+    return [Case(name, int(rows), s, way, *map(float, losses)) for name, rows, s, way, *losses in read_csv(FIGURES)[1:]]
+
+
+def pairs(found: Sequence[Case], structure: str, way: str, loss: str) -> tuple[list[float], list[float], list[int]]:
+    """What MAP lost on every data set, what `way` lost, and the numbers of rows."""
+    value = {(case.name, case.way): getattr(case, loss) for case in found if case.structure == structure}
+    rows = {case.name: case.rows for case in found}
+    names = sorted(rows)
+    return [value[name, "MAP"] for name in names], [value[name, way] for name in names], [rows[n] for n in names]
+
+
+def big(found: Sequence[Case]) -> list[Case]:
+    return [case for case in found if case.rows > BIG]
+
+
+def compare(found: Sequence[Case], structure: str, way: str, loss: str) -> WinDrawLoss:
+    """On how many data sets `way` loses less than MAP."""
+    theirs, ours, _ = pairs(found, structure, way, loss)
+    return win_draw_loss(theirs, ours)
+
+
+def ratio(found: Sequence[Case], structure: str, way: str, loss: str) -> float:
+    """The geometric mean of the losses over those of MAP."""
+    theirs, ours, rows = pairs(found, structure, way, loss)
+    return geometric_mean_ratio(ours, theirs, rows, "root" if loss == "rmse" else "mean")
