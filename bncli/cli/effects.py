@@ -6,13 +6,9 @@ second are shown; the most important effects in full, of what is too wide the st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
-
-from bncli.cli.tables import add_row, plain_table
-from bncli.engine.explanation.wording import value_names
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -34,7 +30,7 @@ def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Ta
     tables: list[str | Table] = [*_preface(report, labels), _shares(report.effects)]
     hidden = report.effects[_LISTED:]
     if hidden:
-        tables.append(f"... and {len(hidden):,} more with {_percent(sum(e.share for e in hidden))} together")
+        tables += [f"... and {len(hidden):,} more with {_percent(sum(e.share for e in hidden))} together", ""]
     shown = [effect for effect in report.effects[:_SHOWN] if effect.values.any()]
     scale = max((_largest(effect.values) for effect in shown if len(effect.attributes) == 1), default=0.0)
     return [*tables, *(_numbers(effect, labels, scale) for effect in shown)]
@@ -53,10 +49,8 @@ def _preface(report: EffectsReport, labels: Sequence[str]) -> list[str]:
 
 
 def _shares(effects: Sequence[NamedEffect]) -> Table:
-    table = plain_table("Shares of the score's variance", "share", "effect", "", numbers=(0,))
-    for effect in effects[:_LISTED]:
-        add_row(table, _percent(effect.share), ", ".join(effect.attributes), "█" * round(2 * _BAR * effect.share))
-    return table
+    rows = ((_percent(e.share), ", ".join(e.attributes), "█" * round(2 * _BAR * e.share)) for e in effects[:_LISTED])
+    return _table("Shares of the score's variance", ("share", "effect", ""), rows, (0,))
 
 
 def _numbers(effect: NamedEffect, labels: Sequence[str], scale: float) -> Table:
@@ -68,15 +62,14 @@ def _numbers(effect: NamedEffect, labels: Sequence[str], scale: float) -> Table:
     if order == 1 and len(labels) <= _MOST_COLUMNS and n_lines <= _MOST_LINES:
         return _grid(effect, effect.values, labels)
     if order == 2 and two and effect.values.shape[1] <= _MOST_COLUMNS and n_lines <= _MOST_LINES:
-        return _grid(effect, effect.values[:, :, 1], value_names(effect.seen[1])[:-1])
+        return _grid(effect, effect.values[:, :, 1], effect.names[1])
     return _strongest(effect, labels)
 
 
 def _curve(effect: NamedEffect, scale: float) -> Table:
-    table = plain_table(_title(effect), effect.attributes[0], "log-odds", "", numbers=(1,))
-    for name, value in zip(value_names(effect.seen[0]), effect.values[:, 1].tolist(), strict=False):
-        add_row(table, name, _signed(value), _bar(value / scale))
-    return table
+    numbers = zip(effect.names[0], effect.values[:, 1].tolist(), strict=True)
+    rows = ((name, _signed(value), _bar(value / scale)) for name, value in numbers)
+    return _table(_title(effect), (effect.attributes[0], "log-odds", ""), rows, (1,))
 
 
 def _bar(share: float) -> str:
@@ -88,23 +81,31 @@ def _bar(share: float) -> str:
 
 def _grid(effect: NamedEffect, values: Floats, columns: Sequence[str]) -> Table:
     """A line for each value of the first attribute, a column for each of `columns`."""
-    lines = value_names(effect.seen[0])
-    table = plain_table(_title(effect), effect.attributes[0], *columns, numbers=range(1, len(columns) + 1))
-    for name, numbers in zip(lines, values.tolist(), strict=False):
-        add_row(table, name, *map(_signed, numbers))
-    return table
+    lines = zip(effect.names[0], values.tolist(), strict=True)
+    rows = ((name, *map(_signed, numbers)) for name, numbers in lines)
+    return _table(_title(effect), (effect.attributes[0], *columns), rows, range(1, len(columns) + 1))
 
 
 def _strongest(effect: NamedEffect, labels: Sequence[str]) -> Table:
-    """The entries of largest absolute size; of two classes the second alone."""
-    values = effect.values[..., 1:] if len(labels) == 2 else effect.values
-    n = len(effect.attributes)
-    table = plain_table(f"{_title(effect)}, strongest", *effect.attributes, "class", "log-odds", numbers=(n + 1,))
-    names = [value_names(attribute) for attribute in effect.seen]
-    for place in np.argsort(-np.abs(values), axis=None, kind="stable")[:_STRONGEST]:
-        *codes, y = np.unravel_index(place, values.shape)
-        seen = (names[i][code] for i, code in enumerate(codes))
-        add_row(table, *seen, labels[int(y) + (len(labels) == 2)], _signed(float(values.flat[place])))
+    """The entries of largest absolute size, ties to the first; of two classes the second alone."""
+    hidden = int(len(labels) == 2)
+    values = effect.values[..., hidden:]
+    cells = sorted(itertools.product(*map(range, values.shape)), key=lambda cell: -abs(float(values[cell])))
+    axes = (*effect.names, labels[hidden:])
+    rows = (
+        (*(names[code] for names, code in zip(axes, cell, strict=True)), _signed(float(values[cell])))
+        for cell in cells[:_STRONGEST]
+    )
+    headings = (*effect.attributes, "class", "log-odds")
+    return _table(f"{_title(effect)}, strongest", headings, rows, (len(headings) - 1,))
+
+
+def _table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int]) -> Table:
+    from bncli.cli.tables import add_row, plain_table
+
+    table = plain_table(title, *headings, numbers=numbers)
+    for row in rows:
+        add_row(table, *row)
     return table
 
 
@@ -113,7 +114,7 @@ def _title(effect: NamedEffect) -> str:
 
 
 def _largest(values: Floats) -> float:
-    return float(np.abs(values).max(initial=0.0))
+    return float(abs(values).max(initial=0.0))
 
 
 def _signed(number: float) -> str:

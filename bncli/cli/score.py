@@ -54,7 +54,7 @@ WRITING = (
         help="Why: add the N largest contributions to the log-odds of the prediction.",
         words=(
             ("log_odds", "of the prediction against the geometric mean of the others"),
-            ("base", "those of the average row; of an average of models, and its remainder"),
+            ("base", "of no attribute: the average row, and what averaging models adds"),
             ("explain_1 ...", "attribute=value:contribution, a&b=...: what only a pair tells"),
             ("rest", "all other contributions; base + explain_1 + ... + rest = log_odds"),
         ),

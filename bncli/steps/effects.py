@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from bncli.engine.coarsening import coarse
 from bncli.engine.explanation.cubes import Floats
 from bncli.engine.explanation.effects import Effect, effects_of
+from bncli.engine.explanation.wording import value_names
 from bncli.engine.model import Model
 from bncli.engine.schema import Attribute, Schema
 from bncli.files.attributes import attribute_json
@@ -27,6 +28,11 @@ class NamedEffect(NamedTuple):
     values: Floats
     seen: tuple[Attribute, ...]
     merged: tuple[Attribute | None, ...]
+
+    @property
+    def names(self) -> tuple[tuple[str, ...], ...]:
+        """For every axis but the last what its values stand for."""
+        return tuple(value_names(attribute)[:-1] for attribute in self.seen)
 
     def as_json(self) -> dict[str, Any]:
         """The key `merges` is there only where anything is seen more coarsely."""

@@ -2,8 +2,9 @@
 
     P(y | x) = sum over models s of w_s softmax_y S_s[x, y],    S_s = sum over parts p of numbers[s, p] G_p
 
-A part is a constant and cubes of contrasts (`bncli.engine.explanation.cubes`). A model without an average has one part.
-A path of Kikuchi-Bayes models has one for the class alone and one a region; `numbers` are the counting numbers.
+A part is a constant and cubes of contrasts (`bncli.engine.explanation.cubes`). A model without an average has one part,
+a blend one for each member. A path of Kikuchi-Bayes models has one for the class alone and one a region; there
+`numbers` are the counting numbers.
 """
 
 from __future__ import annotations
@@ -44,16 +45,19 @@ class Mixture:
 
 
 def mixture_of(model: Model) -> Mixture:
-    """What scores: the path where there is one, else the tables."""
+    """What scores: the path or the blend where there is one, else the tables."""
     if model.path is not None:
         return mixture_of_path(model.path)
+    if model.blend is not None:
+        return mixture_of_tables([(member.weight, member.tables) for member in model.blend], model.schema)
     return mixture_of_tables([(1.0, model.tables)], model.schema)
 
 
 def mixture_of_tables(members: Sequence[tuple[float, Tables]], schema: Schema) -> Mixture:
     """Models with their weights, each a part."""
     parts = tuple(_score(tables, schema) for _, tables in members)
-    return Mixture(np.array([weight for weight, _ in members]), np.eye(len(parts)), parts)
+    weights = np.array([weight for weight, _ in members])
+    return Mixture(weights / weights.sum(), np.eye(len(parts)), parts)
 
 
 def _score(tables: Tables, schema: Schema) -> Score:

@@ -59,9 +59,9 @@ class Words:
         wordings: list[Wording] = []
         order = np.argsort(flat, kind="stable")
         terms, starts = np.unique(flat[order], return_index=True)
-        for term, members in zip(terms.tolist(), np.split(order, starts[1:]), strict=True):
+        for term, members in zip(terms.tolist(), np.split(order, starts)[1:], strict=True):
             if term >= 0:
-                found, seen = self._seen(self._terms[term], members % max(1, chosen.shape[1]), codes)
+                found, seen = self._seen(self._terms[term], members % chosen.shape[1], codes)
                 places[members] = found + len(wordings)
                 wordings += seen
         return places.reshape(chosen.shape), tuple(wordings)

@@ -14,7 +14,7 @@ from bncli.engine.explanation import contributions
 from bncli.engine.explanation.contributions import Explainer, Explanation
 from bncli.engine.explanation.effects import effects_of
 from bncli.engine.explanation.wording import value_names
-from bncli.engine.model import Model
+from bncli.engine.model import Member, Model
 from bncli.engine.scoring import compile_scorer, log_probabilities
 from bncli.engine.structure import Dag
 from tests.engine.explanation.enumeration import Floats, against_others, rows_of, slow_contrasts
@@ -103,6 +103,41 @@ def test_an_average_is_explained_with_the_weights_that_a_row_gives(case: Case, s
     np.testing.assert_allclose(why.base + why.contributions.sum(axis=0), why.log_odds, rtol=0, atol=1e-9)
 
 
+@given(models(max_attributes=3), st.integers(0, 99))
+def test_a_blend_is_explained_by_its_members(model: Model, seed: int) -> None:
+    """Of equal members it is what one of them says; else the members by the weights that a row gives them."""
+    generator = np.random.default_rng(seed)
+    other = replace(
+        model.tables,
+        bias=generator.normal(size=model.tables.bias.size),
+        weights=tuple(generator.normal(size=w.shape) for w in model.tables.weights),
+    )
+    twice = replace(model, blend=(Member(0.75, model.tables, "one"), Member(0.25, model.tables, "again")))
+    mixed = replace(model, blend=(Member(0.75, model.tables, "one"), Member(0.25, other, "other")))
+    members = [replace(model, tables=tables) for tables in (model.tables, other)]
+    rows = rows_of(model, 5, seed)
+    used = compile_scorer(model).used
+    codes = [rows[i] for i in used]
+    pure = [slow_p(member, rows, 5) for member in members]
+    log_p = np.logaddexp(pure[0] + np.log(0.75), pure[1] + np.log(0.25))
+    predicted = log_p.argmax(axis=0)
+    one, alone = (Explainer(m, used).explain(codes, pure[0], predicted, 9) for m in (twice, model))
+    size = max(1.0, float(np.abs(alone.contributions).max(initial=0.0)), float(np.abs(alone.log_odds).max()))
+    np.testing.assert_allclose(one.contributions, alone.contributions, rtol=0, atol=1e-10 * size)
+    why = Explainer(mixed, used).explain(codes, log_p, predicted, 99)
+    np.testing.assert_allclose(why.base + why.contributions.sum(axis=0), why.log_odds, rtol=0, atol=1e-9 * size)
+    own = np.log([[0.75], [0.25]]) + [p[predicted, np.arange(5)] for p in pure]
+    own = np.exp(own - np.logaddexp.reduce(own))
+    sums = [Explainer(m, used).explain(codes, log_p, predicted, 99).contributions.sum(axis=0) for m in members]
+    expected = (own * np.array(sums)).sum(axis=0)
+    np.testing.assert_allclose(why.contributions.sum(axis=0), expected, rtol=0, atol=1e-9 * size)
+
+
+def slow_p(model: Model, rows: Rows, n: int) -> Floats:
+    """log P(y | x_t), shape (K, n)."""
+    return np.array([slow_log_probabilities(model, {i: int(c[t]) for i, c in enumerate(rows)}) for t in range(n)]).T
+
+
 @given(learnt_paths(), st.integers(0, 99))
 def test_of_an_average_too_the_sum_comes_out_whatever_is_unknown(case: Case, seed: int) -> None:
     data, regions, learnt, _ = case
@@ -157,7 +192,7 @@ def test_no_rows_no_attributes_one_class(n_labels: int) -> None:
     model = binary_model(2, ((), (0,)), n_labels)
     why, _, _ = explained(model, [np.empty(0, np.uint8)] * 2, 2)
     assert why.contributions.shape == (2, 0)
-    why, log_p, predicted = explained(binary_model(0, (), n_labels), [], 2)
+    why, _, _ = explained(binary_model(0, (), n_labels), [], 2)
     np.testing.assert_allclose(why.base, why.log_odds, atol=1e-12)
     assert (why.reasons == -1).all()
     assert not why.rest.any()

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.explanation.cubes import Cube, contrasts, gathered, refinement
+from bncli.engine.explanation.mixtures import mixture_of
+from bncli.engine.model import Model
 from bncli.engine.schema import CategoricalAttribute, Schema
 from bncli.engine.structure import Merge
 from tests.strategies import merged_models
@@ -49,11 +51,7 @@ def _coarse(merge: Merge | None, code: int) -> int:
 
 
 @given(merged_models())
-def test_weights_are_those_of_the_training_rows(model: object) -> None:
-    from bncli.engine.explanation.mixtures import mixture_of
-    from bncli.engine.model import Model
-
-    assert isinstance(model, Model)
+def test_weights_are_those_of_the_training_rows(model: Model) -> None:
     for cube in mixture_of(model).parts[0].cubes:
         assert list(cube.attributes) == sorted(cube.attributes)
         for weights, size in zip(cube.weights(model.schema), cube.values.shape, strict=False):

@@ -1,0 +1,58 @@
+"""Effects to look at: curves as bars, grids, and what is strongest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bncli.cli.console import Console
+from bncli.cli.effects import effect_tables
+from bncli.engine.schema import CategoricalAttribute, NumericAttribute
+from bncli.steps.effects import EffectsReport, NamedEffect
+
+AGE = NumericAttribute("age", False, (1.0, 1.0), (27.5,))
+COLOUR = CategoricalAttribute("colour", False, (1.0,) * 9, tuple(f"c{i}" for i in range(9)))
+CURVE = NamedEffect(("age",), 0.75, np.array([[1.0, -1.0], [-0.5, 0.5]]), (AGE,), (None,))
+
+
+def shown(report: EffectsReport, labels: list[str], capfdbinary: pytest.CaptureFixture[bytes]) -> str:
+    Console().tables(*effect_tables(report, labels))
+    return capfdbinary.readouterr().out.decode()
+
+
+def test_a_curve_has_bars_on_both_sides(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    text = shown(EffectsReport(np.array([0.25, -0.25]), (CURVE,), 1), ["no", "yes"], capfdbinary)
+    assert "Log-odds of yes against no: base -0.250, plus these effects" in text
+    assert "age (75.0%)" in text
+    assert f" <=27.5     -1.000   {'█' * 16}|\n" in text
+    assert f" >27.5      +0.500   {' ' * 16}|{'█' * 8}\n" in text
+
+
+def test_a_grid_is_for_what_is_narrow(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    pair = NamedEffect(("colour", "age"), 0.2, np.ones((9, 2, 2)), (COLOUR, AGE), (None, None))
+    wide = NamedEffect(("age", "colour"), 0.05, np.arange(36.0).reshape(2, 9, 2), (AGE, COLOUR), (None, None))
+    text = shown(EffectsReport(np.zeros(2), (pair, wide), 12), ["no", "yes"], capfdbinary)
+    assert "average score of 12 models" in text
+    assert " colour   <=27.5    >27.5" in text
+    assert "age by colour (5.0%), strongest" in text
+    assert " >27.5   c8       yes      +35.000" in text
+    assert "+34.000" not in text
+
+
+def test_many_classes_are_columns_or_the_strongest(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    labels = ["a", "b", "c"]
+    curve = CURVE._replace(values=np.array([[1.0, -1.0, 0.0], [-0.5, 0.5, 0.0]]))
+    pair = NamedEffect(("age", "colour"), 0.1, np.arange(54.0).reshape(2, 9, 3), (AGE, COLOUR), (None, None))
+    text = shown(EffectsReport(np.array([1.0, -1.0, 0.0]), (curve, pair), 1), labels, capfdbinary)
+    assert "Base: a +1.000, b -1.000, c +0.000" in text
+    assert " <=27.5   +1.000   -1.000   +0.000" in text
+    assert " >27.5   c8       c        +53.000" in text
+    many = NamedEffect(("age",), 1.0, np.arange(20.0).reshape(2, 10), (AGE,), (None,))
+    assert "age (100.0%), strongest" in shown(EffectsReport(np.zeros(10), (many,), 1), list("abcdefghij"), capfdbinary)
+
+
+def test_the_rest_is_counted(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    report = EffectsReport(np.zeros(2), (CURVE,) * 30 + (CURVE._replace(share=0.01),) * 2, 1)
+    text = shown(report, ["no", "yes"], capfdbinary)
+    assert "... and 2 more with 2.0% together" in text
+    assert text.count("age (75.0%)") == 12
