@@ -158,7 +158,11 @@ def test_outside_libraries_stay_in_their_rooms(path: Path) -> None:
 def test_help_imports_nothing_heavy() -> None:
     """What `bncli COMMAND --help` loads, followed through the imports at the top of modules."""
     seen: set[str] = set()
-    pending = [path for path in MODULES if path.parent.name == "cli" and path.stem not in ("tables", "bars", "comparison_tables")]
+    pending = [
+        path
+        for path in MODULES
+        if path.parent.name == "cli" and path.stem not in ("tables", "bars", "comparison_tables")
+    ]
     while pending:
         path = pending.pop()
         for target in _top_level(path):

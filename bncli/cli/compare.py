@@ -12,7 +12,7 @@ from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
 from bncli.cli.numbers import whole
 from bncli.cli.presets import PRESETS
-from bncli.errors import BncliError
+from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
     from bncli.steps.comparing.report import CompareReport
@@ -118,12 +118,14 @@ JOBS = flag(
     options.UNSEEN,
     OUTPUT,
     (options.SEED, JOBS, options.DEBUG),
-    more="Every DATA is a data set of its own; the options of tables hold for all of them. All learners see the same "
-    "folds, and cuts and structure are learnt anew inside every fold.",
+    more="Every DATA is a data set of its own; the files of a folder are one. The options of tables hold for all of "
+    "them. All learners see the same folds, and cuts and structure are learnt anew inside every fold.",
     notes=("Options of a learner", learner_words.help_rows()),
 )
 def command(**typed: Any) -> None:
     """Runs, and shows the tables."""
+    if typed["resume"] == "-":
+        raise UsageError("--resume needs a file that can be read again", hint="name one")
     who = learner_words.learners(typed["learner"], typed["preset"], typed["seed"])
     sources = [options.source(typed, (path,)) for path in typed["data"]]
     from bncli.steps.compare import DEFAULT_METRICS, Outputs, compare
@@ -139,7 +141,7 @@ def command(**typed: Any) -> None:
             unseen=typed["unseen"] or "average",
             jobs=_jobs(typed),
             resume=typed["resume"],
-            outputs=Outputs(typed["csv"], typed["latex"], typed["diagram"], typed["scatter"]),
+            outputs=Outputs(*(options.named(typed[name]) for name in ("csv", "latex", "diagram", "scatter"))),
             show=lambda report: _show(console, report),
             watch=console.watch,
         )

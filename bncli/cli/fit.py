@@ -11,6 +11,7 @@ from bncli.cli.console import Console
 from bncli.cli.moves import move_lines
 from bncli.cli.penalties import chosen_text
 from bncli.cli.regions import regions_text
+from bncli.cli.trials import trial_lines
 
 if TYPE_CHECKING:
     from bncli.steps.fit import FitReport
@@ -86,6 +87,7 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         *([] if report.regions is None else [f"regions     {regions_text(report.regions)}"]),
         f"parameters  {report.parameters:,} ({report.param}){', in closed form' if closed else ''}",
         *([] if report.penalty_cv is None else [f"penalty     {chosen_text(report.penalty_cv)}"]),
+        *trial_lines(report.trials),
         *([result] if closed else [course, f"stopped     {_stopping(report)}"]),
         f"seconds     {seconds}",
         f"model       {report.model}",

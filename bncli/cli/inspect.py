@@ -10,6 +10,7 @@ from bncli.cli import options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
 from bncli.cli.penalties import chosen_text, penalty_table
+from bncli.cli.trials import trial_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -131,6 +132,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         "",
         fact_table("Recipe", {name: value for name, value in recipe.items() if value is not None}),
         *([] if report.penalty_cv is None else [penalty_table(report.penalty_cv)]),
+        *([trial_table(report.trials)] if report.trials else []),
         *_number_tables(report),
         *_effect_tables(report),
     ]

@@ -30,9 +30,8 @@ bncli learn-structure train.csv --cuts cuts.json --structure kdb --k 2
 )
 def command(**typed: Any) -> None:
     """Learns the structure; prints its file when no other place is named."""
+    learning.refuse_structure_file(typed["structure"])
     chosen = learning.learning(typed)
-    if chosen.structure is not None:
-        learning.refuse_structure_file(chosen.structure)
     learning.refuse_auto(chosen.recipe.structure)
     source = options.source(typed, typed["data"])
     from bncli.steps.learn_structure import learn_structure

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli import catalogue
-from bncli.catalogue import STRUCTURES
 from bncli.cli import learning, learning_flags
 from bncli.cli.command import Callback, Flag
-from bncli.cli.learning_values import default, key_of
+from bncli.cli.learning_values import key_of
 from bncli.cli.presets import PRESETS
 from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
+    from bncli.recipe import Recipe
     from bncli.steps.comparing.learners import Learner
 
 
@@ -49,7 +49,7 @@ def learner(text: str, seed: int) -> Learner:
         raise UsageError(
             what.rstrip("."), where=_place(text), hint="it takes the learning options of bncli fit"
         ) from error
-    return Learner(name or _name(typed), chosen.recipe, options, chosen.cuts, chosen.structure)
+    return Learner(name or _name(typed, chosen.recipe), chosen.recipe, options, chosen.cuts, chosen.structure)
 
 
 def _place(text: str, where: str = "") -> str:
@@ -93,10 +93,10 @@ def _command() -> click.Command:
     return click.command("learner", add_help_option=False)(callback)
 
 
-def _name(typed: Mapping[str, Any]) -> str:
-    structure = typed["structure"] or STRUCTURES.default
-    param = typed["param"] or default("--param", structure)
-    return " ".join([_base(structure), param, *_others(typed)])
+def _name(typed: Mapping[str, Any], recipe: Recipe) -> str:
+    """Methods left out are those that the recipe took; `auto` is the word of a structure and of its parameters."""
+    methods = dict.fromkeys([_base(typed["structure"] or recipe.structure), recipe.param])
+    return " ".join([*methods, *_others(typed)])
 
 
 def _base(path: str) -> str:

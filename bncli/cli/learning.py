@@ -159,11 +159,11 @@ def refuse_auto(structure: str) -> None:
         raise UsageError("--structure auto learns a blend of models, no structure file", hint="use bncli fit")
 
 
-def refuse_structure_file(path: str) -> None:
-    """UsageError where a structure is to be learnt, not read."""
-    raise UsageError(
-        f"--structure {path} is a file: there is nothing to learn", hint="choose " + ", ".join(STRUCTURES.words)
-    )
+def refuse_structure_file(structure: str | None) -> None:
+    """UsageError for a file where a structure is to be learnt, not read."""
+    if structure is not None and _is_file(structure):
+        what = f"--structure {structure} is a file: there is nothing to learn"
+        raise UsageError(what, hint="choose " + ", ".join(STRUCTURES.words))
 
 
 def _refuse(given: list[str], idle: tuple[str, ...], why: str) -> None:

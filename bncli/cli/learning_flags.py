@@ -51,7 +51,17 @@ PARAMETER_LEARNING = (
     _choice(SMOOTHINGS, _PARAMETERS, "How counts become probabilities.", "NAME[:NUMBER]"),
     *(
         _option(name, _PARAMETERS)
-        for name in ("--level", "--coding", "--lower-orders", "--init", "--penalty", "--penalty-center", "--early-stop")
+        for name in (
+            "--level",
+            "--coding",
+            "--lower-orders",
+            "--metric",
+            "--time-limit",
+            "--init",
+            "--penalty",
+            "--penalty-center",
+            "--early-stop",
+        )
     ),
     _choice(OPTIMIZERS, _PARAMETERS, "How the optimum is searched.", "METHOD"),
     *(_option(name, _PARAMETERS) for name in ("--tolerance", "--max-iterations")),

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Scores = Floats | Sequence[Floats]
+"""(R, rows), or R arrays (rows,)."""
 Averages = tuple[Floats | None, ...]
 """By attribute, the frequencies that an unknown value is averaged with; None for the family's own attribute."""
 
@@ -34,10 +36,10 @@ class Factor:
     shape: tuple[int, ...]
     tables: Floats
 
-    def add_to(self, scores: Floats, codes: Sequence[Indices]) -> None:
+    def add_to(self, scores: Scores, codes: Sequence[Indices]) -> None:
         """scores (R, rows) += the entry of every row; codes[p] (rows,) are the codes at position p."""
         cells = cells_of([codes[p] for p in self.positions], self.shape)
-        found = np.empty(scores.shape[1])
+        found = np.empty(len(cells))
         for row, table in zip(scores, self.tables, strict=True):
             np.take(table, cells, out=found, mode="clip")
             row += found
@@ -52,7 +54,7 @@ class WideFactor:
     tables: Floats
     averages: Averages
 
-    def add_to(self, scores: Floats, codes: Sequence[Indices]) -> None:
+    def add_to(self, scores: Scores, codes: Sequence[Indices]) -> None:
         """scores (R, rows) += the entry of every row, averaged over what is unknown in it."""
         digits = [codes[p] for p in self.positions]
         unknown = np.array([digit == n for digit, n in zip(digits, self.shape, strict=True)])
@@ -66,7 +68,7 @@ class WideFactor:
             members = rows[(unknown[:, rows] == pattern[:, None]).all(axis=0)]
             self._add_averages(scores, members, cells[members], pattern)
 
-    def _add_averages(self, scores: Floats, rows: Indices, cells: Indices, pattern: NDArray[np.bool_]) -> None:
+    def _add_averages(self, scores: Scores, rows: Indices, cells: Indices, pattern: NDArray[np.bool_]) -> None:
         """scores[:, rows] += the averages of rows that have the same digits unknown, these being 0 in `cells`."""
         hidden = [i for i in range(len(self.shape)) if pattern[i]]
         offsets, weights = np.zeros(1, dtype=np.intp), np.ones(1)
@@ -82,6 +84,18 @@ class WideFactor:
             part = slice(start, start + step)
             for row, table in zip(scores, self.tables, strict=True):
                 row[rows[part]] += table[cells[part, None] + offsets] @ weights
+
+
+@dataclass(frozen=True)
+class SharedFactor:
+    """A family that several models have: `factor` has the tables of all, whose score rows are `rows` of all rows."""
+
+    rows: tuple[int, ...]
+    factor: Factor | WideFactor
+
+    def add_to(self, scores: Floats, codes: Sequence[Indices]) -> None:
+        """scores (rows of all models, rows) += the entries of every row; its cell is found once."""
+        self.factor.add_to([scores[row] for row in self.rows], codes)
 
 
 def cells_of(digits: Sequence[Indices], shape: Sequence[int]) -> Indices:

@@ -65,6 +65,11 @@ def learn(
     Raises BncliError where there are no rows to learn from, or where the network would take more than `memory` bytes.
     """
     _refuse_improbable(recipe)
+    if recipe.structure == "auto":
+        from bncli.engine.auto.learning import learn_auto  # many modules that no other method needs
+
+        reading: dict[str, Any] = {"missing_tokens": missing_tokens, "unseen": unseen, "threads": threads}
+        return Learnt(*learn_auto(columns, recipe, **reading, clock=clock, watch=watch), holes=0)
     watch(Stage("discretize"))
     schema = learn_schema(
         columns,

@@ -151,13 +151,35 @@ class Parameters:
     path: Path | None = None
 
 
+class Member(NamedTuple):
+    """One of the models that a blend averages: its share in the average, its tables, and what it is called."""
+
+    weight: float
+    tables: Tables
+    name: str
+
+
+class Trial(NamedTuple):
+    """A candidate for a blend: its best penalty, the log-loss of held-out rows there in nats, its share (0: left out).
+
+    `error` is the share of these rows that it classified wrong.
+    """
+
+    name: str
+    penalty: float
+    log_loss: float
+    error: float
+    weight: float
+
+
 @dataclass(frozen=True)
 class Model:
     """Everything that a model file holds: how to read a row, how to score it, and how it was made.
 
     n_rows counts the training rows; version is the version of bncli that learnt it. penalty_cv is there if the recipe
     leaves the penalty to cross-validation. Where there is a `path`, it is what scores, and `tables` are those of its
-    best step.
+    best step. Where there is a `blend`, P(y | x) is the weighted average of what its members say;
+    `tables` and `structure` are those of the heaviest, which comes first, and `trials` tells of every candidate.
     """
 
     schema: Schema
@@ -168,10 +190,14 @@ class Model:
     version: str
     penalty_cv: ChosenPenalty | None = None
     path: Path | None = None
+    blend: tuple[Member, ...] | None = None
+    trials: tuple[Trial, ...] = ()
 
     @property
     def penalty(self) -> float | None:
-        """The lambda of the fit; None for parameters in closed form."""
+        """The lambda of the fit, or of the heaviest member of a blend; None for parameters in closed form."""
         if self.penalty_cv is not None:
             return self.penalty_cv.penalty
+        if self.trials:
+            return max(self.trials, key=lambda trial: trial.weight).penalty
         return None if isinstance(self.recipe.penalty, str) else self.recipe.penalty

@@ -22,6 +22,9 @@ An average over a path of models (`bncli.engine.kikuchi`) is one pass too: the s
 other, and the probabilities of every step with weight are taken on the way. There, what is unknown is summed out of
 each submodel.
 
+A blend of models is one pass as well: the score rows of its members stand one above the other, and a family that
+several of them have is one look-up of all their tables.
+
 Decided here: for two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities are class-major,
 (K, N), so that every sum runs along memory. Families are not fused into larger tables: that would halve the
 look-ups, but they are a hundredth of the cost of scoring a file. Cost per row: a multiplication and an addition
@@ -31,19 +34,28 @@ per parent, a look-up per family and class (for two classes: per family), about 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bncli.engine.coarsening import frequencies_of
 from bncli.engine.dataset import Codes
-from bncli.engine.factors import Factor, Floats, Indices, WideFactor, expand
+from bncli.engine.factors import Factor, Floats, Indices, SharedFactor, WideFactor, expand
 from bncli.engine.kikuchi.region_factors import Cubes, RegionFactor, compile_host
 from bncli.engine.kikuchi.stages import stages_of
-from bncli.engine.model import Model, Path
+from bncli.engine.model import Member, Model, Path
 from bncli.engine.schema import Schema
-from bncli.engine.softmax import LEAST_PROBABILITY, add_softmax, log_shares, log_softmax, score_rows
+from bncli.engine.softmax import (
+    LEAST_PROBABILITY,
+    add_softmax,
+    log_average,
+    log_shares,
+    log_softmax,
+    normalised,
+    score_rows,
+)
 from bncli.engine.structure import Family, Merge
 from bncli.engine.summing_out import Network, incomplete_rows, log_joint, network_to_sum
 from bncli.engine.views import views_of
@@ -63,7 +75,7 @@ class Stage:
 
     weight: float
     shift: Floats
-    factors: tuple[Factor | WideFactor | RegionFactor, ...]
+    factors: tuple[Factor | WideFactor | SharedFactor | RegionFactor, ...]
 
     def add_to(self, scores: Floats, codes: Sequence[Indices]) -> None:
         """scores (R, rows) grow; codes[p] (rows,) belongs to attribute scorer.used[p]."""
@@ -80,6 +92,7 @@ class Scorer:
     One stage, or for an average over a path several, whose tables are added up one after the other. `network`: what
     rows are scored by that lack something that has to be summed out; None where no row is. views[v] = (position in
     `used`, coarse code of every code, "unobserved" the last): positions of factors count on from `used` to these.
+    weights: of the members of a blend, whose score rows stand one above the other in the one stage; () for one model.
     """
 
     used: tuple[int, ...]
@@ -87,6 +100,7 @@ class Scorer:
     stages: tuple[Stage, ...]
     network: Network | None = None
     views: tuple[tuple[int, Indices], ...] = ()
+    weights: tuple[float, ...] = ()
 
     def indices(self, codes: Sequence[Codes]) -> list[Indices]:
         """What factors look up by position: the codes of a block of rows, then those of the views."""
@@ -95,21 +109,44 @@ class Scorer:
 
 
 def compile_scorer(model: Model) -> Scorer:
-    """The model's tables, or its path, expanded by the code "unobserved"."""
+    """The model's tables, those of its blend, or its path, expanded by the code "unobserved"."""
     if model.path is not None:
         return compile_path(model.path)
-    tables = model.tables
-    used = tuple(sorted({a for family in tables.families for a in family.attributes}))
-    views = views_of(family for family in tables.families if family.by_class)
+    if model.blend is not None:
+        return _compile_members(model.blend, model)
+    return replace(_compile_members((Member(1.0, model.tables, ""),), model), weights=(), network=network_to_sum(model))
+
+
+def _compile_members(members: Sequence[Member], model: Model) -> Scorer:
+    """The tables of one model, or of several, one stage with all their score rows."""
+    having: dict[tuple[Family, int], list[tuple[int, Floats]]] = {}
+    for m, member in enumerate(members):
+        met: Counter[Family] = Counter()  # a model may have two tables over the same attributes
+        for family, weights in zip(member.tables.families, member.tables.weights, strict=True):
+            if family.by_class:
+                having.setdefault((family, met[family]), []).append((m, weights))
+                met[family] += 1
+    used = tuple(sorted({a for m in members for family in m.tables.families for a in family.attributes}))
+    views = views_of(family for family, _ in having)
     positions = {view: position for position, view in enumerate([*((a, None) for a in used), *views])}
+    shift = np.concatenate([score_rows(member.tables.bias[None, :]) for member in members])
     factors = tuple(
-        _compile_family(family, weights, model.schema, positions)
-        for family, weights in zip(tables.families, tables.weights, strict=True)
-        if family.by_class
+        _shared(_compile_family(family, tables, model.schema, positions), [m for m, _ in tables], shift, len(members))
+        for (family, _), tables in having.items()
     )
-    stage = Stage(1.0, score_rows(tables.bias[None, :]), factors)
     lookups = tuple((used.index(a), np.array((*merge, max(merge) + 1), np.intp)) for a, merge in views)
-    return Scorer(used, tables.bias.size, (stage,), network_to_sum(model), lookups)
+    n_labels = members[0].tables.bias.size
+    return Scorer(used, n_labels, (Stage(1.0, shift, factors),), None, lookups, tuple(m.weight for m in members))
+
+
+def _shared(
+    factor: Factor | WideFactor, members: Sequence[int], shift: Floats, n_members: int
+) -> Factor | WideFactor | SharedFactor:
+    """The factor at the score rows of the members that have it."""
+    if n_members == 1:
+        return factor
+    n = len(shift) // n_members
+    return SharedFactor(tuple(row for m in members for row in range(m * n, (m + 1) * n)), factor)
 
 
 def compile_path(path: Path) -> Scorer:
@@ -127,16 +164,19 @@ def compile_path(path: Path) -> Scorer:
 
 
 def _compile_family(
-    family: Family, weights: Floats, schema: Schema, place: Mapping[tuple[int, Merge | None], int]
+    family: Family,
+    tables_of: Sequence[tuple[int, Floats]],
+    schema: Schema,
+    place: Mapping[tuple[int, Merge | None], int],
 ) -> Factor | WideFactor:
-    """`place` has the position of every attribute, seen through a merge or None."""
+    """The tables of all members that have the family; `place`: positions of attributes, seen through a merge or None."""
     seen = family.seen
     positions = tuple(place[view] for view in seen)
     averages = tuple(
         None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], merge)
         for axis, (a, merge) in enumerate(seen)
     )
-    tables = score_rows(weights)
+    tables = np.concatenate([score_rows(weights) for _, weights in tables_of])
     shape = tuple(n + 1 for n in family.shape)
     if len(tables) * math.prod(shape) > max(EXPANDED_ENTRIES, 2 * tables.size):
         return WideFactor(positions, family.shape, tables, averages)
@@ -175,7 +215,10 @@ def _look_up(scorer: Scorer, codes: Sequence[Codes], n: int) -> Floats:
         block = scores[:, : stop - start]
         block[:] = 0.0
         indices = scorer.indices([column[start:stop] for column in codes])
-        if len(scorer.stages) == 1:
+        if scorer.weights:
+            scorer.stages[0].add_to(block, indices)
+            log_average(np.split(block, len(scorer.weights)), scorer.weights, result[:, start:stop])
+        elif len(scorer.stages) == 1:
             scorer.stages[0].add_to(block, indices)
             log_softmax(block, result[:, start:stop])
         else:
@@ -203,5 +246,4 @@ def _average_in_logs(stages: Sequence[Stage], codes: Sequence[Indices], n_labels
         terms.append(np.empty((n_labels, scores.shape[1])))
         log_softmax(scores, terms[-1])
         terms[-1] += math.log(stage.weight)
-    sums = np.asarray(np.logaddexp.reduce(terms))
-    return np.asarray(np.minimum(sums - np.logaddexp.reduce(sums, axis=0), 0.0))
+    return normalised(np.asarray(np.logaddexp.reduce(terms)))

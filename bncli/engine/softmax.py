@@ -7,6 +7,9 @@ Scores (R, rows) are class-major: R = K rows, or for two classes one row, the di
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -71,3 +74,27 @@ def log_shares(out: Floats) -> None:
     smaller += larger
     out[0] = np.where(second, smaller, larger)
     out[1] = np.where(second, larger, smaller)
+
+
+def log_average(scores: Sequence[Floats], weights: Sequence[float], out: Floats) -> None:
+    """ln of the weighted average of the probabilities of several models (R, rows) each; weights sum to 1."""
+    out[:] = 0.0
+    for part, weight in zip(scores, weights, strict=True):
+        add_softmax(part, weight, out)
+    rare = np.flatnonzero(out.min(axis=0) < LEAST_PROBABILITY)
+    log_shares(out)
+    if rare.size:
+        out[:, rare] = _log_average_in_logs([part[:, rare] for part in scores], weights, len(out))
+
+
+def _log_average_in_logs(scores: Sequence[Floats], weights: Sequence[float], n_labels: int) -> Floats:
+    terms = np.empty((len(weights), n_labels, scores[0].shape[1]))
+    for term, part, weight in zip(terms, scores, weights, strict=True):
+        log_softmax(part, term)
+        term += math.log(weight)
+    return normalised(np.asarray(np.logaddexp.reduce(terms)))
+
+
+def normalised(logs: Floats) -> Floats:
+    """Logarithms of probabilities (K, rows) that sum to 1 but for rounding, made to do so, none above 0."""
+    return np.asarray(np.minimum(logs - np.logaddexp.reduce(logs, axis=0), 0.0))

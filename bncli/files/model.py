@@ -4,7 +4,8 @@ It is a ZIP archive of `model.json` (sorted keys), `bias.npy` and `tables/<f>.np
 the key `families`; its comment is a checksum (see `archive.py`). So `unzip -p m.bnc model.json` shows what it is,
 numpy.load reads the arrays, and `head -c -64 m.bnc | sha256sum` proves them. In a model with the key `path`, which says
 how models were grown region by region, the arrays are the logarithms of the probabilities of the class and of each
-region with the class, out of which scoring makes its tables.
+region with the class, out of which scoring makes its tables. In a model with the key `blend` (`blends.py`) they are
+those of all its members, one after the other.
 
 Decided here: equal content is equal bytes, on any machine. A reader compares the size of each array with the
 cardinalities that `model.json` declares before it reads it, and its header with the only one such an array can have:
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from bncli.errors import BncliError, ModelError
 from bncli.files.archive import Archive, open_archive, pack
 from bncli.files.arrays import npy_array, npy_bytes, npy_header
 from bncli.files.atomic import write_bytes
+from bncli.files.blends import Blend, blend_json, read_blend
 from bncli.files.documents import Node, parse
 from bncli.files.families import families_json, read_families
 from bncli.files.graphs import graph_json, read_graph
@@ -47,6 +49,8 @@ _CHOSEN = "penalty_cv"
 """A key of models whose penalty was chosen by cross-validation, since version 2."""
 _PATH = "path"
 """A key of models that are made of regions and their submodels, since version 4."""
+_BLEND = "blend"
+"""A key of models that average over several, since version 4."""
 _FAR, _ROUNDING = 1e4, 1e-6
 """No log probability of a submodel lies so far below 0; their sum may be so far from 1."""
 
@@ -67,19 +71,23 @@ def dump_model(model: Model) -> bytes:
 
 
 def _arrays(model: Model) -> tuple[Array, ...]:
-    """Bias and tables, or the submodels that they are made of."""
+    """Bias and tables, of one model or all members of a blend, or the submodels that they are made of."""
     if model.path is not None:
         return (model.path.class_logs, *model.path.logs)
+    if model.blend is not None:
+        biases = np.stack([member.tables.bias for member in model.blend])
+        return (biases, *(table for member in model.blend for table in member.tables.weights))
     return (model.tables.bias, *model.tables.weights)
 
 
 def _describe(model: Model) -> dict[str, Any]:
-    families = model.tables.families if model.path is None else model.path.families
     chosen = {} if model.penalty_cv is None else {_CHOSEN: penalty_json(model.penalty_cv)}
     path = {} if model.path is None else {_PATH: steps_json(model.path.steps, model.schema)}
+    blend = {} if model.blend is None else {_BLEND: blend_json(model)}
     return (
         chosen
         | path
+        | blend
         | {
             "format": "bncli-model",
             "version": VERSION,
@@ -88,9 +96,16 @@ def _describe(model: Model) -> dict[str, Any]:
             "recipe": recipe_json(model.recipe),
             "schema": schema_json(model.schema),
             "structure": graph_json(name_structure(model.structure, model.schema)),
-            "families": families_json(families, model.schema),
+            "families": families_json(_families(model), model.schema),
         }
     )
+
+
+def _families(model: Model) -> tuple[Family, ...]:
+    """Those of the tables in the file, in their order."""
+    if model.blend is not None:
+        return tuple(family for member in model.blend for family in member.tables.families)
+    return model.tables.families if model.path is None else model.path.families
 
 
 def _table_names(n_tables: int) -> list[str]:
@@ -102,13 +117,16 @@ def read_model(path: str) -> Model:
     with open_archive(path) as archive:
         document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        fields = document.fields(keys, (_CHOSEN, _PATH))
+        fields = document.fields(keys, (_CHOSEN, _PATH, _BLEND))
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
         families = read_families(fields["families"], schema, structure)
         if schema.marginalizes and families != structure.families(schema.cardinalities, whole=True):
             fields["families"].fail("these are not the tables of the nodes of its structure, all of which are needed")
         steps = _read_path(fields[_PATH], schema, structure, families) if _PATH in fields else ()
+        blend = _read_blend(fields, families)
+        if blend is not None:
+            return _blended(archive, fields, schema, structure, families, blend)
         tables = _read_tables(archive, families, len(schema.labels))
         grown = _grown(archive, tables, steps) if steps else None
         return Model(
@@ -121,6 +139,40 @@ def read_model(path: str) -> Model:
             read_penalty(fields[_CHOSEN]) if _CHOSEN in fields else None,
             grown,
         )
+
+
+def _read_blend(fields: Mapping[str, Node], families: tuple[Family, ...]) -> Blend | None:
+    """What there is to know of a blend before its tables are read."""
+    if _BLEND not in fields:
+        return None
+    if _PATH in fields or _CHOSEN in fields:
+        fields[_BLEND].fail("a blend has neither steps nor one penalty")
+    return read_blend(fields[_BLEND], len(families))
+
+
+def _blended(
+    archive: Archive,
+    fields: Mapping[str, Node],
+    schema: Schema,
+    structure: Structure,
+    families: tuple[Family, ...],
+    blend: Blend,
+) -> Model:
+    """The model whose tables are those of several."""
+    if schema.marginalizes:
+        fields[_BLEND].fail("with a blend nothing can be summed out")
+    biases, *weights = _read_all(archive, families, (len(blend.shares), len(schema.labels)))
+    members = blend.members(biases, families, weights)
+    return Model(
+        schema,
+        structure,
+        members[0].tables,
+        read_recipe(fields["recipe"]),
+        fields["rows"].integer(0),
+        fields["bncli_version"].text(),
+        blend=members,
+        trials=blend.trials,
+    )
 
 
 def format_version(path: str) -> int:
@@ -166,12 +218,16 @@ def _grown(archive: Archive, tables: Tables, steps: tuple[PathStep, ...]) -> Pat
 
 
 def _read_tables(archive: Archive, families: tuple[Family, ...], n_labels: int) -> Tables:
-    names = _table_names(len(families))
-    if archive.names != [_DESCRIPTION, _BIAS, *names]:
-        archive.fail("its members are not those that it describes")
-    shapes = [(n_labels,), *((family.n_cells, n_labels) for family in families)]
-    bias, *weights = _read_arrays(archive, [_BIAS, *names], shapes)
+    bias, *weights = _read_all(archive, families, (n_labels,))
     return Tables(bias, families, tuple(weights))
+
+
+def _read_all(archive: Archive, families: tuple[Family, ...], bias: tuple[int, ...]) -> Iterator[Array]:
+    """The bias, of that shape, whose last entry is K, and the tables."""
+    names = [_BIAS, *_table_names(len(families))]
+    if archive.names != [_DESCRIPTION, *names]:
+        archive.fail("its members are not those that it describes")
+    return _read_arrays(archive, names, [bias, *((family.n_cells, bias[-1]) for family in families)])
 
 
 def _read_arrays(archive: Archive, names: list[str], shapes: list[tuple[int, ...]]) -> Iterator[Array]:

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from bncli.engine.learn import Learnt, learn
-from bncli.engine.model import ChosenPenalty, StoppedBy
+from bncli.engine.model import ChosenPenalty, StoppedBy, Trial
 from bncli.engine.named_structure import NamedStructure
 from bncli.engine.schema import Cuts, NumericAttribute, Schema
+from bncli.files.blends import trials_json
 from bncli.files.cuts import read_cuts
 from bncli.files.model import write_model
 from bncli.files.paths import beside, check_outputs
@@ -36,7 +37,8 @@ class FitReport:
     others do not help to tell the class. `holes` counts the missing values of informative attributes that are summed
     out: none where missing_policy is `level`. `cuts` are all cut points together. `moves` are those of a greedy search
     for the structure, in the order they were made. `regions` is None for a network. `penalty` is None for parameters in
-    closed form; penalty_cv says how it was chosen, if it was.
+    closed form; penalty_cv says how it was chosen, if it was. `trials` are the candidates of a blend, whose `penalty` is
+    that of its heaviest member.
     cll_start and cll are conditional log-likelihoods of the training rows in nats, without the penalty; log_loss is
     -cll a row.
     """
@@ -61,6 +63,7 @@ class FitReport:
     parameters: int
     penalty: float | None
     penalty_cv: ChosenPenalty | None
+    trials: tuple[Trial, ...]
     cll_start: float
     cll: float
     log_loss: float
@@ -75,6 +78,7 @@ class FitReport:
         lists = {name: list(fields[name]) for name in ("labels", "uninformative", "left_out", "unnamed")}
         lists["moves"] = [move._asdict() for move in self.moves]
         tried = None if self.penalty_cv is None else tried_json(self.penalty_cv)
+        lists["trials"] = trials_json(self.trials)
         return fields | lists | {"stopped_by": self.stopped_by.word, "penalty_cv": tried}
 
 
@@ -170,6 +174,7 @@ def _report(
         parameters=parameters.n_parameters,
         penalty=model.penalty,
         penalty_cv=model.penalty_cv,
+        trials=model.trials,
         cll_start=parameters.cll_start,
         cll=parameters.cll,
         log_loss=0.0 - parameters.cll / _weight(schema, model.n_rows),

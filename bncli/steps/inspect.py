@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.coarsening import coarse
-from bncli.engine.model import ChosenPenalty, Model
+from bncli.engine.model import ChosenPenalty, Model, Trial
 from bncli.engine.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.schema import Attribute, Cuts
 from bncli.engine.structure import Family
 from bncli.errors import ModelError
+from bncli.files.blends import trials_json
 from bncli.files.cuts import cuts_json, read_cuts
 from bncli.files.graphs import graph_json
 from bncli.files.model import format_version, read_model
@@ -56,7 +57,8 @@ class Table(NamedTuple):
 class ModelReport:
     """A model; `parameters` counts the entries of all its tables, `rows` the rows that it was learnt from.
 
-    Where it averages over the `steps` of a path, `tables` are those of the `best_step`, `parameters` those of all.
+    Where it averages over the `steps` of a path, `tables` are those of the `best_step`, `parameters` those of all; in a
+    blend, for which there were `trials`, `tables` and `structure` are those of the heaviest member.
     missing_tokens: None = those that mean a hole by default. `penalty` is None for parameters in closed form;
     penalty_cv says how it was chosen, if it was.
     """
@@ -80,6 +82,7 @@ class ModelReport:
     tables: tuple[Table, ...] | None
     steps: tuple[NamedStep, ...] | None = None
     best_step: int | None = None
+    trials: tuple[Trial, ...] | None = None
     effects: EffectsReport | None = None
 
     @property
@@ -110,6 +113,8 @@ class ModelReport:
         }
         if self.steps is not None:
             report |= {"steps": [step.as_json() for step in self.steps], "best_step": self.best_step}
+        if self.trials is not None:
+            report["trials"] = trials_json(self.trials)
         if self.tables is not None:
             report["tables"] = [table.as_json() for table in self.tables]
         if self.effects is not None:
@@ -202,12 +207,20 @@ def _report(model: Model, version: int, tables: bool, effects: bool) -> ModelRep
         penalty=model.penalty,
         penalty_cv=model.penalty_cv,
         rows=model.n_rows,
-        parameters=model.tables.n_parameters if path is None else path.n_parameters,
+        parameters=_entries(model),
         tables=_tables(model) if tables else None,
         steps=None if path is None else steps_of_path(path, model.schema),
         best_step=None if path is None else path.best,
+        trials=None if model.blend is None else model.trials,
         effects=effects_report(model) if effects else None,
     )
+
+
+def _entries(model: Model) -> int:
+    """Of all tables."""
+    if model.blend is not None:
+        return sum(member.tables.n_parameters for member in model.blend)
+    return model.tables.n_parameters if model.path is None else model.path.n_parameters
 
 
 def _tables(model: Model) -> tuple[Table, ...]:

@@ -22,6 +22,8 @@ from bncli.recipe import Recipe
         ("a=b=--structure nb", "a", None),
         ("my own=--structure skdb --param map", "my own", "--structure skdb --param map"),
         ("--structure kikuchi", "kikuchi kbma", None),
+        ("--structure auto", "auto", None),
+        ("--param auto", "auto", None),
         ("--structure 'nb' --param \"map\"", "nb map", None),
     ],
 )

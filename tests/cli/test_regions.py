@@ -128,7 +128,8 @@ def test_a_theta_that_makes_no_sense(bncli: Bncli, tmp_path: Path, theta: float)
 def test_regions_with_bins_of_their_own(bncli: Bncli, tmp_path: Path) -> None:
     """The structure of the model fits the same model; tables say how they see their attributes; kbma is refused."""
     write_regions(tmp_path / "r.json", "petal_length", "petal_length petal_width", bins=[None, 3])
-    fit = ("fit", "iris.csv", "--discretize", "equal-frequency", "--structure", "r.json", "--param", "discriminative")
+    cuts = ("--discretize", "equal-frequency", "--bins", "10")
+    fit = ("fit", "iris.csv", *cuts, "--structure", "r.json", "--param", "discriminative")
     bncli(*fit, "-o", "m.bnc")
     bncli("export", "m.bnc", "--to", "json", "-o", "s.json")
     assert json.loads((tmp_path / "s.json").read_text())["bins"] == [None, 3]
@@ -141,6 +142,28 @@ def test_regions_with_bins_of_their_own(bncli: Bncli, tmp_path: Path) -> None:
     assert tables[2]["shape"] == [3, 3, 3]
     assert [len(merge["cuts"]) for merge in tables[2]["merges"]] == [2, 2]
     assert "as cut in regions of 1, at most 3 in larger ones" in bncli("inspect", "m.bnc", "--tables").out
-    refused = bncli("fit", "iris.csv", "--structure", "r.json", "-o", "k.bnc")
-    assert refused.code == 1
-    assert "without bins of their own; use --param discriminative" in refused.err
+    refused = bncli("fit", "iris.csv", "--structure", "r.json", "--param", "kbma", "-o", "k.bnc")
+    assert refused.code == 2
+    assert "--param kbma cannot go with regions that look at attributes through fewer intervals" in refused.err
+
+
+def test_interactions_show_what_they_gain(bncli: Bncli, tmp_path: Path) -> None:
+    """A structure file gives the model that the search gives, and both tell the gains."""
+    bncli("learn-structure", "monks1.csv", "--structure", "interactions", "-o", "s.json")
+    found = json.loads((tmp_path / "s.json").read_text())
+    assert found["regions"][:7] == [["a1"], ["a2"], ["a3"], ["a4"], ["a5"], ["a6"], ["a1", "a2"]]
+    assert len(found["gains"]) == len(found["regions"])
+    assert found["gains"][6] > max(found["gains"][7:])
+    shown = bncli("inspect", "s.json").out
+    line = next(line for line in shown.splitlines() if "a1, a2" in line)
+    assert line.split() == ["7", "a1,", "a2", f"{found['gains'][6]:.4f}"]
+    assert "A gain is what a region promised" in shown
+    bncli("fit", "monks1.csv", "--structure", "interactions", "--penalty", "1", "-o", "one.bnc")
+    given = ("--param", "discriminative", "--coding", "thermometer", "--penalty", "1")
+    bncli("fit", "monks1.csv", "--structure", "s.json", *given, "-o", "two.bnc")
+    assert (tmp_path / "one.bnc").read_bytes() == (tmp_path / "two.bnc").read_bytes()
+    assert json.loads(bncli("inspect", "one.bnc", "--json").out)["structure"]["gains"] == found["gains"]
+    assert "A gain is what a region promised" in bncli("inspect", "one.bnc").out
+    assert bncli("export", "one.bnc", "--to", "json").out == (tmp_path / "s.json").read_text()
+    scores = bncli("score", "one.bnc", "monks1.csv").out.splitlines()
+    assert len(scores) > 100

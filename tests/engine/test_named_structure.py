@@ -76,6 +76,8 @@ def test_what_comes_out_is_what_regions_are(regions: list[tuple[str, ...]], cons
         ({"regions": (("a",), ("a", "b"), ("b",))}, r"regions\[2\] is inside an earlier region"),
         ({"bins": (None, 1)}, r"bins\[1\] is 1, f.json; .* 2 intervals"),
         ({"bins": (2,) * 17}, r"bins has 17 entries, f.json; give at most 16"),
+        ({"gains": (1.0, 2.0)}, r"gains has 2 values for 3 regions, f.json; give one for each"),
+        ({"gains": (1.0, 2.0, float("nan"))}, r"gains\[2\] is nan, f.json; give a number"),
     ],
 )
 def test_what_is_no_list_of_regions_is_refused(changes: dict[str, Any], message: str) -> None:
@@ -113,3 +115,13 @@ def test_bins_become_the_merges_of_the_schema() -> None:
     assert name_structure(resolved, schema) == named
     assert named.chosen == named.regions
     assert replace(named, bins=(2,)).resolve(schema).regions == ((0,), (0, 1))
+
+
+def test_gains_stay_with_their_regions() -> None:
+    named = NamedRegions("y", (("b",), ("a", "b"), ("a",)), gains=(3.0, 2.0, 1.0))
+    assert named.resolve(ABC).gains == (3.0, 2.0), "the third is inside the second"
+    whole = replace(named, regions=(("b",), ("a",), ("a", "b")))
+    assert whole.resolve(ABC).gains == whole.gains
+    assert name_structure(whole.resolve(ABC), ABC) == whole
+    dull = replace(ABC, attributes=(CategoricalAttribute("a", False, (1.0,), ("only",)), *ABC.attributes[1:]))
+    assert whole.resolve(dull).gains == (), "a region that lost an attribute is another one"

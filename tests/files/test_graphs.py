@@ -40,7 +40,9 @@ def named_regions(draw: st.DrawFn) -> NamedRegions:
     options = draw(st.dictionaries(TEXTS, SCALARS, max_size=3))
     regions = tuple(grown if found else listed)
     bins = draw(st.lists(st.none() | st.integers(2, 40), max_size=3).map(tuple))
-    return NamedRegions(class_name, regions, climb if found else None, draw(TEXTS), options, bins=bins)
+    gains = tuple(draw(st.lists(FINITE, min_size=len(regions), max_size=len(regions)))) if draw(st.booleans()) else ()
+    climb_or_not = climb if found else None
+    return NamedRegions(class_name, regions, climb_or_not, draw(TEXTS), options, bins=bins, gains=gains)
 
 
 @given(named_regions())
@@ -190,6 +192,17 @@ def test_bins_stand_beside_the_regions(tmp_path: Path) -> None:
 def test_bins_that_are_none(tmp_path: Path, bins: Any, message: str) -> None:
     with pytest.raises(BncliError, match=message):
         read(tmp_path, document(bins=bins))
+
+
+def test_gains_stand_beside_the_regions(tmp_path: Path) -> None:
+    ranked = NamedRegions("y", (("a",), ("a", "b")), gains=(2.5, -1.0))
+    assert '  "gains": [2.5, -1.0]\n' in dump_structure(ranked)
+    assert "gains" not in dump_structure(replace(ranked, gains=()))
+    n = len(read(tmp_path, document()).regions)  # type: ignore[union-attr]
+    assert read(tmp_path, document(gains=[1] * n)).gains == (1.0,) * n  # type: ignore[union-attr]
+    for gains, message in (([1.0] * (n + 1), "gains has"), (["much"] * n, "expected a number"), (3, "expected a list")):
+        with pytest.raises(BncliError, match=message):
+            read(tmp_path, document(gains=gains))
 
 
 def test_a_graph_has_no_bins(tmp_path: Path) -> None:

@@ -325,6 +325,19 @@ def test_given_cuts_fix_the_attributes_and_their_types(tmp_path: Path) -> None:
         table(tmp_path, "a,b,c,k\n1,0,1,u\n2,1,2,v\n", given=cuts, class_name="c")
 
 
+@pytest.mark.parametrize("block_size", [16, 1 << 20])
+def test_a_level_that_the_given_cuts_lack_is_no_error_in_a_row_that_does_not_count(
+    tmp_path: Path, block_size: int
+) -> None:
+    cuts = Cuts("k", (CategoricalAttribute("a", False, (), ("p", "q")),))
+    rows = "a,w,k\np,1,u\nr,0,u\nq,1,v\nq,2,u\ns,3,\n"
+    options: dict[str, Any] = {"given": cuts, "weights": "w", "block_size": block_size}
+    columns = table(tmp_path, rows, drop_unlabelled=True, **options)
+    assert values(columns, "a") == ["p", "q", "q"]
+    with pytest.raises(BncliError, match="column 'a' has the value 's'"):
+        table(tmp_path, rows.replace("s,3,", "s,3,u"), **options)
+
+
 def test_identifiers_are_left_out_with_a_note(tmp_path: Path) -> None:
     content = "id,x,class\n" + "".join(f"n{i},{i},{i % 2}\n" for i in range(30))
     notes: list[Event] = []

@@ -127,7 +127,7 @@ class _Set:
         """Indicators or functions (codes, any) at some codes."""
         if self.values is not None:
             return np.asarray(self.values[codes])
-        return (codes[:, np.newaxis] == np.arange(len(self.indicators))).astype(np.float64)
+        return np.asarray((codes[:, np.newaxis] == np.arange(len(self.indicators))), np.float64)
 
 
 def _set(group: int, column: Index, n: int) -> _Set | None:

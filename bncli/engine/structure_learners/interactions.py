@@ -10,7 +10,7 @@ a model that is there ranks thousands of candidates without a fit of any of them
 Hooker 2013, KDD: Accurate intelligible models with pairwise interactions).
 
 Decided here: a single attribute sees all its intervals, in a pair it is seen through at most 8, in larger regions
-through 4; candidates are judged through 5 and 4. Fits have the penalty 1 and thermometer coding. Regions of 4
+through 4; candidates are judged through 5 and 4. Regions of 4
 attributes (max_order 5), the best n, are found from triples in the same way. Where holes are to be summed out, the
 search takes a hole for one more value. Cost: two fits, and for every pair, or pair and third attribute, two weighted
 counts a row and class, several of them at a time.

@@ -49,7 +49,7 @@ from bncli.watch import Progress, Watch, silent
 Array = NDArray[np.float64]
 Set = tuple[int, ...]
 
-MAX_CELLS = 1 << 14
+MAX_CELLS = 1 << 12
 """Of the table of a candidate."""
 WIDE = 128
 """Attributes with more codes are not packed; only what occurs of them is counted."""

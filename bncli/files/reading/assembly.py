@@ -44,7 +44,7 @@ def assemble(
     label = columns[roles.class_name].label(as_text=roles.class_name in roles.categorical)
     weights = None if roles.weights is None else columns[roles.weights].numeric().values.astype(np.float64)
     keep = rows_that_count(label, weights, where, drop_unlabelled=drop_unlabelled)
-    attributes = _attributes(columns, n_rows, roles, where, tokens, given, watch)
+    attributes = _attributes(columns, keep, roles, where, tokens, given, watch)
     table = Columns(n_rows, attributes, roles.class_name, label, weights)
     if not keep.all():
         table = _without_unused(table.take(np.flatnonzero(keep)), attributes_too=given is None)
@@ -71,7 +71,7 @@ def rows_that_count(
 
 def _attributes(
     columns: Mapping[str, Growing],
-    n_rows: int,
+    keep: NDArray[np.bool_],
     roles: Roles,
     where: str,
     tokens: Tokens,
@@ -87,9 +87,9 @@ def _attributes(
         if column.want.kind is not Kind.TEXT:
             attributes[name] = column.numeric()
         elif name in fixed:
-            _check_levels(column, fixed[name], where, tokens)
+            _check_levels(column, fixed[name], keep, where, tokens)
             attributes[name] = column.categorical(fixed[name])
-        elif name not in roles.categorical and _is_identifier(column, n_rows, tokens):
+        elif name not in roles.categorical and _is_identifier(column, len(keep), tokens):
             identifiers.append(name)
         else:
             attributes[name] = column.categorical()
@@ -108,13 +108,22 @@ def _doubts(columns: Mapping[str, Growing], roles: Roles, tokens: Tokens) -> lis
     return [doubt for name, c in found for doubt in doubts_about(name, c.stranger, c.chunks, tokens)]
 
 
-def _check_levels(column: Growing, levels: tuple[str, ...], where: str, tokens: Tokens) -> None:
-    found = distinct_levels(column.texts(), tokens.text)
-    unknown = found.filter(pc.invert(pc.is_in(found, value_set=pa.array(levels, pa.string()))))
+def _check_levels(
+    column: Growing, levels: tuple[str, ...], keep: NDArray[np.bool_], where: str, tokens: Tokens
+) -> None:
+    """An error for a value that is not among the levels, unless only rows that do not count have it."""
+    unknown = _unknown(column.texts(), levels, tokens)
+    if len(unknown) and not keep.all():
+        unknown = _unknown(column.texts(keep), levels, tokens)
     if len(unknown):
         value = unknown[0].as_py()
         what = f"column '{column.want.name}' has the value '{value}', which is not among its levels in the cuts"
         raise BncliError(what, where=where, hint="learn the cuts on data that holds it")
+
+
+def _unknown(texts: pa.Array, levels: tuple[str, ...], tokens: Tokens) -> pa.Array:
+    found = distinct_levels(texts, tokens.text)
+    return found.filter(pc.invert(pc.is_in(found, value_set=pa.array(levels, pa.string()))))
 
 
 def _is_identifier(column: Growing, n_rows: int, tokens: Tokens) -> bool:

@@ -90,10 +90,11 @@ class Growing:
         """The different numbers of a chunk of text, the numbers of another."""
         return to_numbers(chunk.texts, self._tokens.number)[0] if isinstance(chunk, TextChunk) else chunk
 
-    def texts(self) -> pa.Array:
-        """All raw texts of a column of text, once each."""
-        different = {id(chunk.texts): chunk.texts for chunk in self.chunks if isinstance(chunk, TextChunk)}
-        return pa.concat_arrays([EMPTY, *different.values()]).unique()
+    def texts(self, rows: NDArray[np.bool_] | None = None) -> pa.Array:
+        """All raw texts of a column of text, or those of the rows that are marked, once each."""
+        chunks = [chunk for chunk in self.chunks if isinstance(chunk, TextChunk)]
+        different = {id(chunk.texts): chunk.texts for chunk in chunks}.values()
+        return pa.concat_arrays([EMPTY, *(different if rows is None else _marked(chunks, rows))]).unique()
 
     def numeric(self) -> NumericColumn:
         """The finished column of numbers; the chunks are gone."""
@@ -129,6 +130,14 @@ class Growing:
             parts.append(tables[id(chunk.texts)][chunk.codes])
         self.chunks = []
         return CategoricalColumn(np.concatenate(parts), levels)
+
+
+def _marked(chunks: Iterable[TextChunk], rows: NDArray[np.bool_]) -> Iterable[pa.Array]:
+    first = 0
+    for chunk in chunks:
+        end = first + len(chunk.codes)
+        yield chunk.texts.take(pa.array(np.unique(chunk.codes[rows[first:end]])))
+        first = end
 
 
 def digest(values: Values, shared: pa.Array) -> Chunk:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import zlib
 from collections.abc import Sequence
@@ -171,4 +172,6 @@ def _read_outcome(fields: dict[str, Any], unit: Unit, data: Entry, learner: str)
         raise ValueError("not the labels of these rows")
     metrics = {str(name): None if value is None else float(value) for name, value in fields["metrics"].items()}
     seconds = {str(name): float(value) for name, value in fields["seconds"].items()}
+    if not all(math.isfinite(value) for value in (*metrics.values(), *seconds.values()) if value is not None):
+        raise ValueError("not finite")
     return Outcome(data.name, learner, unit.repeat, unit.fold, int(fields["rows"]), metrics, seconds, codes)

@@ -112,7 +112,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert learn(data) == learn(replace(data, threads=4))
 
 
-@pytest.mark.parametrize("n_rows", [1, 2])
+@pytest.mark.parametrize("n_rows", [0, 1, 2])
 def test_hardly_any_rows(n_rows: int) -> None:
     assert learn(random_dataset(n_rows, (2, 3), 2)).regions[:2] == ((0,), (1,))
 

@@ -1,0 +1,6 @@
+"""`--structure auto`: many models of tables tried on rows held out, and the best of them blended.
+
+`learning.learn_auto` is the way in. One module a step: `grids` (how finely attributes are cut and seen), `candidates`
+(which tables a model has), `effort` (how many rows and folds the choice may use), `paths` and `choice` (penalties, by
+rows held out), `blend` (weights of the candidates).
+"""

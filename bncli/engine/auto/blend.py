@@ -1,0 +1,67 @@
+"""Weights of an average of models, from the probabilities that they gave to the classes of rows held out.
+
+    maximise  sum over rows t of w_t ln sum over models m of v_m P_m(y_t | x_t),    v on the simplex
+
+by EM from equal weights: v_m becomes the mean over rows of model m's share of the mixture. The likelihood rises at
+every step and has one maximum (it is concave). Models of little weight are then dropped, and the weights of the others
+found again: stacking in the manner of Breiman (1996, Machine Learning 24) with the logarithmic score.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+STEPS, TOLERANCE = 2000, 1e-9
+LEAST = 0.01
+"""A smaller weight is none."""
+
+
+def mixture_weights(log_probabilities: Array, weights: Array | None = None) -> Array:
+    """v (M,) of ln P_m(y_t | x_t), shape (M, rows); `weights` (rows,) of the rows, None: 1 each."""
+    v = _em(log_probabilities, weights)
+    while (v[v > 0] < LEAST).any():
+        kept = np.flatnonzero(v >= LEAST)
+        v = np.zeros(len(v))
+        v[kept] = _em(log_probabilities[kept], weights)
+    return v
+
+
+def _em(logs: Array, weights: Array | None) -> Array:
+    v = np.full(len(logs), 1.0 / len(logs))
+    shares = np.exp(logs - logs.max(axis=0))
+    of_rows = np.full(logs.shape[1], 1.0 / logs.shape[1]) if weights is None else weights / weights.sum()
+    for _ in range(STEPS):
+        grown = v * (shares @ (of_rows / (v @ shares)))
+        if np.abs(grown - v).max() < TOLERANCE:
+            break
+        v = grown
+    return np.asarray(v / v.sum())
+
+
+def least_squares_weights(log_probabilities: Array, weights: Array | None = None) -> Array:
+    """The same for the squared error: v minimises sum over rows of w_t (1 - sum over m of v_m P_m(y_t | x_t))^2.
+
+    By conditional gradients (Frank & Wolfe 1956), each with the best step; the objective is convex.
+    """
+    misses = -np.expm1(log_probabilities)
+    of_rows = np.ones(misses.shape[1]) if weights is None else weights
+    gram = (misses * of_rows) @ misses.T
+    v = np.full(len(gram), 1.0 / len(gram))
+    for _ in range(STEPS):
+        gradient = gram @ v
+        towards = np.eye(len(v))[int(np.argmin(gradient))] - v
+        slope, curvature = -float(gradient @ towards), float(towards @ gram @ towards)
+        if slope <= TOLERANCE * float(gradient @ v) or curvature <= 0:
+            break
+        v = v + min(1.0, slope / curvature) * towards
+    v[v < LEAST] = 0.0
+    return np.asarray(v / v.sum())
+
+
+def mixture_logs(log_probabilities: Array, v: Array) -> Array:
+    """ln of the average (rows,)."""
+    highest = log_probabilities.max(axis=0)
+    return np.asarray(highest + np.log(v @ np.exp(log_probabilities - highest)))

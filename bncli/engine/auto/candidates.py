@@ -1,0 +1,185 @@
+"""The models that are tried: which tables each has, found on the rows that it learns from.
+
+    singles        every attribute by itself, finely cut
+    tree           and the pairs of a tree (`--structure tan`)
+    all pairs      and every pair
+    pairs          and the pairs of highest gain (`--structure interactions`)
+    triples        and the triples of highest gain
+    quadruples     and sets of four, where the attributes are categories
+    sharp singles  every attribute by itself, cut by Fayyad & Irani's rule, tables of free entries
+    sharp tree     a tree on those cuts, with lower orders
+
+The first six have thermometer coding (`bncli.engine.parameter_spaces.effect_bases`). A candidate that has the same
+tables as an earlier one is left out.
+
+Decided here: a pair sees an attribute through at most 8 intervals, larger sets through 4. All pairs are tried up to
+ALL_PAIRS attributes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.auto import grids
+from bncli.engine.coarsening import merges_of
+from bncli.engine.counts import Counts
+from bncli.engine.dataset import Dataset
+from bncli.engine.likelihood import ConditionalLikelihood
+from bncli.engine.schema import CategoricalAttribute
+from bncli.engine.structure import Dag, Family, Regions, Structure
+from bncli.engine.structure_learners import tan
+from bncli.engine.structure_search.additive_fit import additive_fit
+from bncli.engine.structure_search.interaction_gains import Gains
+
+Array = NDArray[np.float64]
+
+BINS: tuple[int | None, ...] = (None, 8, 4)
+ALL_PAIRS = 20
+MOST = {"pairs": 3, "triples": 2, "quadruples": 2}
+"""Sets of the largest size for each attribute that there is."""
+BELOW = {"pairs": "singles", "triples": "pairs", "quadruples": "triples"}
+"""The candidate on whose residuals the larger sets are chosen."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Tables over `families`, and how their entries are made of parameters; `structure` says it to a reader."""
+
+    name: str
+    structure: Structure
+    families: tuple[Family, ...]
+    coding: str = "thermometer"
+    lower_orders: bool = False
+
+    def has_tables_of(self, other: Candidate) -> bool:
+        """Whether the two are one model."""
+        alike = self.coding == other.coding and self.lower_orders == other.lower_orders
+        return alike and set(self.families) == set(other.families)
+
+
+class Fit(NamedTuple):
+    """A fitted candidate: its rows, fused, and its tables (K, n_cells)."""
+
+    likelihood: ConditionalLikelihood
+    cells: Array
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows that candidates are found on, those that were found, and those that were fitted."""
+
+    data: Dataset
+    found: dict[str, Candidate] = field(default_factory=dict)
+    fits: dict[str, Fit] = field(default_factory=dict)
+
+
+def candidate(rows: Rows, name: str) -> Candidate:
+    """The candidate of this name on these rows."""
+    if name not in rows.found:
+        _FINDERS[name](rows)
+    return rows.found[name]
+
+
+def names(data: Dataset) -> tuple[str, ...]:
+    """Those worth trying, the most promising first."""
+    n, attributes = len(data.schema.informative), data.schema.attributes
+    if n == 0:
+        return ("singles",)
+    numeric = any(not isinstance(attributes[i], CategoricalAttribute) for i in data.schema.informative)
+    several = ("tree", "pairs") if n > 1 else ()
+    if 2 < n <= ALL_PAIRS:
+        several = (*several, "all pairs")
+    if n > 2:
+        several = (*several, "triples")
+    if n > 3 and not numeric:
+        several = (*several, "quadruples")
+    sharp = ("sharp singles", "sharp tree") if numeric else ("sharp tree",)
+    return ("singles", *several, *(sharp if n > 1 else sharp[:1]))
+
+
+def _singles(rows: Rows) -> None:
+    _keep_regions(rows, "singles", [(i,) for i in rows.data.schema.informative])
+
+
+def _all_pairs(rows: Rows) -> None:
+    informative = rows.data.schema.informative
+    singles = [(i,) for i in informative]
+    _keep_regions(rows, "all pairs", [*singles, *itertools.combinations(informative, 2)])
+
+
+def _tree(rows: Rows) -> None:
+    informative = rows.data.schema.informative
+    dag = tan.learn(Counts(grids.viewed(rows.data, grids.few(rows.data, 8))))
+    pairs = [tuple(sorted((i, *dag.parents[i]))) for i in informative if dag.parents[i]]
+    _keep_regions(rows, "tree", [*((i,) for i in informative), *pairs])
+
+
+def _pairs(rows: Rows) -> None:
+    _extend(rows, "pairs", 5)
+
+
+def _triples(rows: Rows) -> None:
+    _extend(rows, "triples", 4)
+
+
+def _quadruples(rows: Rows) -> None:
+    _extend(rows, "quadruples", 4)
+
+
+def _extend(rows: Rows, name: str, bins: int) -> None:
+    """The regions of the candidate below, and the larger ones that gain most on its residuals, whatever they gain."""
+    below = candidate(rows, BELOW[name])
+    likelihood, cells = rows.fits.get(below.name) or Fit(*additive_fit(rows.data, below.families))
+    gains = Gains(likelihood, cells, rows.data.schema.informative, bins)
+    regions = below.structure.regions if isinstance(below.structure, Regions) else ()
+    size = max(map(len, regions))
+    ranked = gains.of_pairs() if size == 1 else gains.of_extensions([r for r in regions if len(r) == size])
+    most = MOST[name] * len(rows.data.schema.informative)
+    _keep_regions(rows, name, [*regions, *(one.attributes for one in ranked[:most])])
+
+
+def _sharp_singles(rows: Rows) -> None:
+    data = _sharp(rows)
+    informative = data.schema.informative
+    dag = Dag(((),) * len(data.codes), informative, method="nb")
+    _keep_dag(rows, "sharp singles", dag, data)
+
+
+def _sharp_tree(rows: Rows) -> None:
+    data = _sharp(rows)
+    _keep_dag(rows, "sharp tree", tan.learn(Counts(data)), data)
+
+
+def _sharp(rows: Rows) -> Dataset:
+    return grids.viewed(rows.data, grids.sharp(rows.data))
+
+
+def _keep_regions(rows: Rows, name: str, regions: Sequence[tuple[int, ...]]) -> None:
+    schema = rows.data.schema
+    structure = Regions(tuple(regions), method="auto", bins=BINS, merges=merges_of(schema.attributes, BINS))
+    families = structure.families(schema.cardinalities)
+    rows.found[name] = Candidate(name, structure, families, lower_orders=len(regions) > len(schema.informative))
+
+
+def _keep_dag(rows: Rows, name: str, dag: Dag, seen: Dataset) -> None:
+    views = grids.sharp(rows.data)
+    families = grids.families_through(dag.families(seen.schema.cardinalities), views)
+    rows.found[name] = Candidate(name, dag, families, coding="cells", lower_orders=True)
+
+
+_FINDERS: dict[str, Callable[[Rows], None]] = {
+    "singles": _singles,
+    "tree": _tree,
+    "all pairs": _all_pairs,
+    "pairs": _pairs,
+    "triples": _triples,
+    "quadruples": _quadruples,
+    "sharp singles": _sharp_singles,
+    "sharp tree": _sharp_tree,
+}

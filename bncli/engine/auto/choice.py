@@ -1,0 +1,114 @@
+"""Every candidate, tried on rows held out: its best penalty, and what it gave to these rows there.
+
+A candidate's tables are found anew in every fold, from the rows that are not held out: what was chosen with a look at a
+row would make the blend trust it too much. The penalty is that of least loss, by the metric asked for, ties to the
+log-loss (`error` has many) and then to the larger penalty. A path ends where its log-loss lies WORSE above its lowest
+(WORSE_OF_MANY, where MANY rows are held out), and below LEAST_USUAL where it no longer falls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.auto.paths import Path
+from bncli.engine.dataset import Dataset
+from bncli.engine.model import Tried
+
+Array = NDArray[np.float64]
+Tell = Callable[[float, int], None]
+"""Hears of a penalty and a fold."""
+
+GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+LEAST_USUAL = 0.01
+WORSE, WORSE_OF_MANY, SLACK = 0.08, 0.01, 1e-4
+MANY = 1000
+"""Rows held out, of which a loss is known so well that a path need not be followed far."""
+TIE = 1e-4
+METRICS = ("log-loss", "error", "rmse")
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Means over the rows held out, by weight."""
+
+    log_loss: float
+    error: float
+    rmse: float
+
+    def by(self, metric: str) -> float:
+        """The one of that name."""
+        return {"log-loss": self.log_loss, "error": self.error, "rmse": self.rmse}[metric]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A candidate's best penalty with its losses, ln P of the class of every row held out there; all that was tried."""
+
+    name: str
+    penalty: float
+    losses: Losses
+    logs: Array
+    tried: tuple[Tried, ...]
+    path: Path | None
+    """That of the first fold."""
+
+
+def judge(name: str, paths: Sequence[Path], metric: str, tell: Tell, first: float = GRID[0]) -> Judged:
+    """The candidate at its best penalty, from `first` downwards; a path for each fold."""
+    weights = held_out_weights([path.held_out for path in paths])
+    best: tuple[float, Losses, Array] | None = None
+    tried: list[Tried] = []
+    for penalty in GRID[GRID.index(first) :]:
+        said = _advance(paths, penalty, tell)
+        losses = losses_of(said, weights)
+        tried.append(Tried(penalty, losses.log_loss))
+        if best is None or _better(losses, best[1], metric):
+            best = (penalty, losses, said[0])
+            for path in paths:
+                path.keep()
+        if _is_over(tried, many=len(said[0]) >= MANY):
+            break
+    assert best is not None
+    return Judged(name, *best, tuple(tried), paths[0])
+
+
+def _advance(paths: Sequence[Path], penalty: float, tell: Tell) -> Array:
+    parts = []
+    for fold, path in enumerate(paths):
+        tell(penalty, fold)
+        parts.append(path.advance(penalty))
+    return np.concatenate(parts, axis=1)
+
+
+def held_out_weights(folds: Sequence[Dataset]) -> Array | None:
+    """The weights of all rows held out, in their order; None where each weighs 1."""
+    parts = [fold.weights for fold in folds]
+    return None if parts[0] is None else np.concatenate([part for part in parts if part is not None])
+
+
+def losses_of(said: Array, weights: Array | None) -> Losses:
+    """From ln P, 1 - P and whether a row was missed, shape (3, rows)."""
+    log_loss, square, error = (
+        float(np.average(values, weights=weights)) for values in (-said[0], np.square(said[1]), said[2])
+    )
+    return Losses(log_loss + 0.0, error, float(np.sqrt(square)))
+
+
+def _better(new: Losses, best: Losses, metric: str) -> bool:
+    """Lower by more than a tie; for errors that tie, by log-loss."""
+    if metric == "error" and new.error == best.error:
+        metric = "log-loss"
+    return new.by(metric) < best.by(metric) * (1 - TIE)
+
+
+def _is_over(tried: Sequence[Tried], *, many: bool) -> bool:
+    losses = [one.log_loss for one in tried]
+    worse = WORSE_OF_MANY if many else WORSE
+    if losses[-1] > min(losses) * (1 + worse) + SLACK:
+        return True
+    return tried[-1].penalty <= LEAST_USUAL and losses[-1] > min(losses[:-1], default=math.inf) * (1 - TIE)

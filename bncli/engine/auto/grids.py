@@ -1,0 +1,91 @@
+"""How finely attributes are cut, and the coarser ways in which tables see them.
+
+Candidates want different cuts: fine ones at equal frequency where a table is over one attribute, whose steps the
+penalty smooths; a few where it is over several; those of Fayyad & Irani (1993) where thresholds are sharp. There is one set of
+codes all the same, the finest: the union of every grid that is asked for. A coarser view joins codes to groups
+(`bncli.engine.coarsening`), and the rows are coded once.
+
+Decided here: FINE intervals from MANY_ROWS rows on, half as many below; the cuts of Fayyad & Irani join them there.
+Which of all these cuts they would have chosen is asked again of the rows that a candidate learns from, so that rows
+held out are not looked at: only the fine cuts themselves were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bncli.engine.coarsening import coarse, merge_of
+from bncli.engine.columns import Columns
+from bncli.engine.cutting import cuts_of, learn_schema
+from bncli.engine.dataset import Dataset
+from bncli.engine.discretizers.mdl import cut_points
+from bncli.engine.schema import Attribute, Cuts, NumericAttribute
+from bncli.engine.structure import Family, Merge
+from bncli.engine.views import merged
+
+FINE = 40
+"""Intervals at equal frequency."""
+MANY_ROWS = 1000
+Views = tuple[Merge | None, ...]
+"""By attribute, how it is seen; None: as cut."""
+
+
+def fine_cuts(columns: Columns, threads: int) -> Cuts:
+    """The union of all grids, for every column."""
+    many = columns.n_rows >= MANY_ROWS
+    schema = learn_schema(columns, discretize="equal-frequency", bins=FINE if many else FINE // 2, threads=threads)
+    cuts = cuts_of(schema, "auto", {})
+    if not many:
+        return cuts
+    others = learn_schema(columns, discretize="mdl", threads=threads).attributes
+    return replace(cuts, attributes=tuple(map(_union, cuts.attributes, others)))
+
+
+def _union(attribute: Attribute, other: Attribute) -> Attribute:
+    if not isinstance(attribute, NumericAttribute) or not isinstance(other, NumericAttribute):
+        return attribute
+    return replace(attribute, cuts=tuple(sorted({*attribute.cuts, *other.cuts})))
+
+
+def few(data: Dataset, bins: int) -> Views:
+    """Every attribute seen through at most `bins` intervals of about equal weight."""
+    return tuple(merge_of(attribute, bins) for attribute in data.schema.attributes)
+
+
+def sharp(data: Dataset) -> Views:
+    """Every attribute seen through those of its cuts that Fayyad & Irani's rule takes on these rows."""
+    return tuple(_sharp(data, i) for i in range(len(data.codes)))
+
+
+def _sharp(data: Dataset, i: int) -> Merge | None:
+    attribute = data.schema.attributes[i]
+    if not isinstance(attribute, NumericAttribute) or not attribute.informative:
+        return None
+    codes, labels, weights = data.codes[i], data.labels, data.weights
+    if attribute.missing:
+        rows = np.flatnonzero(codes < attribute.n_values)
+        codes, labels, weights = codes[rows], labels[rows], None if weights is None else weights[rows]
+    cuts = cut_points(codes, labels, data.n_labels, weights)
+    groups = np.searchsorted(cuts, np.arange(attribute.n_values)).tolist()
+    return tuple(groups) + ((groups[-1] + 1,) if attribute.missing else ())
+
+
+def viewed(data: Dataset, views: Views) -> Dataset:
+    """The rows as they are seen, attribute for attribute."""
+    seen = list(zip(data.schema.attributes, views, strict=True))
+    attributes = tuple(a if merge is None else coarse(a, merge) for a, merge in seen)
+    codes = tuple(c if m is None else merged(c, m) for c, m in zip(data.codes, views, strict=True))
+    return replace(data, schema=replace(data.schema, attributes=attributes), codes=codes)
+
+
+def families_through(families: Sequence[Family], views: Views) -> tuple[Family, ...]:
+    """Families over rows as they are seen, as families over the rows as they are."""
+    return tuple(_through(family, views.__getitem__) for family in families)
+
+
+def _through(family: Family, view: Callable[[int], Merge | None]) -> Family:
+    merges = tuple(view(a) for a in family.attributes)
+    return replace(family, merges=merges if any(m is not None for m in merges) else ())

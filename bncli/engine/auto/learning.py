@@ -1,0 +1,268 @@
+"""Tables of several kinds, tried on rows held out and blended: what `--structure auto` learns.
+
+    P(y | x) = sum over members m of v_m softmax_y S_m[x, y]
+
+1. Attributes are cut finely, once (`grids`). 2. Candidates are tried one after the other: the tables of each are found
+in every fold, and their penalty by rows held out (`candidates`, `choice`), as long as the cost allows (`effort`). 3. The
+weights v maximise what the average gives to the rows held out (`blend`). 4. The candidates that have a weight are fitted
+with their penalties on all rows: found again where each row was held out once, else as they were in the first fold, from
+the optimum there.
+
+Decided here: the folds are drawn by the seed. The blend is made by the log-loss unless the metric is `rmse`, then it is
+made by that; by `error` only the penalties are chosen, for shares of an average are too many for so rough a measure.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli import __version__
+from bncli.engine.ascent import Ascent, ParameterSpace, ascend_from, climb
+from bncli.engine.auto.blend import least_squares_weights, mixture_logs, mixture_weights
+from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate, names
+from bncli.engine.auto.choice import GRID, Judged, Losses, Tell, held_out_weights, judge
+from bncli.engine.auto.effort import FOLDS, MOST_ROWS, Clock, Effort, fit_seconds, folds_held_out, path_seconds
+from bncli.engine.auto.grids import fine_cuts
+from bncli.engine.auto.paths import Path, judged_rows, path_of, space_of
+from bncli.engine.columns import Columns
+from bncli.engine.cutting import learn_schema
+from bncli.engine.dataset import Dataset
+from bncli.engine.encoding import encode
+from bncli.engine.folds import stratified_folds, stratified_sample
+from bncli.engine.model import Member, Model, Optimum, Parameters, Trial
+from bncli.engine.parameter_spaces.effects import Effects
+from bncli.errors import BncliError
+from bncli.recipe import Recipe
+from bncli.watch import Note, Progress, Stage, Watch
+
+Array = NDArray[np.float64]
+
+TOLERANCE, MAX_ITERATIONS = 1e-3, 200
+"""Of the fits on all rows."""
+SLACK = 0.05
+"""Sets that lose by a larger share of the log-loss are not built upon."""
+
+
+def learn_auto(
+    columns: Columns,
+    recipe: Recipe,
+    *,
+    missing_tokens: tuple[str, ...] | None,
+    unseen: Literal["average", "error"],
+    threads: int,
+    clock: Clock | None,
+    watch: Watch,
+) -> tuple[Model, Parameters]:
+    """The blend, and how its members were reached."""
+    effort = Effort.of(recipe.time_limit, clock)
+    watch(Stage("discretize"))
+    schema = learn_schema(
+        columns, given=fine_cuts(columns, threads), missing_tokens=missing_tokens, unseen=unseen, threads=threads
+    )
+    data = encode(columns, schema, threads=threads)
+    del columns  # codes are all that is needed from here
+    if data.n_rows == 0:
+        raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
+    watch(Stage("candidates"))
+    folds = _folds(data, recipe.seed or 0)
+    judged = _judge_all(data, folds, recipe.metric or "log-loss", effort, watch) if folds else [_UNTRIED]
+    weights = _weights(judged, held_out_weights([fold.held_out for fold in folds]), recipe.metric or "log-loss")
+    watch(Stage("parameters"))
+    members = _members(data, folds, judged, weights, watch)
+    return _model(data, recipe, judged, weights, members)
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """Rows to learn from, with what was found on them, and rows held out."""
+
+    rows: Rows
+    held_out: Dataset
+
+
+def _folds(data: Dataset, seed: int) -> list[_Fold]:
+    """Those that are tried; none where no row can be held out."""
+    data = data.take(stratified_sample(data.labels, MOST_ROWS, seed))
+    if data.n_rows < 2:
+        return []
+    fold_of = stratified_folds(data.labels, min(FOLDS, data.n_rows), seed)
+    folds = []
+    for fold in range(min(folds_held_out(data.n_rows), int(fold_of.max()) + 1)):
+        rows = data.take(np.flatnonzero(fold_of != fold))
+        folds.append(_Fold(Rows(rows), data.take(np.flatnonzero(fold_of == fold))))
+    return folds
+
+
+def _judge_all(data: Dataset, folds: list[_Fold], metric: str, effort: Effort, watch: Watch) -> list[Judged]:
+    """Candidates in their order, as long as the effort allows; the first in any case."""
+    wanted = names(data)
+    effort.begin_candidates(data)
+    judged: list[Judged] = []
+    left_out: list[str] = []
+    for done, name in enumerate(wanted):
+        if not _is_promising(name, judged):
+            continue
+        watch(Progress(done, len(wanted), name))
+        paths = _paths(name, folds)
+        if any(_alike(paths[0], one.path) for one in judged):
+            continue
+        cost = path_seconds([path.space.likelihood for path in paths])
+        if judged and not effort.allows(cost, fit_seconds(paths[0].space.likelihood, data.n_rows)):
+            left_out.append(name)
+            continue
+        tell = _teller(watch, done, len(wanted), name, len(folds))
+        judged.append(judge(name, paths, metric, tell, _first_penalty(judged)))
+        effort.expected += cost
+        for fold, path in zip(folds, paths, strict=True):
+            fold.rows.fits[name] = path.fit
+    if left_out:
+        reason = "there was no time" if effort.limit is not None else "too costly for so many rows"
+        watch(Note(f"candidates that were not tried, {reason}: {', '.join(left_out)}"))
+    return judged
+
+
+def _is_promising(name: str, judged: Sequence[Judged]) -> bool:
+    """Larger sets are tried where those below were, and did not lose by more than SLACK."""
+    if name not in BELOW:
+        return True
+    losses = {one.name: one.losses.log_loss for one in judged}
+    return BELOW[name] in losses and losses[BELOW[name]] <= (1 + SLACK) * min(losses.values())
+
+
+def _paths(name: str, folds: Sequence[_Fold]) -> list[Path]:
+    return [path_of(candidate(fold.rows, name), fold.rows.data, fold.held_out) for fold in folds]
+
+
+def _alike(path: Path, other: Path | None) -> bool:
+    return other is not None and path.candidate.has_tables_of(other.candidate)
+
+
+def _first_penalty(judged: Sequence[Judged]) -> float:
+    """Two decades above the least of the best penalties before: more tables want a larger one, seldom so much."""
+    least = min((one.penalty for one in judged), default=math.inf)
+    return GRID[max(0, bisect_left(GRID, -least, key=lambda penalty: -penalty) - 4)] if judged else GRID[0]
+
+
+def _teller(watch: Watch, done: int, total: int, name: str, n_folds: int) -> Tell:
+    def tell(penalty: float, fold: int) -> None:
+        share = GRID.index(penalty) / len(GRID)
+        watch(Progress(done + share, total, f"{name}, penalty {penalty:g}, fold {fold + 1} of {n_folds}"))
+
+    return tell
+
+
+_UNTRIED = Judged("singles", 1.0, Losses(math.nan, math.nan, math.nan), np.zeros(1), (), None)
+"""Where there is nothing to hold out."""
+
+
+def _weights(judged: Sequence[Judged], of_rows: Array | None, metric: str) -> Array:
+    logs = np.stack([one.logs for one in judged])
+    return least_squares_weights(logs, of_rows) if metric == "rmse" else mixture_weights(logs, of_rows)
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """A member, what it was found to be, and how its tables were reached; logs: ln P of every row's class."""
+
+    member: Member
+    candidate: Candidate
+    optimum: Optimum
+    n_parameters: int
+    logs: Array
+
+
+def _members(
+    data: Dataset, folds: Sequence[_Fold], judged: Sequence[Judged], weights: Array, watch: Watch
+) -> list[_Fitted]:
+    """Those with a weight, fitted on all rows, the heaviest first (ties: the one tried first).
+
+    Where every row was held out, their tables are found again; so what others are found on is fitted too.
+    """
+    rows = Rows(data)
+    again = len(folds) in (0, FOLDS) or data.n_rows < FOLDS
+    wanted = {one.name for one, weight in zip(judged, weights, strict=True) if weight > 0}
+    needed = {below for name in wanted for below in _all_below(name)} if again else set()
+    fitted = []
+    for done, (one, weight) in enumerate(zip(judged, weights, strict=True)):
+        watch(Progress(done, len(judged), one.name))
+        if one.name in wanted | needed:
+            fit = _fit(rows, one, float(weight)) if again or one.path is None else _refit(data, one, one.path, weight)
+            fitted.append(fit)
+    return sorted((fit for fit in fitted if fit.member.weight > 0), key=lambda fit: -fit.member.weight)
+
+
+def _all_below(name: str) -> Iterator[str]:
+    while name in BELOW:
+        name = BELOW[name]
+        yield name
+
+
+def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
+    """Found on these rows and fitted from the beginning."""
+    found = candidate(rows, judged.name)
+    space = space_of(rows.data, found)
+    optimum = climb(space, _how(judged.penalty), lambda step, p: None)
+    fitted = _fitted(judged.name, weight, found, space, optimum)
+    rows.fits[judged.name] = Fit(space.likelihood, space.coordinates.tables(optimum.point))
+    return fitted
+
+
+def _refit(data: Dataset, judged: Judged, path: Path, weight: float) -> _Fitted:
+    """What was found in the first fold, from its optimum there."""
+    effects = path.space.coordinates.sharing
+    space = space_of(data, path.candidate, effects if isinstance(effects, Effects) else None)
+    optimum = ascend_from(space, _how(judged.penalty), path.best)
+    return _fitted(judged.name, weight, path.candidate, space, optimum)
+
+
+def _how(penalty: float) -> Ascent:
+    return Ascent("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+
+
+def _fitted(name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum) -> _Fitted:
+    cells, likelihood = space.coordinates.tables(optimum.point), space.likelihood
+    said = judged_rows(likelihood.data, likelihood.fusion, cells)
+    member = Member(float(weight), likelihood.tables(cells), name)
+    return _Fitted(member, found, optimum, space.coordinates.n_parameters, said[0])
+
+
+def _model(
+    data: Dataset, recipe: Recipe, judged: Sequence[Judged], weights: Array, fitted: Sequence[_Fitted]
+) -> tuple[Model, Parameters]:
+    heaviest = fitted[0]
+    trials = tuple(
+        Trial(one.name, one.penalty, one.losses.log_loss, one.losses.error, float(weight))
+        for one, weight in zip(judged, weights, strict=True)
+        if one.tried
+    )
+    blend = tuple(one.member for one in fitted)
+    shares = np.array([member.weight for member in blend])
+    logs = mixture_logs(np.stack([one.logs for one in fitted]), shares)
+    cll = float(logs @ (np.ones(data.n_rows) if data.weights is None else data.weights))
+    parameters = Parameters(
+        heaviest.member.tables,
+        sum(one.n_parameters for one in fitted),
+        0.0 - data.total_weight * math.log(data.n_labels),
+        cll,
+        sum(one.optimum.iterations for one in fitted),
+        sum(one.optimum.evaluations for one in fitted),
+        heaviest.optimum.stopped_by,
+    )
+    model = Model(
+        data.schema,
+        heaviest.candidate.structure,
+        heaviest.member.tables,
+        recipe,
+        data.n_rows,
+        __version__,
+        blend=blend,
+        trials=trials,
+    )
+    return model, parameters

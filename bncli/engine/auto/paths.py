@@ -1,0 +1,103 @@
+"""One candidate's penalties, from large to small, judged by rows held out.
+
+As in `bncli.engine.penalty_cv`, with what every row held out was given: the blend is made of it. The grid goes on
+downwards as long as the loss still falls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.ascent import Ascent, ParameterSpace, ascend_from
+from bncli.engine.auto.candidates import Candidate, Fit
+from bncli.engine.counting.fusion import Fusion, fuse
+from bncli.engine.dataset import Dataset, Shard
+from bncli.engine.likelihood import conditional_likelihood
+from bncli.engine.parameter_spaces.effect_blocks import effects_of
+from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
+from bncli.engine.parameter_spaces.effects import Effects
+from bncli.engine.views import with_views
+
+Array = NDArray[np.float64]
+
+TOLERANCE, MAX_ITERATIONS = 1e-3, 60
+
+
+def space_of(data: Dataset, candidate: Candidate, effects: Effects | None = None) -> ParameterSpace:
+    """The parameters of a candidate on some rows; `effects` are those of other rows, to have the same parameters."""
+    likelihood = conditional_likelihood(data, candidate.families)
+    if effects is None:
+        weights = likelihood.cell_weights()
+        coding, lower_orders = candidate.coding, candidate.lower_orders
+        effects = effects_of(likelihood.families, data.schema, weights, coding=coding, lower_orders=lower_orders)
+    zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
+    return ParameterSpace(likelihood, EffectCoordinates(effects, data.n_labels, zero))
+
+
+@dataclass
+class Path:
+    """One candidate in one fold: optima for ever smaller penalties, and what they say of the rows held out."""
+
+    candidate: Candidate
+    space: ParameterSpace
+    held_out: Dataset
+    fusion: Fusion
+    optima: list[Array] = field(default_factory=list)
+    """The last two."""
+    best: Array = field(default_factory=lambda: np.zeros(0))
+    """The one that was kept."""
+
+    def advance(self, penalty: float) -> Array:
+        """(3, rows held out): ln P of the row's class, 1 - P, and whether it was missed."""
+        how = Ascent("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+        point = ascend_from(self.space, how, self._start()).point
+        self.optima = [*self.optima[-1:], point]
+        return judged_rows(self.held_out, self.fusion, self.space.coordinates.tables(point))
+
+    def keep(self) -> None:
+        """The last optimum is the best one."""
+        self.best = self.optima[-1]
+
+    @property
+    def fit(self) -> Fit:
+        """The tables of the best one."""
+        return Fit(self.space.likelihood, self.space.coordinates.tables(self.best))
+
+    def _start(self) -> Array:
+        if not self.optima:
+            return np.zeros(self.space.coordinates.n_parameters)
+        if len(self.optima) == 1:
+            return self.optima[0]
+        before, last = self.optima
+        return 2.0 * last - before
+
+
+def path_of(candidate: Candidate, data: Dataset, held_out: Dataset) -> Path:
+    """The path of a candidate that was found on `data`."""
+    fusion = fuse(*with_views(held_out, candidate.families), 2048)
+    return Path(candidate, space_of(data, candidate), held_out, fusion)
+
+
+def judged_rows(data: Dataset, fusion: Fusion, cells: Array) -> Array:
+    """(3, rows): ln P of each row's class, 1 - P, and whether it is missed; the rows were fused for tables `cells`."""
+    return np.concatenate(data.map(_judged, fusion.expand(cells), states=fusion.codes), axis=1)
+
+
+def _judged(shard: Shard, tables: Sequence[Array]) -> Array:
+    out = np.empty((3, shard.n_rows))
+    for rows in shard.slices():
+        scores = np.zeros((len(tables[0]), rows.stop - rows.start))
+        for table, codes in zip(tables, shard.state, strict=True):
+            scores += np.take(table, codes[rows], axis=1, mode="clip")
+        labels = shard.labels[rows].astype(np.intp)
+        scores -= scores.max(axis=0)
+        own = scores[labels, np.arange(len(labels))]
+        out[2, rows] = scores.argmax(axis=0) != labels
+        out[0, rows] = own - np.log(np.exp(scores).sum(axis=0))
+    out[1] = -np.expm1(out[0])
+    return out
