@@ -71,7 +71,7 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
     if report.unnamed and structure_file is not None:
         used += f"; not in {structure_file}, so left out: {few(report.unnamed)}"
     if unhelpful := [name for name in report.left_out if name not in report.unnamed]:
-        used += f"; by the structure no help to tell the class: {few(unhelpful)}"
+        used += f"; left out by the structure: {few(unhelpful)}"
     closed = report.stopped_by is StoppedBy.CLOSED_FORM
     course = f"CLL         {_number(report.cll_start)} -> {_number(report.cll)} (log-loss {report.log_loss:.4g} a row)"
     result = f"CLL         {_number(report.cll)} (log-loss {report.log_loss:.4g} a row)"

@@ -181,7 +181,7 @@ def test_what_a_structure_file_names_without_use_is_told_apart(bncli: Bncli, tmp
     used = bncli("fit", "tumours.csv", "--param", "map", "--structure", "mine.dot").err.splitlines()[2]
     assert used == (
         "attributes  1 used of 7; not in mine.dot, so left out: smoothness, size, symmetry, worst_area"
-        "; by the structure no help to tell the class: texture, outline"
+        "; left out by the structure: texture, outline"
     )
 
 
@@ -189,7 +189,7 @@ def test_what_a_learnt_structure_leaves_out_is_named(bncli: Bncli, tmp_path: Pat
     rows = [f"{i % 2},{i // 4 % 2},{'ny'[i % 2]}" for i in range(80)]
     (tmp_path / "t.csv").write_text("\n".join(["a,b,class", *rows]) + "\n")
     ran = bncli("fit", "t.csv", "--param", "map", "--structure", "gbn")
-    assert "1 used of 2; by the structure no help to tell the class: b\n" in ran.err
+    assert "1 used of 2; left out by the structure: b\n" in ran.err
 
 
 def test_few_names_are_listed() -> None:
