@@ -1,7 +1,7 @@
 """The learning options of one fit as one frozen value: what a model records of how it was made.
 
-Never paths, threads or times: the same recipe on the same rows gives the same bytes. An option that has no effect
-with the chosen methods is None.
+Never paths or threads: the same recipe on the same rows gives the same bytes, unless it limits the seconds. An option
+that has no effect with the chosen methods is None.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def command(**typed: Any) -> None:
     who = learner_words.learners(typed["learner"], typed["preset"], typed["seed"])
     sources = [options.source(typed, (path,)) for path in typed["data"]]
     from bncli.steps.compare import DEFAULT_METRICS, Outputs, compare
-    from bncli.steps.comparing.outcomes import Protocol
+    from bncli.steps.protocol import Protocol
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         report = compare(

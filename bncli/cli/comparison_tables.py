@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bncli.cli.tables import add_row, plain_table
-from bncli.steps.comparing.report import CompareReport, Figure, Pair, Summary
+from bncli.steps.comparing.report import CompareReport, Figure, Pair, Summary, told
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -62,7 +62,7 @@ def _heading(report: CompareReport) -> str:
 def _one_set(report: CompareReport) -> Table:
     """All metrics of all learners."""
     (data,) = report.trial.data
-    metrics = [_told(metric) for metric in report.metrics]
+    metrics = [told(metric) for metric in report.metrics]
     table = plain_table(data, "learner", *metrics, numbers=range(1, len(metrics) + 1))
     for name in report.trial.learners:
         add_row(table, name, *(_cell(report.figure(data, name, metric), spread=True) for metric in report.metrics))
@@ -83,13 +83,13 @@ def _figure_tables(report: CompareReport, metric: str) -> Iterator[Table]:
     data, learners = report.trial.data, report.trial.learners
     spread = len(learners) <= _MOST_WITH_SPREAD
     columns = {name: [_cell(report.figure(one, name, metric), spread) for one in data] for name in learners}
-    title = _told(metric)
+    title = told(metric)
     for block in _blocks(columns, _page() - max(map(len, (*data, "data")))):
         table = plain_table(title, "data", *block, numbers=range(1, len(block) + 1))
         for i, one in enumerate(data):
             add_row(table, one, *(columns[name][i] for name in block))
         yield table
-        title = f"{_told(metric)}, further learners"
+        title = f"{told(metric)}, further learners"
 
 
 def _page() -> int:
@@ -122,7 +122,7 @@ def _cell(figure: Figure | None, spread: bool) -> str:
 
 def _ranks(report: CompareReport, summary: Summary, metric: str) -> Table:
     """The learners from the best average rank on, each beside the baseline."""
-    title = f"{_told(metric)} over {len(summary.sets)} data sets, each learner against {report.baseline}"
+    title = f"{told(metric)} over {len(summary.sets)} data sets, each learner against {report.baseline}"
     heads = ("learner", "rank", "group", "W-D-L", "sign p", "Wilcoxon", "Holm p", "t p", "ratio")
     table = plain_table(title, *heads, numbers=(1, 3, 4, 5, 6, 7, 8))
     letters = _letters(summary)
@@ -181,10 +181,6 @@ def _gap_table(report: CompareReport) -> Table:
     for (data, name), reason in report.gaps.items():
         add_row(table, data, name, reason)
     return table
-
-
-def _told(metric: str) -> str:
-    return metric.replace("_", "-")
 
 
 def _number(value: float | None) -> str:

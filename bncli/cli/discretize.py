@@ -23,7 +23,10 @@ CUTS_OUT = flag("--cuts-out", group="Output", metavar="FILE", help="The cuts fil
     (options.data,),
     (*learning_flags.CUTTING, *learning_flags.CUTS_FILE),
     options.TABLE,
-    (options.output("The binned table, as CSV: intervals in place of numbers; rows of weight 0 are left out."), CUTS_OUT),
+    (
+        options.output("The binned table, as CSV: intervals in place of numbers; rows of weight 0 are left out."),
+        CUTS_OUT,
+    ),
     options.RUNNING,
     more="Without -o and --cuts-out the cuts are shown.",
 )

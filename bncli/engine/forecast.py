@@ -36,7 +36,7 @@ def _families(structure: Structure, schema: Schema, recipe: Recipe) -> tuple[Fam
     cardinalities = schema.cardinalities
     if isinstance(structure, Dag) or recipe.optimizer is not None:
         return structure.families(cardinalities, whole=schema.marginalizes)
-    return tuple(Family(region, tuple(cardinalities[i] for i in region), None) for region in structure.regions)
+    return tuple(Family.over(region, cardinalities) for region in structure.regions)
 
 
 def refuse_wide(schema: Schema, recipe: Recipe, memory: int | None) -> None:

@@ -20,6 +20,7 @@ from bncli.engine.ascent import Ascent
 from bncli.engine.columns import Columns
 from bncli.engine.counts import Counts
 from bncli.engine.cutting import learn_schema
+from bncli.engine.dataset import Dataset
 from bncli.engine.encoding import encode
 from bncli.engine.forecast import refuse_large, refuse_wide
 from bncli.engine.model import ChosenPenalty, Model, Parameters
@@ -30,8 +31,6 @@ from bncli.engine.structure import Structure
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Clock, Stage, Watch, silent
-
-"""Tells seconds, from any beginning."""
 
 
 @dataclass(frozen=True)
@@ -65,36 +64,39 @@ def learn(
     Raises BncliError where there are no rows to learn from, or where the network would take more than `memory` bytes.
     """
     _refuse_improbable(recipe)
+    reading: dict[str, Any] = {"missing_tokens": missing_tokens, "unseen": unseen, "threads": threads}
     if recipe.structure == "auto":
         from bncli.engine.auto.learning import learn_auto  # many modules that no other method needs
 
-        reading: dict[str, Any] = {"missing_tokens": missing_tokens, "unseen": unseen, "threads": threads}
         return Learnt(*learn_auto(columns, recipe, **reading, clock=clock, watch=watch), holes=0)
+    data = _coded(columns, recipe, cuts, reading, watch)
+    del columns  # codes are all that is needed from here; the raw table may be freed
+    counts, schema = Counts(data), data.schema
+    watch(Stage("structure"))
+    found = learn_structure(counts, recipe, memory, watch, clock) if structure is None else structure.resolve(schema)
+    refuse_large(found, schema, recipe, memory)
+    parameters = learn_parameters(counts, found, recipe, watch)
+    penalty, path = parameters.penalty_cv, parameters.path
+    model = Model(schema, found, parameters.tables, recipe, data.n_rows, __version__, penalty, path)
+    return Learnt(model, parameters, sum(data.holes))
+
+
+def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: dict[str, Any], watch: Watch) -> Dataset:
+    """The rows under the schema learnt from them; `reading`: further arguments of `learn_schema`."""
     watch(Stage("discretize"))
     schema = learn_schema(
         columns,
         discretize=recipe.discretize,
         bins=recipe.bins,
         given=cuts,
-        missing_tokens=missing_tokens,
-        unseen=unseen,
         missing_policy=missing_policy(recipe),
-        threads=threads,
         watch=watch,
+        **reading,
     )
-    data = encode(columns, schema, threads=threads)
-    del columns  # codes are all that is needed from here; the raw table may be freed
+    data = encode(columns, schema, threads=reading["threads"])
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
-    counts = Counts(data)
-    watch(Stage("structure"))
-    dag = learn_structure(counts, recipe, memory, watch, clock) if structure is None else structure.resolve(schema)
-    refuse_large(dag, schema, recipe, memory)
-    parameters = learn_parameters(counts, dag, recipe, watch)
-    model = Model(
-        schema, dag, parameters.tables, recipe, data.n_rows, __version__, parameters.penalty_cv, parameters.path
-    )
-    return Learnt(model, parameters, sum(data.holes))
+    return data
 
 
 def missing_policy(recipe: Recipe) -> MissingPolicy:

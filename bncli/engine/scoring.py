@@ -169,7 +169,7 @@ def _compile_family(
     schema: Schema,
     place: Mapping[tuple[int, Merge | None], int],
 ) -> Factor | WideFactor:
-    """The tables of all members that have the family; `place`: positions of attributes, seen through a merge or None."""
+    """The tables of all members that have the family; `place`: position of an attribute and a merge, or None."""
     seen = family.seen
     positions = tuple(place[view] for view in seen)
     averages = tuple(

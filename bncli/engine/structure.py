@@ -18,6 +18,8 @@ CLASS = None
 """The class as a node among attribute indices."""
 Merge = tuple[int, ...]
 """The coarse code of every code of an attribute; each coarse code from 0 on occurs."""
+View = tuple[int, Merge | None]
+"""An attribute with the merge through which it is seen, if there is one."""
 Merges = tuple[tuple[Merge | None, ...], ...]
 """merges[k][i]: how attribute i is seen in regions of k + 1 attributes, the last for larger ones; None: as cut."""
 
@@ -43,13 +45,27 @@ class Family:
     by_class: bool = True
     merges: tuple[Merge | None, ...] = ()
 
+    @classmethod
+    def over(
+        cls,
+        attributes: tuple[int, ...],
+        cardinalities: Sequence[int],
+        child: int | None = None,
+        by_class: bool = True,
+        merges: tuple[Merge | None, ...] = (),
+    ) -> Family:
+        """The family over these attributes; its shape follows from the cardinalities and from what it merges."""
+        seen = zip(attributes, merges or (None,) * len(attributes), strict=True)
+        shape = tuple(cardinalities[a] if merge is None else max(merge) + 1 for a, merge in seen)
+        return cls(attributes, shape, child, by_class, merges if any(merges) else ())
+
     @property
     def n_cells(self) -> int:
         return math.prod(self.shape)
 
     @property
-    def seen(self) -> tuple[tuple[int, Merge | None], ...]:
-        """Each attribute with the merge through which it is seen, if there is one."""
+    def seen(self) -> tuple[View, ...]:
+        """How the family sees each of its attributes."""
         return tuple(zip(self.attributes, self.merges or (None,) * len(self.attributes), strict=True))
 
 
@@ -83,7 +99,7 @@ class Dag:
             members += [((i, *self.parents[i]), i, False) for i in others]
         if self.class_parents:
             members.append((self.class_parents, None, True))
-        return tuple(Family(m, tuple(cardinalities[a] for a in m), child, by) for m, child, by in members)
+        return tuple(Family.over(m, cardinalities, child, by) for m, child, by in members)
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -172,10 +188,7 @@ class Regions:
 
     def _family(self, region: tuple[int, ...], cardinalities: tuple[int, ...]) -> Family:
         by_attribute = of_size(self.merges, len(region)) or (None,) * len(cardinalities)
-        merges = tuple(by_attribute[a] for a in region)
-        members = zip(region, merges, strict=True)
-        shape = tuple(cardinalities[a] if merge is None else max(merge) + 1 for a, merge in members)
-        return Family(region, shape, None, merges=merges if any(merges) else ())
+        return Family.over(region, cardinalities, merges=tuple(by_attribute[a] for a in region))
 
     @property
     def attributes(self) -> tuple[int, ...]:

@@ -50,24 +50,18 @@ def read_families(node: Node, schema: Schema, structure: Structure) -> tuple[Fam
         child = None if fields["child"].value is None else members[0]
         by_class = child is None or graph is None or child in graph.class_children
         merges = _read_merges(fields[_MERGES], [schema.attributes[i] for i in members]) if _MERGES in fields else ()
-        families.append(Family(members, _shape(members, merges, schema), child, by_class, merges))
+        families.append(Family.over(members, schema.cardinalities, child, by_class, merges))
     return tuple(families)
-
-
-def _shape(members: tuple[int, ...], merges: tuple[Merge | None, ...], schema: Schema) -> tuple[int, ...]:
-    seen = zip(members, merges or (None,) * len(members), strict=True)
-    return tuple(schema.cardinalities[i] if merge is None else max(merge) + 1 for i, merge in seen)
 
 
 def _read_merges(node: Node, attributes: Sequence[Attribute]) -> tuple[Merge | None, ...]:
     items = node.items()
     if len(items) != len(attributes):
         node.fail(f"{len(items)} merges for {len(attributes)} attributes")
-    merges = tuple(
+    return tuple(
         None if item.value is None else _read_merge(item, attribute)
         for item, attribute in zip(items, attributes, strict=True)
     )
-    return merges if any(merges) else ()
 
 
 def _read_merge(node: Node, attribute: Attribute) -> Merge:

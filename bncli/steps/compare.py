@@ -19,12 +19,12 @@ from bncli.steps.comparing.analysis import analyse
 from bncli.steps.comparing.bench import Plan
 from bncli.steps.comparing.entries import Entry, read_entries
 from bncli.steps.comparing.learners import Learner, check_names
-from bncli.steps.comparing.outcomes import Protocol
 from bncli.steps.comparing.outputs import refuse_idle_outputs, write_outputs
 from bncli.steps.comparing.report import CompareReport
 from bncli.steps.comparing.resume import Ledger
 from bncli.steps.comparing.running import run
 from bncli.steps.memory import free_memory
+from bncli.steps.protocol import Protocol
 from bncli.watch import Stage, Watch, silent
 
 DEFAULT_METRICS = ("error", "log_loss", "rmse")

@@ -33,6 +33,7 @@ from bncli.files.table import Source, read_columns, read_labelled
 from bncli.recipe import Recipe
 from bncli.steps.given import class_named_by, file_with_class, recipe_for
 from bncli.steps.memory import free_memory
+from bncli.steps.protocol import Protocol
 from bncli.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 
@@ -125,7 +126,7 @@ def evaluate(
     recipe = recipe_for(recipe, given.structure)
     if test is not None:
         return _on_test(source, recipe, given, test, running)
-    return _crossed(source, recipe, given, _Protocol(folds, repeats, seed), running)
+    return _crossed(source, recipe, given, Protocol(folds, repeats, seed), running)
 
 
 @dataclass(frozen=True)
@@ -144,17 +145,6 @@ class _Given:
         with class_named_by(class_file, class_name):
             source = replace(source, class_name=class_name)
             return read_columns(source, threads=running.threads, watch=running.watch, given=self.cuts)
-
-
-@dataclass(frozen=True)
-class _Protocol:
-    folds: int
-    repeats: int
-    seed: int
-
-    def __str__(self) -> str:
-        times = f"{self.repeats} x " if self.repeats > 1 else ""
-        return f"{times}{self.folds}-fold cross-validation, stratified, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -227,7 +217,7 @@ def _single(
     return EvaluateReport(rows, protocol, metrics.figures(), seconds, model.schema.labels, confusion)
 
 
-def _crossed(source: Source, recipe: Recipe, given: _Given, protocol: _Protocol, running: _Running) -> EvaluateReport:
+def _crossed(source: Source, recipe: Recipe, given: _Given, protocol: Protocol, running: _Running) -> EvaluateReport:
     running.watch(Stage("read"))
     columns = given.read(source, running)
     folds = cross_validate(

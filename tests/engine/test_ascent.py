@@ -62,6 +62,7 @@ def test_weight_two_is_the_row_twice(name: str) -> None:
     assert one.cll == pytest.approx(other.cll, rel=1e-6)
 
 
+@pytest.mark.usefixtures("small_shards")
 @every_space
 @pytest.mark.parametrize("n_labels", [2, 3, 12])
 @pytest.mark.parametrize("optimizer", ["lbfgs", "newton"])
@@ -69,7 +70,7 @@ def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch, name: str,
     monkeypatch.setattr(newton, "NEWTON_FROM", 4)
     outcomes = []
     for threads in (1, 2, 3):
-        data = random_dataset(33_000, (3, 2, 4), n_labels, weighted=True, threads=threads)
+        data = random_dataset(4_000, (3, 2, 4), n_labels, weighted=True, threads=threads)
         learnt = fit(name, data, TAN, penalty=1.0, tolerance=1e-6, max_iterations=12, optimizer=optimizer)
         outcomes.append((learnt.cll, learnt.tables.bias.tobytes(), *(w.tobytes() for w in learnt.tables.weights)))
     assert outcomes[0] == outcomes[1] == outcomes[2]
@@ -152,7 +153,7 @@ def test_what_iterations_have_cost(monkeypatch: pytest.MonkeyPatch, name: str, o
         assert [event.gradient_evaluations for event in events] == [1, 2, 3, 4, 5, 6]
         assert events[-1].cll_evaluations > 6
     told = [event.flops for event in events]
-    if optimizer not in PUBLISHED or name.startswith("weighted"):
+    if optimizer not in PUBLISHED or name.startswith("weighted") or name.endswith("lower orders"):
         assert told == [None] * len(events)
         return
     assert told[0] == 0

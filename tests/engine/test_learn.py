@@ -111,7 +111,7 @@ def test_stages_are_told_in_order() -> None:
 @pytest.mark.parametrize("recipe", [MAP, Recipe(max_iterations=12, penalty=1.0)], ids=["map", "weighted"])
 @pytest.mark.usefixtures("small_shards")
 def test_threads_do_not_change_a_bit(recipe: Recipe) -> None:
-    learnt = [learn(mixed(33_000), recipe, threads=threads) for threads in (1, 2, 3)]
+    learnt = [learn(mixed(4_000), recipe, threads=threads) for threads in (1, 2, 3)]
     assert learnt[0].model.schema == learnt[1].model.schema == learnt[2].model.schema
     assert learnt[0].model.structure == learnt[1].model.structure == learnt[2].model.structure
     assert len({cells_of(fit).tobytes() for fit in learnt}) == 1

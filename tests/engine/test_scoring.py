@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bncli.engine import factors, scoring
-from bncli.engine.model import Model, Tables
+from bncli.engine.model import Member, Model, Tables
 from bncli.engine.schema import CategoricalAttribute, Schema
 from bncli.engine.scoring import Scorer, compile_scorer, log_probabilities
 from bncli.engine.structure import Dag, Family, Regions
@@ -164,3 +164,22 @@ def test_attributes_outside_the_tables_are_not_used() -> None:
     tables = model.tables
     fewer = Tables(tables.bias, tables.families[2:3], tables.weights[2:3])
     assert compile_scorer(replace(model, tables=fewer)).used == (1, 2)
+
+
+@given(merged_models(), st.integers(0, 99), st.booleans(), st.floats(1e-6, 1.0))
+def test_a_blend_is_the_average_of_its_members(model: Model, seed: int, wide: bool, weight: float) -> None:
+    """Members share families, or have some of their own; unknown codes included, in one pass."""
+    rng = np.random.default_rng(seed)
+    families, n_labels = model.tables.families, len(model.schema.labels)
+    kept = [f for f in families if rng.integers(0, 2)]
+    other = Tables(
+        rng.normal(0, 300, n_labels), tuple(kept), tuple(rng.normal(size=(f.n_cells, n_labels)) for f in kept)
+    )
+    members = (Member(weight, model.tables, "one"), Member(1.0 - weight, other, "two"))[: 2 if weight < 1 else 1]
+    rows = rows_of(model, 12, seed)
+    parts = [scored(compile_scorer(replace(model, tables=m.tables)), rows, 12) + np.log(m.weight) for m in members]
+    with pytest.MonkeyPatch.context() as patch:
+        if wide:
+            patch.setattr(scoring, "EXPANDED_ENTRIES", 0)
+        actual = scored(compile_scorer(replace(model, blend=members)), rows, 12)
+    np.testing.assert_allclose(actual, np.logaddexp.reduce(parts), rtol=1e-9, atol=1e-12)

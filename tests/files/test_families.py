@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,10 @@ from bncli.engine.scoring import compile_scorer, log_probabilities
 from bncli.engine.structure import Family, Regions
 from bncli.errors import ModelError
 from bncli.files.archive import pack
-from bncli.files.model import dump_model, read_model
+from bncli.files.model import dump_model
 from bncli.recipe import Recipe
-from tests.files.test_model import BYTES, assert_same, members, read
+from tests.files.archives import forged, members, read
+from tests.files.test_model import BYTES, assert_same
 from tests.strategies import merged_models
 
 SCHEMA = Schema(
@@ -46,12 +46,6 @@ MERGED = dump_model(MODEL)
 
 def described(content: bytes) -> dict[str, Any]:
     return dict(json.loads(members(content)["model.json"]))
-
-
-def forged(change: Callable[[dict[str, Any]], object]) -> bytes:
-    description = described(MERGED)
-    change(description)
-    return pack({**members(MERGED), "model.json": json.dumps(description).encode()}.items())
 
 
 def test_there_and_back_is_the_same(tmp_path: Path) -> None:
@@ -115,13 +109,13 @@ def test_equal_models_are_equal_bytes_whatever_their_numbers_are() -> None:
 )
 def test_forged_merges_are_refused(tmp_path: Path, merges: object, message: str) -> None:
     with pytest.raises(ModelError, match=message) as caught:
-        read(tmp_path, forged(lambda description: description["families"][1].update(merges=merges)))
+        read(tmp_path, forged(MERGED, lambda description: description["families"][1].update(merges=merges)))
     assert "\n" not in str(caught.value)
 
 
 def test_forged_bins_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"bins\[0\] is 1, .*structure"):
-        read(tmp_path, forged(lambda description: description["structure"].update(bins=[1])))
+        read(tmp_path, forged(MERGED, lambda description: description["structure"].update(bins=[1])))
 
 
 @given(st.data())
@@ -133,9 +127,9 @@ def test_a_sealed_description_with_other_numbers_never_crashes(
     start = text.index(b'"families"')
     for _ in range(data.draw(st.integers(1, 3))):
         text[data.draw(st.integers(start, start + 300))] = data.draw(st.sampled_from(b"0123456789,[]-"))
-    (tmp_path_factory.getbasetemp() / "m.bnc").write_bytes(pack({**members(MERGED), "model.json": bytes(text)}.items()))
+    content = pack({**members(MERGED), "model.json": bytes(text)}.items())
     try:
-        model = read_model(str(tmp_path_factory.getbasetemp() / "m.bnc"))
+        model = read(tmp_path_factory.getbasetemp(), content)
     except ModelError as error:
         assert "\n" not in str(error)  # noqa: PT017
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
@@ -15,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bncli.engine.model import Model
 from bncli.engine.parameter_learners import kmap
@@ -23,18 +21,14 @@ from bncli.engine.structure import Dag
 from bncli.errors import BncliError, ModelError
 from bncli.files.archive import pack
 from bncli.files.arrays import npy_bytes
-from bncli.files.model import dump_model, read_model
+from bncli.files.model import dump_model
 from tests.datasets import random_dataset
+from tests.files.archives import damaged, damaged_inside, forged, members, read
 from tests.paths import Case, learnt_on, learnt_paths, model_of
 
 REGIONS = ((0,), (1,), (0, 1), (1, 2))
 MODEL = learnt_on(random_dataset(60, (2, 3, 2), 3), REGIONS)
 BYTES = dump_model(MODEL)
-
-
-def read(tmp_path: Path, data: bytes) -> Model:
-    (tmp_path / "m.bnc").write_bytes(data)
-    return read_model(str(tmp_path / "m.bnc"))
 
 
 def assert_same(one: Model, other: Model) -> None:
@@ -88,50 +82,27 @@ def test_every_cut_off_file_is_refused(tmp_path: Path) -> None:
             read(tmp_path, BYTES[:length])
 
 
-@given(st.integers(0, len(BYTES) - 1), st.integers(0, 255), st.sampled_from(["change", "delete", "insert"]))
+@given(damaged(BYTES))
 @settings(max_examples=200)
-def test_any_damaged_byte_is_noticed(tmp_path_factory: pytest.TempPathFactory, place: int, byte: int, how: str) -> None:
-    new = b"" if how == "delete" else bytes([byte])
-    damaged = BYTES[:place] + new + BYTES[place + (how != "insert") :]
-    if damaged != BYTES:
+def test_any_damaged_byte_is_noticed(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    if content != BYTES:
         with pytest.raises(ModelError) as caught:
-            read(tmp_path_factory.getbasetemp(), damaged)
+            read(tmp_path_factory.getbasetemp(), content)
         assert "\n" not in str(caught.value)
 
 
-@given(st.data())
+@given(damaged_inside(BYTES))
 @settings(max_examples=200)
 def test_a_sealed_archive_with_damaged_insides_never_crashes(
-    tmp_path_factory: pytest.TempPathFactory, draw: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
     """A forger can seal anything; the file is then a model (a change that no check can know) or a ModelError."""
-    content = bytearray(BYTES)
-    for _ in range(draw.draw(st.integers(1, 3))):
-        content[draw.draw(st.integers(0, len(content) - 65))] = draw.draw(st.integers(0, 255))
     try:
-        model = read(tmp_path_factory.getbasetemp(), sealed(bytes(content)))
+        model = read(tmp_path_factory.getbasetemp(), content)
     except ModelError as error:
         assert "\n" not in str(error)  # noqa: PT017
     else:
         assert all(np.isfinite(w).all() for w in model.tables.weights)
-
-
-def sealed(content: bytes) -> bytes:
-    """The same archive with the right checksum: what a forger would make."""
-    return content[:-64] + hashlib.sha256(content[:-64]).hexdigest().encode()
-
-
-def members() -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(BYTES)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def forged(change: Callable[[dict[str, Any]], object]) -> bytes:
-    """A well-sealed model whose description was changed."""
-    content = members()
-    description = json.loads(content["model.json"])
-    change(description)
-    return pack({**content, "model.json": json.dumps(description).encode()}.items())
 
 
 def steps_of(description: dict[str, Any]) -> list[dict[str, Any]]:
@@ -171,13 +142,13 @@ def steps_of(description: dict[str, Any]) -> list[dict[str, Any]]:
 )
 def test_a_forged_path_is_refused(tmp_path: Path, change: Callable[[dict[str, Any]], object], message: str) -> None:
     with pytest.raises(ModelError, match=message) as caught:
-        read(tmp_path, forged(change))
+        read(tmp_path, forged(BYTES, change))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [0.5, -20_000.0, -1.0])
 def test_tables_that_are_no_probabilities_are_refused(tmp_path: Path, value: float) -> None:
-    content = {**members(), "tables/0.npy": npy_bytes(np.full((2, 3), value))}
+    content = {**members(BYTES), "tables/0.npy": npy_bytes(np.full((2, 3), value))}
     with pytest.raises(ModelError, match=r"tables/0\.npy does not hold the logarithms of probabilities"):
         read(tmp_path, pack(content.items()))
 

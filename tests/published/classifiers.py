@@ -46,7 +46,7 @@ CAP = {"auto": 1800}
 USUAL_CAP = 200
 """Seconds of the processor after which a learner gives a fold up."""
 LARGE = 5_000
-"""Rows from which a table is large."""
+"""A table of more rows is large."""
 
 
 def measure(name: str, word: str, columns: Columns, fold: int) -> Figure:

@@ -12,9 +12,9 @@ from bncli.errors import BncliError, UsageError
 from bncli.files.table import Source
 from bncli.steps import compare as module
 from bncli.steps.compare import Outputs, compare
-from bncli.steps.comparing.outcomes import Protocol
 from bncli.steps.comparing.report import CompareReport
 from bncli.steps.evaluate import evaluate
+from bncli.steps.protocol import Protocol
 from bncli.watch import Event, Stage
 from tests.steps.comparing.tables import IMPROBABLE, NB, TAN, write_table
 

@@ -43,8 +43,10 @@ BINS: tuple[int | None, ...] = (None, 8, 4)
 ALL_PAIRS = 20
 MOST = {"pairs": 3, "triples": 2, "quadruples": 2}
 """Sets of the largest size for each attribute that there is."""
+_ORDER = ("singles", "tree", "pairs", "all pairs", "triples", "quadruples", "sharp singles", "sharp tree")
+_ORDER_OF_MANY = ("singles", "pairs", "triples", "quadruples", "all pairs", "sharp singles", "sharp tree", "tree")
 BELOW = {"pairs": "singles", "triples": "pairs", "quadruples": "triples"}
-"""The candidate on whose residuals the larger sets are chosen."""
+"""The candidate on whose residuals the larger sets are chosen; of few rows all pairs, if they are better than some."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,12 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows that candidates are found on, those that were found, and those that were fitted."""
+    """The rows that candidates are found on, those that were found, those that were fitted, and what builds on what."""
 
     data: Dataset
     found: dict[str, Candidate] = field(default_factory=dict)
     fits: dict[str, Fit] = field(default_factory=dict)
+    below: dict[str, str] = field(default_factory=lambda: dict(BELOW))
 
 
 def candidate(rows: Rows, name: str) -> Candidate:
@@ -86,21 +89,16 @@ def candidate(rows: Rows, name: str) -> Candidate:
     return rows.found[name]
 
 
-def names(data: Dataset) -> tuple[str, ...]:
-    """Those worth trying, the most promising first."""
+def names(data: Dataset, many: bool = False) -> tuple[str, ...]:
+    """Those worth trying, the most promising first; of `many` rows some only if there is time left."""
     n, attributes = len(data.schema.informative), data.schema.attributes
-    if n == 0:
-        return ("singles",)
     numeric = any(not isinstance(attributes[i], CategoricalAttribute) for i in data.schema.informative)
-    several = ("tree", "pairs") if n > 1 else ()
-    if 2 < n <= ALL_PAIRS:
-        several = (*several, "all pairs")
-    if n > 2:
-        several = (*several, "triples")
-    if n > 3 and not numeric:
-        several = (*several, "quadruples")
-    sharp = ("sharp singles", "sharp tree") if numeric else ("sharp tree",)
-    return ("singles", *several, *(sharp if n > 1 else sharp[:1]))
+    least = {"tree": 2, "pairs": 2, "all pairs": 3, "triples": 3, "quadruples": 4, "sharp tree": 2}
+    wanted = [name for name in (_ORDER_OF_MANY if many else _ORDER) if n >= least.get(name, 0)]
+    impossible = {"quadruples"} if numeric else {"sharp singles"}
+    if n > ALL_PAIRS:
+        impossible.add("all pairs")
+    return tuple(name for name in wanted if name not in impossible)
 
 
 def _singles(rows: Rows) -> None:
@@ -134,7 +132,7 @@ def _quadruples(rows: Rows) -> None:
 
 def _extend(rows: Rows, name: str, bins: int) -> None:
     """The regions of the candidate below, and the larger ones that gain most on its residuals, whatever they gain."""
-    below = candidate(rows, BELOW[name])
+    below = candidate(rows, rows.below[name])
     likelihood, cells = rows.fits.get(below.name) or Fit(*additive_fit(rows.data, below.families))
     gains = Gains(likelihood, cells, rows.data.schema.informative, bins)
     regions = below.structure.regions if isinstance(below.structure, Regions) else ()

@@ -58,23 +58,46 @@ class Judged:
     """That of the first fold."""
 
 
-def judge(name: str, paths: Sequence[Path], metric: str, tell: Tell, first: float = GRID[0]) -> Judged:
-    """The candidate at its best penalty, from `first` downwards; a path for each fold."""
-    weights = held_out_weights([path.held_out for path in paths])
-    best: tuple[float, Losses, Array] | None = None
-    tried: list[Tried] = []
-    for penalty in GRID[GRID.index(first) :]:
-        said = _advance(paths, penalty, tell)
-        losses = losses_of(said, weights)
-        tried.append(Tried(penalty, losses.log_loss))
-        if best is None or _better(losses, best[1], metric):
-            best = (penalty, losses, said[0])
-            for path in paths:
-                path.keep()
-        if _is_over(tried, many=len(said[0]) >= MANY):
+def judge(name: str, paths: Sequence[Path], metric: str, tell: Tell, first: float) -> Judged:
+    """The candidate at its best penalty, from `first` downwards, then upwards if it is best; a path for each fold."""
+    search = _Search(paths, metric, tell)
+    start = GRID.index(first)
+    for penalty in GRID[start:]:
+        search.advance(penalty)
+        if search.is_over:
             break
-    assert best is not None
-    return Judged(name, *best, tuple(tried), paths[0])
+    if search.penalty == first:
+        for path in paths:
+            path.turn()
+        for penalty in reversed(GRID[:start]):
+            search.advance(penalty)
+            if search.penalty != penalty:
+                break
+    return Judged(name, search.penalty, search.losses, search.logs, tuple(search.tried), paths[0])
+
+
+class _Search:
+    """The paths of a candidate, and the best of what was tried so far."""
+
+    def __init__(self, paths: Sequence[Path], metric: str, tell: Tell) -> None:
+        self.paths, self.metric, self.tell = paths, metric, tell
+        self.weights = held_out_weights([path.held_out for path in paths])
+        self.tried: list[Tried] = []
+        self.penalty, self.losses, self.logs = math.nan, Losses(math.inf, math.inf, math.inf), np.zeros(0)
+
+    def advance(self, penalty: float) -> None:
+        """One more penalty, in every fold."""
+        said = _advance(self.paths, penalty, self.tell)
+        losses = losses_of(said, self.weights)
+        self.tried.append(Tried(penalty, losses.log_loss))
+        if _better(losses, self.losses, self.metric):
+            self.penalty, self.losses, self.logs = penalty, losses, said[0]
+            for path in self.paths:
+                path.keep()
+
+    @property
+    def is_over(self) -> bool:
+        return _is_over(self.tried, many=len(self.logs) >= MANY)
 
 
 def _advance(paths: Sequence[Path], penalty: float, tell: Tell) -> Array:
@@ -87,8 +110,8 @@ def _advance(paths: Sequence[Path], penalty: float, tell: Tell) -> Array:
 
 def held_out_weights(folds: Sequence[Dataset]) -> Array | None:
     """The weights of all rows held out, in their order; None where each weighs 1."""
-    parts = [fold.weights for fold in folds]
-    return None if parts[0] is None else np.concatenate([part for part in parts if part is not None])
+    parts = [fold.weights for fold in folds if fold.weights is not None]
+    return np.concatenate(parts) if parts else None
 
 
 def losses_of(said: Array, weights: Array | None) -> Losses:
@@ -101,7 +124,7 @@ def losses_of(said: Array, weights: Array | None) -> Losses:
 
 def _better(new: Losses, best: Losses, metric: str) -> bool:
     """Lower by more than a tie; for errors that tie, by log-loss."""
-    if metric == "error" and new.error == best.error:
+    if (metric == "error" and new.error == best.error) or best.log_loss == math.inf:
         metric = "log-loss"
     return new.by(metric) < best.by(metric) * (1 - TIE)
 

@@ -1,8 +1,8 @@
 """How finely attributes are cut, and the coarser ways in which tables see them.
 
 Candidates want different cuts: fine ones at equal frequency where a table is over one attribute, whose steps the
-penalty smooths; a few where it is over several; those of Fayyad & Irani (1993) where thresholds are sharp. There is one set of
-codes all the same, the finest: the union of every grid that is asked for. A coarser view joins codes to groups
+penalty smooths; a few where it is over several; those of Fayyad & Irani (1993) where thresholds are sharp. There is one
+set of codes all the same, the finest: the union of every grid that is asked for. A coarser view joins codes to groups
 (`bncli.engine.coarsening`), and the rows are coded once.
 
 Decided here: FINE intervals from MANY_ROWS rows on, half as many below; the cuts of Fayyad & Irani join them there.

@@ -3,10 +3,10 @@
     P(y | x) = sum over members m of v_m softmax_y S_m[x, y]
 
 1. Attributes are cut finely, once (`grids`). 2. Candidates are tried one after the other: the tables of each are found
-in every fold, and their penalty by rows held out (`candidates`, `choice`), as long as the cost allows (`effort`). 3. The
-weights v maximise what the average gives to the rows held out (`blend`). 4. The candidates that have a weight are fitted
-with their penalties on all rows: found again where each row was held out once, else as they were in the first fold, from
-the optimum there.
+in every fold, and their penalty by rows held out (`candidates`, `choice`), as long as the cost allows (`effort`).
+3. The weights v maximise what the average gives to the rows held out (`blend`). 4. The candidates that have a weight
+are fitted with their penalties on all rows: found again where each row was held out once, else as they were in the
+first fold, from the optimum there.
 
 Decided here: the folds are drawn by the seed. The blend is made by the log-loss unless the metric is `rmse`, then it is
 made by that; by `error` only the penalties are chosen, for shares of an average are too many for so rough a measure.
@@ -15,8 +15,7 @@ made by that; by `error` only the penalties are chosen, for shares of an average
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,6 +45,8 @@ Array = NDArray[np.float64]
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 200
 """Of the fits on all rows."""
+NOTHING = 5e-5
+"""A log-loss a row, in nats, below which no more candidates are tried."""
 SLACK = 0.05
 """Sets that lose by a larger share of the log-loss are not built upon."""
 
@@ -102,14 +103,20 @@ def _folds(data: Dataset, seed: int) -> list[_Fold]:
 
 def _judge_all(data: Dataset, folds: list[_Fold], metric: str, effort: Effort, watch: Watch) -> list[Judged]:
     """Candidates in their order, as long as the effort allows; the first in any case."""
-    wanted = names(data)
+    many = len(folds) < FOLDS
+    wanted = names(data, many)
     effort.begin_candidates(data)
     judged: list[Judged] = []
     left_out: list[str] = []
+    costs: dict[str, float] = {}
+    below = folds[0].rows.below
     for done, name in enumerate(wanted):
-        if not _is_promising(name, judged):
+        if not _is_promising(name, below, judged, many):
             continue
         watch(Progress(done, len(wanted), name))
+        if judged and not effort.allows(costs.get(below.get(name, ""), 0.0), 0.0):
+            left_out.append(name)
+            continue
         paths = _paths(name, folds)
         if any(_alike(paths[0], one.path) for one in judged):
             continue
@@ -118,22 +125,41 @@ def _judge_all(data: Dataset, folds: list[_Fold], metric: str, effort: Effort, w
             left_out.append(name)
             continue
         tell = _teller(watch, done, len(wanted), name, len(folds))
-        judged.append(judge(name, paths, metric, tell, _first_penalty(judged)))
+        judged.append(judge(name, paths, metric, tell, _first_penalty(below.get(name, ""), judged)))
         effort.expected += cost
+        costs[name] = cost
         for fold, path in zip(folds, paths, strict=True):
             fold.rows.fits[name] = path.fit
+        if name == "all pairs" and not many and _is_better(name, "pairs", judged):
+            for fold in folds:
+                fold.rows.below["triples"] = name
     if left_out:
         reason = "there was no time" if effort.limit is not None else "too costly for so many rows"
         watch(Note(f"candidates that were not tried, {reason}: {', '.join(left_out)}"))
     return judged
 
 
-def _is_promising(name: str, judged: Sequence[Judged]) -> bool:
-    """Larger sets are tried where those below were, and did not lose by more than SLACK."""
-    if name not in BELOW:
+def _is_better(name: str, other: str, judged: Sequence[Judged]) -> bool:
+    losses = {one.name: one.losses.log_loss for one in judged}
+    return losses[name] < losses.get(other, math.inf)
+
+
+def _is_promising(name: str, builds_on: Mapping[str, str], judged: Sequence[Judged], many: bool) -> bool:
+    """Whether there is something left to gain, and what the candidate builds on did not lose by more than SLACK."""
+    if not judged:
         return True
     losses = {one.name: one.losses.log_loss for one in judged}
-    return BELOW[name] in losses and losses[BELOW[name]] <= (1 + SLACK) * min(losses.values())
+    least = min(losses.values())
+    if least < NOTHING:
+        return False
+    if name == "sharp tree" and many:
+        return losses.get("sharp singles", 0.0) <= (1 + SLACK) * least
+    if name == "tree" and many:
+        return losses.get("pairs", math.inf) > losses["singles"]
+    below = builds_on.get(name)
+    if below is None or below == "singles":
+        return True
+    return below in losses and losses[below] <= (1 + SLACK) * least
 
 
 def _paths(name: str, folds: Sequence[_Fold]) -> list[Path]:
@@ -144,10 +170,12 @@ def _alike(path: Path, other: Path | None) -> bool:
     return other is not None and path.candidate.has_tables_of(other.candidate)
 
 
-def _first_penalty(judged: Sequence[Judged]) -> float:
-    """Two decades above the least of the best penalties before: more tables want a larger one, seldom so much."""
-    least = min((one.penalty for one in judged), default=math.inf)
-    return GRID[max(0, bisect_left(GRID, -least, key=lambda penalty: -penalty) - 4)] if judged else GRID[0]
+def _first_penalty(below: str, judged: Sequence[Judged]) -> float:
+    """A decade above the best penalty of the candidate that this one builds on, or else of the first."""
+    if not judged:
+        return GRID[0]
+    best = {one.name: one.penalty for one in judged}
+    return GRID[max(0, GRID.index(best.get(below, judged[0].penalty)) - 2)]
 
 
 def _teller(watch: Watch, done: int, total: int, name: str, n_folds: int) -> Tell:
@@ -185,10 +213,10 @@ def _members(
 
     Where every row was held out, their tables are found again; so what others are found on is fitted too.
     """
-    rows = Rows(data)
+    rows = Rows(data, below=folds[0].rows.below if folds else dict(BELOW))
     again = len(folds) in (0, FOLDS) or data.n_rows < FOLDS
     wanted = {one.name for one, weight in zip(judged, weights, strict=True) if weight > 0}
-    needed = {below for name in wanted for below in _all_below(name)} if again else set()
+    needed = {below for name in wanted for below in _all_below(name, rows.below)} if again else set()
     fitted = []
     for done, (one, weight) in enumerate(zip(judged, weights, strict=True)):
         watch(Progress(done, len(judged), one.name))
@@ -198,9 +226,9 @@ def _members(
     return sorted((fit for fit in fitted if fit.member.weight > 0), key=lambda fit: -fit.member.weight)
 
 
-def _all_below(name: str) -> Iterator[str]:
-    while name in BELOW:
-        name = BELOW[name]
+def _all_below(name: str, builds_on: Mapping[str, str]) -> Iterator[str]:
+    while name in builds_on:
+        name = builds_on[name]
         yield name
 
 

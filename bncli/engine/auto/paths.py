@@ -63,6 +63,10 @@ class Path:
         """The last optimum is the best one."""
         self.best = self.optima[-1]
 
+    def turn(self) -> None:
+        """What is tried next lies on the other side of the best one."""
+        self.optima = [self.best]
+
     @property
     def fit(self) -> Fit:
         """The tables of the best one."""

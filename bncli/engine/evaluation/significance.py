@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bncli.engine.kernels.information import rounded
 from bncli.engine.kernels.student import student_tail
+from bncli.engine.kernels.tails import normal_tail
 from bncli.errors import BncliError
 
 Floats = NDArray[np.float64]
@@ -107,7 +108,7 @@ def signed_ranks(first: ArrayLike, second: ArrayLike) -> SignedRanks:
     if exact:
         higher, lower = _exact_tail(n, int(w_plus)), _exact_tail(n, int(w_minus))
     else:
-        higher, lower = _normal_tail(z), _normal_tail(-z)
+        higher, lower = normal_tail(z), normal_tail(-z)
     return SignedRanks(n, w_plus, w_minus, z, min(1.0, 2 * min(higher, lower)), higher, lower, exact)
 
 
@@ -156,7 +157,3 @@ def _exact_tail(n: int, w: int) -> float:
     for rank in range(1, n + 1):
         subsets[rank:] += subsets[:-rank].copy()
     return int(subsets[w:].sum()) / (1 << n)
-
-
-def _normal_tail(z: float) -> float:
-    return math.erfc(z / math.sqrt(2)) / 2

@@ -32,13 +32,12 @@ from bncli.engine.explanation.purification import Score, purified
 from bncli.engine.explanation.wording import Indices, Wording, Words
 from bncli.engine.factors import cells_of
 from bncli.engine.model import Model
-from bncli.engine.structure import Merge
+from bncli.engine.structure import View
 from bncli.engine.summing_out import network_to_sum
+from bncli.engine.views import merged
 
 NUMBERS_PER_BLOCK = 1 << 20
 """Most numbers in the temporaries of a block of rows."""
-
-View = tuple[int, Merge | None]
 
 
 @dataclass(frozen=True)
@@ -128,14 +127,9 @@ class Explainer:
 
     def _digits(self, codes: Sequence[Codes]) -> list[Indices]:
         """The codes of every view of the attributes; unobserved is one past the last."""
-        place = {a: position for position, a in enumerate(self._used)}
-        plain = [column.astype(np.intp) for column in codes]
-        return [
-            plain[place[a]]
-            if merge is None
-            else np.take(np.array((*merge, max(merge) + 1), np.intp), plain[place[a]], mode="clip")
-            for a, merge in self._views
-        ]
+        column = dict(zip(self._used, codes, strict=True))
+        seen = (column[a] if merge is None else merged(column[a], merge) for a, merge in self._views)
+        return [digits.astype(np.intp) for digits in seen]
 
     def _sums(self, digits: Sequence[Indices], predicted: Indices) -> tuple[Floats, Floats]:
         """The contribution of every term (T, rows), and that of no attribute (rows,)."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 Region = tuple[int, ...]
@@ -78,15 +78,6 @@ def counting_changes(newly_covered: Iterable[Region]) -> dict[Region, int]:
                 numbers[without] -= numbers[without | bit]
     changes = {mask: number for mask, number in enumerate(numbers) if number}
     return {tuple(i for i, bit in bits.items() if mask & bit): number for mask, number in changes.items()}
-
-
-def counting_numbers(steps: Iterable[Mapping[Region, int]]) -> dict[Region, int]:
-    """The sums of changes, without zeros."""
-    totals: dict[Region, int] = defaultdict(int)
-    for changes in steps:
-        for region, change in changes.items():
-            totals[region] += change
-    return {region: number for region, number in totals.items() if number}
 
 
 def degrees_of_freedom(newly_covered: Iterable[Region], cardinalities: Sequence[int], n_labels: int) -> int:

@@ -1,8 +1,8 @@
-"""Tail probabilities of the distributions that compare several methods: chi-squared, F and the range of normals.
+"""Tail probabilities of the distributions that compare methods: normal, chi-squared, F and the range of normals.
 
     chi-squared, d degrees of freedom, h = x / 2:
-        P(X >= x) = exp(-h) sum over i < d / 2 of h^i / i!                                       for even d,
-                  = erfc(sqrt(h)) + exp(-h) sum over i <= (d - 1) / 2 of h^(i - 1/2) / G(i + 1/2)  for odd d
+        P(X >= x) = exp(-h) sum over 0 <= i < d / 2 of h^i / i!                                    for even d,
+                  = erfc(sqrt(h)) + exp(-h) sum over 1 <= i < d / 2 of h^(i - 1/2) / G(i + 1/2)    for odd d
 
     F with d1, d2:     P(F >= f) = I(d2 / (d2 + d1 f); d2 / 2, d1 / 2),  I the regularised incomplete beta function
 
@@ -29,11 +29,16 @@ _WIDEST = 40.0
 _HALVINGS = 55
 
 
+def normal_tail(z: float) -> float:
+    """The probability that a standard normal number is at least z."""
+    return math.erfc(z / math.sqrt(2)) / 2
+
+
 def chi_squared_tail(x: float, d: int) -> float:
     """The probability that a chi-squared number with d >= 1 degrees of freedom is at least x."""
-    if x <= 0:
-        return 1.0
     h, odd = x / 2, d % 2
+    if h <= 0:
+        return 1.0
     first = 0.5 if odd else 0.0
     terms = (math.exp((first + i) * math.log(h) - h - math.lgamma(first + i + 1)) for i in range(d // 2))
     return min(1.0, (math.erfc(math.sqrt(h)) if odd else 0.0) + math.fsum(terms))
@@ -59,9 +64,5 @@ def _range_tail(r: float, k: int) -> float:
     """P(R > r)."""
     steps = round(2 * _FARTHEST / _STEP)
     points = (_STEP * i - _FARTHEST for i in range(steps + 1))
-    inside = math.fsum(math.exp(-z * z / 2) * (_phi(z) - _phi(z - r)) ** (k - 1) for z in points)
+    inside = math.fsum(math.exp(-z * z / 2) * (normal_tail(-z) - normal_tail(r - z)) ** (k - 1) for z in points)
     return 1 - k * _STEP * inside / math.sqrt(2 * math.pi)
-
-
-def _phi(z: float) -> float:
-    return math.erfc(-z / math.sqrt(2)) / 2

@@ -47,7 +47,7 @@ def changes_along(regions: Iterable[Region]) -> Iterator[dict[Region, int]]:
 def path_families(regions: Iterable[Region], cardinalities: Sequence[int]) -> tuple[Family, ...]:
     """The regions that have a change in some step, the class alone left out, in the order of their first."""
     used = dict.fromkeys(region for changes in changes_along(regions) for region in changes if region)
-    return tuple(Family(region, tuple(cardinalities[i] for i in region), None) for region in used)
+    return tuple(Family.over(region, cardinalities) for region in used)
 
 
 def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:

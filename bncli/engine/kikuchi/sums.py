@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.graphs.region_graph import Region
+from bncli.engine.kernels.logspace import log_sum
 
 Floats = NDArray[np.float64]
 Term = tuple[int, Region, Floats]
@@ -39,8 +40,7 @@ def log_margin(table: Floats, axes: Collection[int]) -> Floats:
     if not axes:
         return table
     summed = tuple(axes)
-    highest = table.max(axis=summed, keepdims=True)
-    return np.asarray(np.squeeze(highest, summed) + np.log(np.exp(table - highest).sum(axis=summed)))
+    return np.asarray(np.squeeze(log_sum(table, summed), summed))
 
 
 def expand(table: Floats) -> Floats:

@@ -27,6 +27,7 @@ from graphlib import TopologicalSorter
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.kernels.logspace import log_sum
 from bncli.engine.model import Model, Tables
 from bncli.engine.networks.network import NETWORK_PARAMETERS, Network, graph_of, network_of, tables_by_child
 from bncli.engine.structure import Dag
@@ -81,7 +82,7 @@ def normalised_tables(model: Model) -> Tables:
     cubes[None] = cubes.get(None, 0.0) + model.tables.bias
     with np.errstate(over="ignore", invalid="ignore"):
         _hand_up(cubes, structure)
-        cubes[None] = cubes[None] - _log_sum(cubes[None], -1)
+        cubes[None] = cubes[None] - log_sum(cubes[None], -1)
     weights = tuple(cubes[f.child].reshape(f.n_cells, n_labels) for f in model.tables.families)
     return Tables(np.zeros(n_labels) if structure.class_parents else cubes[None], model.tables.families, weights)
 
@@ -101,16 +102,10 @@ def _hand_up(cubes: dict[int | None, Array], structure: Dag) -> None:
 
 def _normalise(cube: Array) -> tuple[Array, Array]:
     """Log probabilities of the first axis, and the logarithms of the sums, without that axis."""
-    likeliest = (cube - _log_sum(cube, 0)).max(axis=-1, keepdims=True)
+    likeliest = (cube - log_sum(cube, 0)).max(axis=-1, keepdims=True)
     cube = cube + np.maximum(_LEAST - likeliest, 0.0)
-    sums = _log_sum(cube, 0)
+    sums = log_sum(cube, 0)
     return cube - sums, sums[0]
-
-
-def _log_sum(cube: Array, axis: int) -> Array:
-    """ln sum exp over the axis, which stays with length 1."""
-    highest = cube.max(axis=axis, keepdims=True)
-    return np.asarray(highest + np.log(np.exp(cube - highest).sum(axis=axis, keepdims=True)))
 
 
 def _aligned(table: Array, own: Sequence[int], members: Sequence[int]) -> Array:

@@ -25,11 +25,9 @@ from numpy.typing import NDArray
 from bncli.engine.parameter_spaces.effect_bases import basis
 from bncli.engine.parameter_spaces.effects import Block, Effects
 from bncli.engine.schema import Schema
-from bncli.engine.structure import Family, Merge
+from bncli.engine.structure import Family, View
 
 Array = NDArray[np.float64]
-View = tuple[int, Merge | None]
-"""An attribute as it is seen through a merge."""
 
 
 def effects_of(
@@ -45,11 +43,6 @@ def effects_of(
     return Effects(tuple(families), bases, blocks)
 
 
-def views(family: Family) -> tuple[View, ...]:
-    """How the family sees each of its attributes."""
-    return tuple(zip(family.attributes, family.merges or (None,) * len(family.attributes), strict=True))
-
-
 def _bases(families: Sequence[Family], schema: Schema, weights: Array, coding: str) -> tuple[tuple[Array, ...], ...]:
     """The basis of every attribute of every family: one a view, from the weights of its codes in the first family."""
     known: dict[View, Array] = {}
@@ -57,11 +50,11 @@ def _bases(families: Sequence[Family], schema: Schema, weights: Array, coding: s
     for family in families:
         table = weights[edge : edge + family.n_cells].reshape(family.shape)
         edge += family.n_cells
-        for place, view in enumerate(views(family)):
+        for place, view in enumerate(family.seen):
             if view not in known:
                 others = tuple(j for j in range(len(family.shape)) if j != place)
                 known[view] = basis(schema.attributes[view[0]], coding, table.sum(axis=others))
-    return tuple(tuple(known[view] for view in views(family)) for family in families)
+    return tuple(tuple(known[view] for view in family.seen) for family in families)
 
 
 def _all_sets(families: Sequence[Family]) -> Iterator[tuple[int, tuple[int, ...], float]]:

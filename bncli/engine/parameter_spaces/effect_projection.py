@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.parameter_spaces.effect_bases import coefficients
-from bncli.engine.parameter_spaces.effect_blocks import View, views
 from bncli.engine.parameter_spaces.effects import Block, Effects
+from bncli.engine.structure import View
 
 Array = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ def projected(effects: Effects, tables: Array) -> Array:
             parts = np.moveaxis(np.tensordot(parts, coefficients(functions), (axis, 1)), -1, axis)
         for said in itertools.product((False, True), repeat=len(bases)):
             inside = (slice(None), *(slice(1, None) if s else 0 for s in said))
-            members = tuple(view for view, s in zip(views(family), said, strict=True) if s)
+            members = tuple(view for view, s in zip(family.seen, said, strict=True) if s)
             _add(out, effects, homes, members, parts[inside])
     return out
 
@@ -57,11 +57,11 @@ def _add(
     if frozenset(members) not in homes:
         return
     block, offset = homes[frozenset(members)]
-    seen = views(effects.families[block.family])
+    seen = effects.families[block.family].seen
     axes = [1 + members.index(seen[place]) for place in block.places]
     out[:, offset : offset + block.n_effects] += part.transpose(0, *axes).reshape(len(out), -1) / block.scale
 
 
 def _key(effects: Effects, block: Block) -> frozenset[View]:
-    seen = views(effects.families[block.family])
+    seen = effects.families[block.family].seen
     return frozenset(seen[place] for place in block.places)

@@ -20,6 +20,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.kernels.logspace import log_sum
 from bncli.engine.parameter_spaces.coordinates import Index, PerCell
 from bncli.engine.structure import Family
 
@@ -34,7 +35,7 @@ class Softmax(PerCell):
 
     def tables(self, p: Array) -> Array:
         beta = p.reshape(self.log_theta.shape)
-        return self._blockwise(lambda b, axis: b - _log_sum(b, axis), beta)
+        return self._blockwise(lambda b, axis: b - log_sum(b, axis), beta)
 
     def pull_back(self, p: Array, d_tables: Array) -> Array:
         def through_softmax(d: Array, log_theta: Array, axis: int) -> Array:
@@ -149,9 +150,3 @@ class SharedSoftmax:
         """The sum over the entries that a beta stands for; the transpose of `_spread`."""
         by_entry = entries.reshape(self.softmax.log_theta.shape)
         return np.concatenate([by_entry[:, self.by_class].ravel(), by_entry[:, ~self.by_class].sum(axis=0)])
-
-
-def _log_sum(values: Array, axis: int) -> Array:
-    """ln sum exp over `axis`, kept as an axis of length 1."""
-    highest = values.max(axis=axis, keepdims=True)
-    return np.asarray(highest + np.log(np.exp(values - highest).sum(axis=axis, keepdims=True)))

@@ -9,11 +9,10 @@ The gain is what one Newton step of the new table would add to the penalised lik
 a model that is there ranks thousands of candidates without a fit of any of them, as in GA2M (Lou, Caruana, Gehrke &
 Hooker 2013, KDD: Accurate intelligible models with pairwise interactions).
 
-Decided here: a single attribute sees all its intervals, in a pair it is seen through at most 8, in larger regions
-through 4; candidates are judged through 5 and 4. Regions of 4
-attributes (max_order 5), the best n, are found from triples in the same way. Where holes are to be summed out, the
-search takes a hole for one more value. Cost: two fits, and for every pair, or pair and third attribute, two weighted
-counts a row and class, several of them at a time.
+Decided here: a single attribute is seen through all its intervals, in a pair through at most 8, in larger regions
+through 4; candidates are judged through 5 and 4. Regions of 4 attributes (max_order 5), the best n, are found from
+triples in the same way. Where holes are to be summed out, the search takes a hole for one more value. Cost: two fits,
+and for every pair, or pair and third attribute, two weighted counts a row and class, several of them at a time.
 """
 
 from __future__ import annotations

@@ -170,8 +170,8 @@ class _View:
         schema = data.schema
         merges = [None if bins is None else merge_of(schema.attributes[i], bins) for i in attributes]
         families = [
-            Family((i,), (schema.cardinalities[i] if m is None else max(m) + 1,), None, merges=(m,) if m else ())
-            for i, m in zip(attributes, merges, strict=True)
+            Family.over((i,), schema.cardinalities, merges=(merge,))
+            for i, merge in zip(attributes, merges, strict=True)
         ]
         extended, plain = with_views(data, families)
         return cls(extended, {i: family.attributes[0] for i, family in zip(attributes, plain, strict=True)})

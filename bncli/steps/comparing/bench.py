@@ -23,8 +23,9 @@ from bncli.files.cuts import read_cuts
 from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns
 from bncli.steps.comparing.learners import Learner
-from bncli.steps.comparing.outcomes import Outcome, Protocol
+from bncli.steps.comparing.outcomes import Outcome
 from bncli.steps.given import recipe_for
+from bncli.steps.protocol import Protocol
 from bncli.stopwatch import Stopwatch
 from bncli.watch import Stage, silent
 

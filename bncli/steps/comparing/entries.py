@@ -23,7 +23,7 @@ from bncli.engine.dataset import code_dtype
 from bncli.engine.validate import deal
 from bncli.errors import BncliError, UsageError
 from bncli.files.table import Source, read_columns
-from bncli.steps.comparing.outcomes import Protocol
+from bncli.steps.protocol import Protocol
 from bncli.watch import Event, Note, Progress, Stage, Watch
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.steps.protocol import Protocol
+
 if TYPE_CHECKING:
     from bncli.engine.evaluation.bias_variance import BiasVariance
 
@@ -32,19 +34,6 @@ class Outcome:
     metrics: dict[str, float | None]
     seconds: dict[str, float]
     predicted: NDArray[np.unsignedinteger]
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """How rows are dealt: stratified folds, the repeats dealt anew, and the seed of both."""
-
-    folds: int
-    repeats: int
-    seed: int
-
-    def __str__(self) -> str:
-        times = f"{self.repeats} x " if self.repeats > 1 else ""
-        return f"{times}{self.folds}-fold cross-validation, stratified, seed {self.seed}"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from bncli.files.outcomes import write_outcomes
 from bncli.files.paths import refuse_ending
 from bncli.files.scatter import Panel, scatter_plots
 from bncli.steps.comparing.paper_tables import paper_tables
-from bncli.steps.comparing.report import HIGHER_IS_BETTER, CompareReport
+from bncli.steps.comparing.report import HIGHER_IS_BETTER, CompareReport, told
 
 NOT_DRAWN = (".png", ".pdf", ".jpg", ".jpeg", ".gif", ".eps", ".ps", ".html", ".tex")
 """Endings of drawings in other formats."""
@@ -74,9 +74,9 @@ def _diagram(report: CompareReport, path: str) -> str:
     metric = report.metrics[0]
     summary = report.summaries.get(metric)
     if summary is None:
-        what = f"there are not two learners with {_told(metric)} on two data sets to draw average ranks of"
+        what = f"there are not two learners with {told(metric)} on two data sets to draw average ranks of"
         raise BncliError(what, where=path)
-    title = f"Average ranks by {_told(metric)} over {len(summary.sets)} data sets"
+    title = f"Average ranks by {told(metric)} over {len(summary.sets)} data sets"
     return critical_difference_diagram(title, summary.average_ranks, summary.groups, summary.critical_difference)
 
 
@@ -84,7 +84,7 @@ def _scatter(report: CompareReport) -> str:
     metric = report.metrics[0]
     others = [name for name in report.trial.learners if name != report.baseline]
     lower = metric not in HIGHER_IS_BETTER
-    title = f"{_told(metric)} on each data set: every learner against {report.baseline}"
+    title = f"{told(metric)} on each data set: every learner against {report.baseline}"
     return scatter_plots(title, report.baseline, [_panel(report, name) for name in others], lower_is_better=lower)
 
 
@@ -99,7 +99,3 @@ def _panel(report: CompareReport, learner: str) -> Panel:
     sign = 1 if metric in HIGHER_IS_BETTER else -1
     counts = win_draw_loss([sign * y for _, _, y in points], [sign * x for _, x, _ in points])
     return Panel(learner, points, counts.wins, counts.draws, counts.losses)
-
-
-def _told(metric: str) -> str:
-    return metric.replace("_", "-")

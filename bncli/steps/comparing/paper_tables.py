@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from bncli.files.latex import LatexTable, bold, escaped, italic
-from bncli.steps.comparing.report import CompareReport, Figure, Pair, Summary
+from bncli.steps.comparing.report import CompareReport, Figure, Pair, Summary, told
 
 _MOST_WITH_SPREAD = 5
 """Learners up to which means stand with their standard deviations: a page has no room for more."""
@@ -32,7 +32,7 @@ def _figures(report: CompareReport, metric: str) -> LatexTable:
     ]
     what = "Mean and standard deviation" if spread else "Mean"
     caption = (
-        f"{what} of the {escaped(metric.replace('_', '-'))}, {escaped(str(report.trial.protocol))}. Bold: the best; "
+        f"{what} of the {escaped(told(metric))}, {escaped(str(report.trial.protocol))}. Bold: the best; "
         "italic: not significantly worse than the best (corrected resampled $t$-test, 5\\,\\%)."
     )
     summary = report.summaries.get(metric)
@@ -73,7 +73,7 @@ def _friedman(summary: Summary) -> str:
 
 def _pairs(summary: Summary, metric: str) -> LatexTable:
     caption = (
-        f"All pairs of learners by {escaped(metric.replace('_', '-'))} over {len(summary.sets)} data sets: wins, draws "
+        f"All pairs of learners by {escaped(told(metric))} over {len(summary.sets)} data sets: wins, draws "
         "and losses of the first with the sign test, Wilcoxon's signed-rank test (Holm: adjusted over all pairs), the "
         "one-sided paired $t$-test for the first being better, and the geometric mean of ratios."
     )

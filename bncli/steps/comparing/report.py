@@ -17,6 +17,11 @@ HIGHER_IS_BETTER = frozenset(("accuracy", "auc", "cll"))
 """Of all other figures less is better."""
 
 
+def told(metric: str) -> str:
+    """A metric as it is typed and shown."""
+    return metric.replace("_", "-")
+
+
 @dataclass(frozen=True)
 class Figure:
     """One learner on one data set by one metric: mean and standard deviation over the folds.

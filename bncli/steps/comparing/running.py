@@ -20,9 +20,10 @@ from bncli.engine.evaluation.bias_variance import BiasVariance, bias_variance
 from bncli.engine.folds import stratified_folds
 from bncli.steps.comparing.bench import Bench, Failure, Plan, Unit
 from bncli.steps.comparing.entries import Entry
-from bncli.steps.comparing.outcomes import Gap, Outcome, Protocol, Trial
+from bncli.steps.comparing.outcomes import Gap, Outcome, Trial
 from bncli.steps.comparing.resume import Ledger
 from bncli.steps.comparing.workers import Result, in_processes
+from bncli.steps.protocol import Protocol
 from bncli.watch import Note, Progress, Stage, Watch
 
 
@@ -37,9 +38,9 @@ def run(plan: Plan, entries: Sequence[Entry], ledger: Ledger, *, jobs: int, watc
     try:
         with closing(_results(plan, left, min(jobs, len(left)), found.fails)) as results:
             for unit, result in _told(results, plan, len(units), found, watch):
-                found.add(unit, result)
                 if isinstance(result, Outcome):
                     ledger.add(unit, result)
+                found.add(unit, result)  # after it is kept, so that an interrupt never counts what is not
     except KeyboardInterrupt:
         if ledger.path is not None:
             kept = f"{len(found.outcomes):,} of {len(units):,} folds are kept in {ledger.path}"

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from bncli.engine.explanation.cubes import Cube
 from bncli.engine.explanation.effects import Effects, effects_of
-from bncli.engine.explanation.mixtures import mixture_of_tables
 from bncli.engine.model import Model, Tables
 from bncli.engine.schema import CategoricalAttribute, Schema
 from bncli.engine.structure import Dag, Regions
@@ -95,7 +94,6 @@ def test_of_a_path_they_are_those_of_the_average_score(case: Case, seed: int) ->
     found = effects_of(model)
     assert found.models == len(path.steps)
     members = [(step.weight, path.tables(s)) for s, step in enumerate(path.steps)]
-    averaged = mixture_of_tables(members, data.schema).averaged()
     constant = np.zeros(len(data.schema.labels))
     expected = {effect.cube.attributes: np.zeros(effect.cube.shown.shape) for effect in found.effects}
     for weight, tables in members:
@@ -104,7 +102,6 @@ def test_of_a_path_they_are_those_of_the_average_score(case: Case, seed: int) ->
         for effect in alone.effects:
             expected[effect.cube.attributes] += weight * effect.cube.shown
     np.testing.assert_allclose(found.constant, constant, rtol=0, atol=1e-10)
-    assert len(averaged.constant) == len(constant)
     for effect in found.effects:
         np.testing.assert_allclose(effect.cube.shown, expected[effect.cube.attributes], rtol=0, atol=1e-10)
 

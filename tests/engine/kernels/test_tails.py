@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from bncli.engine.kernels.tails import chi_squared_tail, f_tail, range_quantile
+from bncli.engine.kernels.tails import chi_squared_tail, f_tail, normal_tail, range_quantile
 
 
 @given(st.floats(0, 800), st.integers(1, 200))
@@ -28,7 +28,7 @@ def test_ends() -> None:
         assert tail == 1.0
     assert f_tail(math.inf, 2, 5) == 0.0
     assert chi_squared_tail(1e6, 3) == 0.0
-    assert chi_squared_tail(5e-324, 1) == 1.0
+    assert chi_squared_tail(5e-324, 1) == chi_squared_tail(5e-324, 2) == 1.0
 
 
 @pytest.mark.parametrize("k", [2, 3, 10, 100])
@@ -40,3 +40,8 @@ def test_range(k: int) -> None:
 @given(st.floats(1e-9, 1 - 1e-9))
 def test_the_range_of_two_is_a_normal(alpha: float) -> None:
     assert range_quantile(alpha, 2) == pytest.approx(math.sqrt(2) * stats.norm.isf(alpha / 2), rel=1e-6, abs=1e-9)
+
+
+@given(st.floats(-38, 37))
+def test_normal(z: float) -> None:
+    assert normal_tail(z) == pytest.approx(float(stats.norm.sf(z)), rel=1e-12)

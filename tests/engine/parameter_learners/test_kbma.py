@@ -61,7 +61,7 @@ def scored(model: Model, rows: list[np.ndarray]) -> np.ndarray:
 
 @pytest.mark.parametrize("n_labels", [2, 3, 7])
 def test_one_pass_is_the_average_of_the_steps_one_by_one(n_labels: int) -> None:
-    data = random_dataset(40_000, (3, 2, 4, 2, 3), n_labels)
+    data = random_dataset(20_000, (3, 2, 4, 2, 3), n_labels)
     regions = Regions(((0,), (1,), (2,), (3,), (4,), (0, 1), (1, 2), (3, 4), (0, 1, 2), (2, 3)))
     learnt = kbma.learn(Counts(data), regions, theta=1.0)
     for weights in ([1.0] * 11, [0, 0, 3, 0, 0, 0, 1, 1, 0, 5, 0], [1, *[0] * 10], [*[0] * 10, 1]):
@@ -109,10 +109,11 @@ def test_no_step_has_a_posterior() -> None:
     assert compile_scorer(model_of(random_dataset(1, (2, 2), 2), Regions(()), learnt)).used == ()
 
 
+@pytest.mark.usefixtures("small_shards")
 def test_threads_change_nothing() -> None:
     regions = Regions(((0,), (1,), (2,), (0, 1), (1, 2)))
     one, two = (
-        kbma.learn(Counts(random_dataset(140_000, (3, 2, 4), 3, threads=threads)), regions, theta=1.0)
+        kbma.learn(Counts(random_dataset(20_000, (3, 2, 4), 3, threads=threads)), regions, theta=1.0)
         for threads in (1, 2)
     )
     assert one.cll == two.cll

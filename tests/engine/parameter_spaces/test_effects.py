@@ -17,33 +17,19 @@ from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.structure import Family
 from tests.datasets import random_dataset
 from tests.effects import dense, mixed_dataset, mixed_datasets
-from tests.strategies import dags
+from tests.strategies import dags, merges
 
 Array = NDArray[np.float64]
 
 
 @st.composite
-def merged_families(draw: st.DrawFn, data: Dataset) -> tuple[Family, ...]:
+def merged_graphs(draw: st.DrawFn, data: Dataset) -> tuple[Family, ...]:
     """The families of any graph, some of which see an attribute coarsely; the missing level stays by itself."""
     families = []
     for family in draw(dags(len(data.codes))).families(data.schema.cardinalities):
-        merges = tuple(draw(st.none() | _merges(data, a)) for a in family.attributes)
-        shape = tuple(n if m is None else max(m) + 1 for n, m in zip(family.shape, merges, strict=True))
-        families.append(Family(family.attributes, shape, family.child, merges=merges if any(merges) else ()))
+        seen = tuple(draw(merges(data.schema.attributes[a])) for a in family.attributes)
+        families.append(Family.over(family.attributes, data.schema.cardinalities, family.child, merges=seen))
     return tuple(families)
-
-
-def _merges(data: Dataset, attribute: int) -> st.SearchStrategy[tuple[int, ...] | None]:
-    described = data.schema.attributes[attribute]
-    if described.n_values < 2:
-        return st.none()
-    ends = st.lists(st.booleans(), min_size=described.n_values - 1, max_size=described.n_values - 1)
-
-    def joined(cut: list[bool]) -> tuple[int, ...]:
-        coarse = [0, *np.cumsum(cut).tolist()]
-        return (*coarse, coarse[-1] + 1) if described.missing else tuple(coarse)
-
-    return ends.map(joined)
 
 
 def space_of(families: tuple[Family, ...], data: Dataset, coding: str, *, lower_orders: bool) -> Effects:
@@ -62,7 +48,7 @@ def test_tables_are_the_definition_up_to_a_turn(
     coding: str, lower_orders: bool, data: Dataset, draw: st.DataObject
 ) -> None:
     """T T' says it all: the same functions, and the same penalty for each."""
-    families = draw.draw(merged_families(data))
+    families = draw.draw(merged_graphs(data))
     effects = space_of(families, data, coding, lower_orders=lower_orders)
     found = effects.tables(np.eye(effects.n_effects)).T
     expected = dense(families, data, coding, lower_orders=lower_orders)
@@ -75,7 +61,7 @@ def test_tables_are_the_definition_up_to_a_turn(
 def test_sums_masses_and_columns_belong_to_the_same_matrix(
     coding: str, lower_orders: bool, data: Dataset, draw: st.DataObject
 ) -> None:
-    families = draw.draw(merged_families(data))
+    families = draw.draw(merged_graphs(data))
     effects = space_of(families, data, coding, lower_orders=lower_orders)
     t = effects.tables(np.eye(effects.n_effects)).T
     rng = np.random.default_rng(draw.draw(st.integers(0, 99)))

@@ -11,7 +11,7 @@ from bncli.recipe import Recipe
 from bncli.steps.comparing.bench import Plan
 from bncli.steps.comparing.entries import Entry, read_entries
 from bncli.steps.comparing.learners import Learner
-from bncli.steps.comparing.outcomes import Protocol
+from bncli.steps.protocol import Protocol
 from bncli.watch import silent
 
 NB = Learner("nb", Recipe(structure="nb").closed(), "--structure nb --param map")

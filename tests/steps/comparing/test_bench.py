@@ -16,8 +16,9 @@ from bncli.recipe import Recipe
 from bncli.steps.comparing import bench as module
 from bncli.steps.comparing.bench import Bench, Failure, Unit
 from bncli.steps.comparing.learners import Learner
-from bncli.steps.comparing.outcomes import Outcome, Protocol
+from bncli.steps.comparing.outcomes import Outcome
 from bncli.steps.evaluate import METRICS, evaluate
+from bncli.steps.protocol import Protocol
 from tests.steps.comparing.tables import IMPROBABLE, NB, planned, write_table
 
 

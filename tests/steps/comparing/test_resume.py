@@ -14,8 +14,9 @@ from bncli.errors import BncliError
 from bncli.steps.comparing import resume
 from bncli.steps.comparing.bench import Bench, Plan, Unit
 from bncli.steps.comparing.entries import Entry
-from bncli.steps.comparing.outcomes import Outcome, Protocol
+from bncli.steps.comparing.outcomes import Outcome
 from bncli.steps.comparing.resume import Ledger
+from bncli.steps.protocol import Protocol
 from tests.steps.comparing.tables import NB, TAN, planned, write_table
 
 UNITS = [Unit(0, 0, 0, 0), Unit(0, 1, 0, 2), Unit(0, 0, 0, 1)]

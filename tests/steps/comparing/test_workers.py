@@ -13,8 +13,9 @@ import pytest
 
 from bncli.steps.comparing import workers
 from bncli.steps.comparing.bench import Failure, Plan, Unit
-from bncli.steps.comparing.outcomes import Outcome, Protocol
+from bncli.steps.comparing.outcomes import Outcome
 from bncli.steps.comparing.workers import in_processes
+from bncli.steps.protocol import Protocol
 from tests.steps.comparing.tables import planned, write_table
 
 

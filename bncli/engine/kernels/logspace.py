@@ -1,0 +1,19 @@
+"""Sums of numbers that are known by their logarithms.
+
+    ln sum over u of exp(v_u) = m + ln sum over u of exp(v_u - m),    m = max over u of v_u
+
+Nothing overflows, and only what is lost beside the largest anyway underflows. Cost: two passes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def log_sum(values: Array, axis: int | tuple[int, ...]) -> Array:
+    """ln sum exp over an axis, or several, which stay with length 1; the largest value must be finite."""
+    highest = values.max(axis=axis, keepdims=True)
+    return np.asarray(highest + np.log(np.exp(values - highest).sum(axis=axis, keepdims=True)))

@@ -1,0 +1,70 @@
+"""Which candidates there are, and what tables each has."""
+
+from __future__ import annotations
+
+import pytest
+
+from bncli.engine.auto.candidates import ALL_PAIRS, Rows, candidate, names
+from bncli.engine.structure import Regions
+from tests.datasets import random_dataset
+from tests.engine.auto.rows import coded, mixed
+
+
+def test_numbers_have_sharp_cuts_and_categories_sets_of_four() -> None:
+    assert "sharp singles" in names(coded(mixed()))
+    categories = random_dataset(40, (2, 3, 2, 2), 2)
+    assert "quadruples" in names(categories)
+    assert "sharp singles" not in names(categories)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_few_attributes_have_few_candidates(n: int) -> None:
+    data = random_dataset(30, (2,) * n, 2)
+    found = names(data)
+    assert found[0] == "singles"
+    assert ("pairs" in found) == (n > 1)
+    assert ("triples" in found) == (n > 2)
+
+
+def test_all_pairs_only_of_so_many_attributes() -> None:
+    assert "all pairs" in names(random_dataset(20, (2,) * ALL_PAIRS, 2))
+    assert "all pairs" not in names(random_dataset(20, (2,) * (ALL_PAIRS + 1), 2))
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_every_candidate_has_tables_over_codes_that_there_are(many: bool) -> None:
+    data = coded(mixed(200))
+    rows = Rows(data)
+    for name in names(data, many):
+        found = candidate(rows, name)
+        assert found.name == name
+        for family in found.families:
+            for (i, merge), width in zip(family.seen, family.shape, strict=True):
+                assert width == (data.schema.cardinalities[i] if merge is None else max(merge) + 1)
+                assert merge is None or len(merge) == data.schema.cardinalities[i]
+
+
+def test_larger_sets_join_smaller_ones() -> None:
+    rows = Rows(coded(mixed(200)))
+    singles, pairs, triples = (candidate(rows, name).structure for name in ("singles", "pairs", "triples"))
+    assert isinstance(singles, Regions)
+    assert isinstance(pairs, Regions)
+    assert isinstance(triples, Regions)
+    assert pairs.regions[:4] == singles.regions == ((0,), (1,), (2,), (3,))
+    assert triples.regions[: len(pairs.regions)] == pairs.regions
+    assert pairs.regions[4] == (2, 3)
+
+
+def test_all_pairs_are_the_pairs_where_there_are_few() -> None:
+    rows = Rows(coded(mixed(200)))
+    assert candidate(rows, "pairs").has_tables_of(candidate(rows, "all pairs"))
+    assert not candidate(rows, "pairs").has_tables_of(candidate(rows, "tree"))
+
+
+def test_triples_may_build_on_all_pairs() -> None:
+    rows = Rows(coded(mixed(200)), below={"pairs": "singles", "triples": "all pairs"})
+    pairs, triples = (candidate(rows, name).structure for name in ("all pairs", "triples"))
+    assert isinstance(pairs, Regions)
+    assert isinstance(triples, Regions)
+    assert set(pairs.regions) < set(triples.regions)
+    assert {len(region) for region in set(triples.regions) - set(pairs.regions)} == {3}

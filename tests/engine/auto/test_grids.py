@@ -1,0 +1,57 @@
+"""Fine cuts and coarser views of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bncli.engine.auto import grids
+from bncli.engine.columns import NumericColumn
+from bncli.engine.discretizers.mdl import cut_points
+from bncli.engine.schema import CategoricalAttribute, NumericAttribute
+from bncli.engine.structure import Dag
+from tests.engine.auto.rows import coded, mixed
+
+
+def test_few_rows_have_half_as_many_intervals() -> None:
+    cuts = grids.fine_cuts(mixed(90), 1)
+    assert len(cuts.attributes[0].cuts) == grids.FINE // 2 - 1  # type: ignore[union-attr]
+    assert isinstance(cuts.attributes[2], CategoricalAttribute)
+
+
+def test_of_many_rows_the_sharp_cuts_are_among_the_fine_ones() -> None:
+    columns = mixed(grids.MANY_ROWS)
+    attribute, column = grids.fine_cuts(columns, 1).attributes[0], columns.attributes["x"]
+    assert isinstance(attribute, NumericAttribute)
+    assert isinstance(column, NumericColumn)
+    assert columns.label is not None
+    sharp = cut_points(column.values, columns.label.codes.astype(np.uint8), 2, None)
+    assert sharp
+    assert set(sharp) < set(attribute.cuts)
+
+
+def test_a_sharp_view_joins_the_intervals_between_the_cuts_of_these_rows() -> None:
+    data = coded(mixed(400))
+    merge = grids.sharp(data)[0]
+    assert merge is not None
+    cuts = cut_points(data.codes[0], data.labels, 2, None)
+    assert merge == tuple(int(sum(code > cut for cut in cuts)) for code in range(data.schema.cardinalities[0]))
+
+
+def test_holes_stay_apart_in_a_sharp_view() -> None:
+    data = coded(mixed(400))
+    merge = grids.sharp(data)[1]
+    assert merge is not None
+    assert merge[-1] == max(merge[:-1]) + 1
+    assert grids.sharp(data)[3] is None
+
+
+def test_viewed_rows_and_families_through_the_same_views_agree() -> None:
+    data = coded(mixed(200))
+    views = grids.few(data, 4)
+    seen = grids.viewed(data, views)
+    assert seen.schema.attributes[0].n_values == 4
+    assert all((codes < n).all() for codes, n in zip(seen.codes, seen.schema.cardinalities, strict=True))
+    dag = Dag(((), (0,), (), ()), (0, 1, 2, 3))
+    for family in grids.families_through(dag.families(seen.schema.cardinalities), views):
+        widths = [n if m is None else max(m) + 1 for (_, m), n in zip(family.seen, family.shape, strict=True)]
+        assert tuple(widths) == family.shape

@@ -1,0 +1,145 @@
+"""The whole of `--structure auto` on small tables: laws, odd data, limits of time, and what it tells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bncli.engine.auto import choice, effort, learning
+from bncli.engine.columns import Columns
+from bncli.engine.learn import Learnt, learn
+from bncli.engine.model import Model
+from bncli.engine.validate import predict
+from bncli.errors import BncliError
+from bncli.files.model import dump_model
+from bncli.watch import Event, Note, Progress, Stage
+from tests.engine.auto.rows import mixed, recipe
+
+GRID = (30.0, 3.0, 0.3)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_penalties() -> Iterator[None]:
+    """The laws do not depend on how many penalties are tried."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learning, "GRID", GRID)
+        patch.setattr(choice, "GRID", GRID)
+        yield
+
+
+def learnt(columns: Columns, **options: object) -> Learnt:
+    return learn(columns, recipe(**options))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def model(few_penalties: None) -> Model:
+    return learnt(mixed(150, 3)).model
+
+
+def test_a_blend_of_what_was_tried(model: Model) -> None:
+    assert model.blend is not None
+    weights = [member.weight for member in model.blend]
+    assert sum(weights) == pytest.approx(1.0)
+    assert weights == sorted(weights, reverse=True)
+    assert model.tables is model.blend[0].tables
+    by_name = {trial.name: trial.weight for trial in model.trials}
+    assert {member.name: member.weight for member in model.blend} == {n: w for n, w in by_name.items() if w > 0}
+    assert model.penalty == next(t.penalty for t in model.trials if t.name == model.blend[0].name)
+
+
+def test_the_prediction_is_the_average_of_the_members(model: Model) -> None:
+    columns = mixed(40, 3, seed=5)
+    assert model.blend is not None
+    alone = [np.exp(predict(replace(model, tables=member.tables, blend=None), columns)) for member in model.blend]
+    expected = sum(member.weight * p for member, p in zip(model.blend, alone, strict=True))
+    np.testing.assert_allclose(np.exp(predict(model, columns)), expected, rtol=1e-10)
+
+
+def test_the_likelihood_told_is_that_of_the_blend() -> None:
+    columns = mixed(120)
+    found = learnt(columns)
+    assert columns.label is not None
+    logs = predict(found.model, columns)[columns.label.codes, np.arange(120)]
+    assert found.parameters.cll == pytest.approx(logs.sum(), rel=1e-9)
+    assert found.parameters.cll_start == pytest.approx(-120 * math.log(2))
+
+
+def test_the_same_bytes_whatever_the_threads() -> None:
+    first, second = (dump_model(learn(mixed(100), recipe(), threads=threads).model) for threads in (1, 2))
+    assert first == second
+
+
+def test_a_weight_of_two_is_a_row_twice_as_far_as_cuts_and_frequencies_go() -> None:
+    twice = learnt(mixed(60, weights=np.full(60, 2.0))).model.schema
+    once = learnt(mixed(60)).model.schema
+    assert [a.frequencies for a in twice.attributes] == [tuple(2 * f for f in a.frequencies) for a in once.attributes]
+
+
+@pytest.mark.parametrize("metric", ["log-loss", "error", "rmse"])
+def test_every_metric_gives_a_model(metric: str) -> None:
+    found = learnt(mixed(80), metric=metric).model
+    assert found.blend
+    assert all(math.isfinite(trial.log_loss) and 0 <= trial.error <= 1 for trial in found.trials)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 7])
+def test_hardly_any_rows(n_rows: int) -> None:
+    found = learnt(mixed(n_rows)).model
+    p = np.exp(predict(found, mixed(20)))
+    assert np.isfinite(p).all()
+    np.testing.assert_allclose(p.sum(axis=0), 1.0)
+
+
+def test_no_rows() -> None:
+    with pytest.raises(BncliError, match="no rows to learn from"):
+        learnt(mixed(10).take(np.zeros(0, np.intp)))
+
+
+def test_no_attribute_that_helps() -> None:
+    columns = replace(mixed(30), attributes={})
+    p = np.exp(predict(learnt(columns).model, columns))
+    assert columns.label is not None
+    assert p[1, 0] == pytest.approx(columns.label.codes.mean(), abs=0.1)
+
+
+def test_a_class_that_never_changes() -> None:
+    columns = mixed(30)
+    assert columns.label is not None
+    same = replace(columns, label=replace(columns.label, codes=np.zeros(30, np.int8)))
+    assert np.exp(predict(learnt(same).model, columns))[0].min() > 0.9
+
+
+def test_many_rows_are_held_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FOLDED_ROWS", "FEW_ROWS"):
+        monkeypatch.setattr(effort, name, 100)
+    monkeypatch.setattr(effort, "HELD_OUT", 50)
+    monkeypatch.setattr(learning, "MOST_ROWS", 250)
+    found = learnt(mixed(300)).model
+    assert found.n_rows == 300
+    assert found.blend
+    assert math.isfinite(found.trials[0].log_loss)
+
+
+def test_a_limit_leaves_out_what_there_is_no_time_for() -> None:
+    events: list[Event] = []
+    now = iter(range(10_000))
+    found = learn(mixed(80), recipe(time_limit=2.5), clock=lambda: float(next(now)), watch=events.append).model
+    notes = [event.text for event in events if isinstance(event, Note)]
+    assert len(notes) == 1
+    assert "there was no time" in notes[0]
+    assert next(trial.name for trial in found.trials) == "singles"
+    left_out = notes[0].rpartition(": ")[2].split(", ")
+    assert not {trial.name for trial in found.trials} & set(left_out)
+
+
+def test_what_is_tried_is_told() -> None:
+    events: list[Event] = []
+    learn(mixed(60), recipe(), watch=events.append)
+    assert [event.name for event in events if isinstance(event, Stage)] == ["discretize", "candidates", "parameters"]
+    details = [event.detail for event in events if isinstance(event, Progress)]
+    assert "singles, penalty 30, fold 2 of 5" in details
+    assert all(event.total is None or event.done <= event.total for event in events if isinstance(event, Progress))
