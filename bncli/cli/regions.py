@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.steps.paths import NamedStep, RegionsReport
+    from bncli.steps.regions import NamedStep, RegionsReport
 
 
 def regions_text(report: RegionsReport) -> str:

@@ -23,7 +23,7 @@ from bncli.recipe import Recipe
 from bncli.steps.given import class_named_by, file_with_class, recipe_for
 from bncli.steps.memory import free_memory
 from bncli.steps.moves import Moves, NamedMove
-from bncli.steps.paths import RegionsReport, regions_report
+from bncli.steps.regions import RegionsReport, regions_report
 from bncli.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 

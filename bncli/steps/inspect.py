@@ -29,7 +29,7 @@ from bncli.files.recognition import HEAD, recognise
 from bncli.files.structure import read_structure, structure_json
 from bncli.recipe import Recipe
 from bncli.steps.effects import EffectsReport, described, effects_report
-from bncli.steps.paths import NamedStep, steps_of_path, steps_of_search
+from bncli.steps.regions import NamedStep, steps_of_path, steps_of_search
 
 
 class Table(NamedTuple):

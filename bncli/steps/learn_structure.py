@@ -22,7 +22,7 @@ from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
 from bncli.steps.memory import free_memory
 from bncli.steps.moves import Moves, NamedMove
-from bncli.steps.paths import RegionsReport, report_of_search
+from bncli.steps.regions import RegionsReport, report_of_search
 from bncli.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 

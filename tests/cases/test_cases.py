@@ -18,6 +18,7 @@ CASES = sorted(Path(__file__).parent.glob("*.console"))
 def test_the_commands_print_what_they_did(case: Path, tmp_path: Path) -> None:
     written = case.read_text()
     played = replay(written, workplace(tmp_path))
+    assert "internal error" not in played, "what went wrong must not become what is expected"
     if UPDATING:
         case.write_text(played)
     else:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bncli.cli.regions import bins_text, orders_text, path_table, regions_text
-from bncli.steps.paths import NamedStep, RegionsReport
+from bncli.steps.regions import NamedStep, RegionsReport
 from tests.cli.conftest import Bncli
 
 

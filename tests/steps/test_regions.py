@@ -15,7 +15,14 @@ from bncli.files.structure import write_structure
 from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.fit import fit
-from bncli.steps.paths import NamedStep, RegionsReport, regions_report, report_of_search, steps_of_path, steps_of_search
+from bncli.steps.regions import (
+    NamedStep,
+    RegionsReport,
+    regions_report,
+    report_of_search,
+    steps_of_path,
+    steps_of_search,
+)
 
 MONKS = Source((str(Path(__file__).parents[2] / "sample_data" / "monks1.csv"),), categorical=("a1", "a2", "a5"))
 KBMA = replace(Recipe().closed("kbma"), theta=1.0, smoothing=None, structure_score=None, forest=None)
