@@ -253,7 +253,7 @@ CHOICES = (DISCRETIZERS, STRUCTURES, SCORES, PARAMETERS, SMOOTHINGS, OPTIMIZERS,
 """Every option that chooses a method."""
 
 OPTIONS = (
-    Option("--bins", "N", "10", "Number of intervals of equal-width and equal-frequency."),
+    Option("--bins", "N", "10", "Number of intervals of equal-width and equal-frequency; interactions take 20."),
     Option("--k", "N", "1", "Attribute parents of an attribute in kdb; in skdb the most that are tried [5]."),
     Option("--loss", "rmse|error|log-loss", "rmse", "What skdb holds down."),
     Option("--max-parents", "N", "2", "Most attribute parents of an attribute in hill-climb."),
@@ -270,9 +270,10 @@ OPTIONS = (
         "--coding",
         "cells|thermometer",
         "cells",
-        "What is free in discriminative: every cell, or a step at every cut, which smooths along numeric attributes.",
+        "What is free in discriminative: every cell, or a step at every cut, which smooths along numeric attributes; "
+        "interactions take that.",
     ),
-    Option("--lower-orders", "", "", "Every family has a table for each subset of its attributes as well."),
+    Option("--lower-orders", "", "", "Every family has a table for each subset of its attributes as well; good with thermometer."),
     Option("--metric", "NAME", "log-loss", "What auto chooses by: log-loss, error or rmse."),
     Option("--time-limit", "SECONDS", "", "auto tries no more after this time."),
     Option("--init", "zero|generative", "zero where the penalty pulls to 0", "Where the optimizer starts."),

@@ -27,6 +27,8 @@ _BAR = 16
 
 def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Table]:
     """How to read them, the shares, and the numbers of the first."""
+    if not report.effects:
+        return [*_preface(report, labels), "No attribute has an effect."]
     tables: list[str | Table] = [*_preface(report, labels), _shares(report.effects)]
     hidden = report.effects[_LISTED:]
     if hidden:

@@ -84,7 +84,7 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         f"cuts        {report.cuts:,}",
         f"structure   {report.structure}",
         *move_lines(report.moves),
-        *([] if report.regions is None else [f"regions     {regions_text(report.regions)}"]),
+        *([] if report.regions is None else [f"regions     {regions_text(report.regions)}{_whose(report)}"]),
         f"parameters  {report.parameters:,} ({report.param}){', in closed form' if closed else ''}",
         *([] if report.penalty_cv is None else [f"penalty     {chosen_text(report.penalty_cv)}"]),
         *trial_lines(report.trials),
@@ -92,6 +92,11 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         f"seconds     {seconds}",
         f"model       {report.model}",
     ]
+
+
+def _whose(report: FitReport) -> str:
+    """Regions of a blend are those of its heaviest member."""
+    return f" in {max(report.trials, key=lambda trial: trial.weight).name}, the heaviest" if report.trials else ""
 
 
 def _holes(report: FitReport) -> str:

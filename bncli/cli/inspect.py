@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -120,7 +121,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         "values never seen": _UNSEEN[report.unseen],
         "missing values": _tokens(report.missing_tokens) + ("; summed out" if report.marginalizes else ""),
     }
-    if (perfection := _perfection(report.structure)) is not None:
+    if report.members is None and (perfection := _perfection(report.structure)) is not None:
         facts["perfect graph"] = perfection
     if report.penalty_cv is not None:
         facts["penalty"] = chosen_text(report.penalty_cv)
@@ -128,23 +129,39 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
     return [
         fact_table("Model", facts),
         attribute_table(report.attributes),
+        *_whose(report),
         *_structure_tables(report, report.param),
         "",
         fact_table("Recipe", {name: value for name, value in recipe.items() if value is not None}),
         *([] if report.penalty_cv is None else [penalty_table(report.penalty_cv)]),
         *([trial_table(report.trials)] if report.trials else []),
-        *_number_tables(report),
+        *_all_numbers(report),
         *_effect_tables(report),
     ]
 
 
-def _number_tables(report: step.ModelReport) -> list[Table]:
+def _whose(report: step.ModelReport) -> list[str]:
+    """A blend has no one structure: that of its heaviest member is shown."""
+    return [] if report.members is None else [f"Of the heaviest member of the blend, {report.members[0].name}:"]
+
+
+def _all_numbers(report: step.ModelReport) -> list[str | Table]:
+    """The tables of numbers, those of a blend under the names of its members."""
+    if report.tables is None or report.members is None:
+        return [*_number_tables(report, report.tables)]
+    shown: list[str | Table] = []
+    for member in report.members:
+        shown += ["", f"Member {member.name}, weight {member.weight:.4f}", *_number_tables(report, member.tables)]
+    return shown
+
+
+def _number_tables(report: step.ModelReport, of_tables: Sequence[step.Table] | None) -> list[Table]:
     """One table of numbers a family, a line a cell."""
     from bncli.cli.tables import number_table
 
     values = {attribute.name: attribute for attribute in report.attributes}
     tables = []
-    for table in report.tables or ():
+    for table in of_tables or ():
         merged = table.merged or (None,) * len(table.attributes)
         seen = [coarse or values[name] for name, coarse in zip(table.attributes, merged, strict=True)]
         tables.append(number_table(seen, report.labels, table.values))

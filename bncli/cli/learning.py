@@ -69,7 +69,7 @@ def learning(typed: Mapping[str, Any]) -> Learning:
     chosen = words if score is None else words | {"--structure-score": score.partition(":")[0]}
     catalogue.refuse_idle(given, chosen, [c for c in catalogue.CHOICES if c is not PARAMETERS or "param" in typed])
     if "param" in typed:
-        _refuse_unfit(given, param, kind)
+        _refuse_unfit(typed, given, param, kind)
     from bncli.recipe import Recipe
 
     policy = _missing_policy(typed, param)
@@ -79,20 +79,18 @@ def learning(typed: Mapping[str, Any]) -> Learning:
         structure="file" if is_file else structure,
         structure_score=score,
         **{name: value(typed, name, STRUCTURES, structure) for name in _STRUCTURE_VALUES},
-        theta=typed.get("theta") or (float(default("--theta")) if kind in _SPREAD and not is_file else None),
+        theta=typed.get("theta") or (float(default("--theta")) if kind == "kikuchi" and not is_file else None),
         param=param,
         smoothing=None if kind else _smoothing(typed, param),
         pseudo_counts=value(typed, "pseudo_counts", PARAMETERS, param),
         coding=_of_kind(typed, "coding", PARAMETERS, param, kind),
         **{name: value(typed, name, PARAMETERS, param) for name in _PARAMETER_VALUES},
         missing_policy=policy,
-        **_ascent(typed, param, policy),
+        **_ascent({**typed, "init": "zero"} if kind == "interactions" else typed, param, policy),
     )
     return Learning(recipe, typed.get("cuts"), structure if is_file else None)
 
 
-_SPREAD = ("kikuchi", "interactions")
-"""Structures whose regions are smoothed by --theta."""
 _PARAMETER_VALUES = ("level", "lower_orders", "metric", "time_limit")
 
 
@@ -132,7 +130,7 @@ def _kind(structure: str, is_file: bool) -> str:
     return kind_of_structure(structure)
 
 
-def _refuse_unfit(given: list[str], param: str, kind: str) -> None:
+def _refuse_unfit(typed: Mapping[str, Any], given: list[str], param: str, kind: str) -> None:
     """UsageError where parameters and structure do not go together, or an option has no meaning with the two."""
     if kind and param not in FITTING[kind]:
         what = f"--param {param} cannot go with {_NAMES[kind]}"
@@ -140,9 +138,14 @@ def _refuse_unfit(given: list[str], param: str, kind: str) -> None:
     if not kind and param in ELSEWHERE:
         word = "auto" if param == "auto" else "kikuchi"
         raise UsageError(f"--param {param} does not go with networks", hint=f"use --structure {word}")
-    if kind:
+    if kind == "kikuchi":
         _refuse(given, ("--smoothing",), "with regions, which are smoothed by --theta")
-    else:
+    elif kind == "interactions":
+        _refuse(given, ("--smoothing", "--theta"), "with --structure interactions, where nothing is smoothed")
+        if typed.get("init") == "generative":
+            what = "--init generative has no meaning with --structure interactions"
+            raise UsageError(what, hint="there is no generative model of these tables; use --init zero")
+    elif not kind:
         _refuse(given, ("--theta",), "without regions")
 
 

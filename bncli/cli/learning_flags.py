@@ -26,7 +26,9 @@ def _option(name: str, group: str) -> Decorator:
 
 
 CUTTING = (
-    _choice(DISCRETIZERS, _CUTS, "How numeric columns are cut into intervals.", "METHOD"),
+    _choice(
+        DISCRETIZERS, _CUTS, "How numeric columns are cut into intervals; interactions take equal-frequency.", "METHOD"
+    ),
     _option("--bins", _CUTS),
 )
 CUTS_FILE = (flag("--cuts", group=_CUTS, metavar="FILE", help="Take the cuts of this file instead of learning them."),)
@@ -47,7 +49,12 @@ STRUCTURE_OR_FILE = (
     *_SEARCH,
 )
 PARAMETER_LEARNING = (
-    _choice(PARAMETERS, _PARAMETERS, "How the numbers are learnt.", "METHOD"),
+    _choice(
+        PARAMETERS,
+        _PARAMETERS,
+        "How the numbers are learnt; kikuchi takes kbma, interactions take discriminative, auto takes auto.",
+        "METHOD",
+    ),
     _choice(SMOOTHINGS, _PARAMETERS, "How counts become probabilities.", "NAME[:NUMBER]"),
     *(
         _option(name, _PARAMETERS)

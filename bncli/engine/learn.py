@@ -65,7 +65,7 @@ def learn(
     """
     _refuse_improbable(recipe)
     reading: dict[str, Any] = {"missing_tokens": missing_tokens, "unseen": unseen, "threads": threads}
-    if recipe.structure == "auto":
+    if recipe.param == "auto":
         from bncli.engine.auto.learning import learn_auto  # many modules that no other method needs
 
         return Learnt(*learn_auto(columns, recipe, **reading, clock=clock, watch=watch), holes=0)

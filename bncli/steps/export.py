@@ -2,7 +2,7 @@
 
     dot, json    the structure alone
     bif, xmlbif  the network, where the model is or can be made one (see `bncli.engine.networks.normalisation`); a model
-                 of regions cannot
+                 of regions and a blend cannot
 
 A network is trusted only after it was read back: what its file says of 10,000 random rows is compared with what the
 model says, and it appears only if no probability differs by more than 1e-9.
@@ -81,12 +81,19 @@ def export(
     check_outputs((output,), (model_path,))
     model = read_model(model_path)
     if form in STRUCTURES:
+        _name_member(model, watch)
         report = _structure(model, model_path, form, output)
     else:
         report = _network(model, model_path, form, output, seed, watch)
     if output is not None:
         write_bytes(output, report.text.encode())
     return report
+
+
+def _name_member(model: Model, watch: Watch) -> None:
+    """Of a blend one structure can be written, that of its heaviest member."""
+    if model.blend is not None and len(model.blend) > 1:
+        watch(Note(f"the model is a blend of {len(model.blend):,}: written is the structure of {model.blend[0].name}"))
 
 
 def _structure(model: Model, path: str, form: str, output: str | None) -> ExportReport:

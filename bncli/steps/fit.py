@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from bncli.engine.learn import Learnt, learn
-from bncli.engine.model import ChosenPenalty, StoppedBy, Trial
+from bncli.engine.model import ChosenPenalty, Model, StoppedBy, Trial
 from bncli.engine.named_structure import NamedStructure
 from bncli.engine.schema import Cuts, NumericAttribute, Schema
 from bncli.files.blends import trials_json
@@ -150,8 +150,8 @@ def _report(
     path: str, learnt: Learnt, given: NamedStructure | None, moves: tuple[NamedMove, ...], seconds: dict[str, float]
 ) -> FitReport:
     model, parameters = learnt.model, learnt.parameters
-    schema, structure = model.schema, model.structure
-    used = set(structure.nodes if schema.marginalizes else structure.attributes)
+    schema = model.schema
+    used = _used(model)
     left_out = tuple(a.name for i, a in enumerate(schema.attributes) if a.informative and i not in used)
     return FitReport(
         model=path,
@@ -183,6 +183,13 @@ def _report(
         stopped_by=parameters.stopped_by,
         seconds=seconds,
     )
+
+
+def _used(model: Model) -> set[int]:
+    """The attributes that the model looks at, in a blend those of all its members."""
+    if model.blend is not None:
+        return {a for member in model.blend for family in member.tables.families for a in family.attributes}
+    return set(model.structure.nodes if model.schema.marginalizes else model.structure.attributes)
 
 
 def _weight(schema: Schema, n_rows: int) -> float:

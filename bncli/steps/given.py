@@ -36,7 +36,7 @@ def recipe_for(recipe: Recipe, structure: NamedStructure | None) -> Recipe:
     if structure is None:
         return recipe
     recipe = recipe.with_structure(structure.method, structure.options)
-    if not isinstance(structure, NamedRegions):
+    if not isinstance(structure, NamedRegions) or structure.bins:
         return recipe
     theta = _THETA if recipe.theta is None else recipe.theta
     if not theta > 0:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.coarsening import coarse
-from bncli.engine.model import ChosenPenalty, Model, Trial
+from bncli.engine.model import ChosenPenalty, Member, Model, Tables, Trial
 from bncli.engine.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
-from bncli.engine.schema import Attribute, Cuts
+from bncli.engine.schema import Attribute, Cuts, Schema
 from bncli.engine.structure import Family
 from bncli.errors import ModelError
 from bncli.files.blends import trials_json
@@ -53,12 +53,25 @@ class Table(NamedTuple):
         }
 
 
+class NamedMember(NamedTuple):
+    """One of the models that a blend averages; its tables only where they were asked for."""
+
+    name: str
+    weight: float
+    tables: tuple[Table, ...] | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The key `tables` is there only where there are any."""
+        tables = {} if self.tables is None else {"tables": [table.as_json() for table in self.tables]}
+        return {"name": self.name, "weight": self.weight} | tables
+
+
 @dataclass(frozen=True)
 class ModelReport:
     """A model; `parameters` counts the entries of all its tables, `rows` the rows that it was learnt from.
 
     Where it averages over the `steps` of a path, `tables` are those of the `best_step`, `parameters` those of all; in a
-    blend, for which there were `trials`, `tables` and `structure` are those of the heaviest member.
+    blend, for which there were `trials`, `tables` and `structure` are those of the heaviest of its `members`.
     missing_tokens: None = those that mean a hole by default. `penalty` is None for parameters in closed form;
     penalty_cv says how it was chosen, if it was.
     """
@@ -83,6 +96,7 @@ class ModelReport:
     steps: tuple[NamedStep, ...] | None = None
     best_step: int | None = None
     trials: tuple[Trial, ...] | None = None
+    members: tuple[NamedMember, ...] | None = None
     effects: EffectsReport | None = None
 
     @property
@@ -115,6 +129,8 @@ class ModelReport:
             report |= {"steps": [step.as_json() for step in self.steps], "best_step": self.best_step}
         if self.trials is not None:
             report["trials"] = trials_json(self.trials)
+        if self.members is not None:
+            report["members"] = [member.as_json() for member in self.members]
         if self.tables is not None:
             report["tables"] = [table.as_json() for table in self.tables]
         if self.effects is not None:
@@ -208,10 +224,11 @@ def _report(model: Model, version: int, tables: bool, effects: bool) -> ModelRep
         penalty_cv=model.penalty_cv,
         rows=model.n_rows,
         parameters=_entries(model),
-        tables=_tables(model) if tables else None,
+        tables=_tables(model.tables, model.schema) if tables else None,
         steps=None if path is None else steps_of_path(path, model.schema),
         best_step=None if path is None else path.best,
         trials=None if model.blend is None else model.trials,
+        members=None if model.blend is None else tuple(_member(m, model.schema, tables) for m in model.blend),
         effects=effects_report(model) if effects else None,
     )
 
@@ -223,9 +240,13 @@ def _entries(model: Model) -> int:
     return model.tables.n_parameters if model.path is None else model.path.n_parameters
 
 
-def _tables(model: Model) -> tuple[Table, ...]:
-    families = zip(model.tables.families, model.tables.weights, strict=True)
-    return (Table((), model.tables.bias), *(_table(f, w, model.schema.attributes) for f, w in families))
+def _member(member: Member, schema: Schema, tables: bool) -> NamedMember:
+    return NamedMember(member.name, member.weight, _tables(member.tables, schema) if tables else None)
+
+
+def _tables(tables: Tables, schema: Schema) -> tuple[Table, ...]:
+    families = zip(tables.families, tables.weights, strict=True)
+    return (Table((), tables.bias), *(_table(f, w, schema.attributes) for f, w in families))
 
 
 def _table(family: Family, weights: NDArray[np.float64], attributes: tuple[Attribute, ...]) -> Table:

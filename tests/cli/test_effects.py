@@ -56,3 +56,8 @@ def test_the_rest_is_counted(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     text = shown(report, ["no", "yes"], capfdbinary)
     assert "... and 2 more with 2.0% together" in text
     assert text.count("age (75.0%)") == 12
+
+
+def test_without_effects_that_is_said(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    text = shown(EffectsReport(np.array([0.25, -0.25]), (), 1), ["no", "yes"], capfdbinary)
+    assert text.endswith("No attribute has an effect.\n")

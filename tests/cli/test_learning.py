@@ -225,3 +225,40 @@ def test_a_command_without_param_speaks_of_none(typed: dict[str, object], said: 
     assert said in str(refused.value)
     assert "--structure-score acll" in str(refused.value)
     assert "--param" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ({"structure": "auto", "bins": 3}, "--bins has no effect with --structure auto"),
+        ({"structure": "auto", "cuts": "c.json"}, "--cuts has no effect with --structure auto"),
+        ({"structure": "auto", "param": "map"}, "--param map cannot go with --structure auto"),
+        ({"structure": "tan", "param": "auto"}, "--param auto does not go with networks"),
+        ({"structure": "tan", "param": "kbma"}, "--param kbma does not go with networks"),
+        ({"structure": "kikuchi", "param": "weighted"}, "--param weighted cannot go with regions"),
+        ({"structure": "kikuchi", "smoothing": "mle"}, "--smoothing"),
+        ({"structure": "interactions", "param": "kbma"}, "--param kbma cannot go with regions"),
+        ({"structure": "interactions", "theta": 2.0}, "--theta"),
+        ({"structure": "interactions", "init": "generative"}, "--init generative has no meaning"),
+        ({"structure": "tan", "param": "discriminative", "theta": 2.0}, "--theta has no effect without regions"),
+        ({"structure": "tan", "metric": "error"}, "--metric has no effect"),
+    ],
+)
+def test_what_does_not_go_with_the_kind_of_structure_is_refused(typed: dict[str, object], told: str) -> None:
+    flags = {"structure": None, "param": None, "smoothing": None}
+    with pytest.raises(UsageError) as error:
+        learning(flags | typed)
+    assert told in str(error.value)
+
+
+def test_defaults_that_follow_from_the_kind_of_structure() -> None:
+    flags = {"structure": None, "param": None}
+    kikuchi = learning(flags | {"structure": "kikuchi"}).recipe
+    assert (kikuchi.param, kikuchi.theta, kikuchi.smoothing) == ("kbma", 1.0, None)
+    interactions = learning(flags | {"structure": "interactions", "penalty": 0.0}).recipe
+    cut = (interactions.discretize, interactions.bins)
+    assert (*cut, interactions.param, interactions.coding, interactions.init, interactions.theta) == (
+        *("equal-frequency", 20),
+        *("discriminative", "thermometer", "zero", None),
+    )
+    assert learning(flags | {"param": "auto"}).recipe == learning(flags | {"structure": "auto"}).recipe

@@ -18,7 +18,7 @@ SIZES = {
     "over 5,000 rows": (LARGE + 1, np.inf),
 }
 SHOWN = ("log-loss", "error")
-NOT_IN_README = ("xgboost, early", "kdb2 map hdp", "kikuchi kbma")
+NOT_IN_README = ("tan map hdp", "kikuchi kbma")
 
 
 def page(found: Evidence) -> str:
@@ -81,9 +81,7 @@ def _lines_by_size(found: Evidence, groups: Sequence[Evidence]) -> Iterator[list
 
 
 def beside_the_others(found: Evidence) -> str:
-    """Only auto and the references: ranks, and how often auto is as good as the best of them."""
-    header = ("learner", *(f"{figure}: rank" for figure in LOSSES))
-    lines = [[s.learner, *(f"{rank:.2f}" for rank in s.ranks)] for s in found.summaries()]
+    """Only auto and the references: ranks, auto against each, and how often it is as good as the best of them."""
     ratios = ratios_to_best(found)
     good = int((ratios <= 1).sum())
     told = (
@@ -91,7 +89,19 @@ def beside_the_others(found: Evidence) -> str:
         f"table with the rows held out in view, on {good} of {len(ratios)} tables; the median ratio is "
         f"{np.median(ratios):.3f}, the largest {ratios.max():.2f} ({found.sets[int(ratios.argmax())]})."
     )
-    return f"{table(header, lines)}\n\n{told}"
+    header = (*("learner", *(f"{figure}: rank" for figure in LOSSES)), "auto's log-loss: ratio", *SUMMARY[5:7])
+    return f"{table(header, _beside(found))}\n\n{told}"
+
+
+def _beside(found: Evidence) -> Iterator[list[str]]:
+    for one in found.summaries():
+        line = [one.learner, *(f"{rank:.2f}" for rank in one.ranks)]
+        if one.learner == "auto":
+            yield [*line, "", "", ""]
+            continue
+        against = found.against("log-loss", "auto", one.learner)
+        wins = f"{against.wins}-{against.draws}-{against.losses}"
+        yield [*line, f"{found.ratio('log-loss', 'auto', one.learner):.3f}", wins, f"{against.p:.2g}"]
 
 
 def ratios_to_best(found: Evidence) -> np.ndarray:

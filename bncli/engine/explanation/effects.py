@@ -12,6 +12,8 @@ averaged score.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +46,8 @@ def effects_of(model: Model) -> Effects:
     """The effects of what the model scores by."""
     mixture = mixture_of(model)
     score = purified(mixture.averaged(), model.schema)
-    variances = [_variance(cube, model.schema) for cube in score.cubes]
+    unit = _unit(score.cubes)
+    variances = [_variance(cube, model.schema, unit) for cube in score.cubes]
     total = sum(variances)
     shares = [variance / total if total > 0 else 0.0 for variance in variances]
     order = sorted(range(len(shares)), key=lambda i: -shares[i])
@@ -52,8 +55,15 @@ def effects_of(model: Model) -> Effects:
     return Effects(score.constant, effects, len(mixture.weights))
 
 
-def _variance(cube: Cube, schema: Schema) -> float:
-    moments: Floats = (cube.values**2).mean(axis=-1)
+def _unit(cubes: Sequence[Cube]) -> float:
+    """A power of two that brings the largest value near 1, so that no square overflows."""
+    largest = max((float(np.abs(cube.values).max()) for cube in cubes), default=0.0)
+    return math.ldexp(1.0, min(1000, -math.frexp(largest)[1]))
+
+
+def _variance(cube: Cube, schema: Schema, unit: float) -> float:
+    """Of the effect times `unit`."""
+    moments: Floats = ((unit * cube.values) ** 2).mean(axis=-1)
     for weights in cube.weights(schema):
         moments = np.tensordot(weights, moments, axes=(0, 0))
     return float(moments)

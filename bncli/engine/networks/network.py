@@ -65,9 +65,10 @@ def table_shapes(structure: Dag, cardinalities: Sequence[int], n_labels: int) ->
 
 def graph_of(model: Model) -> Dag:
     """The graph of the model; ModelError where it has none."""
-    if isinstance(model.structure, Dag):
+    if isinstance(model.structure, Dag) and model.blend is None:
         return model.structure
-    what = "the model is made of regions, whose tables are not the probabilities of a Bayesian network"
+    kind = "made of regions" if model.blend is None else "a blend"
+    what = f"the model is {kind}, whose tables are not the probabilities of a Bayesian network"
     raise ModelError(what, hint="learn a network: --structure nb, tan or hill-climb with --param map")
 
 

@@ -5,6 +5,9 @@ cut, and the indicator of the missing level, where there is one, whose own code 
 
     b_j(x) = +1/2 above c_j, -1/2 below,    0 where x is missing
 
+`linear`: a numeric attribute has one effect, the middle of the interval, standardised on the training rows (an outer
+interval reaches as far as its neighbour), and the indicator of the missing level: a straight line in the log-odds.
+
 A sum of steps is any function of the intervals up to a constant, and a penalty on their heights pulls neighbouring
 intervals together, so that cuts may be as fine as one likes. An attribute that is not numeric has its indicators.
 
@@ -19,6 +22,8 @@ first). A rescaled basis is not needed: an order's weight in the penalty is a fa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,11 +35,14 @@ Array = NDArray[np.float64]
 def basis(attribute: Attribute, coding: str, weights: Array) -> Array:
     """A (codes, effects) of an attribute as it is seen; weights (codes,) of the rows that have each code.
 
-    `coding` is `cells` or `thermometer`. A numeric attribute without cuts has no effect but that of being missing.
+    `coding` is `cells`, `thermometer` or `linear` (which takes no merges: one code an interval). A numeric attribute
+    without cuts has no effect but that of being missing.
     """
     n_codes = len(weights)
     if coding == "cells" or not isinstance(attribute, NumericAttribute):
         return np.eye(n_codes)
+    if coding == "linear":
+        return line(attribute.cuts, weights, missing=attribute.missing)
     return _turned(thermometer(n_codes - attribute.missing, missing=attribute.missing), weights)
 
 
@@ -45,6 +53,23 @@ def thermometer(n_intervals: int, *, missing: bool) -> Array:
     if not missing:
         return steps
     return np.block([[steps, np.zeros((n_intervals, 1))], [np.zeros((1, n_intervals - 1)), np.ones((1, 1))]])
+
+
+def line(cuts: Sequence[float], weights: Array, *, missing: bool) -> Array:
+    """A (codes, effects): the middles of the intervals, of mean 0 and variance 1 on the rows; the missing level."""
+    edges = np.asarray(cuts, np.float64)
+    n = len(edges) + 1
+    functions = np.zeros((n + missing, (n > 1) + missing))
+    if n > 1:
+        width = np.diff(edges) if n > 2 else np.ones(1)
+        middles = np.concatenate([[edges[0] - width[0] / 2], (edges[:-1] + edges[1:]) / 2, [edges[-1] + width[-1] / 2]])
+        total = weights[:n].sum() or 1.0
+        middles -= weights[:n] @ middles / total
+        spread = np.sqrt(weights[:n] @ middles**2 / total)
+        functions[:n, 0] = middles / spread if spread > 0 else middles
+    if missing:
+        functions[n, -1] = 1.0
+    return functions
 
 
 def _turned(matrix: Array, weights: Array) -> Array:

@@ -6,7 +6,8 @@ attributes as 1 : 2 : 4 : ..., by the factors of the blocks,
 
     s_S = 2^(-(|S| - 1) / 2)
 
-so that what a single attribute can say is not said by a pair. Without lower orders all factors are 1.
+so that what a single attribute can say is not said by a pair. Without lower orders all factors are 1. Where sets of
+several attributes want a larger penalty still, theirs is `beyond` times that.
 
 Decided here: a set that lies in several families belongs to the one that sees its attributes most finely (through
 merges a family may see them coarsely, see `bncli.engine.coarsening`), among these to the first. So an attribute never
@@ -31,12 +32,18 @@ Array = NDArray[np.float64]
 
 
 def effects_of(
-    families: Sequence[Family], schema: Schema, weights: Array, *, coding: str, lower_orders: bool
+    families: Sequence[Family],
+    schema: Schema,
+    weights: Array,
+    *,
+    coding: str,
+    lower_orders: bool,
+    beyond: float = 1.0,
 ) -> Effects:
     """The effects of tables over `families`; weights (n_cells,) of the rows in each cell, the bias first."""
     bases = _bases(families, schema, weights, coding)
     if lower_orders:
-        sets = _all_sets(families)
+        sets = _all_sets(families, beyond)
     else:
         sets = ((f, tuple(range(len(family.shape))), 1.0) for f, family in enumerate(families))
     blocks = tuple(Block(f, places, scale, tuple(bases[f][j] for j in places)) for f, places, scale in sets)
@@ -57,7 +64,7 @@ def _bases(families: Sequence[Family], schema: Schema, weights: Array, coding: s
     return tuple(tuple(known[view] for view in family.seen) for family in families)
 
 
-def _all_sets(families: Sequence[Family]) -> Iterator[tuple[int, tuple[int, ...], float]]:
+def _all_sets(families: Sequence[Family], beyond: float) -> Iterator[tuple[int, tuple[int, ...], float]]:
     """(family, places, s_S) of every set of attributes in any family: by the families in order, small sets first."""
     owners: dict[frozenset[int], tuple[int, int]] = {}
     subsets = [[_set(family, places) for places in _subsets(family)] for family in families]
@@ -69,7 +76,8 @@ def _all_sets(families: Sequence[Family]) -> Iterator[tuple[int, tuple[int, ...]
     for f, (family, sets) in enumerate(zip(families, subsets, strict=True)):
         for places, members in zip(_subsets(family), sets, strict=True):
             if owners[members][0] == f:
-                yield f, places, 2.0 ** (-(len(places) - 1) / 2)
+                several = 1.0 if len(places) == 1 else beyond
+                yield f, places, 2.0 ** (-(len(places) - 1) / 2) / math.sqrt(several)
 
 
 def _subsets(family: Family) -> Iterator[tuple[int, ...]]:

@@ -59,6 +59,8 @@ MAX_ENTRIES = 1 << 22
 """The dense blocks of all classes together hold at most so many numbers."""
 LEAST_ROWS = 1 << 12
 """Sampled whatever the budget."""
+MANY_ROWS, LEAST_OF_MANY = 3_000, 1 << 10
+"""Of effects, where there are more rows than MANY_ROWS, fewer are sampled whatever the budget: they vary less."""
 CELLS_OF_PREDICTOR = 4.0
 """A factor of lambda, found by trial."""
 START_PASSES = 15.0
@@ -90,6 +92,11 @@ class Whitening:
     def _n_inverses(self) -> int:
         n_labels = self.likelihood.data.n_labels
         return 1 if n_labels == 2 and len(self.space.scale) == 1 else n_labels
+
+    @property
+    def _least_rows(self) -> int:
+        many = isinstance(self.space.sharing, Effects) and self.likelihood.data.n_rows > MANY_ROWS
+        return LEAST_OF_MANY if many else LEAST_ROWS
 
     @property
     def _cell_penalty(self) -> float:
@@ -133,10 +140,10 @@ class Whitening:
         fusion, data, sharing = self.likelihood.fusion, self.likelihood.data, self.space.sharing
         packing: Packing | Features
         if isinstance(sharing, Effects):
-            packing = features(sharing, fusion, columns.top, min(LEAST_ROWS, data.n_rows), n_blocks)
+            packing = features(sharing, fusion, columns.top, min(self._least_rows, data.n_rows), n_blocks)
         else:
             packing = pack([columns.places(members) for members in fusion.members], columns.n)
-        n_rows = max(LEAST_ROWS, packing.affordable_rows(budget, n_blocks))
+        n_rows = max(self._least_rows, packing.affordable_rows(budget, n_blocks))
         stride = max(1, data.n_rows // n_rows)
         expanded = None if tables is None else fusion.expand(tables)
         mean = data.total_weight / data.n_rows

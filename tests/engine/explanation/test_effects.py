@@ -106,6 +106,16 @@ def test_of_a_path_they_are_those_of_the_average_score(case: Case, seed: int) ->
         np.testing.assert_allclose(effect.cube.shown, expected[effect.cube.attributes], rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("scale", [2.0**600, 2.0**-600])
+def test_shares_do_not_depend_on_the_scale(scale: float) -> None:
+    """Not even where the squares of values overflow, or vanish."""
+    generator = np.random.default_rng(6)
+    weights = tuple(generator.normal(size=(9, 3)) for _ in range(3))
+    shares = [effect.share for effect in effects_of(overlapping(weights)).effects]
+    scaled = effects_of(overlapping(tuple(scale * w for w in weights))).effects
+    assert [effect.share for effect in scaled] == shares
+
+
 def test_a_model_without_attributes_has_a_base_alone() -> None:
     schema = Schema("class", ("n", "y"), ())
     model = Model(schema, Dag((), ()), Tables(np.array([0.0, 2.0]), (), ()), Recipe(), 1, "0")

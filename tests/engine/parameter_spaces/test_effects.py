@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.dataset import Dataset
 from bncli.engine.likelihood import conditional_likelihood
+from bncli.engine.parameter_spaces.effect_bases import line
 from bncli.engine.parameter_spaces.effect_blocks import effects_of
 from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.structure import Family
@@ -110,3 +111,23 @@ def test_a_set_belongs_to_the_family_that_sees_it_most_finely() -> None:
     effects = effects_of((coarse, fine), data.schema, np.ones(11), coding="thermometer", lower_orders=True)
     assert [(b.family, b.places, b.n_effects) for b in effects.blocks] == [(0, (1,), 1), (0, (0, 1), 1), (1, (0,), 5)]
     assert [b.scale for b in effects.blocks] == pytest.approx([1.0, math.sqrt(0.5), 1.0])
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_line_is_the_standardised_middle_of_the_interval(missing: bool) -> None:
+    """Middles of (-inf, 1], (1, 3], (3, 4], (4, inf): the outer intervals are as wide as their neighbours."""
+    weights = np.array([2.0, 1.0, 0.0, 3.0] + [5.0] * missing)
+    middles = np.array([0.0, 2.0, 3.5, 4.5])
+    values = np.repeat(middles, weights[:4].astype(int))
+    expected = (middles - values.mean()) / values.std()
+    functions = line((1.0, 3.0, 4.0), weights, missing=missing)
+    np.testing.assert_allclose(functions[:4, 0], expected, atol=1e-14)
+    assert functions.shape == ((5, 2) if missing else (4, 1))
+    if missing:
+        np.testing.assert_array_equal(functions[4], [0.0, 1.0])
+
+
+def test_a_line_needs_two_intervals() -> None:
+    assert line((), np.array([4.0]), missing=False).shape == (1, 0)
+    np.testing.assert_array_equal(line((), np.array([4.0, 1.0]), missing=True), [[0.0], [1.0]])
+    np.testing.assert_allclose(line((2.0,), np.array([1.0, 1.0]), missing=False), [[-1.0], [1.0]])

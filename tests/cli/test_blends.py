@@ -1,0 +1,38 @@
+"""A blend from fit to inspect: what is said of one member says of which."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from bncli.files.model import read_model
+from tests.cli.conftest import Bncli
+
+
+def test_what_is_shown_of_one_member_names_it(bncli: Bncli, tmp_path: Path) -> None:
+    fitted = bncli("fit", "iris.csv", "--structure", "auto", "--time-limit", 0.01, "-o", "m.bnc")
+    assert fitted.code == 0, fitted.err
+    blend = read_model(str(tmp_path / "m.bnc")).blend
+    assert blend is not None
+    heaviest = blend[0].name
+    assert f" (attributes and the class) in {heaviest}, the heaviest\n" in fitted.err
+    text = bncli("inspect", "m.bnc", "--tables").out
+    assert f"Of the heaviest member of the blend, {heaviest}:\n" in text
+    assert [line for line in text.splitlines() if line.startswith("Member ")] == [
+        f"Member {member.name}, weight {member.weight:.4f}" for member in blend
+    ]
+    assert text.count("Scores of the class alone\n") == len(blend)
+    members = json.loads(bncli("inspect", "m.bnc", "--json").out)["members"]
+    assert [member["name"] for member in members] == [member.name for member in blend]
+
+
+def test_interactions_step_by_step_are_all_at_once(bncli: Bncli, tmp_path: Path) -> None:
+    for words in (
+        ("fit", "iris.csv", "--structure", "interactions", "-o", "one.bnc"),
+        ("discretize", "iris.csv", "--discretize", "equal-frequency", "--bins", 20, "--cuts-out", "cuts.json"),
+        ("learn-structure", "iris.csv", "--cuts", "cuts.json", "--structure", "interactions", "-o", "found.json"),
+        ("fit", "iris.csv", "--cuts", "cuts.json", "--structure", "found.json", "-o", "other.bnc"),
+    ):
+        ran = bncli(*words)
+        assert ran.code == 0, ran.err
+    assert (tmp_path / "one.bnc").read_bytes() == (tmp_path / "other.bnc").read_bytes()

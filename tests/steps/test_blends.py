@@ -1,0 +1,102 @@
+"""Blends in reports: what is told of all members, and what of the heaviest alone; and that no network comes of them."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bncli.engine.model import Member, Tables
+from bncli.engine.schema import NumericAttribute
+from bncli.engine.structure import Dag
+from bncli.errors import ModelError
+from bncli.files.model import read_model, write_model
+from bncli.files.table import Source
+from bncli.recipe import Recipe
+from bncli.steps.export import export
+from bncli.steps.fit import fit
+from bncli.steps.inspect import ModelReport, inspect
+from bncli.steps.simulate import simulate
+from bncli.watch import Event, Note
+from tests.engine.auto.rows import recipe
+from tests.files.test_blends import MEMBERS, MODEL, SCHEMA
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    write_model(str(tmp_path / "m.bnc"), MODEL)
+    return str(tmp_path / "m.bnc")
+
+
+def table(folder: Path) -> Source:
+    """A number that tells the class a little, and one that does not."""
+    rng = np.random.default_rng(3)
+    x, z = rng.normal(size=(2, 60)).round(3)
+    with open(folder / "t.csv", "w", newline="") as file:
+        labels = np.where(x + rng.normal(size=60) > 0, "y", "n")
+        csv.writer(file).writerows([("x", "z", "class"), *zip(x, z, labels, strict=True)])
+    return Source((str(folder / "t.csv"),))
+
+
+def test_every_member_is_told_with_its_tables(path: str) -> None:
+    report = inspect(path, tables=True)
+    assert isinstance(report, ModelReport)
+    told = report.as_json()
+    assert [(m["name"], m["weight"]) for m in told["members"]] == [("pairs", 0.7), ("singles", 0.3)]
+    for member, expected in zip(told["members"], MEMBERS, strict=True):
+        arrays = [np.ravel(values["values"]) for values in member["tables"]]
+        for found, array in zip(arrays, [expected.tables.bias, *expected.tables.weights], strict=True):
+            np.testing.assert_array_equal(found, array.ravel())
+    assert told["tables"] == told["members"][0]["tables"]
+
+
+def test_members_without_tables_where_these_are_not_asked_for(path: str) -> None:
+    told = inspect(path).as_json()
+    assert told["members"] == [{"name": "pairs", "weight": 0.7}, {"name": "singles", "weight": 0.3}]
+    assert "tables" not in told
+
+
+def test_used_is_what_any_member_looks_at(tmp_path: Path) -> None:
+    report = fit(table(tmp_path), recipe(), output=str(tmp_path / "m.bnc"))
+    blend = read_model(str(tmp_path / "m.bnc")).blend
+    assert blend is not None
+    looked_at = {a for member in blend for family in member.tables.families for a in family.attributes}
+    assert (report.used, len(report.left_out)) == (len(looked_at), 2 - len(looked_at))
+
+
+@pytest.mark.parametrize("form", ["bif", "xmlbif"])
+def test_a_blend_is_no_network(tmp_path: Path, form: str) -> None:
+    """Not even where its heaviest member hangs from one."""
+    dag = Dag(((), ()), (0, 1), method="nb")
+    families = dag.families(SCHEMA.cardinalities)
+    tables = Tables(np.zeros(3), families, tuple(np.ones((family.n_cells, 3)) for family in families))
+    blend = (Member(0.7, tables, "sharp singles"), Member(0.3, MEMBERS[1].tables, "singles"))
+    write_model(str(tmp_path / "m.bnc"), replace(MODEL, structure=dag, tables=tables, blend=blend))
+    with pytest.raises(ModelError, match="the model is a blend"):
+        export(str(tmp_path / "m.bnc"), form)
+    with pytest.raises(ModelError, match="the model is a blend"):
+        simulate(str(tmp_path / "m.bnc"), 3, output=str(tmp_path / "rows.csv"))
+
+
+def test_the_structure_of_the_heaviest_member_is_written_and_named(path: str) -> None:
+    notes: list[Event] = []
+    assert '["age", "b"]' in export(path, "json", watch=notes.append).text
+    assert notes == [Note("the model is a blend of 2: written is the structure of pairs")]
+
+
+def test_regions_that_auto_made_are_a_structure_like_any_other(tmp_path: Path) -> None:
+    source = table(tmp_path)
+    (tmp_path / "s.json").write_text(
+        '{"format": "bncli-structure", "version": 1, "class": "class", "method": "auto", "options": {}, '
+        '"regions": [["x"], ["z"], ["x", "z"]], "bins": [null, 8, 4]}'
+    )
+    asked = Recipe(discretize="equal-frequency", bins=5, structure="file", structure_score=None, forest=None)
+    asked = replace(asked, param="discriminative", smoothing=None, level=None, coding="thermometer", penalty=1.0)
+    report = fit(source, asked, structure=str(tmp_path / "s.json"), output=str(tmp_path / "m.bnc"))
+    model = read_model(str(tmp_path / "m.bnc"))
+    assert (report.structure, report.param, report.penalty, report.trials) == ("auto", "discriminative", 1.0, ())
+    assert model.blend is None
+    assert all(len(a.cuts) == 4 for a in model.schema.attributes if isinstance(a, NumericAttribute))
