@@ -1,6 +1,7 @@
 """The models that are tried: which tables each has, found on the rows that it learns from.
 
     singles        every attribute by itself, finely cut
+    lines          the same, every numeric attribute a straight line
     tree           and the pairs of a tree (`--structure tan`)
     all pairs      and every pair
     pairs          and the pairs of highest gain (`--structure interactions`)
@@ -9,24 +10,27 @@
     sharp singles  every attribute by itself, cut by Fayyad & Irani's rule, tables of free entries
     sharp tree     a tree on those cuts, with lower orders
 
-The first six have thermometer coding (`bncli.engine.parameter_spaces.effect_bases`). A candidate that has the same
+Lines have the coding of their name, the sharp ones free cells, all others thermometer coding
+(`bncli.engine.parameter_spaces.effect_bases`). A candidate that has the same
 tables as an earlier one is left out.
 
-Decided here: a pair sees an attribute through at most 8 intervals, larger sets through 4. All pairs are tried up to
-ALL_PAIRS attributes.
+Decided here: how finely sets of several attributes see them, and how many sets there are, is said by
+`bncli.engine.auto.capacity`. All pairs are tried up to ALL_PAIRS attributes. Where the best penalty of pairs lies a
+decade or more above that of single attributes, later candidates of many rows penalise larger sets so much more.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.auto import grids
+from bncli.engine.auto.capacity import Capacity
 from bncli.engine.coarsening import merges_of
 from bncli.engine.counts import Counts
 from bncli.engine.dataset import Dataset
@@ -39,12 +43,14 @@ from bncli.engine.structure_search.interaction_gains import Gains
 
 Array = NDArray[np.float64]
 
-BINS: tuple[int | None, ...] = (None, 8, 4)
 ALL_PAIRS = 20
-MOST = {"pairs": 3, "triples": 2, "quadruples": 2}
-"""Sets of the largest size for each attribute that there is."""
-_ORDER = ("singles", "tree", "pairs", "all pairs", "triples", "quadruples", "sharp singles", "sharp tree")
-_ORDER_OF_MANY = ("singles", "pairs", "triples", "quadruples", "all pairs", "sharp singles", "sharp tree", "tree")
+_ORDER = ("singles", "lines", "tree", "pairs", "all pairs", "triples", "quadruples", "sharp singles", "sharp tree")
+_ORDER_OF_MANY = (
+    *("singles", "pairs", "triples", "quadruples", "all pairs"),
+    *("sharp singles", "sharp tree", "tree", "lines"),
+)
+CONFLICT = 9.0
+"""Best penalties that lie a decade apart tell that pairs and single attributes want different ones."""
 BELOW = {"pairs": "singles", "triples": "pairs", "quadruples": "triples"}
 """The candidate on whose residuals the larger sets are chosen; of few rows all pairs, if they are better than some."""
 
@@ -58,6 +64,8 @@ class Candidate:
     families: tuple[Family, ...]
     coding: str = "thermometer"
     lower_orders: bool = False
+    beyond: float = 1.0
+    """A factor of the penalty on sets of several attributes."""
 
     def has_tables_of(self, other: Candidate) -> bool:
         """Whether the two are one model."""
@@ -80,6 +88,17 @@ class Rows:
     found: dict[str, Candidate] = field(default_factory=dict)
     fits: dict[str, Fit] = field(default_factory=dict)
     below: dict[str, str] = field(default_factory=lambda: dict(BELOW))
+    capacity: Capacity = field(default_factory=Capacity)
+    penalties: dict[str, float] = field(default_factory=dict)
+    """The best ones, of many rows."""
+
+    @property
+    def beyond(self) -> float:
+        """How much more than by the usual factors pairs have to be penalised than single attributes."""
+        if not {"singles", "pairs"} <= self.penalties.keys():
+            return 1.0
+        ratio = self.penalties["pairs"] / self.penalties["singles"]
+        return ratio if ratio >= CONFLICT else 1.0
 
 
 def candidate(rows: Rows, name: str) -> Candidate:
@@ -95,7 +114,7 @@ def names(data: Dataset, many: bool = False) -> tuple[str, ...]:
     numeric = any(not isinstance(attributes[i], CategoricalAttribute) for i in data.schema.informative)
     least = {"tree": 2, "pairs": 2, "all pairs": 3, "triples": 3, "quadruples": 4, "sharp tree": 2}
     wanted = [name for name in (_ORDER_OF_MANY if many else _ORDER) if n >= least.get(name, 0)]
-    impossible = {"quadruples"} if numeric else {"sharp singles"}
+    impossible = {"quadruples"} if numeric else {"sharp singles", "lines"}
     if n > ALL_PAIRS:
         impossible.add("all pairs")
     return tuple(name for name in wanted if name not in impossible)
@@ -103,6 +122,10 @@ def names(data: Dataset, many: bool = False) -> tuple[str, ...]:
 
 def _singles(rows: Rows) -> None:
     _keep_regions(rows, "singles", [(i,) for i in rows.data.schema.informative])
+
+
+def _lines(rows: Rows) -> None:
+    rows.found["lines"] = replace(candidate(rows, "singles"), name="lines", coding="linear")
 
 
 def _all_pairs(rows: Rows) -> None:
@@ -138,7 +161,7 @@ def _extend(rows: Rows, name: str, bins: int) -> None:
     regions = below.structure.regions if isinstance(below.structure, Regions) else ()
     size = max(map(len, regions))
     ranked = gains.of_pairs() if size == 1 else gains.of_extensions([r for r in regions if len(r) == size])
-    most = MOST[name] * len(rows.data.schema.informative)
+    most = getattr(rows.capacity, name) * len(rows.data.schema.informative)
     _keep_regions(rows, name, [*regions, *(one.attributes for one in ranked[:most])])
 
 
@@ -160,9 +183,11 @@ def _sharp(rows: Rows) -> Dataset:
 
 def _keep_regions(rows: Rows, name: str, regions: Sequence[tuple[int, ...]]) -> None:
     schema = rows.data.schema
-    structure = Regions(tuple(regions), method="auto", bins=BINS, merges=merges_of(schema.attributes, BINS))
+    bins = rows.capacity.bins
+    structure = Regions(tuple(regions), method="auto", bins=bins, merges=merges_of(schema.attributes, bins))
     families = structure.families(schema.cardinalities)
-    rows.found[name] = Candidate(name, structure, families, lower_orders=len(regions) > len(schema.informative))
+    lower_orders = len(regions) > len(schema.informative)
+    rows.found[name] = Candidate(name, structure, families, lower_orders=lower_orders, beyond=rows.beyond)
 
 
 def _keep_dag(rows: Rows, name: str, dag: Dag, seen: Dataset) -> None:
@@ -174,6 +199,7 @@ def _keep_dag(rows: Rows, name: str, dag: Dag, seen: Dataset) -> None:
 _FINDERS: dict[str, Callable[[Rows], None]] = {
     "singles": _singles,
     "tree": _tree,
+    "lines": _lines,
     "all pairs": _all_pairs,
     "pairs": _pairs,
     "triples": _triples,

@@ -6,10 +6,11 @@ of more than MOST_ROWS so many are drawn by class, of which a fifth is held out.
 their promise; one that is expected to take more than what is left of the budget, the fit on all rows included, is left
 out. The budget is SECONDS_OF_FEW for up to FEW_ROWS rows, and for more
 
-    SECONDS + SECONDS_A_VALUE * rows * sqrt(attributes) * classes (of two: 1)
+    SECONDS + SECONDS_A_VALUE * rows^ROWS_POWER * attributes^(1/4) * classes (of two: 1)
 
-which grows as the time of boosting does. With a limit in seconds the clock decides instead, from the seconds that the
-candidates before took for what they were expected to.
+which grows about as the least time of boosting does; of many rows the fits on all rows of the candidates before count,
+too. With a limit in seconds the clock decides instead, from the seconds that the candidates before took for what they
+were expected to.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ FOLDS = 5
 FOLDED_ROWS, HELD_OUT = 3_000, 1_500
 MOST_ROWS = 25_000
 FEW_ROWS, SECONDS_OF_FEW = 4_000, 30.0
-SECONDS, SECONDS_A_VALUE = 1.5, 2e-5
+SECONDS, SECONDS_A_VALUE, ROWS_POWER = 0.2, 8.5e-4, 0.7
 PASSES_OF_PATH, PASSES_OF_FIT = 300.0, 40.0
 """Evaluations, roughly, of all penalties in one fold, and of a fit with one; preconditioners included."""
 CELL = 30.0
@@ -50,6 +51,8 @@ class Effort:
     budget: float = math.inf
     began: float = 0.0
     expected: float = 0.0
+    later: float = 0.0
+    """Of the fits on all rows, of many."""
     before_candidates: float = 0.0
 
     @classmethod
@@ -65,10 +68,10 @@ class Effort:
     def allows(self, expected: float, later: float) -> bool:
         """Whether a candidate of this cost, and of so much later, may still be tried."""
         if self.limit is None or self.clock is None:
-            return self.expected + expected + later <= self.budget
+            return self.expected + expected + self.later + later <= self.budget
         elapsed = self._elapsed()
         rate = (elapsed - self.before_candidates) / self.expected if self.expected else 1.0
-        return elapsed + rate * (expected + later) <= self.limit
+        return elapsed + rate * (expected + self.later + later) <= self.limit
 
     def _elapsed(self) -> float:
         return 0.0 if self.clock is None else self.clock() - self.began
@@ -78,7 +81,7 @@ def _budget(data: Dataset) -> float:
     if data.n_rows <= FEW_ROWS:
         return SECONDS_OF_FEW
     n_labels = data.n_labels if data.n_labels > 2 else 1
-    return SECONDS + SECONDS_A_VALUE * data.n_rows * math.sqrt(len(data.codes)) * n_labels
+    return SECONDS + SECONDS_A_VALUE * float(data.n_rows**ROWS_POWER) * math.sqrt(math.sqrt(len(data.codes))) * n_labels
 
 
 def path_seconds(likelihoods: Sequence[ConditionalLikelihood]) -> float:

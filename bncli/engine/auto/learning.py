@@ -26,10 +26,20 @@ from bncli import __version__
 from bncli.engine.ascent import Ascent, ParameterSpace, ascend_from, climb
 from bncli.engine.auto.blend import least_squares_weights, mixture_logs, mixture_weights
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate, names
+from bncli.engine.auto.capacity import capacity
 from bncli.engine.auto.choice import GRID, Judged, Losses, Tell, held_out_weights, judge
-from bncli.engine.auto.effort import FOLDS, MOST_ROWS, Clock, Effort, fit_seconds, folds_held_out, path_seconds
+from bncli.engine.auto.effort import (
+    FOLDS,
+    MOST_ROWS,
+    Clock,
+    Effort,
+    fit_seconds,
+    folds_held_out,
+    path_seconds,
+)
 from bncli.engine.auto.grids import fine_cuts
 from bncli.engine.auto.paths import Path, judged_rows, path_of, space_of
+from bncli.engine.auto.promise import comes_later, is_almost_certain, is_better, is_promising
 from bncli.engine.columns import Columns
 from bncli.engine.cutting import learn_schema
 from bncli.engine.dataset import Dataset
@@ -45,10 +55,8 @@ Array = NDArray[np.float64]
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 200
 """Of the fits on all rows."""
-NOTHING = 5e-5
-"""A log-loss a row, in nats, below which no more candidates are tried."""
-SLACK = 0.05
-"""Sets that lose by a larger share of the log-loss are not built upon."""
+LARGER = 1.2
+"""How much more a candidate of many rows costs, at the least, than the one that it builds on."""
 
 
 def learn_auto(
@@ -90,6 +98,7 @@ class _Fold:
 
 def _folds(data: Dataset, seed: int) -> list[_Fold]:
     """Those that are tried; none where no row can be held out."""
+    size = capacity(data.n_rows)
     data = data.take(stratified_sample(data.labels, MOST_ROWS, seed))
     if data.n_rows < 2:
         return []
@@ -97,7 +106,7 @@ def _folds(data: Dataset, seed: int) -> list[_Fold]:
     folds = []
     for fold in range(min(folds_held_out(data.n_rows), int(fold_of.max()) + 1)):
         rows = data.take(np.flatnonzero(fold_of != fold))
-        folds.append(_Fold(Rows(rows), data.take(np.flatnonzero(fold_of == fold))))
+        folds.append(_Fold(Rows(rows, capacity=size), data.take(np.flatnonzero(fold_of == fold))))
     return folds
 
 
@@ -106,31 +115,39 @@ def _judge_all(data: Dataset, folds: list[_Fold], metric: str, effort: Effort, w
     many = len(folds) < FOLDS
     wanted = names(data, many)
     effort.begin_candidates(data)
+    whole_budget = effort.budget
     judged: list[Judged] = []
     left_out: list[str] = []
     costs: dict[str, float] = {}
     below = folds[0].rows.below
     for done, name in enumerate(wanted):
-        if not _is_promising(name, below, judged, many):
+        if not is_promising(name, below, judged, many) or comes_later(name, wanted, folds[0].rows):
             continue
         watch(Progress(done, len(wanted), name))
-        if judged and not effort.allows(costs.get(below.get(name, ""), 0.0), 0.0):
+        least = costs.get(below.get(name, ""), 0.0)
+        if judged and not effort.allows(LARGER * least if many else least, 0.0):
             left_out.append(name)
             continue
         paths = _paths(name, folds)
         if any(_alike(paths[0], one.path) for one in judged):
             continue
         cost = path_seconds([path.space.likelihood for path in paths])
-        if judged and not effort.allows(cost, fit_seconds(paths[0].space.likelihood, data.n_rows)):
+        later = fit_seconds(paths[0].space.likelihood, data.n_rows)
+        if judged and not effort.allows(cost, later):
             left_out.append(name)
             continue
         tell = _teller(watch, done, len(wanted), name, len(folds))
-        judged.append(judge(name, paths, metric, tell, _first_penalty(below.get(name, ""), judged)))
+        judged.append(judge(name, paths, metric, tell, _first_penalty(paths[0].candidate, below, judged)))
         effort.expected += cost
-        costs[name] = cost
+        effort.later += later if many else 0.0
+        costs[name] = cost + (later if many else 0.0)
         for fold, path in zip(folds, paths, strict=True):
             fold.rows.fits[name] = path.fit
-        if name == "all pairs" and not many and _is_better(name, "pairs", judged):
+            if many:
+                fold.rows.penalties[name] = judged[-1].penalty
+        if many and is_almost_certain(judged[-1], data):
+            effort.budget = whole_budget / 2
+        if name == "all pairs" and not many and is_better(name, "pairs", judged):
             for fold in folds:
                 fold.rows.below["triples"] = name
     if left_out:
@@ -139,42 +156,22 @@ def _judge_all(data: Dataset, folds: list[_Fold], metric: str, effort: Effort, w
     return judged
 
 
-def _is_better(name: str, other: str, judged: Sequence[Judged]) -> bool:
-    losses = {one.name: one.losses.log_loss for one in judged}
-    return losses[name] < losses.get(other, math.inf)
-
-
-def _is_promising(name: str, builds_on: Mapping[str, str], judged: Sequence[Judged], many: bool) -> bool:
-    """Whether there is something left to gain, and what the candidate builds on did not lose by more than SLACK."""
-    if not judged:
-        return True
-    losses = {one.name: one.losses.log_loss for one in judged}
-    least = min(losses.values())
-    if least < NOTHING:
-        return False
-    if name == "sharp tree" and many:
-        return losses.get("sharp singles", 0.0) <= (1 + SLACK) * least
-    if name == "tree" and many:
-        return losses.get("pairs", math.inf) > losses["singles"]
-    below = builds_on.get(name)
-    if below is None or below == "singles":
-        return True
-    return below in losses and losses[below] <= (1 + SLACK) * least
-
-
 def _paths(name: str, folds: Sequence[_Fold]) -> list[Path]:
-    return [path_of(candidate(fold.rows, name), fold.rows.data, fold.held_out) for fold in folds]
+    return [
+        path_of(candidate(fold.rows, name), fold.rows.data, fold.held_out, many=len(folds) < FOLDS) for fold in folds
+    ]
 
 
 def _alike(path: Path, other: Path | None) -> bool:
     return other is not None and path.candidate.has_tables_of(other.candidate)
 
 
-def _first_penalty(below: str, judged: Sequence[Judged]) -> float:
+def _first_penalty(found: Candidate, builds_on: Mapping[str, str], judged: Sequence[Judged]) -> float:
     """A decade above the best penalty of the candidate that this one builds on, or else of the first."""
     if not judged:
         return GRID[0]
     best = {one.name: one.penalty for one in judged}
+    below = builds_on.get(found.name, "") if found.beyond == 1 else ""
     return GRID[max(0, GRID.index(best.get(below, judged[0].penalty)) - 2)]
 
 
@@ -213,7 +210,7 @@ def _members(
 
     Where every row was held out, their tables are found again; so what others are found on is fitted too.
     """
-    rows = Rows(data, below=folds[0].rows.below if folds else dict(BELOW))
+    rows = Rows(data, below=folds[0].rows.below if folds else dict(BELOW), capacity=capacity(data.n_rows))
     again = len(folds) in (0, FOLDS) or data.n_rows < FOLDS
     wanted = {one.name for one, weight in zip(judged, weights, strict=True) if weight > 0}
     needed = {below for name in wanted for below in _all_below(name, rows.below)} if again else set()

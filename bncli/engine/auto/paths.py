@@ -26,6 +26,8 @@ from bncli.engine.views import with_views
 Array = NDArray[np.float64]
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 60
+TOLERANCE_OF_MANY = 3e-3
+"""Of many rows: what is left to climb is less than what another draw of the rows would change."""
 
 
 def space_of(data: Dataset, candidate: Candidate, effects: Effects | None = None) -> ParameterSpace:
@@ -34,7 +36,14 @@ def space_of(data: Dataset, candidate: Candidate, effects: Effects | None = None
     if effects is None:
         weights = likelihood.cell_weights()
         coding, lower_orders = candidate.coding, candidate.lower_orders
-        effects = effects_of(likelihood.families, data.schema, weights, coding=coding, lower_orders=lower_orders)
+        effects = effects_of(
+            likelihood.families,
+            data.schema,
+            weights,
+            coding=coding,
+            lower_orders=lower_orders,
+            beyond=candidate.beyond,
+        )
     zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
     return ParameterSpace(likelihood, EffectCoordinates(effects, data.n_labels, zero))
 
@@ -51,10 +60,11 @@ class Path:
     """The last two."""
     best: Array = field(default_factory=lambda: np.zeros(0))
     """The one that was kept."""
+    tolerance: float = TOLERANCE
 
     def advance(self, penalty: float) -> Array:
         """(3, rows held out): ln P of the row's class, 1 - P, and whether it was missed."""
-        how = Ascent("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+        how = Ascent("zero", penalty, 0.0, "lbfgs", self.tolerance, MAX_ITERATIONS)
         point = ascend_from(self.space, how, self._start()).point
         self.optima = [*self.optima[-1:], point]
         return judged_rows(self.held_out, self.fusion, self.space.coordinates.tables(point))
@@ -81,10 +91,11 @@ class Path:
         return 2.0 * last - before
 
 
-def path_of(candidate: Candidate, data: Dataset, held_out: Dataset) -> Path:
-    """The path of a candidate that was found on `data`."""
+def path_of(candidate: Candidate, data: Dataset, held_out: Dataset, *, many: bool = False) -> Path:
+    """The path of a candidate that was found on `data`; `many`: on so many rows that it need not be exact."""
     fusion = fuse(*with_views(held_out, candidate.families), 2048)
-    return Path(candidate, space_of(data, candidate), held_out, fusion)
+    tolerance = TOLERANCE_OF_MANY if many else TOLERANCE
+    return Path(candidate, space_of(data, candidate), held_out, fusion, tolerance=tolerance)
 
 
 def judged_rows(data: Dataset, fusion: Fusion, cells: Array) -> Array:
