@@ -1,4 +1,4 @@
-"""The README is true: every console block prints what it shows, every table is the catalogue's."""
+"""The README is true: every console block prints what it shows, every table is the catalogue's or what was measured."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 from bncli.catalogue import CHOICES, COMMANDS, OPTIONS, SMOOTHING_NUMBERS, SMOOTHINGS
+from tests.published import classifiers, references
+from tests.published.classifiers_evidence import evidence
+from tests.published.classifiers_page import readme_table
+from tests.published.references import recorded
 from tests.transcripts import ROOT, UPDATING, blocks, replay, without_times, workplace
 
 README = ROOT / "README.md"
@@ -22,10 +26,12 @@ def test_console_blocks(tmp_path: Path) -> None:
             assert without_times(played) == without_times(block)
 
 
-@pytest.mark.parametrize("name", ["commands", "methods", "options"])
+@pytest.mark.parametrize("name", ["commands", "methods", "options", "results"])
 def test_tables(name: str) -> None:
-    table = {"commands": commands_table, "methods": methods_table, "options": options_table}[name]()
-    begin, end = f"<!-- {name}: made from the catalogue -->\n", f"<!-- end of {name} -->"
+    made = {"commands": commands_table, "methods": methods_table, "options": options_table, "results": results_table}
+    table = made[name]()
+    source = "figures in tests/published" if name == "results" else "the catalogue"
+    begin, end = f"<!-- {name}: made from {source} -->\n", f"<!-- end of {name} -->"
     text = README.read_text()
     head, rest = text.split(begin)
     written, tail = rest.split(end)
@@ -55,6 +61,11 @@ def options_table() -> str:
     values = [f"`{o.value}`".replace("|", "\\|") if o.value else "" for o in OPTIONS]
     rows = [(f"`{o.flag}`", value, o.default, o.summary) for o, value in zip(OPTIONS, values, strict=True)]
     return _table(("option", "value", "default", "meaning"), rows)
+
+
+def results_table() -> str:
+    """Learners beside each other."""
+    return readme_table(evidence(recorded(classifiers.FIGURES) + recorded(references.FIGURES)))
 
 
 def _table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
