@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.engine.model import Trial
+    from bncli.engine.model import TriedCandidate
 
 HEADINGS = ("candidate", "penalty", "log-loss", "error", "weight")
 
 
-def trial_lines(trials: Sequence[Trial]) -> list[str]:
+def trial_lines(trials: Sequence[TriedCandidate]) -> list[str]:
     """For the end of a run: one aligned line a candidate; nothing where nothing was blended."""
     if not trials:
         return []
@@ -26,7 +26,7 @@ def trial_lines(trials: Sequence[Trial]) -> list[str]:
     ]
 
 
-def trial_table(trials: Sequence[Trial]) -> Table:
+def trial_table(trials: Sequence[TriedCandidate]) -> Table:
     """The same as a table of its own."""
     from bncli.cli.tables import add_row, plain_table
 
@@ -36,6 +36,6 @@ def trial_table(trials: Sequence[Trial]) -> Table:
     return table
 
 
-def _cells(trial: Trial) -> tuple[str, ...]:
+def _cells(trial: TriedCandidate) -> tuple[str, ...]:
     weight = f"{trial.weight:.2f}" if trial.weight else "-"
     return trial.name, f"{trial.penalty:g}", f"{trial.log_loss:.5f}", f"{trial.error:.4f}", weight

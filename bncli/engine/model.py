@@ -159,7 +159,7 @@ class Member(NamedTuple):
     name: str
 
 
-class Trial(NamedTuple):
+class TriedCandidate(NamedTuple):
     """A candidate for a blend: its best penalty, the log-loss of held-out rows there in nats, its share (0: left out).
 
     `error` is the share of these rows that it classified wrong.
@@ -191,7 +191,7 @@ class Model:
     penalty_cv: ChosenPenalty | None = None
     path: Path | None = None
     blend: tuple[Member, ...] | None = None
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[TriedCandidate, ...] = ()
 
     @property
     def penalty(self) -> float | None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.model import Member, Model, Tables, Trial
+from bncli.engine.model import Member, Model, Tables, TriedCandidate
 from bncli.engine.structure import Family
 from bncli.files.documents import Node
 
@@ -37,7 +37,7 @@ class Blend(NamedTuple):
     """What a file says of a blend besides its tables."""
 
     shares: tuple[Share, ...]
-    trials: tuple[Trial, ...]
+    trials: tuple[TriedCandidate, ...]
 
     def members(self, biases: Array, families: Sequence[Family], weights: Sequence[Array]) -> tuple[Member, ...]:
         """The members; biases (members, K), the rest of all members, one after the other."""
@@ -58,7 +58,7 @@ def blend_json(model: Model) -> dict[str, Any]:
     return {"members": members, "trials": trials_json(model.trials)}
 
 
-def trials_json(trials: Sequence[Trial]) -> list[dict[str, Any]]:
+def trials_json(trials: Sequence[TriedCandidate]) -> list[dict[str, Any]]:
     """Every candidate with its best penalty, its losses there and its weight."""
     return [
         {
@@ -89,13 +89,13 @@ def _read_share(node: Node) -> Share:
     return Share(fields["name"].text(), _share(fields["weight"], 1e-300), fields["families"].integer(0))
 
 
-def _read_trial(node: Node) -> Trial:
+def _read_trial(node: Node) -> TriedCandidate:
     fields = node.fields(("name", "lambda", "log_loss", "error", "weight"))
     penalty = fields["lambda"].number()
     if penalty <= 0:
         fields["lambda"].fail("a penalty is above 0")
     losses = fields["log_loss"].number(), _share(fields["error"])
-    return Trial(fields["name"].text(), penalty, *losses, _share(fields["weight"]))
+    return TriedCandidate(fields["name"].text(), penalty, *losses, _share(fields["weight"]))
 
 
 def _share(node: Node, least: float = 0.0) -> float:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from bncli.engine.learn import Learnt, learn
-from bncli.engine.model import ChosenPenalty, Model, StoppedBy, Trial
+from bncli.engine.model import ChosenPenalty, Model, StoppedBy, TriedCandidate
 from bncli.engine.named_structure import NamedStructure
 from bncli.engine.schema import Cuts, NumericAttribute, Schema
 from bncli.files.blends import trials_json
@@ -63,7 +63,7 @@ class FitReport:
     parameters: int
     penalty: float | None
     penalty_cv: ChosenPenalty | None
-    trials: tuple[Trial, ...]
+    trials: tuple[TriedCandidate, ...]
     cll_start: float
     cll: float
     log_loss: float

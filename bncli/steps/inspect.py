@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.coarsening import coarse
-from bncli.engine.model import ChosenPenalty, Member, Model, Tables, Trial
+from bncli.engine.model import ChosenPenalty, Member, Model, Tables, TriedCandidate
 from bncli.engine.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.schema import Attribute, Cuts, Schema
 from bncli.engine.structure import Family
@@ -95,7 +95,7 @@ class ModelReport:
     tables: tuple[Table, ...] | None
     steps: tuple[NamedStep, ...] | None = None
     best_step: int | None = None
-    trials: tuple[Trial, ...] | None = None
+    trials: tuple[TriedCandidate, ...] | None = None
     members: tuple[NamedMember, ...] | None = None
     effects: EffectsReport | None = None
 

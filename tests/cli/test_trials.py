@@ -1,11 +1,13 @@
 """How candidates are told."""
 
 from bncli.cli.trials import trial_lines
-from bncli.engine.model import Trial
+from bncli.engine.model import TriedCandidate
 
 
 def test_a_line_each() -> None:
-    lines = trial_lines((Trial("all pairs", 0.03, 0.25, 0.125, 1.0), Trial("tree", 300.0, 1.5, 0.5, 0.0)))
+    lines = trial_lines(
+        (TriedCandidate("all pairs", 0.03, 0.25, 0.125, 1.0), TriedCandidate("tree", 300.0, 1.5, 0.5, 0.0))
+    )
     assert lines == [
         "candidates  2, with the losses of rows held out and the weight in the blend",
         "            candidate  penalty  log-loss   error  weight",

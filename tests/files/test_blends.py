@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bncli.engine.model import Member, Model, Tables, Trial
+from bncli.engine.model import Member, Model, Tables, TriedCandidate
 from bncli.engine.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.structure import Family, Regions
 from bncli.errors import ModelError
@@ -39,7 +39,11 @@ def tables_of(seed: int, *families: Family) -> Tables:
 
 
 MEMBERS = (Member(0.7, tables_of(1, FINE, COARSE), "pairs"), Member(0.3, tables_of(2, FINE), "singles"))
-TRIALS = (Trial("singles", 3.0, 0.5, 0.2, 0.3), Trial("pairs", 10.0, 0.4, 0.1, 0.7), Trial("tree", 1.0, 0.6, 0.3, 0.0))
+TRIALS = (
+    TriedCandidate("singles", 3.0, 0.5, 0.2, 0.3),
+    TriedCandidate("pairs", 10.0, 0.4, 0.1, 0.7),
+    TriedCandidate("tree", 1.0, 0.6, 0.3, 0.0),
+)
 MODEL = Model(
     SCHEMA,
     Regions(((0,), (0, 1)), bins=(None, 2)),

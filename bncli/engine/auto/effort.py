@@ -16,11 +16,12 @@ were expected to.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bncli.engine.dataset import Dataset
 from bncli.engine.likelihood import ConditionalLikelihood
+from bncli.watch import Clock
 
 FOLDS = 5
 FOLDED_ROWS, HELD_OUT = 3_000, 1_500
@@ -31,8 +32,6 @@ PASSES_OF_PATH, PASSES_OF_FIT = 300.0, 40.0
 """Evaluations, roughly, of all penalties in one fold, and of a fit with one; preconditioners included."""
 CELL = 30.0
 """Nanoseconds, roughly, that an evaluation takes for an entry of a table."""
-
-Clock = Callable[[], float]
 
 
 def folds_held_out(n_rows: int) -> int:

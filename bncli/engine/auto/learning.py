@@ -28,28 +28,20 @@ from bncli.engine.auto.blend import least_squares_weights, mixture_logs, mixture
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate, names
 from bncli.engine.auto.capacity import capacity
 from bncli.engine.auto.choice import GRID, Judged, Losses, Tell, held_out_weights, judge
-from bncli.engine.auto.effort import (
-    FOLDS,
-    MOST_ROWS,
-    Clock,
-    Effort,
-    fit_seconds,
-    folds_held_out,
-    path_seconds,
-)
+from bncli.engine.auto.effort import FOLDS, MOST_ROWS, Effort, fit_seconds, folds_held_out, path_seconds
 from bncli.engine.auto.grids import fine_cuts
 from bncli.engine.auto.paths import Path, judged_rows, path_of, space_of
-from bncli.engine.auto.promise import comes_later, is_almost_certain, is_better, is_promising
+from bncli.engine.auto.promise import comes_later, has_lost_its_base, is_almost_certain, is_better, is_promising
 from bncli.engine.columns import Columns
 from bncli.engine.cutting import learn_schema
 from bncli.engine.dataset import Dataset
 from bncli.engine.encoding import encode
 from bncli.engine.folds import stratified_folds, stratified_sample
-from bncli.engine.model import Member, Model, Optimum, Parameters, Trial
+from bncli.engine.model import Member, Model, Optimum, Parameters, TriedCandidate
 from bncli.engine.parameter_spaces.effects import Effects
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
-from bncli.watch import Note, Progress, Stage, Watch
+from bncli.watch import Clock, Note, Progress, Stage, Watch
 
 Array = NDArray[np.float64]
 
@@ -121,6 +113,9 @@ def _judge_all(data: Dataset, folds: list[_Fold], metric: str, effort: Effort, w
     costs: dict[str, float] = {}
     below = folds[0].rows.below
     for done, name in enumerate(wanted):
+        if has_lost_its_base(name, below, judged, many, left_out):
+            left_out.append(name)
+            continue
         if not is_promising(name, below, judged, many) or comes_later(name, wanted, folds[0].rows):
             continue
         watch(Progress(done, len(wanted), name))
@@ -263,7 +258,7 @@ def _model(
 ) -> tuple[Model, Parameters]:
     heaviest = fitted[0]
     trials = tuple(
-        Trial(one.name, one.penalty, one.losses.log_loss, one.losses.error, float(weight))
+        TriedCandidate(one.name, one.penalty, one.losses.log_loss, one.losses.error, float(weight))
         for one, weight in zip(judged, weights, strict=True)
         if one.tried
     )

@@ -7,7 +7,7 @@ they are not once candidates have been tried in vain.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -43,6 +43,13 @@ def is_promising(name: str, builds_on: Mapping[str, str], judged: Sequence[Judge
     if below is None or below == "singles":
         return True
     return below in losses and losses[below] <= (1 + SLACK) * least
+
+
+def has_lost_its_base(
+    name: str, builds_on: Mapping[str, str], judged: Sequence[Judged], many: bool, left_out: Collection[str]
+) -> bool:
+    """Whether nothing speaks against the candidate but that the one it builds on was left out."""
+    return builds_on.get(name) in left_out and is_promising(name, {}, judged, many)
 
 
 def _are_in_vain(judged: Sequence[Judged]) -> bool:

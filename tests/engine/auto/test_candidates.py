@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bncli.engine.auto.candidates import ALL_PAIRS, Rows, candidate, names
+from bncli.engine.auto.paths import space_of
 from bncli.engine.structure import Regions
 from tests.datasets import random_dataset
+from tests.effects import mixed_dataset
 from tests.engine.auto.rows import coded, mixed
 
 
@@ -15,6 +17,27 @@ def test_numbers_have_sharp_cuts_and_categories_sets_of_four() -> None:
     categories = random_dataset(40, (2, 3, 2, 2), 2)
     assert "quadruples" in names(categories)
     assert "sharp singles" not in names(categories)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_lines_only_where_there_are_numbers_that_tell_something(many: bool) -> None:
+    categories = random_dataset(40, (3, 2), 2)
+    assert "lines" not in names(categories, many)
+    assert "lines" in names(mixed_dataset(categories, ("numeric", "categorical")), many)
+    constant = mixed_dataset(random_dataset(40, (1, 3, 2), 2), ("numeric", "categorical", "categorical"))
+    assert "lines" not in names(constant, many)
+
+
+def test_lines_are_single_attributes_in_another_coding() -> None:
+    rows = Rows(coded(mixed(200)))
+    lines, singles = candidate(rows, "lines"), candidate(rows, "singles")
+    assert lines.coding == "linear"
+    assert lines.families == singles.families
+    assert not lines.has_tables_of(singles)
+    assert not singles.has_tables_of(lines)
+    slopes, steps = (space_of(rows.data, found).coordinates.n_parameters for found in (lines, singles))
+    assert slopes == 2 * (1 + 1 + 2 + 2 + 4)  # two classes: bias, x, z and its holes, a, b and its holes
+    assert slopes < steps
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3])

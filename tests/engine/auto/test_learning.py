@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 
 from bncli.engine.auto import choice, effort, learning
-from bncli.engine.columns import Columns
+from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
+from bncli.engine.auto.capacity import FEW_ROWS, Capacity
+from bncli.engine.columns import CategoricalColumn, Columns, NumericColumn
+from bncli.engine.dataset import Dataset
 from bncli.engine.learn import Learnt, learn
 from bncli.engine.model import Model
 from bncli.engine.validate import predict
 from bncli.errors import BncliError
 from bncli.files.model import dump_model
 from bncli.watch import Event, Note, Progress, Stage
-from tests.engine.auto.rows import mixed, recipe
+from tests.engine.auto.rows import coded, mixed, recipe
 
 GRID = (30.0, 3.0, 0.3)
 
@@ -124,6 +127,51 @@ def test_many_rows_are_held_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert math.isfinite(found.trials[0].log_loss)
 
 
+@pytest.mark.parametrize(("n_rows", "few"), [(FEW_ROWS, True), (FEW_ROWS + 1, False)])
+def test_up_to_so_many_rows_all_is_as_of_few(n_rows: int, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Order of candidates, folds, size of the tables and budget: none depends on the number of few rows."""
+    asked: list[bool] = []
+    sizes: list[Capacity] = []
+    budgets: list[float] = []
+
+    class Watched(effort.Effort):
+        def begin_candidates(self, data: Dataset) -> None:
+            super().begin_candidates(data)
+            budgets.append(self.budget)
+
+    def only_singles(data: Dataset, many: bool) -> tuple[str, ...]:
+        asked.append(many)
+        return ("singles",)
+
+    def finder(rows: Rows, name: str) -> Candidate:
+        sizes.append(rows.capacity)
+        return candidate(rows, name)
+
+    monkeypatch.setattr(learning, "Effort", Watched)
+    monkeypatch.setattr(learning, "names", only_singles)
+    monkeypatch.setattr(learning, "candidate", finder)
+    learnt(mixed(n_rows))
+    assert asked == [not few]
+    assert (set(sizes) == {Capacity()}) is few
+    assert (len(sizes) == effort.FOLDS + 1) is few  # once more for all rows
+    assert not few or budgets == [effort.SECONDS_OF_FEW]
+
+
+def test_a_straight_line_is_told_from_steps() -> None:
+    """The log-odds of the class are a line in both numbers: nothing else says it with so little."""
+    rng = np.random.default_rng(1)
+    x, z = rng.normal(size=(2, 300))
+    codes = (rng.random(300) < 1 / (1 + np.exp(z - 2 * x))).astype(np.int8)
+    attributes = {"x": NumericColumn(x), "z": NumericColumn(z)}
+    found = learnt(Columns(300, attributes, "class", CategoricalColumn(codes, ("no", "yes")))).model
+    weights = {trial.name: trial.weight for trial in found.trials}
+    losses = {trial.name: trial.log_loss for trial in found.trials}
+    assert max(weights, key=weights.__getitem__) == "lines"
+    assert min(losses, key=losses.__getitem__) == "lines"
+    assert found.blend is not None
+    assert found.blend[0].name == "lines"
+
+
 def test_a_limit_leaves_out_what_there_is_no_time_for() -> None:
     events: list[Event] = []
     now = iter(range(10_000))
@@ -134,6 +182,63 @@ def test_a_limit_leaves_out_what_there_is_no_time_for() -> None:
     assert next(trial.name for trial in found.trials) == "singles"
     left_out = notes[0].rpartition(": ")[2].split(", ")
     assert not {trial.name for trial in found.trials} & set(left_out)
+
+
+def left_out(columns: Columns, stop_after: str, limit: float | None = 10.0) -> tuple[Model, str, list[str]]:
+    """What is learnt where the time is over once this candidate was tried; the reason told, and what was left out."""
+    now = [0.0]
+    notes: list[str] = []
+    tried: list[str] = []
+
+    def watch(event: Event) -> None:
+        if isinstance(event, Note):
+            notes.append(event.text)
+        if isinstance(event, Progress) and ", penalty" in event.detail:
+            tried.append(event.detail.partition(",")[0])
+            now[0] = 1e6 if tried[-1] == stop_after else 0.0
+
+    found = learn(columns, recipe(time_limit=limit), clock=lambda: now[0], watch=watch).model
+    assert [trial.name for trial in found.trials] == list(dict.fromkeys(tried))
+    if not notes:
+        return found, "", []
+    (note,) = notes
+    reason, _, listed = note.partition(": ")
+    return found, reason, listed.split(", ")
+
+
+def test_when_the_time_is_over_all_others_are_told_in_their_order() -> None:
+    """Those too that would have been found on the residuals of one that was left out."""
+    columns = mixed(60)
+    found, reason, listed = left_out(columns, "singles")
+    assert reason == "candidates that were not tried, there was no time"
+    assert ("singles", *listed) == names(coded(columns))
+    assert "triples" in listed
+    assert [member.name for member in found.blend or ()] == ["singles"]
+
+
+def test_sets_of_four_are_told_where_triples_were_left_out() -> None:
+    columns = replace(mixed(60), attributes={f"a{i}": mixed(60, seed=i).attributes["b"] for i in range(4)})
+    _, _, listed = left_out(columns, "tree")
+    assert listed == ["pairs", "all pairs", "triples", "quadruples", "sharp tree"]
+
+
+def test_where_there_is_time_or_no_limit_nothing_is_told() -> None:
+    in_time, *nothing = left_out(mixed(60), "nothing")
+    assert nothing == ["", []]
+    unlimited, *nothing = left_out(mixed(60), "singles", None)
+    assert nothing == ["", []]
+    assert in_time.trials == unlimited.trials
+
+
+def test_of_many_rows_what_costs_too_much_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FOLDED_ROWS", "FEW_ROWS"):
+        monkeypatch.setattr(effort, name, 50)
+    for name in ("SECONDS", "SECONDS_A_VALUE"):
+        monkeypatch.setattr(effort, name, 0.0)
+    monkeypatch.setattr(effort, "HELD_OUT", 20)
+    _, reason, listed = left_out(mixed(100), "nothing", None)
+    assert reason == "candidates that were not tried, too costly for so many rows"
+    assert ("singles", *listed) == names(coded(mixed(100)), many=True)
 
 
 def test_what_is_tried_is_told() -> None:

@@ -113,6 +113,28 @@ def test_a_set_belongs_to_the_family_that_sees_it_most_finely() -> None:
     assert [b.scale for b in effects.blocks] == pytest.approx([1.0, math.sqrt(0.5), 1.0])
 
 
+@given(data=mixed_datasets(), draw=st.data(), beyond=st.sampled_from([1.0, 4.0, 10.0, 100.0]))
+def test_larger_sets_are_penalised_so_many_times_more(data: Dataset, draw: st.DataObject, beyond: float) -> None:
+    """The same functions; a penalty of p^2 on what is smaller by a root weighs so much more on what it says."""
+    families = draw.draw(merged_graphs(data))
+    weights = conditional_likelihood(data, families).cell_weights()
+    usual, apart = (
+        effects_of(families, data.schema, weights, coding="thermometer", lower_orders=True, beyond=factor)
+        for factor in (1.0, beyond)
+    )
+    several = [False] + [len(block.places) > 1 for block in usual.blocks for _ in range(block.n_effects)]
+    expected = usual.tables(np.eye(usual.n_effects)).T / np.sqrt(np.where(several, beyond, 1.0))
+    np.testing.assert_allclose(apart.tables(np.eye(apart.n_effects)).T, expected, atol=1e-12)
+
+
+def test_without_lower_orders_there_is_nothing_to_set_apart() -> None:
+    data = _two_numeric(4)
+    effects = effects_of(
+        (Family((0, 1), (4, 4), None),), data.schema, np.ones(17), coding="cells", lower_orders=False, beyond=10.0
+    )
+    assert [block.scale for block in effects.blocks] == [1.0]
+
+
 @pytest.mark.parametrize("missing", [False, True])
 def test_a_line_is_the_standardised_middle_of_the_interval(missing: bool) -> None:
     """Middles of (-inf, 1], (1, 3], (3, 4], (4, inf): the outer intervals are as wide as their neighbours."""
