@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from bncli import __version__
 from bncli.engine.ascent import Ascent, ParameterSpace, ascend_from, climb
 from bncli.engine.auto.blend import least_squares_weights, mixture_logs, mixture_weights
-from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate, names
+from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
-from bncli.engine.auto.choice import GRID, Judged, Losses, Tell, held_out_weights, judge
-from bncli.engine.auto.effort import FOLDS, MOST_ROWS, Effort, fit_seconds, folds_held_out, path_seconds
+from bncli.engine.auto.choice import Judged, Losses, held_out_weights
+from bncli.engine.auto.effort import FOLDS, MOST_ROWS, Effort, folds_held_out
 from bncli.engine.auto.grids import fine_cuts
-from bncli.engine.auto.paths import Path, judged_rows, path_of, space_of
-from bncli.engine.auto.promise import comes_later, has_lost_its_base, is_almost_certain, is_better, is_promising
+from bncli.engine.auto.paths import Path, judged_rows, space_of
+from bncli.engine.auto.trials import Fold, Trials
 from bncli.engine.columns import Columns
 from bncli.engine.cutting import learn_schema
 from bncli.engine.dataset import Dataset
@@ -41,14 +41,12 @@ from bncli.engine.model import Member, Model, Optimum, Parameters, TriedCandidat
 from bncli.engine.parameter_spaces.effects import Effects
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
-from bncli.watch import Clock, Note, Progress, Stage, Watch
+from bncli.watch import Clock, Progress, Stage, Watch
 
 Array = NDArray[np.float64]
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 200
 """Of the fits on all rows."""
-LARGER = 1.2
-"""How much more a candidate of many rows costs, at the least, than the one that it builds on."""
 
 
 def learn_auto(
@@ -73,22 +71,14 @@ def learn_auto(
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
     watch(Stage("candidates"))
     folds = _folds(data, recipe.seed or 0)
-    judged = _judge_all(data, folds, recipe.metric or "log-loss", effort, watch) if folds else [_UNTRIED]
+    judged = Trials(data, folds, recipe.metric or "log-loss", effort, watch).run() if folds else [_UNTRIED]
     weights = _weights(judged, held_out_weights([fold.held_out for fold in folds]), recipe.metric or "log-loss")
     watch(Stage("parameters"))
     members = _members(data, folds, judged, weights, watch)
     return _model(data, recipe, judged, weights, members)
 
 
-@dataclass(frozen=True)
-class _Fold:
-    """Rows to learn from, with what was found on them, and rows held out."""
-
-    rows: Rows
-    held_out: Dataset
-
-
-def _folds(data: Dataset, seed: int) -> list[_Fold]:
+def _folds(data: Dataset, seed: int) -> list[Fold]:
     """Those that are tried; none where no row can be held out."""
     size = capacity(data.n_rows)
     data = data.take(stratified_sample(data.labels, MOST_ROWS, seed))
@@ -98,84 +88,8 @@ def _folds(data: Dataset, seed: int) -> list[_Fold]:
     folds = []
     for fold in range(min(folds_held_out(data.n_rows), int(fold_of.max()) + 1)):
         rows = data.take(np.flatnonzero(fold_of != fold))
-        folds.append(_Fold(Rows(rows, capacity=size), data.take(np.flatnonzero(fold_of == fold))))
+        folds.append(Fold(Rows(rows, capacity=size), data.take(np.flatnonzero(fold_of == fold))))
     return folds
-
-
-def _judge_all(data: Dataset, folds: list[_Fold], metric: str, effort: Effort, watch: Watch) -> list[Judged]:
-    """Candidates in their order, as long as the effort allows; the first in any case."""
-    many = len(folds) < FOLDS
-    wanted = names(data, many)
-    effort.begin_candidates(data)
-    whole_budget = effort.budget
-    judged: list[Judged] = []
-    left_out: list[str] = []
-    costs: dict[str, float] = {}
-    below = folds[0].rows.below
-    for done, name in enumerate(wanted):
-        if has_lost_its_base(name, below, judged, many, left_out):
-            left_out.append(name)
-            continue
-        if not is_promising(name, below, judged, many) or comes_later(name, wanted, folds[0].rows):
-            continue
-        watch(Progress(done, len(wanted), name))
-        least = costs.get(below.get(name, ""), 0.0)
-        if judged and not effort.allows(LARGER * least if many else least, 0.0):
-            left_out.append(name)
-            continue
-        paths = _paths(name, folds)
-        if any(_alike(paths[0], one.path) for one in judged):
-            continue
-        cost = path_seconds([path.space.likelihood for path in paths])
-        later = fit_seconds(paths[0].space.likelihood, data.n_rows)
-        if judged and not effort.allows(cost, later):
-            left_out.append(name)
-            continue
-        tell = _teller(watch, done, len(wanted), name, len(folds))
-        judged.append(judge(name, paths, metric, tell, _first_penalty(paths[0].candidate, below, judged)))
-        effort.expected += cost
-        effort.later += later if many else 0.0
-        costs[name] = cost + (later if many else 0.0)
-        for fold, path in zip(folds, paths, strict=True):
-            fold.rows.fits[name] = path.fit
-            if many:
-                fold.rows.penalties[name] = judged[-1].penalty
-        if many and is_almost_certain(judged[-1], data):
-            effort.budget = whole_budget / 2
-        if name == "all pairs" and not many and is_better(name, "pairs", judged):
-            for fold in folds:
-                fold.rows.below["triples"] = name
-    if left_out:
-        reason = "there was no time" if effort.limit is not None else "too costly for so many rows"
-        watch(Note(f"candidates that were not tried, {reason}: {', '.join(left_out)}"))
-    return judged
-
-
-def _paths(name: str, folds: Sequence[_Fold]) -> list[Path]:
-    return [
-        path_of(candidate(fold.rows, name), fold.rows.data, fold.held_out, many=len(folds) < FOLDS) for fold in folds
-    ]
-
-
-def _alike(path: Path, other: Path | None) -> bool:
-    return other is not None and path.candidate.has_tables_of(other.candidate)
-
-
-def _first_penalty(found: Candidate, builds_on: Mapping[str, str], judged: Sequence[Judged]) -> float:
-    """A decade above the best penalty of the candidate that this one builds on, or else of the first."""
-    if not judged:
-        return GRID[0]
-    best = {one.name: one.penalty for one in judged}
-    below = builds_on.get(found.name, "") if found.beyond == 1 else ""
-    return GRID[max(0, GRID.index(best.get(below, judged[0].penalty)) - 2)]
-
-
-def _teller(watch: Watch, done: int, total: int, name: str, n_folds: int) -> Tell:
-    def tell(penalty: float, fold: int) -> None:
-        share = GRID.index(penalty) / len(GRID)
-        watch(Progress(done + share, total, f"{name}, penalty {penalty:g}, fold {fold + 1} of {n_folds}"))
-
-    return tell
 
 
 _UNTRIED = Judged("singles", 1.0, Losses(math.nan, math.nan, math.nan), np.zeros(1), (), None)
@@ -199,7 +113,7 @@ class _Fitted:
 
 
 def _members(
-    data: Dataset, folds: Sequence[_Fold], judged: Sequence[Judged], weights: Array, watch: Watch
+    data: Dataset, folds: Sequence[Fold], judged: Sequence[Judged], weights: Array, watch: Watch
 ) -> list[_Fitted]:
     """Those with a weight, fitted on all rows, the heaviest first (ties: the one tried first).
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bncli.engine.auto import choice, effort, learning
+from bncli.engine.auto import choice, effort, learning, trials
 from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
 from bncli.engine.auto.capacity import FEW_ROWS, Capacity
 from bncli.engine.columns import CategoricalColumn, Columns, NumericColumn
@@ -29,7 +29,7 @@ GRID = (30.0, 3.0, 0.3)
 def few_penalties() -> Iterator[None]:
     """The laws do not depend on how many penalties are tried."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learning, "GRID", GRID)
+        patch.setattr(trials, "GRID", GRID)
         patch.setattr(choice, "GRID", GRID)
         yield
 
@@ -148,8 +148,9 @@ def test_up_to_so_many_rows_all_is_as_of_few(n_rows: int, few: bool, monkeypatch
         return candidate(rows, name)
 
     monkeypatch.setattr(learning, "Effort", Watched)
-    monkeypatch.setattr(learning, "names", only_singles)
-    monkeypatch.setattr(learning, "candidate", finder)
+    monkeypatch.setattr(trials, "names", only_singles)
+    for module in (learning, trials):
+        monkeypatch.setattr(module, "candidate", finder)
     learnt(mixed(n_rows))
     assert asked == [not few]
     assert (set(sizes) == {Capacity()}) is few

@@ -1,0 +1,122 @@
+"""The trials: one candidate after the other is found in every fold, and its penalty chosen by the rows held out.
+
+What was tried tells what is still worth trying (`promise`) and what it may cost (`effort`); what is left out for its
+cost is named in a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
+from bncli.engine.auto.choice import GRID, Judged, Tell, judge
+from bncli.engine.auto.effort import FOLDS, Effort, fit_seconds, path_seconds
+from bncli.engine.auto.paths import Path, path_of
+from bncli.engine.auto.promise import comes_later, has_lost_its_base, is_almost_certain, is_better, is_promising
+from bncli.engine.dataset import Dataset
+from bncli.watch import Note, Progress, Watch
+
+LARGER = 1.2
+"""How much more a candidate of many rows costs, at the least, than the one that it builds on."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Rows to learn from, with what was found on them, and rows held out."""
+
+    rows: Rows
+    held_out: Dataset
+
+
+class Trials:
+    """Candidates in their order, as long as the effort allows; the first in any case."""
+
+    def __init__(self, data: Dataset, folds: list[Fold], metric: str, effort: Effort, watch: Watch) -> None:
+        self._data, self._folds, self._metric, self._effort, self._watch = data, folds, metric, effort, watch
+        self._many = len(folds) < FOLDS
+        self._wanted = names(data, self._many)
+        self._below = folds[0].rows.below
+        effort.begin_candidates(data)
+        self._whole_budget = effort.budget
+        self._costs: dict[str, float] = {}
+        self._judged: list[Judged] = []
+        self._left_out: list[str] = []
+
+    def run(self) -> list[Judged]:
+        """What came of those that were tried."""
+        for done, name in enumerate(self._wanted):
+            if self._is_worth_trying(name):
+                self._watch(Progress(done, len(self._wanted), name))
+                self._try(done, name)
+        if self._left_out:
+            reason = "there was no time" if self._effort.limit is not None else "too costly for so many rows"
+            self._watch(Note(f"candidates that were not tried, {reason}: {', '.join(self._left_out)}"))
+        return self._judged
+
+    def _is_worth_trying(self, name: str) -> bool:
+        if has_lost_its_base(name, self._below, self._judged, self._many, self._left_out):
+            self._left_out.append(name)
+            return False
+        later = comes_later(name, self._wanted, self._folds[0].rows)
+        return is_promising(name, self._below, self._judged, self._many) and not later
+
+    def _try(self, done: int, name: str) -> None:
+        least = self._costs.get(self._below.get(name, ""), 0.0)
+        if self._is_too_costly(name, LARGER * least if self._many else least, 0.0):
+            return
+        paths = [path_of(candidate(f.rows, name), f.rows.data, f.held_out, many=self._many) for f in self._folds]
+        if any(_alike(paths[0], one.path) for one in self._judged):
+            return
+        cost = path_seconds([path.space.likelihood for path in paths])
+        later = fit_seconds(paths[0].space.likelihood, self._data.n_rows)
+        if self._is_too_costly(name, cost, later):
+            return
+        first = self._first_penalty(paths[0].candidate)
+        self._judged.append(judge(name, paths, self._metric, self._teller(done, name), first))
+        self._account(name, cost, later if self._many else 0.0)
+        self._learn_from(self._judged[-1], paths)
+
+    def _is_too_costly(self, name: str, cost: float, later: float) -> bool:
+        """Seconds for the choice, and for the fit on all rows; the first candidate is never too costly."""
+        if not self._judged or self._effort.allows(cost, later):
+            return False
+        self._left_out.append(name)
+        return True
+
+    def _account(self, name: str, cost: float, later: float) -> None:
+        self._effort.expected += cost
+        self._effort.later += later
+        self._costs[name] = cost + later
+
+    def _learn_from(self, judged: Judged, paths: Sequence[Path]) -> None:
+        """What later candidates build on and begin with."""
+        for fold, path in zip(self._folds, paths, strict=True):
+            fold.rows.fits[judged.name] = path.fit
+            if self._many:
+                fold.rows.penalties[judged.name] = judged.penalty
+        if self._many and is_almost_certain(judged, self._data):
+            self._effort.budget = self._whole_budget / 2
+        if judged.name == "all pairs" and not self._many and is_better(judged.name, "pairs", self._judged):
+            for fold in self._folds:
+                fold.rows.below["triples"] = judged.name
+
+    def _first_penalty(self, found: Candidate) -> float:
+        """A decade above the best penalty of the candidate that this one builds on, or else of the first."""
+        if not self._judged:
+            return GRID[0]
+        best = {one.name: one.penalty for one in self._judged}
+        below = self._below.get(found.name, "") if found.beyond == 1 else ""
+        return GRID[max(0, GRID.index(best.get(below, self._judged[0].penalty)) - 2)]
+
+    def _teller(self, done: int, name: str) -> Tell:
+        def tell(penalty: float, fold: int) -> None:
+            share = GRID.index(penalty) / len(GRID)
+            where = f"{name}, penalty {penalty:g}, fold {fold + 1} of {len(self._folds)}"
+            self._watch(Progress(done + share, len(self._wanted), where))
+
+        return tell
+
+
+def _alike(path: Path, other: Path | None) -> bool:
+    return other is not None and path.candidate.has_tables_of(other.candidate)
