@@ -273,7 +273,7 @@ OPTIONS = (
         "What is free in discriminative: every cell, or a step at every cut, which smooths along numeric attributes; "
         "interactions take that.",
     ),
-    Option("--lower-orders", "", "", "Tables for every subset of a family's attributes as well; good with thermometer."),
+    Option("--lower-orders", "", "", "Tables for each subset of a family's attributes too; good with thermometer."),
     Option("--metric", "NAME", "log-loss", "What auto chooses by: log-loss, error or rmse."),
     Option("--time-limit", "SECONDS", "", "auto tries no more after this time."),
     Option("--init", "zero|generative", "zero where the penalty pulls to 0", "Where the optimizer starts."),
