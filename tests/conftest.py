@@ -12,7 +12,7 @@ from hypothesis import settings
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
-settings.register_profile("house", deadline=None, max_examples=30, derandomize="CI" in os.environ)
+settings.register_profile("house", deadline=None, max_examples=25, derandomize="CI" in os.environ)
 settings.load_profile("house")
 
 

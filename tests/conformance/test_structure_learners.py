@@ -50,7 +50,7 @@ def variants() -> list[Any]:
     return cases
 
 
-few = settings(max_examples=20)
+few = settings(max_examples=15)
 """There are many learners."""
 every_learner = pytest.mark.parametrize(("method", "options"), variants())
 
