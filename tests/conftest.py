@@ -5,6 +5,7 @@ gets one thread, as in the program: its threads spin, and on a busy machine smal
 must be told before numpy is imported, so nothing that needs numpy is imported here.
 """
 
+import gc
 import os
 
 import pytest
@@ -14,6 +15,12 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 settings.register_profile("house", deadline=None, max_examples=25, derandomize="CI" in os.environ)
 settings.load_profile("house")
+
+
+def pytest_collection_finish() -> None:
+    """The thousands of tests collected stay to the end: the garbage collector need not look at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

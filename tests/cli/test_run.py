@@ -133,6 +133,8 @@ def test_a_closed_pipe_ends_quietly(bncli: Bncli, tmp_path: Path) -> None:
 def test_an_interrupt_ends_quietly_and_leaves_nothing(
     bncli: Bncli, tmp_path: Path, sent: signal.Signals, code: int
 ) -> None:
+    if signal.getsignal(sent) is signal.SIG_IGN:
+        pytest.skip("whoever started the tests (nohup, say) has this signal ignored, and so does the program then")
     bncli("fit", "iris.csv", "-q")
     before = {path.name for path in tmp_path.iterdir()}
     with subprocess.Popen(
