@@ -146,6 +146,8 @@ def test_a_damaged_file_and_one_of_another_run(bncli: Bncli, tmp_path: Path) -> 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_says_what_is_kept(bncli: Bncli, tmp_path: Path, number: signal.Signals, code: int) -> None:
     """As from a terminal: the program and its processes, one line on stderr, nobody left behind."""
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("whoever started the tests has this signal ignored, and so does the program then")
     words = ["compare", "iris.csv", "--folds", "2", "--repeats", "500", "--jobs", "2", "--resume", "kept.jsonl"]
     root = str(Path(module.__file__).parents[2])
     with subprocess.Popen(
