@@ -26,4 +26,4 @@ def pytest_collection_finish() -> None:
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards of 1,024 rows: 20,000 rows make as many as ever there are, in a seventh of the time of real ones."""
-    monkeypatch.setattr("bncli.engine.dataset.ROWS_PER_SHARD", 1 << 10)
+    monkeypatch.setattr("bncli.engine.data.dataset.ROWS_PER_SHARD", 1 << 10)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Dataset, code_dtype
-from bncli.engine.schema import CategoricalAttribute, Schema
+from bncli.engine.data.dataset import Dataset, code_dtype
+from bncli.engine.data.schema import CategoricalAttribute, Schema
 
 
 def schema_of(cardinalities: Sequence[int], n_labels: int, names: Sequence[str] | None = None) -> Schema:

@@ -11,9 +11,9 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Dataset
-from bncli.engine.schema import Attribute, NumericAttribute
-from bncli.engine.structure import Family
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import Attribute, NumericAttribute
+from bncli.engine.structures.structure import Family
 from tests.datasets import random_dataset
 
 Array = NDArray[np.float64]

@@ -10,12 +10,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset, code_dtype
-from bncli.engine.generative import generative_tables
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset, code_dtype
+from bncli.engine.data.schema import Schema
 from bncli.engine.model import Model
-from bncli.engine.schema import Schema
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
+from bncli.engine.training.generative import generative_tables
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset
 

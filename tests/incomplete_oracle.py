@@ -12,9 +12,9 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Dataset
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Tables
-from bncli.engine.structure import Dag, Family
+from bncli.engine.structures.structure import Dag, Family
 from tests import oracles
 from tests.datasets import random_dataset
 from tests.strategies import dags

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Dataset
+from bncli.engine.data.dataset import Dataset
 from tests import oracles
 
 Region = tuple[int, ...]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Dataset
-from bncli.engine.structure import Family
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.structures.structure import Family
 
 Array = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
-from bncli.engine.dataset import Dataset
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Path
 from tests.kikuchi_oracle import Region, region_graph
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Model, Parameters, Path
 from bncli.engine.parameter_learners import kbma
-from bncli.engine.structure import Regions
+from bncli.engine.structures.structure import Regions
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset
 

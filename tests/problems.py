@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from bncli.engine.model import Optimum
-from bncli.engine.objective import Objective, Step
+from bncli.engine.optimizers.objective import Objective, Step
 from tests import oracles
 
 Array = NDArray[np.float64]

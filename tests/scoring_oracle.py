@@ -8,9 +8,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.data.schema import Schema
 from bncli.engine.model import Model
-from bncli.engine.schema import Schema
-from bncli.engine.structure import Family
+from bncli.engine.structures.structure import Family
 from tests.oracles import digit
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import Ascent
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
-from bncli.engine.likelihood import ConditionalLikelihood
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters
 from bncli.engine.parameter_spaces.coordinates import Coordinates
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
+from bncli.engine.training.likelihood import ConditionalLikelihood
+from bncli.engine.training.optimization import Ascent
 
 SPACES: dict[str, dict[str, Any]] = {
     "discriminative": {},

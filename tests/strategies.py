@@ -8,10 +8,10 @@ from graphlib import TopologicalSorter
 import numpy as np
 from hypothesis import strategies as st
 
-from bncli.engine.dataset import Dataset
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.model import Model, Tables
-from bncli.engine.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
-from bncli.engine.structure import Dag, Family, Merge, Regions
+from bncli.engine.structures.structure import Dag, Family, Merge, Regions
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.engine.explanation.cubes import Floats
+    from bncli.engine.explanation.contrasts import Floats
     from bncli.steps.effects import EffectsReport, NamedEffect
 
 _LISTED = 30

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.tree import Tree
 
-    from bncli.engine.named_structure import NamedStructure
+    from bncli.engine.structures.named_structure import NamedStructure
     from bncli.steps import inspect as step
 
 EXAMPLES = """\
@@ -75,7 +75,7 @@ def _structure_lines(report: step.StructureReport) -> list[str]:
 
 def _structure_tables(report: step.StructureReport | step.ModelReport, param: str | None) -> list[str | Table | Tree]:
     """A graph as trees; regions as a table of steps with what it means, or as a list, those of the model if `param`."""
-    from bncli.engine.named_structure import NamedRegions
+    from bncli.engine.structures.named_structure import NamedRegions
 
     structure = report.structure
     if not isinstance(structure, NamedRegions):
@@ -99,7 +99,7 @@ def _tokens(missing: tuple[str, ...] | None) -> str:
 
 def _perfection(structure: NamedStructure) -> str | None:
     """Yes, or two parents that would have to be joined; None for regions."""
-    from bncli.engine.named_structure import NamedRegions
+    from bncli.engine.structures.named_structure import NamedRegions
 
     if isinstance(structure, NamedRegions):
         return None

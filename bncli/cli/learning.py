@@ -125,7 +125,7 @@ def _kind(structure: str, is_file: bool) -> str:
     """The method if its structures are no networks, for a file the one that makes what it holds; "" for networks."""
     if not is_file:
         return structure if structure in FITTING else ""
-    from bncli.steps.given import kind_of_structure
+    from bncli.steps.supplied_files import kind_of_structure
 
     return kind_of_structure(structure)
 

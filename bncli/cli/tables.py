@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table
 from rich.tree import Tree
 
-from bncli.engine.schema import Attribute, NumericAttribute
+from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.errors import printable
 
 _SHOWN = 12

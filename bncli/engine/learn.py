@@ -16,18 +16,18 @@ from typing import Any, Literal
 
 from bncli import __version__
 from bncli.catalogue import MARGINALIZED, structure_options
-from bncli.engine.ascent import Ascent
-from bncli.engine.columns import Columns
-from bncli.engine.counts import Counts
-from bncli.engine.cutting import learn_schema
-from bncli.engine.dataset import Dataset
-from bncli.engine.encoding import encode
-from bncli.engine.forecast import refuse_large, refuse_wide
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.encoding import encode
+from bncli.engine.data.schema import Cuts, MissingPolicy
 from bncli.engine.model import ChosenPenalty, Model, Parameters
-from bncli.engine.named_structure import NamedStructure
-from bncli.engine.penalty_cv import choose_penalty
-from bncli.engine.schema import Cuts, MissingPolicy
-from bncli.engine.structure import Structure
+from bncli.engine.structures.named_structure import NamedStructure
+from bncli.engine.structures.structure import Structure
+from bncli.engine.training.memory_estimate import refuse_large, refuse_wide
+from bncli.engine.training.optimization import Ascent
+from bncli.engine.training.penalty_cv import choose_penalty
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Clock, Stage, Watch, silent

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.schema import Schema
-from bncli.engine.structure import Family, Structure
+from bncli.engine.data.schema import Schema
+from bncli.engine.structures.structure import Family, Structure
 from bncli.recipe import Recipe
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from bncli.engine.schema import Attribute, CategoricalAttribute, NumericAttribute
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
 from bncli.files.documents import Node
 
 

@@ -11,7 +11,7 @@ fastest. Commas may be left out, names may stand in double quotes, comments are 
 
 Decided here: what other readers (pgmpy, pyAgrum, bnlearn) trip over is not written. Names are ASCII identifiers,
 states may be whole numbers too; no name is a keyword, and no two differ in case alone. The originals stand in
-properties (`bncli.files.disguise`).
+properties (`bncli.files.name_escaping`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from collections.abc import Iterator, Mapping
 
 from bncli.engine.networks.named_network import NamedNetwork
 from bncli.files.bif_parser import parse_bif
-from bncli.files.disguise import DraftNode, Rules, disguise, restore
 from bncli.files.legal_names import identifier
+from bncli.files.name_escaping import DraftNode, Rules, disguise, restore
 
 _KEYWORDS = ("network", "variable", "probability", "property", "type", "discrete", "table", "default")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.files.disguise import Draft, DraftNode, parse_property
+from bncli.files.name_escaping import Draft, DraftNode, parse_property
 from bncli.files.tokens import NUMBER, Token, Tokens, describe
 
 MAX_CELLS = 1 << 24

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bncli.engine.dataset import Dataset
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import Attribute
 from bncli.engine.networks.state_names import number_text, value_names
-from bncli.engine.schema import Attribute
 from bncli.files.atomic import atomic_writer
 
 _ROWS = 1 << 16

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bncli.engine.schema import Cuts
+from bncli.engine.data.schema import Cuts
 from bncli.files.atomic import write_bytes
 from bncli.files.attributes import attribute_json, check_unique_names, read_attribute
 from bncli.files.documents import dump, read_document

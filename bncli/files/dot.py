@@ -17,10 +17,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from bncli.engine.named_structure import NamedDag, NamedRegions, NamedStructure
+from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure
 from bncli.errors import BncliError
-from bncli.files.disguise import class_among, origin, origin_marks, original
 from bncli.files.legal_names import distinct, encoded, printed
+from bncli.files.name_escaping import class_among, origin, origin_marks, original
 from bncli.files.tokens import Tokens, describe
 
 MAX_DEPTH = 64

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from bncli.engine.schema import Attribute, NumericAttribute, Schema
-from bncli.engine.structure import Dag, Family, Merge, Structure
+from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
+from bncli.engine.structures.structure import Dag, Family, Merge, Structure
 from bncli.files.documents import Node
 
 _MERGES = "merges"

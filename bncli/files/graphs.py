@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from bncli.engine.named_structure import NamedDag, NamedRegions, NamedStructure
-from bncli.engine.structure import Climb
+from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure
+from bncli.engine.structures.structure import Climb
 from bncli.errors import BncliError
 from bncli.files.documents import Node
 

@@ -22,16 +22,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.data.schema import Schema
 from bncli.engine.model import Model, Path, PathStep, Tables
-from bncli.engine.named_structure import name_structure
-from bncli.engine.schema import Schema
-from bncli.engine.structure import Dag, Family, Structure
+from bncli.engine.structures.named_structure import name_structure
+from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.errors import BncliError, ModelError
 from bncli.files.archive import Archive, open_archive, pack
 from bncli.files.arrays import npy_array, npy_bytes, npy_header
 from bncli.files.atomic import write_bytes
-from bncli.files.blends import Blend, blend_json, read_blend
 from bncli.files.documents import Node, parse
+from bncli.files.ensembles import Blend, blend_json, read_blend
 from bncli.files.families import families_json, read_families
 from bncli.files.graphs import graph_json, read_graph
 from bncli.files.penalties import penalty_json, read_penalty

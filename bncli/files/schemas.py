@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bncli.engine.schema import Attribute, MissingPolicy, Schema
+from bncli.engine.data.schema import Attribute, MissingPolicy, Schema
 from bncli.files.attributes import attribute_json, check_unique_names, read_attribute
 from bncli.files.documents import Node
 

@@ -17,7 +17,7 @@ from bncli.engine.explanation.contributions import Explanation
 from bncli.files.decimals import Decimals, shortest
 from bncli.files.explanations import contribution_objects, contribution_texts
 from bncli.files.lines import CsvLines, JsonLines, LineFormat
-from bncli.files.outlets import Valve
+from bncli.files.output_streams import Valve
 from bncli.files.score_layout import Layout, Predictions
 
 FORMATS = ("csv", "jsonl", "parquet", "arrow")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.explanation.contributions import Explanation
 from bncli.errors import UsageError
-from bncli.files.outlets import outlet, write_faults
+from bncli.files.output_streams import outlet, write_faults
 from bncli.files.score_formats import FORMATS, score_writer
 from bncli.files.score_layout import Layout, Predictions
 

@@ -13,9 +13,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from bncli.engine.data.schema import Schema
 from bncli.engine.model import PathStep
-from bncli.engine.schema import Schema
-from bncli.engine.structure import Family
+from bncli.engine.structures.structure import Family
 from bncli.files.documents import Node
 from bncli.files.graphs import posterior_json
 

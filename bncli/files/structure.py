@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bncli.engine.named_structure import NamedDag, NamedStructure
+from bncli.engine.structures.named_structure import NamedDag, NamedStructure
 from bncli.errors import BncliError
 from bncli.files.atomic import write_bytes
 from bncli.files.documents import decode, dump, parse

@@ -8,7 +8,7 @@
 In a table the state of the node (FOR) changes fastest, then that of the last parent (GIVEN).
 
 Decided here: XML holds any visible text, so names stay as they are unless they hold line breaks, control characters or
-blanks that a reader would trim; the originals of those stand in properties (`bncli.files.disguise`). No DOCTYPE is
+blanks that a reader would trim; the originals of those stand in properties (`bncli.files.name_escaping`). No DOCTYPE is
 written, for not every reader takes one.
 """
 
@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.networks.named_network import NamedNetwork
-from bncli.files.disguise import Draft, DraftNode, Rules, disguise, parse_property, restore
 from bncli.files.elements import Element, parse_xml
 from bncli.files.legal_names import printed
+from bncli.files.name_escaping import Draft, DraftNode, Rules, disguise, parse_property, restore
 from bncli.files.tokens import NUMBER
 
 

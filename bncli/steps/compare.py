@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
-from bncli.engine.metrics import METRICS
+from bncli.engine.evaluation.metrics import METRICS
 from bncli.errors import UsageError
 from bncli.files.paths import check_outputs
 from bncli.files.table import Source
 from bncli.steps.comparing.analysis import analyse
-from bncli.steps.comparing.bench import Plan
+from bncli.steps.comparing.checkpoint import Ledger
 from bncli.steps.comparing.entries import Entry, read_entries
 from bncli.steps.comparing.learners import Learner, check_names
 from bncli.steps.comparing.outputs import refuse_idle_outputs, write_outputs
 from bncli.steps.comparing.report import CompareReport
-from bncli.steps.comparing.resume import Ledger
+from bncli.steps.comparing.runner import Plan
 from bncli.steps.comparing.running import run
 from bncli.steps.memory import free_memory
 from bncli.steps.protocol import Protocol

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bncli.engine.cutting import cuts_of, learn_schema
-from bncli.engine.encoding import encode
-from bncli.engine.schema import Attribute, Cuts, NumericAttribute
+from bncli.engine.data.cutting import cuts_of, learn_schema
+from bncli.engine.data.encoding import encode
+from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
 from bncli.files.binned import write_binned
 from bncli.files.cuts import cuts_json, read_cuts, write_cuts
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.roles import read_schema_file
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
-from bncli.stopwatch import Stopwatch
+from bncli.steps.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 
 _NOT_CSV = (".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from bncli.engine.coarsening import coarse
-from bncli.engine.explanation.cubes import Floats
+from bncli.engine.data.schema import Attribute, Schema
+from bncli.engine.explanation.contrasts import Floats
 from bncli.engine.explanation.effects import Effect, effects_of
 from bncli.engine.explanation.wording import value_names
 from bncli.engine.model import Model
-from bncli.engine.schema import Attribute, Schema
+from bncli.engine.structures.binning import coarse
 from bncli.files.attributes import attribute_json
 
 CLASS_REFERENCE = "log-odds of each class against the geometric mean of the other classes"

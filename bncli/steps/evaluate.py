@@ -15,14 +15,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.columns import Columns
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.schema import Cuts
+from bncli.engine.evaluation.metrics import METRICS as METRICS
+from bncli.engine.evaluation.validate import Examined, Fold, cross_validate, examine, out_of_fold
 from bncli.engine.learn import learn
-from bncli.engine.metrics import METRICS as METRICS
 from bncli.engine.model import Model
-from bncli.engine.named_structure import NamedStructure
-from bncli.engine.schema import Cuts
-from bncli.engine.scoring import compile_scorer
-from bncli.engine.validate import Examined, Fold, cross_validate, examine, out_of_fold
+from bncli.engine.prediction.scoring import compile_scorer
+from bncli.engine.structures.named_structure import NamedStructure
 from bncli.errors import UsageError
 from bncli.files.cuts import read_cuts
 from bncli.files.model import read_model
@@ -31,10 +31,10 @@ from bncli.files.scores import NOT_WRITTEN, WRITTEN, write_predictions
 from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns, read_labelled
 from bncli.recipe import Recipe
-from bncli.steps.given import class_named_by, file_with_class, recipe_for
 from bncli.steps.memory import free_memory
 from bncli.steps.protocol import Protocol
-from bncli.stopwatch import Stopwatch
+from bncli.steps.stopwatch import Stopwatch
+from bncli.steps.supplied_files import class_named_by, file_with_class, recipe_for
 from bncli.watch import Stage, Watch, silent
 
 Unseen = Literal["average", "error"]

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bncli.engine.model import Model
-from bncli.engine.named_structure import NamedDag, NamedStructure, name_structure
 from bncli.engine.networks.agreement import largest_difference
 from bncli.engine.networks.named_network import NamedNetwork
 from bncli.engine.networks.naming import name_network
 from bncli.engine.networks.network import graph_of
 from bncli.engine.networks.normalisation import equivalent_network
+from bncli.engine.structures.named_structure import NamedDag, NamedStructure, name_structure
 from bncli.errors import BncliError, ModelError
 from bncli.files.atomic import write_bytes
 from bncli.files.bif import read_bif, write_bif

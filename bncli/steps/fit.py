@@ -7,12 +7,12 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from bncli.engine.data.schema import Cuts, NumericAttribute, Schema
 from bncli.engine.learn import Learnt, learn
 from bncli.engine.model import ChosenPenalty, Model, StoppedBy, TriedCandidate
-from bncli.engine.named_structure import NamedStructure
-from bncli.engine.schema import Cuts, NumericAttribute, Schema
-from bncli.files.blends import trials_json
+from bncli.engine.structures.named_structure import NamedStructure
 from bncli.files.cuts import read_cuts
+from bncli.files.ensembles import trials_json
 from bncli.files.model import write_model
 from bncli.files.paths import beside, check_outputs
 from bncli.files.penalties import tried_json
@@ -20,11 +20,11 @@ from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns
 from bncli.files.trace import Trace
 from bncli.recipe import Recipe
-from bncli.steps.given import class_named_by, file_with_class, recipe_for
 from bncli.steps.memory import free_memory
 from bncli.steps.moves import Moves, NamedMove
 from bncli.steps.regions import RegionsReport, regions_report
-from bncli.stopwatch import Stopwatch
+from bncli.steps.stopwatch import Stopwatch
+from bncli.steps.supplied_files import class_named_by, file_with_class, recipe_for
 from bncli.watch import Stage, Watch, silent
 
 

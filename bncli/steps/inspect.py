@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.coarsening import coarse
+from bncli.engine.data.schema import Attribute, Cuts, Schema
 from bncli.engine.model import ChosenPenalty, Member, Model, Tables, TriedCandidate
-from bncli.engine.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
-from bncli.engine.schema import Attribute, Cuts, Schema
-from bncli.engine.structure import Family
+from bncli.engine.structures.binning import coarse
+from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
+from bncli.engine.structures.structure import Family
 from bncli.errors import ModelError
-from bncli.files.blends import trials_json
 from bncli.files.cuts import cuts_json, read_cuts
+from bncli.files.ensembles import trials_json
 from bncli.files.graphs import graph_json
 from bncli.files.model import format_version, read_model
 from bncli.files.penalties import tried_json

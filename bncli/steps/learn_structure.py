@@ -6,14 +6,14 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from bncli.engine.counts import Counts
-from bncli.engine.cutting import learn_schema
-from bncli.engine.dataset import Dataset
-from bncli.engine.encoding import encode
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.encoding import encode
+from bncli.engine.data.schema import Cuts
 from bncli.engine.learn import learn_structure as search
 from bncli.engine.learn import missing_policy
-from bncli.engine.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
-from bncli.engine.schema import Cuts
+from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.files.cuts import read_cuts
 from bncli.files.graphs import content_json
 from bncli.files.paths import check_outputs
@@ -23,7 +23,7 @@ from bncli.recipe import Recipe
 from bncli.steps.memory import free_memory
 from bncli.steps.moves import Moves, NamedMove
 from bncli.steps.regions import RegionsReport, report_of_search
-from bncli.stopwatch import Stopwatch
+from bncli.steps.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from bncli.engine.schema import Schema
+from bncli.engine.data.schema import Schema
 from bncli.watch import Event, Move, Watch
 
 

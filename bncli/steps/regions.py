@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from bncli.engine.graphs.region_graph import maximal
+from bncli.engine.data.schema import Schema
 from bncli.engine.kikuchi.paths import posterior_weights
 from bncli.engine.model import Model, Path
-from bncli.engine.named_structure import NamedRegions
-from bncli.engine.schema import Schema
-from bncli.engine.structure import Regions
+from bncli.engine.structures.named_structure import NamedRegions
+from bncli.engine.structures.region_graph import maximal
+from bncli.engine.structures.structure import Regions
 from bncli.files.graphs import posterior_json
 
 

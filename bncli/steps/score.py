@@ -18,21 +18,21 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.columns import UNSEEN, CategoricalColumn
-from bncli.engine.dataset import Codes
-from bncli.engine.encoding import encode_attributes
+from bncli.engine.data.columns import UNSEEN, CategoricalColumn
+from bncli.engine.data.dataset import Codes
+from bncli.engine.data.encoding import encode_attributes
+from bncli.engine.data.schema import CategoricalAttribute
 from bncli.engine.explanation.contributions import Explainer, Explanation
 from bncli.engine.model import Model
-from bncli.engine.schema import CategoricalAttribute
-from bncli.engine.scoring import compile_scorer, log_probabilities
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.errors import ModelError
 from bncli.files.model import read_model
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.score_layout import Layout, most_probable
 from bncli.files.scores import NOT_WRITTEN, WRITTEN, ScoreFile, open_scores
 from bncli.files.table import Batch, Batches, Source
-from bncli.steps.lanes import Lane
-from bncli.stopwatch import Stopwatch
+from bncli.steps.pipeline import Lane
+from bncli.steps.stopwatch import Stopwatch
 from bncli.watch import Stage, Watch, silent
 
 NUMBERS_PER_PART = 1 << 21

@@ -14,20 +14,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.columns import CategoricalColumn, Columns
-from bncli.engine.holes import Holes, count_holes, shares_of_holes
-from bncli.engine.named_structure import name_dag
+from bncli.engine.data.columns import CategoricalColumn, Columns
+from bncli.engine.data.schema import CategoricalAttribute
+from bncli.engine.networks.missing_values import Holes, count_holes, shares_of_holes
 from bncli.engine.networks.network import Network, network_of, true_model
 from bncli.engine.networks.random_networks import Spec, conditioning_network, random_network
-from bncli.engine.schema import CategoricalAttribute
-from bncli.engine.simulation import sample_blocks
+from bncli.engine.networks.simulation import sample_blocks
+from bncli.engine.structures.named_structure import name_dag
 from bncli.errors import ModelError
 from bncli.files.model import read_model, write_model
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.rows import NOT_WRITTEN, WRITTEN, open_rows, read_as_numbers
 from bncli.files.structure import write_structure
-from bncli.steps.lanes import Lane
-from bncli.stopwatch import Stopwatch
+from bncli.steps.pipeline import Lane
+from bncli.steps.stopwatch import Stopwatch
 from bncli.watch import Note, Progress, Stage, Watch, silent
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from bncli.cli.console import Console
 from bncli.cli.effects import effect_tables
-from bncli.engine.schema import CategoricalAttribute, NumericAttribute
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
 from bncli.steps.effects import EffectsReport, NamedEffect
 
 AGE = NumericAttribute("age", False, (1.0, 1.0), (27.5,))

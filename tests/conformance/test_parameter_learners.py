@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from bncli.catalogue import FITTING, INCOMPLETE, PARAMETERS, SMOOTHING_NUMBERS, SMOOTHINGS
-from bncli.engine.ascent import Ascent
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters, StoppedBy
-from bncli.engine.structure import Dag, Family, Regions, Structure
+from bncli.engine.structures.structure import Dag, Family, Regions, Structure
+from bncli.engine.training.optimization import Ascent
 from bncli.errors import BncliError
 from bncli.watch import Iteration
 from tests import oracles

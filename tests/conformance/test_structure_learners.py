@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.catalogue import STRUCTURES
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
-from bncli.engine.structure import Dag, Regions, Structure
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.errors import BncliError
 from tests.datasets import random_dataset, reorder
 from tests.strategies import datasets

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_search.k_dependence import order_attributes
 from bncli.engine.structure_search.leave_one_out import ROW_LOSSES
 from tests.oracles import log_posterior, weights_of

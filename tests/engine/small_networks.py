@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from bncli.engine.dataset import Dataset
-from bncli.engine.encoding import encode
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.encoding import encode
+from bncli.engine.data.schema import CategoricalAttribute, Schema
 from bncli.engine.networks.network import Array, Network, table_shapes
-from bncli.engine.schema import CategoricalAttribute, Schema
-from bncli.engine.simulation import sample
-from bncli.engine.structure import Dag
+from bncli.engine.networks.simulation import sample
+from bncli.engine.structures.structure import Dag
 from tests.datasets import schema_of
 from tests.strategies import dags, schemas
 

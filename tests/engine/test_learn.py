@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from bncli import __version__
-from bncli.engine.coarsening import coarse
-from bncli.engine.columns import MISSING, CategoricalColumn, Columns, NumericColumn
-from bncli.engine.counts import Counts
-from bncli.engine.cutting import cuts_of, learn_schema
-from bncli.engine.encoding import encode
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, NumericColumn
+from bncli.engine.data.cutting import cuts_of, learn_schema
+from bncli.engine.data.encoding import encode
+from bncli.engine.data.schema import Attribute
 from bncli.engine.learn import Learnt, learn, learn_structure
 from bncli.engine.model import StoppedBy
-from bncli.engine.named_structure import NamedDag, NamedRegions, name_structure
-from bncli.engine.schema import Attribute
-from bncli.engine.structure import Dag, Merge, Regions
 from bncli.engine.structure_learners import kdb, tan
+from bncli.engine.structures.binning import coarse
+from bncli.engine.structures.named_structure import NamedDag, NamedRegions, name_structure
+from bncli.engine.structures.structure import Dag, Merge, Regions
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Iteration, Note, Progress, Stage

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.dataset import Dataset
-from bncli.engine.schema import CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.files.binned import value_texts, write_binned
 
 AGE = NumericAttribute("age, in years", True, (1.0, 1.0, 1.0), (2.5,))

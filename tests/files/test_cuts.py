@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.schema import CategoricalAttribute, Cuts, NumericAttribute
+from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute
 from bncli.errors import BncliError
 from bncli.files.cuts import dump_cuts, read_cuts, write_cuts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bncli.engine.named_structure import NamedDag, NamedRegions
+from bncli.engine.structures.named_structure import NamedDag, NamedRegions
 from bncli.errors import BncliError
 from bncli.files.dot import read_dot, write_dot
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.model import Model, Tables
-from bncli.engine.schema import CategoricalAttribute, NumericAttribute, Schema
-from bncli.engine.scoring import compile_scorer, log_probabilities
-from bncli.engine.structure import Family, Regions
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.structures.structure import Family, Regions
 from bncli.errors import ModelError
 from bncli.files.archive import pack
 from bncli.files.model import dump_model

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.named_structure import NamedRegions, NamedStructure
-from bncli.engine.structure import Climb
+from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
+from bncli.engine.structures.structure import Climb
 from bncli.errors import BncliError
 from bncli.files.structure import dump_structure, read_structure, write_structure
 from tests.files.test_structure import SCALARS, TEXTS

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.model import ChosenPenalty, Model, Tables, Tried
-from bncli.engine.schema import CategoricalAttribute, NumericAttribute, Schema
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError
 from bncli.files.archive import pack
 from bncli.files.arrays import npy_bytes

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.columns import CategoricalColumn, Column, Columns, NumericColumn
+from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
 from bncli.errors import BncliError, UsageError
 from bncli.files import rows as module
 from bncli.files.rows import FORMATS, open_rows, read_as_numbers

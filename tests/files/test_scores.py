@@ -19,7 +19,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from bncli.errors import BncliError, UsageError
-from bncli.files import outlets
+from bncli.files import output_streams
 from bncli.files.score_formats import FORMATS
 from bncli.files.score_layout import LARGEST, SMALLEST, Layout, Predictions
 from bncli.files.scores import open_scores, write_predictions
@@ -153,7 +153,7 @@ class Pipe(io.BytesIO):
 @pytest.fixture
 def stdout(monkeypatch: pytest.MonkeyPatch) -> Pipe:
     pipe = Pipe()
-    monkeypatch.setattr(outlets, "sys", SimpleNamespace(stdout=SimpleNamespace(buffer=pipe)))
+    monkeypatch.setattr(output_streams, "sys", SimpleNamespace(stdout=SimpleNamespace(buffer=pipe)))
     return pipe
 
 

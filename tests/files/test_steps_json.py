@@ -17,7 +17,7 @@ from hypothesis import given, settings
 
 from bncli.engine.model import Model
 from bncli.engine.parameter_learners import kmap
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError
 from bncli.files.archive import pack
 from bncli.files.arrays import npy_bytes

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.named_structure import NamedDag
 from bncli.engine.networks.named_network import NamedNetwork, Node
+from bncli.engine.structures.named_structure import NamedDag
 from bncli.errors import BncliError
 from bncli.files.bif import write_bif
 from bncli.files.dot import write_dot

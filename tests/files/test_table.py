@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.columns import CategoricalColumn, Columns, NumericColumn
-from bncli.engine.schema import CategoricalAttribute, Cuts, NumericAttribute
+from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
+from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute
 from bncli.errors import BncliError, UsageError
 from bncli.files.table import Source, read_columns
 from bncli.watch import Event, Note

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.columns import MISSING, UNSEEN, CategoricalColumn, NumericColumn
-from bncli.engine.schema import CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, NumericColumn
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.table import Batch, Batches, Source, read_batches, read_labelled
 from bncli.watch import Event, Note

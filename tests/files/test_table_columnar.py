@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from bncli.engine.columns import Columns
+from bncli.engine.data.columns import Columns
 from bncli.errors import BncliError
 from bncli.files.table import Source, read_columns
 from tests.files.test_table import read, values, write

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bncli.engine.columns import Columns
+from bncli.engine.data.columns import Columns
 from bncli.errors import BncliError, UsageError
 from bncli.files.table import Source, read_columns
 from bncli.watch import Event, Note, Progress

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import Ascent
-from bncli.engine.counts import Counts
-from bncli.engine.generative import generative_tables
-from bncli.engine.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.counting.counts import Counts
 from bncli.engine.parameter_learners import discriminative, weighted
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
+from bncli.engine.training.generative import generative_tables
+from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.training.optimization import Ascent
 from bncli.watch import Event, Iteration
 
 Array = NDArray[np.float64]

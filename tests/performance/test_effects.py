@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import Ascent, ParameterSpace
-from bncli.engine.counts import Counts
+from bncli.engine.counting.counts import Counts
 from bncli.engine.parameter_learners import discriminative
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
+from bncli.engine.training.optimization import Ascent, ParameterSpace
 from bncli.watch import Event, Iteration
 from tests.performance.conftest import Recorder
 from tests.performance.objectives import SMOOTHING, Path

@@ -11,8 +11,8 @@ from importlib.metadata import version
 
 import pytest
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_learners import gbn
 from tests.performance.conftest import Recorder
 from tests.performance.measure import alternate

@@ -10,14 +10,14 @@ from functools import cache
 
 import pytest
 
-from bncli.engine.counts import Counts
-from bncli.engine.cutting import learn_schema
-from bncli.engine.dataset import Dataset
-from bncli.engine.encoding import encode
-from bncli.engine.structure import Regions
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.encoding import encode
 from bncli.engine.structure_learners import interactions
 from bncli.engine.structure_search.additive_fit import additive_fit
 from bncli.engine.structure_search.interaction_gains import Gains
+from bncli.engine.structures.structure import Regions
 from tests.performance.conftest import Recorder
 from tests.performance.measure import alternate
 from tests.performance.workloads import real_columns

@@ -12,13 +12,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.kikuchi.candidate_gains import LookAhead
 from bncli.engine.kikuchi.candidates import Candidates, all_members
-from bncli.engine.kikuchi.climbing import Climber
-from bncli.engine.kikuchi.look_ahead import LookAhead
-from bncli.engine.structure import Regions
+from bncli.engine.kikuchi.search_trace import Climber
 from bncli.engine.structure_learners import kikuchi
+from bncli.engine.structures.structure import Regions
 from tests.performance.conftest import Recorder
 from tests.performance.measure import alternate
 from tests.performance.workloads import real, simulated

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from bncli.engine.counts import Counts
+from bncli.engine.counting.counts import Counts
 from tests.performance.conftest import Recorder
 from tests.performance.objectives import Problem, own_path, plain_path
 from tests.performance.workloads import real, structure

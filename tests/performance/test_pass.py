@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from bncli.engine.dataset import Dataset
-from bncli.engine.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
 from tests.performance.conftest import Recorder
 from tests.performance.measure import alternate
 from tests.performance.workloads import real, simulated, structure, with_threads

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from tests.performance.conftest import Recorder
 from tests.performance.measure import alternate
 from tests.performance.objectives import GAP, Problem, own_path

@@ -11,10 +11,10 @@ from importlib.metadata import version
 
 import pytest
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
-from bncli.engine.structure import Dag
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_learners import kdb, tan
+from bncli.engine.structures.structure import Dag
 from tests.performance.conftest import Recorder
 from tests.performance.measure import alternate
 from tests.performance.test_tan import fit

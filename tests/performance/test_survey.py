@@ -22,11 +22,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import Ascent, ParameterSpace, ascend
-from bncli.engine.counts import Counts
+from bncli.engine.counting.counts import Counts
 from bncli.engine.parameter_learners import discriminative, weighted
-from bncli.engine.parameter_spaces.whitening import Whitening
 from bncli.engine.structure_learners import kdb, nb, tan
+from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend
+from bncli.engine.training.whitening import Whitening
 from bncli.watch import Event, Iteration
 from tests.performance.conftest import Recorder
 from tests.performance.objectives import GAP, SMOOTHING

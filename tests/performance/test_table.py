@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from bncli.engine.columns import NumericColumn
-from bncli.engine.schema import CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.data.columns import NumericColumn
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.files.table import Source, read_batches, read_columns
 from tests.performance.conftest import Recorder
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.columns import Columns
-from bncli.engine.counts import Counts
-from bncli.engine.cutting import learn_schema
-from bncli.engine.dataset import Dataset
-from bncli.engine.encoding import encode
-from bncli.engine.structure import Dag
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.encoding import encode
 from bncli.engine.structure_learners import nb, tan
+from bncli.engine.structures.structure import Dag
 from bncli.files.table import Source, read_columns
 from tests.datasets import dataset_of
 

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Dataset
-from bncli.engine.structure import Family
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.structures.structure import Family
 
 Array = NDArray[np.float64]
 Pass = Callable[[Array], tuple[float, Array]]

@@ -15,18 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli import __version__
-from bncli.engine.acll.approximation import dirichlet
-from bncli.engine.columns import CategoricalColumn, Columns
-from bncli.engine.counts import Counts
-from bncli.engine.cutting import learn_schema
-from bncli.engine.encoding import encode
-from bncli.engine.folds import stratified_folds, stratified_sample
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.columns import CategoricalColumn, Columns
+from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.encoding import encode
+from bncli.engine.data.folds import stratified_folds, stratified_sample
+from bncli.engine.evaluation.validate import examine
 from bncli.engine.model import Model, Parameters, Tables
 from bncli.engine.parameter_learners import acll, acll_uniform
 from bncli.engine.parameter_learners import map as generative
-from bncli.engine.structure import Dag
+from bncli.engine.scores.acll_approximation import dirichlet
 from bncli.engine.structure_learners import tan
-from bncli.engine.validate import examine
+from bncli.engine.structures.structure import Dag
 from bncli.recipe import Recipe
 from tests.performance.workloads import real_columns
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from bncli.cli.learner_words import learner
-from bncli.engine.columns import Columns
-from bncli.engine.validate import deal, hold_out, split_of
+from bncli.engine.data.columns import Columns
+from bncli.engine.evaluation.validate import deal, hold_out, split_of
 from bncli.recipe import Recipe
 from bncli.watch import Event, Stage
 from tests.performance.workloads import real_columns

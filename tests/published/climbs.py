@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import ParameterSpace, _Problem
-from bncli.engine.objective import Objective, Step
+from bncli.engine.optimizers.objective import Objective, Step
+from bncli.engine.training.optimization import ParameterSpace, _Problem
 from tests.spaces import how
 
 Array = NDArray[np.float64]

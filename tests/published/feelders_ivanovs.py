@@ -20,15 +20,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.counts import Counts
-from bncli.engine.cutting import cuts_of, learn_schema
-from bncli.engine.encoding import encode
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.cutting import cuts_of, learn_schema
+from bncli.engine.data.encoding import encode
+from bncli.engine.data.schema import Attribute, NumericAttribute
+from bncli.engine.networks.simulation import random_network, sample
 from bncli.engine.parameter_learners import discriminative, extended, lr
 from bncli.engine.parameter_spaces.flops import Costs
-from bncli.engine.schema import Attribute, NumericAttribute
-from bncli.engine.simulation import random_network, sample
-from bncli.engine.structure import Dag
 from bncli.engine.structure_learners import hill_climb, nb
+from bncli.engine.structures.structure import Dag
 from tests.performance.workloads import real_columns
 from tests.published import roos
 from tests.published.climbs import Climb, climb

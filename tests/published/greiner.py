@@ -14,15 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.columns import Columns
-from bncli.engine.counts import Counts
-from bncli.engine.cutting import learn_schema
-from bncli.engine.encoding import encode
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.encoding import encode
 from bncli.engine.evaluation.significance import PairedT, paired_t
-from bncli.engine.holes import Holes
+from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import learn, learn_structure
-from bncli.engine.named_structure import NamedDag, name_dag
-from bncli.engine.validate import examine
+from bncli.engine.networks.missing_values import Holes
+from bncli.engine.structures.named_structure import NamedDag, name_dag
 from bncli.recipe import Recipe
 from tests.published.pages import read_csv
 from tests.published.targets import SEED, Split, rows_of, splits

@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.columns import Columns
+from bncli.engine.data.columns import Columns
 from bncli.engine.evaluation.significance import PairedT, paired_t
+from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import learn
-from bncli.engine.named_structure import NamedDag
-from bncli.engine.validate import examine
+from bncli.engine.structures.named_structure import NamedDag
 from tests.published.greiner import recipe_of, with_holes
 from tests.published.pages import read_csv
 from tests.published.targets import all_combinations, binary_table

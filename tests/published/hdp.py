@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli import __version__
-from bncli.engine.columns import Columns
-from bncli.engine.counts import Counts
-from bncli.engine.cutting import learn_schema
-from bncli.engine.encoding import encode
-from bncli.engine.folds import stratified_folds
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.encoding import encode
+from bncli.engine.data.folds import stratified_folds
+from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import learn_parameters, learn_structure
 from bncli.engine.model import Model
-from bncli.engine.validate import examine
 from bncli.recipe import Recipe
 from tests.performance.workloads import real_columns
 from tests.published.pages import read_csv, table

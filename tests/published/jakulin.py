@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli import __version__
-from bncli.engine.columns import Columns, NumericColumn
-from bncli.engine.counts import Counts
-from bncli.engine.cutting import learn_schema
-from bncli.engine.encoding import encode
-from bncli.engine.folds import stratified_folds
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.columns import Columns, NumericColumn
+from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.encoding import encode
+from bncli.engine.data.folds import stratified_folds
+from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import learn_parameters, learn_structure
 from bncli.engine.model import Model
-from bncli.engine.structure import Structure
-from bncli.engine.validate import examine
+from bncli.engine.structures.structure import Structure
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
 from tests.performance.workloads import real_path

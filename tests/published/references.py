@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.columns import CategoricalColumn, Columns
-from bncli.engine.folds import stratified_folds
+from bncli.engine.data.columns import CategoricalColumn, Columns
+from bncli.engine.data.folds import stratified_folds
 from tests.performance.workloads import real_columns
 
 FOLDS = 5

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import ParameterSpace
-from bncli.engine.counts import Counts
+from bncli.engine.counting.counts import Counts
 from bncli.engine.parameter_learners import discriminative
 from bncli.engine.parameter_spaces.coordinates import PerCell
-from bncli.engine.structure import Structure
+from bncli.engine.structures.structure import Structure
+from bncli.engine.training.optimization import ParameterSpace
 
 Array = NDArray[np.float64]
 

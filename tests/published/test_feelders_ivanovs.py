@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bncli.engine.counts import Counts
+from bncli.engine.counting.counts import Counts
 from tests.performance.workloads import real
 from tests.published import feelders_ivanovs_page as report
 from tests.published.climbs import one_thread

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bncli.engine.counts import Counts
-from bncli.engine.cutting import learn_schema
-from bncli.engine.encoding import encode
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.encoding import encode
 from bncli.engine.learn import learn_structure
-from bncli.engine.structure import Regions
+from bncli.engine.structures.structure import Regions
 from bncli.files.table import Source, read_columns
 from tests.performance.workloads import real_path
 from tests.published import jakulin

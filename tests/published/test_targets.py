@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bncli.engine.columns import CategoricalColumn, Columns
+from bncli.engine.data.columns import CategoricalColumn, Columns
 from tests.published.targets import all_combinations, corral, mofn, splits
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bncli.engine.counts import Counts
-from bncli.engine.cutting import learn_schema
-from bncli.engine.encoding import encode
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.encoding import encode
 from bncli.engine.structure_learners import kikuchi
 from bncli.files.table import Source, read_columns
 

@@ -16,16 +16,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import ParameterSpace
-from bncli.engine.counts import Counts
-from bncli.engine.cutting import learn_schema
-from bncli.engine.encoding import encode
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.encoding import encode
 from bncli.engine.networks.random_networks import conditioning_network
+from bncli.engine.networks.simulation import sample
 from bncli.engine.parameter_learners import discriminative, extended, weighted
 from bncli.engine.parameter_spaces.coordinates import PerCell
-from bncli.engine.simulation import sample
-from bncli.engine.structure import Dag
 from bncli.engine.structure_learners import kdb, nb, tan
+from bncli.engine.structures.structure import Dag
+from bncli.engine.training.optimization import ParameterSpace
 from tests.performance.workloads import real
 from tests.published.climbs import Climb, Moment, climb, published_lbfgs
 

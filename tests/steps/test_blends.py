@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.model import Member, Tables
-from bncli.engine.schema import NumericAttribute
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
 from bncli.files.model import read_model, write_model
 from bncli.files.table import Source
@@ -22,7 +22,7 @@ from bncli.steps.inspect import ModelReport, inspect
 from bncli.steps.simulate import simulate
 from bncli.watch import Event, Note
 from tests.engine.auto.rows import recipe
-from tests.files.test_blends import MEMBERS, MODEL, SCHEMA
+from tests.files.test_ensembles import MEMBERS, MODEL, SCHEMA
 
 
 @pytest.fixture

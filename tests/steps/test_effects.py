@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.model import Model, Tables
-from bncli.engine.schema import NumericAttribute
-from bncli.engine.structure import Family, Regions
+from bncli.engine.structures.structure import Family, Regions
 from bncli.files.model import write_model
 from bncli.steps.effects import CLASS_REFERENCE
 from bncli.steps.inspect import ModelReport, inspect

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.learn import learn
-from bncli.engine.penalty_cv import GRID
+from bncli.engine.training.penalty_cv import GRID
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.model import write_model
 from bncli.files.table import Source, read_columns

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from bncli.engine.encoding import encode_attributes
+from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.model import Model, Tables
-from bncli.engine.named_structure import name_dag
 from bncli.engine.networks.naming import name_network
 from bncli.engine.networks.normalisation import equivalent_network
-from bncli.engine.scoring import compile_scorer, log_probabilities
-from bncli.engine.structure import Dag
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.structures.named_structure import name_dag
+from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.bif import read_bif
 from bncli.files.model import read_model, write_model

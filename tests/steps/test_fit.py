@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.engine.model import StoppedBy
-from bncli.engine.named_structure import NamedDag
-from bncli.engine.schema import Cuts, NumericAttribute
+from bncli.engine.structures.named_structure import NamedDag
 from bncli.errors import BncliError, UsageError
 from bncli.files.cuts import write_cuts
 from bncli.files.model import read_model

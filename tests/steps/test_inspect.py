@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, Schema
 from bncli.engine.model import ChosenPenalty, Model, Tables, Tried
-from bncli.engine.named_structure import NamedDag
-from bncli.engine.schema import CategoricalAttribute, Cuts, NumericAttribute, Schema
-from bncli.engine.structure import Dag, Family, Regions
+from bncli.engine.structures.named_structure import NamedDag
+from bncli.engine.structures.structure import Dag, Family, Regions
 from bncli.errors import ModelError
 from bncli.files.cuts import dump_cuts, write_cuts
 from bncli.files.model import write_model

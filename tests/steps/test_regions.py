@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bncli.engine.named_structure import NamedRegions
-from bncli.engine.structure import Climb
+from bncli.engine.structures.named_structure import NamedRegions
+from bncli.engine.structures.structure import Climb
 from bncli.files.model import read_model
 from bncli.files.structure import write_structure
 from bncli.files.table import Source

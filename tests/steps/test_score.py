@@ -16,11 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.model import Model, Tables
-from bncli.engine.schema import CategoricalAttribute, NumericAttribute, Schema
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError, UsageError
-from bncli.files import outlets
+from bncli.files import output_streams
 from bncli.files.model import write_model
 from bncli.files.table import Source
 from bncli.recipe import Recipe
@@ -197,7 +197,7 @@ class Pipe(io.BytesIO):
 @pytest.mark.parametrize("open_for", [0, 1, 3])
 def test_a_closed_pipe_ends_the_run(place: Place, monkeypatch: pytest.MonkeyPatch, open_for: int) -> None:
     pipe = Pipe(open_for)
-    monkeypatch.setattr(outlets, "sys", SimpleNamespace(stdout=SimpleNamespace(buffer=pipe)))
+    monkeypatch.setattr(output_streams, "sys", SimpleNamespace(stdout=SimpleNamespace(buffer=pipe)))
     with pytest.raises(BrokenPipeError):
         place.score("size,colour\n" + "1,red\n" * 100, parts=50, output=None)
     assert pipe.getvalue().count(b"\n") < 100

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from bncli.engine.columns import NumericColumn
+from bncli.engine.data.columns import NumericColumn
 from bncli.engine.networks.random_networks import Spec
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.model import read_model

@@ -31,15 +31,15 @@ from numpy.typing import NDArray
 
 from bncli.engine.auto import grids
 from bncli.engine.auto.capacity import Capacity
-from bncli.engine.coarsening import merges_of
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
-from bncli.engine.likelihood import ConditionalLikelihood
-from bncli.engine.schema import CategoricalAttribute
-from bncli.engine.structure import Dag, Family, Regions, Structure
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import CategoricalAttribute
 from bncli.engine.structure_learners import tan
 from bncli.engine.structure_search.additive_fit import additive_fit
 from bncli.engine.structure_search.interaction_gains import Gains
+from bncli.engine.structures.binning import merges_of
+from bncli.engine.structures.structure import Dag, Family, Regions, Structure
+from bncli.engine.training.likelihood import ConditionalLikelihood
 
 Array = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.auto.paths import Path
-from bncli.engine.dataset import Dataset
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Tried
 
 Array = NDArray[np.float64]

@@ -3,7 +3,7 @@
 Candidates want different cuts: fine ones at equal frequency where a table is over one attribute, whose steps the
 penalty smooths; a few where it is over several; those of Fayyad & Irani (1993) where thresholds are sharp. There is one
 set of codes all the same, the finest: the union of every grid that is asked for. A coarser view joins codes to groups
-(`bncli.engine.coarsening`), and the rows are coded once.
+(`bncli.engine.structures.binning`), and the rows are coded once.
 
 Decided here: FINE intervals from MANY_ROWS rows on, half as many below; the cuts of Fayyad & Irani join them there.
 Which of all these cuts they would have chosen is asked again of the rows that a candidate learns from, so that rows
@@ -17,14 +17,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from bncli.engine.coarsening import coarse, merge_of
-from bncli.engine.columns import Columns
-from bncli.engine.cutting import cuts_of, learn_schema
-from bncli.engine.dataset import Dataset
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.cutting import cuts_of, learn_schema
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
 from bncli.engine.discretizers.mdl import cut_points
-from bncli.engine.schema import Attribute, Cuts, NumericAttribute
-from bncli.engine.structure import Family, Merge
-from bncli.engine.views import merged
+from bncli.engine.structures.binning import coarse, merge_of
+from bncli.engine.structures.regrouping import merged
+from bncli.engine.structures.structure import Family, Merge
 
 FINE = 40
 """Intervals at equal frequency."""

@@ -23,22 +23,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli import __version__
-from bncli.engine.ascent import Ascent, ParameterSpace, ascend_from, climb
-from bncli.engine.auto.blend import least_squares_weights, mixture_logs, mixture_weights
+from bncli.engine.auto.budget import FOLDS, MOST_ROWS, Effort, folds_held_out
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
 from bncli.engine.auto.choice import Judged, Losses, held_out_weights
-from bncli.engine.auto.effort import FOLDS, MOST_ROWS, Effort, folds_held_out
+from bncli.engine.auto.ensemble import least_squares_weights, mixture_logs, mixture_weights
 from bncli.engine.auto.grids import fine_cuts
 from bncli.engine.auto.paths import Path, judged_rows, space_of
 from bncli.engine.auto.trials import Fold, Trials
-from bncli.engine.columns import Columns
-from bncli.engine.cutting import learn_schema
-from bncli.engine.dataset import Dataset
-from bncli.engine.encoding import encode
-from bncli.engine.folds import stratified_folds, stratified_sample
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.encoding import encode
+from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.model import Member, Model, Optimum, Parameters, TriedCandidate
 from bncli.engine.parameter_spaces.effects import Effects
+from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend_from, climb
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Clock, Progress, Stage, Watch

@@ -1,6 +1,6 @@
 """One candidate's penalties, from large to small, judged by rows held out.
 
-As in `bncli.engine.penalty_cv`, with what every row held out was given: the blend is made of it. The grid goes on
+As in `training.penalty_cv`, with what every row held out was given: the blend is made of it. The grid goes on
 downwards as long as the loss still falls.
 """
 
@@ -13,15 +13,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import Ascent, ParameterSpace, ascend_from
 from bncli.engine.auto.candidates import Candidate, Fit
 from bncli.engine.counting.fusion import Fusion, fuse
-from bncli.engine.dataset import Dataset, Shard
-from bncli.engine.likelihood import conditional_likelihood
+from bncli.engine.data.dataset import Dataset, Shard
 from bncli.engine.parameter_spaces.effect_blocks import effects_of
 from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
 from bncli.engine.parameter_spaces.effects import Effects
-from bncli.engine.views import with_views
+from bncli.engine.structures.regrouping import with_views
+from bncli.engine.training.likelihood import conditional_likelihood
+from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend_from
 
 Array = NDArray[np.float64]
 

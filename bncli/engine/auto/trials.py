@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bncli.engine.auto.budget import FOLDS, Effort, fit_seconds, path_seconds
 from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
 from bncli.engine.auto.choice import GRID, Judged, Tell, judge
-from bncli.engine.auto.effort import FOLDS, Effort, fit_seconds, path_seconds
 from bncli.engine.auto.paths import Path, path_of
-from bncli.engine.auto.promise import comes_later, has_lost_its_base, is_almost_certain, is_better, is_promising
-from bncli.engine.dataset import Dataset
+from bncli.engine.auto.pruning import comes_later, has_lost_its_base, is_almost_certain, is_better, is_promising
+from bncli.engine.data.dataset import Dataset
 from bncli.watch import Note, Progress, Watch
 
 LARGER = 1.2

@@ -2,7 +2,7 @@
 
     S[c, u, x] = sum over rows t with the set in cell u and the attribute at x of columns[c, t]
 
-Candidates are packed as for pairs (`bncli.engine.counting.packs`): the cells of a set together with the joint values
+Candidates are packed as for pairs (`counting.table_batches`): the cells of a set together with the joint values
 of a few attributes are one code, and one sum over it answers for all of them. Where that code has too many values, one
 attribute after the other joins, and only cells that occur are numbered (`bncli.engine.counting.joint_codes`): many
 values cost no more than the rows that have them.
@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.counting.joint_codes import JointCodes, extend, no_attributes
-from bncli.engine.counting.packs import BLOCK, ROUND, Pack, pack
-from bncli.engine.dataset import Codes, Dataset, Shard, code_dtype
+from bncli.engine.counting.table_batches import BLOCK, ROUND, Pack, pack
+from bncli.engine.data.dataset import Codes, Dataset, Shard, code_dtype
 from bncli.engine.kernels.cells import SPARSE_TABLE, add_counts, cell_numbers
 
 Table = NDArray[np.float64]

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Dataset, Shard, code_dtype
+from bncli.engine.data.dataset import Dataset, Shard, code_dtype
 from bncli.engine.kernels.cells import cell_numbers
-from bncli.engine.structure import Family
+from bncli.engine.structures.structure import Family
 
 Index = NDArray[np.intp]
 Codes = Sequence[NDArray[np.integer]]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Dataset, Shard
+from bncli.engine.data.dataset import Dataset, Shard
 from bncli.engine.kernels.cells import cell_numbers
 
 Index = NDArray[np.intp]

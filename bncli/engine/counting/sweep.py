@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Dataset, Shard
+from bncli.engine.data.dataset import Dataset, Shard
 from bncli.engine.kernels.cells import SPARSE_TABLE, add_counts, cell_numbers
 
 Array = NDArray[np.float64]

@@ -25,16 +25,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bncli.engine.dataset import Codes
-from bncli.engine.explanation.cubes import Cube, Floats, contrasts
+from bncli.engine.data.dataset import Codes
+from bncli.engine.explanation.contrasts import Cube, Floats, contrasts
 from bncli.engine.explanation.mixtures import mixture_of
 from bncli.engine.explanation.purification import Score, purified
 from bncli.engine.explanation.wording import Indices, Wording, Words
-from bncli.engine.factors import cells_of
 from bncli.engine.model import Model
-from bncli.engine.structure import View
-from bncli.engine.summing_out import network_to_sum
-from bncli.engine.views import merged
+from bncli.engine.prediction.factors import cells_of
+from bncli.engine.prediction.marginalization import network_to_sum
+from bncli.engine.structures.regrouping import merged
+from bncli.engine.structures.structure import View
 
 NUMBERS_PER_BLOCK = 1 << 20
 """Most numbers in the temporaries of a block of rows."""

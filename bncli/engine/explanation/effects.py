@@ -18,11 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bncli.engine.explanation.cubes import Cube, Floats
+from bncli.engine.data.schema import Schema
+from bncli.engine.explanation.contrasts import Cube, Floats
 from bncli.engine.explanation.mixtures import mixture_of
 from bncli.engine.explanation.purification import purified
 from bncli.engine.model import Model
-from bncli.engine.schema import Schema
 
 
 @dataclass(frozen=True)

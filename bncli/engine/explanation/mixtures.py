@@ -2,7 +2,7 @@
 
     P(y | x) = sum over models s of w_s softmax_y S_s[x, y],    S_s = sum over parts p of numbers[s, p] G_p
 
-A part is a constant and cubes of contrasts (`bncli.engine.explanation.cubes`). A model without an average has one part,
+A part is a constant and cubes of contrasts (`explanation.contrasts`). A model without an average has one part,
 a blend one for each member. A path of Kikuchi-Bayes models has one for the class alone and one a region; there
 `numbers` are the counting numbers.
 """
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bncli.engine.explanation.cubes import Cube, Floats, contrasts, cube_of, ordered_cube
+from bncli.engine.data.schema import Schema
+from bncli.engine.explanation.contrasts import Cube, Floats, contrasts, cube_of, ordered_cube
 from bncli.engine.explanation.purification import MOST_ATTRIBUTES, Score
-from bncli.engine.kikuchi.region_factors import Cubes
-from bncli.engine.kikuchi.stages import LEAST_WEIGHT
 from bncli.engine.model import Model, Path, Tables
-from bncli.engine.schema import Schema
-from bncli.engine.structure import Family
+from bncli.engine.prediction.path_stages import LEAST_WEIGHT
+from bncli.engine.prediction.region_factors import Cubes
+from bncli.engine.structures.structure import Family
 from bncli.errors import BncliError
 
 

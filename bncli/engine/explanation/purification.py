@@ -24,8 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bncli.engine.explanation.cubes import Cube, Floats, gathered
-from bncli.engine.schema import Schema
+from bncli.engine.data.schema import Schema
+from bncli.engine.explanation.contrasts import Cube, Floats, gathered
 
 MOST_ATTRIBUTES = 8
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Codes
-from bncli.engine.schema import Attribute, NumericAttribute, Schema
+from bncli.engine.data.dataset import Codes
+from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 
 Indices = NDArray[np.intp]
 _LARGEST = 1 << 62

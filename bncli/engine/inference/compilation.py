@@ -25,7 +25,7 @@ from bncli.engine.inference.building import Builder, Limits, Piece
 from bncli.engine.inference.distinct import distinct
 from bncli.engine.inference.program import Program
 from bncli.engine.inference.requisite import Hidden, Rows
-from bncli.engine.structure import Family
+from bncli.engine.structures.structure import Family
 
 _Inbox = dict[int | None, dict[int | None, list[Piece]]]
 """By bucket (None: the rows' scores) and node of origin."""

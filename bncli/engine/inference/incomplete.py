@@ -28,11 +28,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Dataset
-from bncli.engine.inference import portions
-from bncli.engine.inference.portions import Portions, Work
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.inference import row_blocks
+from bncli.engine.inference.row_blocks import Portions, Work
 from bncli.engine.model import Tables
-from bncli.engine.structure import Family
+from bncli.engine.structures.structure import Family
 
 Array = NDArray[np.float64]
 
@@ -87,11 +87,11 @@ class IncompleteLikelihood:
 
     @cached_property
     def _conditional(self) -> Portions:
-        return portions.compile_all(self.data, self.families, conditional=True)
+        return row_blocks.compile_all(self.data, self.families, conditional=True)
 
     @cached_property
     def _joint(self) -> Portions:
-        return portions.compile_all(self.data, self.families, conditional=False)
+        return row_blocks.compile_all(self.data, self.families, conditional=False)
 
 
 def incomplete_likelihood(data: Dataset, families: Sequence[Family]) -> IncompleteLikelihood:

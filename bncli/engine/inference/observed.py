@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.counting.fusion import Fusion, fuse
-from bncli.engine.dataset import Dataset
-from bncli.engine.structure import Family
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.structures.structure import Family
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

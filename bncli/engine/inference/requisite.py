@@ -22,7 +22,7 @@ from graphlib import TopologicalSorter
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.structure import CLASS, Family
+from bncli.engine.structures.structure import CLASS, Family
 
 Rows = NDArray[np.bool_]
 Hidden = Mapping[int, Rows]

@@ -27,7 +27,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Shard
+from bncli.engine.data.dataset import Shard
 from bncli.engine.kernels.cells import Index, add_counts, cell_numbers
 
 Array = NDArray[np.float64]

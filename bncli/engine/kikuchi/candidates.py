@@ -7,7 +7,7 @@ changes counting numbers and degrees of freedom by
     dc_R = sum over Q in A, R in Q, of u_Q (-1)^|Q - R|
     ddf = (K - 1) sum over Q in A of u_Q prod over i in Q of (|X_i| - 1)
 
-(see `bncli.engine.graphs.region_graph`). Both are products of arrays over all candidates at once.
+(see `bncli.engine.structures.region_graph`). Both are products of arrays over all candidates at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.graphs.region_graph import Region
+from bncli.engine.structures.region_graph import Region
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -3,7 +3,7 @@
     S_s[t, y] = sum over steps s' <= s of D_s'[cell(t), y],    D_s[v, y] = sum over R of dc_R,s ln P(v_R, y)
 
 dc_R,s is what step s adds to the counting number of region R; R runs over subsets of the region that is added, so D_s
-is a table over that region's own cells (`bncli.engine.graphs.region_graph` tells why). Step 0 is the class alone.
+is a table over that region's own cells (`bncli.engine.structures.region_graph` tells why). Step 0 is the class alone.
 
 The average over the path weighs each step by its posterior (Jakulin & Rish 2006, section 7):
 
@@ -16,12 +16,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from bncli.engine.counts import Counts
-from bncli.engine.graphs.region_graph import Coverage, Region, counting_changes
+from bncli.engine.counting.counts import Counts
 from bncli.engine.kikuchi.submodels import addition, log_submodels
 from bncli.engine.model import Path, PathStep, Tables
-from bncli.engine.structure import Climb, Family, Regions, Structure
-from bncli.engine.views import with_views
+from bncli.engine.structures.region_graph import Coverage, Region, counting_changes
+from bncli.engine.structures.regrouping import with_views
+from bncli.engine.structures.structure import Climb, Family, Regions, Structure
 from bncli.errors import BncliError
 
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.counts import Counts
-from bncli.engine.graphs.region_graph import Region
+from bncli.engine.counting.counts import Counts
+from bncli.engine.structures.region_graph import Region
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.model import Model
 from bncli.engine.networks.named_network import NamedNetwork, Node
-from bncli.engine.scoring import compile_scorer, log_probabilities
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

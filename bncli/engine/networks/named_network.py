@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.named_structure import NamedDag
+from bncli.engine.structures.named_structure import NamedDag
 from bncli.errors import BncliError
 
 ROUNDING = 0.005001

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli import __version__
+from bncli.engine.data.schema import Schema
 from bncli.engine.model import Model, Tables
-from bncli.engine.schema import Schema
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
 from bncli.recipe import Recipe
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from bncli.engine.kernels.logspace import log_sum
 from bncli.engine.model import Model, Tables
 from bncli.engine.networks.network import NETWORK_PARAMETERS, Network, graph_of, network_of, tables_by_child
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
 
 Array = NDArray[np.float64]

@@ -26,9 +26,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.data.schema import CategoricalAttribute, Schema
 from bncli.engine.networks.network import Array, Network, table_shapes
-from bncli.engine.schema import CategoricalAttribute, Schema
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
 from bncli.errors import UsageError
 
 Range = tuple[int, int]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from bncli.engine.schema import Attribute, NumericAttribute
+from bncli.engine.data.schema import Attribute, NumericAttribute
 
 _MISSING = "missing"
 

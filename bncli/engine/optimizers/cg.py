@@ -1,21 +1,21 @@
 """Conjugate gradients (Nash 1990, Compact Numerical Methods for Computers, 2nd edition, algorithm 22).
 
-Directions of Polak & Ribiere (see `bncli.engine.descent.conjugate`); along each the first acceptable point by
+Directions of Polak & Ribiere (see `bncli.engine.optimizers.conjugate`); along each the first acceptable point by
 backtracking, then one step more, to the minimiser of the parabola known by then, if that is lower. At best two
 evaluations an iteration. This is the CG of Feelders & Ivanovs 2006, who used R's optim. Cost: O(P) an iteration beside
 the evaluations.
 
-Decided here: the stopping rules are those that all methods share (see `bncli.engine.descent.loop`).
+Decided here: the stopping rules are those that all methods share (see `bncli.engine.optimizers.loop`).
 """
 
 from __future__ import annotations
 
-from bncli.engine.descent.acceptable_point import Evaluate, Searched, acceptable_point, with_parabola
-from bncli.engine.descent.conjugate import Conjugate
-from bncli.engine.descent.line_search import Probe
-from bncli.engine.descent.loop import descend
 from bncli.engine.model import Optimum
-from bncli.engine.objective import Objective, Report, Vector
+from bncli.engine.optimizers.acceptable_point import Evaluate, Searched, acceptable_point, with_parabola
+from bncli.engine.optimizers.conjugate import Conjugate
+from bncli.engine.optimizers.line_search import Probe
+from bncli.engine.optimizers.loop import descend
+from bncli.engine.optimizers.objective import Objective, Report, Vector
 
 
 def minimise(objective: Objective, start: Vector, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:

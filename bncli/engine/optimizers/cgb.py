@@ -2,7 +2,7 @@
 
 The CGB of Feelders & Ivanovs 2006: the minimum along a direction is found to a relative precision of 2e-4 (Brent 1973;
 Press, Teukolsky, Vetterling & Flannery 1992, Numerical Recipes in C). Fewer iterations than with acceptable points, of
-more evaluations each. Directions and restarts are those of `bncli.engine.descent.conjugate`. Cost: O(P) an iteration
+more evaluations each. Directions and restarts are those of `bncli.engine.optimizers.conjugate`. Cost: O(P) an iteration
 beside the evaluations.
 
 Decided here: the bracket is sought from the first trial step of plain conjugate gradients, not always from 1.
@@ -10,13 +10,13 @@ Decided here: the bracket is sought from the first trial step of plain conjugate
 
 from __future__ import annotations
 
-from bncli.engine.descent.acceptable_point import Evaluate, Searched
-from bncli.engine.descent.conjugate import Conjugate
-from bncli.engine.descent.line_minimum import line_minimum
-from bncli.engine.descent.line_search import Probe
-from bncli.engine.descent.loop import descend
 from bncli.engine.model import Optimum
-from bncli.engine.objective import Objective, Report, Vector
+from bncli.engine.optimizers.acceptable_point import Evaluate, Searched
+from bncli.engine.optimizers.conjugate import Conjugate
+from bncli.engine.optimizers.line_minimum import line_minimum
+from bncli.engine.optimizers.line_search import Probe
+from bncli.engine.optimizers.loop import descend
+from bncli.engine.optimizers.objective import Objective, Report, Vector
 
 
 def minimise(objective: Objective, start: Vector, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:

@@ -1,18 +1,18 @@
 """Limited-memory BFGS with a preconditioner (Liu & Nocedal 1989, Mathematical Programming 45).
 
 The inverse Hessian is built from the last pairs on top of the objective's preconditioner (see
-`bncli.engine.descent.pairs`): L-BFGS in variables whitened by a factor of it, without ever changing variables. The
-preconditioner is refreshed now and then (`bncli.engine.descent.refresh`); the pairs are kept, they describe the same
-function. Line search and reasons to stop are those of `bncli.engine.descent.quasi_newton`.
+`bncli.engine.optimizers.pairs`): L-BFGS in variables whitened by a factor of it, without ever changing variables. The
+preconditioner is refreshed now and then (`bncli.engine.optimizers.refresh`); the pairs are kept, they describe the same
+function. Line search and reasons to stop are those of `bncli.engine.optimizers.quasi_newton`.
 """
 
 from __future__ import annotations
 
 import math
 
-from bncli.engine.descent.quasi_newton import descend
 from bncli.engine.model import Optimum
-from bncli.engine.objective import Objective, Report, Vector
+from bncli.engine.optimizers.objective import Objective, Report, Vector
+from bncli.engine.optimizers.quasi_newton import descend
 
 
 def minimise(objective: Objective, start: Vector, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:

@@ -3,14 +3,14 @@
 Most problems are at their optimum after some dozens of passes of preconditioned L-BFGS, and Newton's method would have
 taken more. What is left after NEWTON_FROM passes is hard: rare classes, almost separable rows, a small penalty. There
 the curvature changes all along the way, and products with the present Hessian, each the cost of one pass, beat the
-memory of old ones (`bncli.engine.descent.truncated`).
+memory of old ones (`bncli.engine.optimizers.truncated`).
 """
 
 from __future__ import annotations
 
-from bncli.engine.descent.quasi_newton import descend
 from bncli.engine.model import Optimum
-from bncli.engine.objective import Objective, Report, Vector
+from bncli.engine.optimizers.objective import Objective, Report, Vector
+from bncli.engine.optimizers.quasi_newton import descend
 
 NEWTON_FROM = 80
 """Evaluations made by then."""

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bncli.engine.ascent import Ascent, ascend
-from bncli.engine.counts import Counts
-from bncli.engine.incomplete_space import conditional_value, incomplete_space, tell_work
+from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Parameters
-from bncli.engine.structure import Structure
+from bncli.engine.structures.structure import Structure
+from bncli.engine.training.incomplete_space import conditional_value, incomplete_space, tell_work
+from bncli.engine.training.optimization import Ascent, ascend
 from bncli.watch import Event, Iteration, Watch, silent
 
 

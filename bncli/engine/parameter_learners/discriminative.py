@@ -21,17 +21,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import Ascent, ParameterSpace, ascend
-from bncli.engine.counts import Counts
-from bncli.engine.generative import generative_tables
+from bncli.engine.counting.counts import Counts
 from bncli.engine.kikuchi.paths import region_tables
-from bncli.engine.likelihood import conditional_likelihood
 from bncli.engine.model import Parameters, Tables
 from bncli.engine.parameter_spaces.coordinates import PerCell
 from bncli.engine.parameter_spaces.effect_blocks import effects_of
 from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
 from bncli.engine.parameter_spaces.flops import of_free_tables
-from bncli.engine.structure import Regions, Structure
+from bncli.engine.structures.structure import Regions, Structure
+from bncli.engine.training.generative import generative_tables
+from bncli.engine.training.likelihood import conditional_likelihood
+from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend
 from bncli.errors import BncliError
 from bncli.watch import Watch, silent
 

@@ -30,14 +30,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.counts import Counts
-from bncli.engine.generative import family_tables, generative_tables
-from bncli.engine.incomplete_space import conditional_value, tell_work
+from bncli.engine.counting.counts import Counts
 from bncli.engine.inference.incomplete import IncompleteLikelihood, incomplete_likelihood
 from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.parameter_spaces.softmax import SharedSoftmax, Softmax
-from bncli.engine.smoothing import FLOOR, pseudo_counts
-from bncli.engine.structure import Structure
+from bncli.engine.smoothing.rules import FLOOR, pseudo_counts
+from bncli.engine.structures.structure import Structure
+from bncli.engine.training.generative import family_tables, generative_tables
+from bncli.engine.training.incomplete_space import conditional_value, tell_work
 from bncli.watch import Iteration, Watch, silent
 
 Array = NDArray[np.float64]

@@ -8,24 +8,24 @@ On perfect graphs the optimum equals that of free tables; on others, proper netw
 
 Where unknown attributes are summed out, the nodes without the class as a parent have tables too: they tell of the
 unknown ones. The likelihood then has many local maxima, and the start decides which is found. How long to climb can be
-left to rows held out (see `bncli.engine.early_stopping`).
+left to rows held out (see `bncli.engine.training.early_stopping`).
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from bncli.engine.ascent import Ascent, ParameterSpace, Space, ascend
-from bncli.engine.counts import Counts
-from bncli.engine.early_stopping import ascend_while_it_serves
-from bncli.engine.generative import generative_tables
-from bncli.engine.incomplete_space import incomplete_space, tell_work
+from bncli.engine.counting.counts import Counts
 from bncli.engine.inference.incomplete import incomplete_likelihood
-from bncli.engine.likelihood import conditional_likelihood
 from bncli.engine.model import Parameters
 from bncli.engine.parameter_spaces.flops import of_networks
 from bncli.engine.parameter_spaces.softmax import Softmax
-from bncli.engine.structure import Structure
+from bncli.engine.structures.structure import Structure
+from bncli.engine.training.early_stopping import ascend_while_it_serves
+from bncli.engine.training.generative import generative_tables
+from bncli.engine.training.incomplete_space import incomplete_space, tell_work
+from bncli.engine.training.likelihood import conditional_likelihood
+from bncli.engine.training.optimization import Ascent, ParameterSpace, Space, ascend
 from bncli.watch import Watch, silent
 
 

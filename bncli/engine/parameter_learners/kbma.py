@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Shard
-from bncli.engine.kikuchi.climbing import follow
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Shard
 from bncli.engine.kikuchi.paths import make_path, only_regions, posterior_weights
+from bncli.engine.kikuchi.search_trace import follow
 from bncli.engine.model import Parameters, StoppedBy
-from bncli.engine.scoring import Scorer, compile_path, log_probabilities
-from bncli.engine.structure import Structure
+from bncli.engine.prediction.scoring import Scorer, compile_path, log_probabilities
+from bncli.engine.structures.structure import Structure
 from bncli.watch import Watch, silent
 
 

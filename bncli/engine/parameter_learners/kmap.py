@@ -8,11 +8,11 @@ best is asked anew of the training rows at hand; the path is kept up to it (Jaku
 
 from __future__ import annotations
 
-from bncli.engine.counts import Counts
-from bncli.engine.kikuchi.climbing import follow
+from bncli.engine.counting.counts import Counts
 from bncli.engine.kikuchi.paths import make_path, only_regions
+from bncli.engine.kikuchi.search_trace import follow
 from bncli.engine.model import Parameters, StoppedBy
-from bncli.engine.structure import Structure
+from bncli.engine.structures.structure import Structure
 from bncli.watch import Watch, silent
 
 

@@ -20,15 +20,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import Ascent, ParameterSpace, ascend
-from bncli.engine.counts import Counts
-from bncli.engine.generative import generative_tables
-from bncli.engine.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Parameters
 from bncli.engine.parameter_spaces.coordinates import PerCell
 from bncli.engine.parameter_spaces.flops import Costs, logistic
 from bncli.engine.parameter_spaces.predictors import Predictors, predictors_of
-from bncli.engine.structure import Regions, Structure
+from bncli.engine.structures.structure import Regions, Structure
+from bncli.engine.training.generative import generative_tables
+from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend
 from bncli.errors import BncliError
 from bncli.watch import Watch, silent
 

@@ -20,13 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import Ascent, ParameterSpace, ascend
-from bncli.engine.counts import Counts
-from bncli.engine.generative import generative_tables
-from bncli.engine.likelihood import conditional_likelihood
+from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Parameters
 from bncli.engine.parameter_spaces.coordinates import PerCell, Sharing
-from bncli.engine.structure import Family, Structure
+from bncli.engine.structures.structure import Family, Structure
+from bncli.engine.training.generative import generative_tables
+from bncli.engine.training.likelihood import conditional_likelihood
+from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend
 from bncli.watch import Watch, silent
 
 Array = NDArray[np.float64]

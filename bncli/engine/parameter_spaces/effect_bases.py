@@ -27,7 +27,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.schema import Attribute, NumericAttribute
+from bncli.engine.data.schema import Attribute, NumericAttribute
 
 Array = NDArray[np.float64]
 

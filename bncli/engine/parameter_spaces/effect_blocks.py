@@ -10,7 +10,7 @@ so that what a single attribute can say is not said by a pair. Without lower ord
 several attributes want a larger penalty still, theirs is `beyond` times that.
 
 Decided here: a set that lies in several families belongs to the one that sees its attributes most finely (through
-merges a family may see them coarsely, see `bncli.engine.coarsening`), among these to the first. So an attribute never
+merges a family may see them coarsely, see `structures.binning`), among these to the first. So an attribute never
 has a second, coarser curve beside its own.
 """
 
@@ -23,10 +23,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.data.schema import Schema
 from bncli.engine.parameter_spaces.effect_bases import basis
 from bncli.engine.parameter_spaces.effects import Block, Effects
-from bncli.engine.schema import Schema
-from bncli.engine.structure import Family, View
+from bncli.engine.structures.structure import Family, View
 
 Array = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.parameter_spaces.effect_bases import coefficients
 from bncli.engine.parameter_spaces.effects import Block, Effects
-from bncli.engine.structure import View
+from bncli.engine.structures.structure import View
 
 Array = NDArray[np.float64]
 

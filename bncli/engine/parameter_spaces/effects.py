@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.structure import Family
+from bncli.engine.structures.structure import Family
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bncli.engine.structure import Family
+from bncli.engine.structures.structure import Family
 
 
 @dataclass(frozen=True)

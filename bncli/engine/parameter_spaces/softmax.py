@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.kernels.logspace import log_sum
 from bncli.engine.parameter_spaces.coordinates import Index, PerCell
-from bncli.engine.structure import Family
+from bncli.engine.structures.structure import Family
 
 Array = NDArray[np.float64]
 

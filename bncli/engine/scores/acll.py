@@ -2,8 +2,8 @@
 
     acll:N' = sum over k, j, c of M_kjc ln theta_kjc
 
-with the contrasts M and the parameters theta of `bncli.engine.acll.contrast`, and beta as
-`bncli.engine.acll.approximation` gives it for N rows, the sum of the counts; constants are left out. Unlike the
+with the contrasts M and the parameters theta of `bncli.engine.scores.class_contrast`, and beta as
+`bncli.engine.scores.acll_approximation` gives it for N rows, the sum of the counts; constants are left out. Unlike the
 conditional log-likelihood itself it is a sum over families, so that the best tree can be found; the direction of an arc
 matters. Source: Carvalho, Adao & Mateus 2013, Entropy 15, equation 28.
 """
@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.acll import contrast
-from bncli.engine.acll.approximation import dirichlet
+from bncli.engine.scores import class_contrast
+from bncli.engine.scores.acll_approximation import dirichlet
 
 Array = NDArray[np.float64]
 
@@ -24,4 +24,4 @@ EQUIVALENT = False
 def family_scores(counts: Array, number: float) -> Array:
     """Counts (..., r, q, K) to scores (...); `number` is N' > 0."""
     beta = dirichlet(counts.shape[-1], counts.sum(axis=(-3, -2, -1))).beta
-    return contrast.family_scores(counts, beta, number)
+    return class_contrast.family_scores(counts, beta, number)

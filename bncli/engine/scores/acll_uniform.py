@@ -2,8 +2,8 @@
 
     acll-uniform:N' = sum over k, j, c of M_kjc ln theta_kjc
 
-with the contrasts M and the parameters theta of `bncli.engine.acll.contrast`, and beta as
-`bncli.engine.acll.approximation` gives it; constants are left out. The direction of an arc matters. Source: Carvalho,
+with the contrasts M and the parameters theta of `bncli.engine.scores.class_contrast`, and beta as
+`scores.acll_approximation` gives it; constants are left out. The direction of an arc matters. Source: Carvalho,
 Adao & Mateus 2013, Entropy 15, equation 28.
 """
 
@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.acll import contrast
-from bncli.engine.acll.approximation import uniform
+from bncli.engine.scores import class_contrast
+from bncli.engine.scores.acll_approximation import uniform
 
 Array = NDArray[np.float64]
 
@@ -22,4 +22,4 @@ EQUIVALENT = False
 
 def family_scores(counts: Array, number: float) -> Array:
     """Counts (..., r, q, K) to scores (...); `number` is N' > 0."""
-    return contrast.family_scores(counts, uniform(counts.shape[-1]).beta, number)
+    return class_contrast.family_scores(counts, uniform(counts.shape[-1]).beta, number)

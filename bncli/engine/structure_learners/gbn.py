@@ -10,7 +10,7 @@ Two nodes are taken to be independent given a set Z of others where they share n
 3. *Thinning*: each edge whose ends another path joins goes if some cut-set makes them independent without it.
 4. *Orientation*: v-structures as the cut-sets show them, then what follows, then from lower to higher index.
 
-`bncli.engine.graphs.separation` tells how a cut-set is looked for, `bncli.engine.graphs.orientation` how directions are
+`structures.separation` tells how a cut-set is looked for, `bncli.engine.structures.orientation` how directions are
 given.
 
 With enough rows, and where every edge is stronger than epsilon, this finds the edges of the network that the rows were
@@ -34,13 +34,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.counts import Counts
-from bncli.engine.graphs.orientation import Edge, orient
-from bncli.engine.graphs.separation import CutSet, Information, Node, cut_set, joined
+from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.information import conditional_mutual_information, mutual_information, rounded
-from bncli.engine.structure import Dag
 from bncli.engine.structure_search.dependence import relevance
 from bncli.engine.structure_search.partial_dependence import CLASS_NODE, PartialDependence
+from bncli.engine.structures.orientation import Edge, orient
+from bncli.engine.structures.separation import CutSet, Information, Node, cut_set, joined
+from bncli.engine.structures.structure import Dag
 from bncli.watch import Note, Progress, Watch, silent
 
 Array = NDArray[np.float64]

@@ -17,7 +17,7 @@ start. Of equal gains, an addition comes before a deletion before a reversal, th
 the child of higher I(X_i; Y), and of equals the attribute that comes first in the schema: most scores like both
 directions of a first arc as much, and the order of columns should not choose. Parents are listed in falling
 I(X_i; X_j | Y). Where holes are to be summed out, the search takes a hole for one more value
-(`bncli.engine.structure_search.hole_levels`). Cost: a sweep over the rows for all candidates of one child
+(`bncli.engine.structure_search.missing_levels`). Cost: a sweep over the rows for all candidates of one child
 (`bncli.engine.counting.sweep`), n sweeps at the start and one for each child that a move changes.
 """
 
@@ -28,14 +28,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.counts import Counts
-from bncli.engine.graphs.arcs import Arcs, Matrix
+from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.information import SIGNIFICANT_DIGITS, conditional_mutual_information, rounded
-from bncli.engine.structure import Dag
 from bncli.engine.structure_search.dependence import relevance
 from bncli.engine.structure_search.family_cache import FamilyCache
 from bncli.engine.structure_search.family_score import family_score
-from bncli.engine.structure_search.hole_levels import with_hole_levels
+from bncli.engine.structure_search.missing_levels import with_hole_levels
+from bncli.engine.structures.arcs import Arcs, Matrix
+from bncli.engine.structures.structure import Dag
 from bncli.watch import Move, MoveKind, Progress, Watch, silent
 
 Array = NDArray[np.float64]

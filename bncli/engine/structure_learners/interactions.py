@@ -17,13 +17,13 @@ and for every pair, or pair and third attribute, two weighted counts a row and c
 
 from __future__ import annotations
 
-from bncli.engine.coarsening import merges_of
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
-from bncli.engine.structure import Regions
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_search.additive_fit import additive_fit
-from bncli.engine.structure_search.hole_levels import with_hole_levels
 from bncli.engine.structure_search.interaction_gains import Gains, Interaction
+from bncli.engine.structure_search.missing_levels import with_hole_levels
+from bncli.engine.structures.binning import merges_of
+from bncli.engine.structures.structure import Regions
 from bncli.watch import Watch, silent
 
 BINS: tuple[int | None, ...] = (None, 8, 4)

@@ -9,9 +9,9 @@ Decided here: every tie goes to the attribute that comes first in the schema. Co
 
 from __future__ import annotations
 
-from bncli.engine.counts import Counts
-from bncli.engine.structure import Dag
+from bncli.engine.counting.counts import Counts
 from bncli.engine.structure_search.k_dependence import order_attributes
+from bncli.engine.structures.structure import Dag
 from bncli.watch import Watch, silent
 
 

@@ -14,8 +14,8 @@ Decided here: what is below the 12th digit of the log-likelihood of the class al
 posteriors differ by less the first in lexicographic order wins. No log-likelihood exceeds 0, so candidates whose prior
 alone is no better than what must be beaten are not tried. Where there are more than `max_candidates` of a size, those
 made of the attributes with the best regions of their own are kept. Where holes are to be summed out, the search takes a
-hole for one more value (`bncli.engine.structure_search.hole_levels`). Cost: one look-up a row, candidate, class and
-step (`bncli.engine.kikuchi.look_ahead`).
+hole for one more value (`bncli.engine.structure_search.missing_levels`). Cost: one look-up a row, candidate, class and
+step (`bncli.engine.kikuchi.candidate_gains`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.counts import Counts
+from bncli.engine.counting.counts import Counts
+from bncli.engine.kikuchi.candidate_gains import LookAhead
 from bncli.engine.kikuchi.candidates import Candidates, all_members, strongest_members
-from bncli.engine.kikuchi.climbing import Climber, log_priors
-from bncli.engine.kikuchi.look_ahead import LookAhead
-from bncli.engine.structure import Regions
-from bncli.engine.structure_search.hole_levels import with_hole_levels
+from bncli.engine.kikuchi.search_trace import Climber, log_priors
+from bncli.engine.structure_search.missing_levels import with_hole_levels
+from bncli.engine.structures.structure import Regions
 from bncli.watch import Clock, Note, Progress, Watch, silent
 
 Array = NDArray[np.float64]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bncli.engine.counts import Counts
-from bncli.engine.structure import Dag
+from bncli.engine.counting.counts import Counts
+from bncli.engine.structures.structure import Dag
 from bncli.watch import Watch, silent
 
 

@@ -10,7 +10,7 @@ Zaidi 2016, Journal of Machine Learning Research 17). Losses, with p_t = P(y_t |
 Decided here: ties (at 12 significant digits) go to fewer parents, then to fewer attributes. No attribute at all may
 win: then none tells of the class. Networks with parents whose tables come to more than 2^27 entries (1 GiB) are not
 candidates. Where holes are to be summed out, the choice takes a hole for one more value (see
-`bncli.engine.structure_search.hole_levels`). Cost: KDB's counting pass over all pairs, then a few passes for each
+`bncli.engine.structure_search.missing_levels`). Cost: KDB's counting pass over all pairs, then a few passes for each
 attribute and k'.
 """
 
@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from bncli.engine.counting.packs import MAX_ENTRIES
-from bncli.engine.counts import Counts
+from bncli.engine.counting.counts import Counts
+from bncli.engine.counting.table_batches import MAX_ENTRIES
 from bncli.engine.kernels.information import rounded
-from bncli.engine.structure import Dag
-from bncli.engine.structure_search.hole_levels import with_hole_levels
 from bncli.engine.structure_search.k_dependence import Ordered, order_attributes
 from bncli.engine.structure_search.leave_one_out import nested_losses
+from bncli.engine.structure_search.missing_levels import with_hole_levels
+from bncli.engine.structures.structure import Dag
 from bncli.watch import Note, Watch, silent
 
 

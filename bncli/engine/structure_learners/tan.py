@@ -19,13 +19,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.counts import Counts
-from bncli.engine.graphs.branching import best_branching
-from bncli.engine.graphs.spanning_tree import directed_away, spanning_forest, spanning_tree
-from bncli.engine.structure import Dag
+from bncli.engine.counting.counts import Counts
 from bncli.engine.structure_search.arc_gains import arc_gains
 from bncli.engine.structure_search.dependence import conditional_dependence, relevance
 from bncli.engine.structure_search.family_score import family_score
+from bncli.engine.structures.branching import best_branching
+from bncli.engine.structures.spanning_tree import directed_away, spanning_forest, spanning_tree
+from bncli.engine.structures.structure import Dag
 from bncli.watch import Watch, silent
 
 Array = NDArray[np.float64]

@@ -14,12 +14,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import Ascent, ParameterSpace, climb
-from bncli.engine.dataset import Dataset
-from bncli.engine.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameter_spaces.effect_blocks import effects_of
 from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
-from bncli.engine.structure import Family
+from bncli.engine.structures.structure import Family
+from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.training.optimization import Ascent, ParameterSpace, climb
 
 Array = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.counts import Counts
+from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.information import SIGNIFICANT_DIGITS
 from bncli.engine.structure_search.family_score import FamilyScore
 from bncli.watch import Watch, silent

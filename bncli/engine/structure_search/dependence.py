@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.counts import Counts
+from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.information import conditional_mutual_information, mutual_information, rounded
 from bncli.watch import Watch, silent
 

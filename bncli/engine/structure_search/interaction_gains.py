@@ -19,7 +19,7 @@ that no row reaches add nothing. Of two classes one is summed and counted twice.
 
 Decided here: a weight stands for so many equal rows. Gains are rounded to 12 digits, and ties go to the set that comes
 first. Sets whose table would have more than MAX_CELLS cells are no candidates. Cost: residuals once a row, then one
-weighted count a row, class, g and h, and pair of packed attributes (`bncli.engine.counting.packs`) or set and pack
+weighted count a row, class, g and h, and pair of packed attributes (`counting.table_batches`) or set and pack
 (`bncli.engine.counting.extensions`).
 """
 
@@ -35,15 +35,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.coarsening import merge_of
 from bncli.engine.counting.extensions import Extensions
-from bncli.engine.counting.packs import pair_sums
-from bncli.engine.dataset import Dataset, Shard
+from bncli.engine.counting.table_batches import pair_sums
+from bncli.engine.data.dataset import Dataset, Shard
 from bncli.engine.kernels.information import rounded
 from bncli.engine.kernels.passes import residuals
-from bncli.engine.likelihood import ConditionalLikelihood
-from bncli.engine.structure import Family
-from bncli.engine.views import with_views
+from bncli.engine.structures.binning import merge_of
+from bncli.engine.structures.regrouping import with_views
+from bncli.engine.structures.structure import Family
+from bncli.engine.training.likelihood import ConditionalLikelihood
 from bncli.watch import Progress, Watch, silent
 
 Array = NDArray[np.float64]

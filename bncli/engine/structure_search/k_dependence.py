@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bncli.engine.counts import Counts
+from bncli.engine.counting.counts import Counts
 from bncli.engine.structure_search.dependence import conditional_dependence, relevance
 from bncli.watch import Watch, silent
 

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.counting.joint_codes import Index, JointCodes, extend, no_attributes
-from bncli.engine.dataset import Dataset, Shard
+from bncli.engine.data.dataset import Dataset, Shard
 from bncli.engine.kernels.cells import add_counts
 from bncli.engine.kernels.row_losses import errors, squared_misses, surprises
 from bncli.watch import Progress, Watch, silent

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Codes, Dataset, Shard
+from bncli.engine.data.dataset import Codes, Dataset, Shard
 from bncli.engine.kernels.observed import Array, Cells, observed, sum_n_log_n
 
 CLASS_NODE = -1

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bncli.engine.columns import CategoricalColumn, Column, Columns, NumericColumn
-from bncli.engine.schema import CategoricalAttribute, Cuts
+from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
+from bncli.engine.data.schema import CategoricalAttribute, Cuts
 from bncli.errors import BncliError
 from bncli.files.reading.growing import Growing
+from bncli.files.reading.non_numeric import doubts_about
 from bncli.files.reading.pieces import Kind
 from bncli.files.reading.roles import Roles
 from bncli.files.reading.source import Tokens
-from bncli.files.reading.strangers import doubts_about
 from bncli.files.reading.vocabulary import distinct_levels, narrow_codes
 from bncli.watch import Note, Watch
 

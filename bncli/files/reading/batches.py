@@ -13,8 +13,8 @@ from typing import Literal
 
 import pyarrow as pa
 
-from bncli.engine.columns import Columns
-from bncli.engine.schema import Schema
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.schema import Schema
 from bncli.errors import ModelError
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.bad_rows import BadRows

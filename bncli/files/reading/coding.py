@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bncli.engine.columns import MISSING, UNSEEN, CategoricalColumn, Column, NumericColumn
-from bncli.engine.schema import Attribute, CategoricalAttribute
+from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Column, NumericColumn
+from bncli.engine.data.schema import Attribute, CategoricalAttribute
 from bncli.files.reading.pieces import Kind, Values, Want
 from bncli.files.reading.source import Tokens
 from bncli.files.reading.vocabulary import Codes, codes_of, narrow_codes

@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bncli.engine.columns import CategoricalColumn, NumericColumn
+from bncli.engine.data.columns import CategoricalColumn, NumericColumn
 from bncli.files.reading.narrow import join_numbers, narrow_numbers
+from bncli.files.reading.non_numeric import Stranger, first_stranger
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.pieces import Kind, Values, Want, is_text
 from bncli.files.reading.source import Tokens
-from bncli.files.reading.strangers import Stranger, first_stranger
 from bncli.files.reading.vocabulary import (
     EMPTY,
     MAX_SHARED,

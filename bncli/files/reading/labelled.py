@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from bncli.engine.columns import UNSEEN, CategoricalColumn, Column, Columns, NumericColumn
-from bncli.engine.schema import Schema
+from bncli.engine.data.columns import UNSEEN, CategoricalColumn, Column, Columns, NumericColumn
+from bncli.engine.data.schema import Schema
 from bncli.errors import BncliError, ModelError
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.assembly import rows_that_count

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from bncli.engine.columns import Columns
-from bncli.engine.schema import Cuts
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.schema import Cuts
 from bncli.errors import BncliError
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.assembly import assemble

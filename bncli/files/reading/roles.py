@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bncli.engine.schema import Cuts, NumericAttribute
+from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.errors import BncliError, UsageError
 from bncli.files.documents import parse
 from bncli.files.reading.inputs import TABLE_SUFFIXES, strip_compression

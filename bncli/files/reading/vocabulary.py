@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bncli.engine.columns import MISSING
+from bncli.engine.data.columns import MISSING
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.source import BLANKS
 

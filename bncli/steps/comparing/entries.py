@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.columns import CategoricalColumn, Column, Columns
-from bncli.engine.dataset import code_dtype
-from bncli.engine.validate import deal
+from bncli.engine.data.columns import CategoricalColumn, Column, Columns
+from bncli.engine.data.dataset import code_dtype
+from bncli.engine.evaluation.validate import deal
 from bncli.errors import BncliError, UsageError
 from bncli.files.table import Source, read_columns
 from bncli.steps.protocol import Protocol

@@ -16,13 +16,13 @@ from itertools import product
 
 import numpy as np
 
+from bncli.engine.data.folds import stratified_folds
 from bncli.engine.evaluation.bias_variance import BiasVariance, bias_variance
-from bncli.engine.folds import stratified_folds
-from bncli.steps.comparing.bench import Bench, Failure, Plan, Unit
+from bncli.steps.comparing.checkpoint import Ledger
 from bncli.steps.comparing.entries import Entry
 from bncli.steps.comparing.outcomes import Gap, Outcome, Trial
-from bncli.steps.comparing.resume import Ledger
-from bncli.steps.comparing.workers import Result, in_processes
+from bncli.steps.comparing.pool import Result, in_processes
+from bncli.steps.comparing.runner import Bench, Failure, Plan, Unit
 from bncli.steps.protocol import Protocol
 from bncli.watch import Note, Progress, Stage, Watch
 

@@ -13,7 +13,7 @@ import threading
 from queue import SimpleQueue
 from typing import BinaryIO
 
-from bncli.steps.comparing.bench import Bench, Unit
+from bncli.steps.comparing.runner import Bench, Unit
 
 
 def serve() -> None:

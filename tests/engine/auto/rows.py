@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.auto.grids import fine_cuts
-from bncli.engine.columns import MISSING, CategoricalColumn, Columns, NumericColumn
-from bncli.engine.cutting import learn_schema
-from bncli.engine.dataset import Dataset
-from bncli.engine.encoding import encode
+from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, NumericColumn
+from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.encoding import encode
 from bncli.recipe import Recipe
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bncli.engine.auto.candidates import ALL_PAIRS, Rows, candidate, names
 from bncli.engine.auto.paths import space_of
-from bncli.engine.structure import Regions
+from bncli.engine.structures.structure import Regions
 from tests.datasets import random_dataset
 from tests.effects import mixed_dataset
 from tests.engine.auto.rows import coded, mixed

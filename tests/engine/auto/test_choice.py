@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import Ascent, climb
 from bncli.engine.auto.candidates import Rows, candidate
 from bncli.engine.auto.choice import GRID, Losses, held_out_weights, judge, losses_of
 from bncli.engine.auto.paths import Path, judged_rows, path_of
+from bncli.engine.training.optimization import Ascent, climb
 from tests.engine.auto.rows import coded, mixed
 
 Array = NDArray[np.float64]

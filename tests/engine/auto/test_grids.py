@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from bncli.engine.auto import grids
-from bncli.engine.columns import NumericColumn
+from bncli.engine.data.columns import NumericColumn
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
 from bncli.engine.discretizers.mdl import cut_points
-from bncli.engine.schema import CategoricalAttribute, NumericAttribute
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
 from tests.engine.auto.rows import coded, mixed
 
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bncli.engine.auto import choice, effort, learning, trials
+from bncli.engine.auto import budget, choice, learning, trials
 from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
 from bncli.engine.auto.capacity import FEW_ROWS, Capacity
-from bncli.engine.columns import CategoricalColumn, Columns, NumericColumn
-from bncli.engine.dataset import Dataset
+from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.evaluation.validate import predict
 from bncli.engine.learn import Learnt, learn
 from bncli.engine.model import Model
-from bncli.engine.validate import predict
 from bncli.errors import BncliError
 from bncli.files.model import dump_model
 from bncli.watch import Event, Note, Progress, Stage
@@ -118,8 +118,8 @@ def test_a_class_that_never_changes() -> None:
 
 def test_many_rows_are_held_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FOLDED_ROWS", "FEW_ROWS"):
-        monkeypatch.setattr(effort, name, 100)
-    monkeypatch.setattr(effort, "HELD_OUT", 50)
+        monkeypatch.setattr(budget, name, 100)
+    monkeypatch.setattr(budget, "HELD_OUT", 50)
     monkeypatch.setattr(learning, "MOST_ROWS", 250)
     found = learnt(mixed(300)).model
     assert found.n_rows == 300
@@ -134,7 +134,7 @@ def test_up_to_so_many_rows_all_is_as_of_few(n_rows: int, few: bool, monkeypatch
     sizes: list[Capacity] = []
     budgets: list[float] = []
 
-    class Watched(effort.Effort):
+    class Watched(budget.Effort):
         def begin_candidates(self, data: Dataset) -> None:
             super().begin_candidates(data)
             budgets.append(self.budget)
@@ -154,8 +154,8 @@ def test_up_to_so_many_rows_all_is_as_of_few(n_rows: int, few: bool, monkeypatch
     learnt(mixed(n_rows))
     assert asked == [not few]
     assert (set(sizes) == {Capacity()}) is few
-    assert (len(sizes) == effort.FOLDS + 1) is few  # once more for all rows
-    assert not few or budgets == [effort.SECONDS_OF_FEW]
+    assert (len(sizes) == budget.FOLDS + 1) is few  # once more for all rows
+    assert not few or budgets == [budget.SECONDS_OF_FEW]
 
 
 def test_a_straight_line_is_told_from_steps() -> None:
@@ -233,10 +233,10 @@ def test_where_there_is_time_or_no_limit_nothing_is_told() -> None:
 
 def test_of_many_rows_what_costs_too_much_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FOLDED_ROWS", "FEW_ROWS"):
-        monkeypatch.setattr(effort, name, 50)
+        monkeypatch.setattr(budget, name, 50)
     for name in ("SECONDS", "SECONDS_A_VALUE"):
-        monkeypatch.setattr(effort, name, 0.0)
-    monkeypatch.setattr(effort, "HELD_OUT", 20)
+        monkeypatch.setattr(budget, name, 0.0)
+    monkeypatch.setattr(budget, "HELD_OUT", 20)
     _, reason, listed = left_out(mixed(100), "nothing", None)
     assert reason == "candidates that were not tried, too costly for so many rows"
     assert ("singles", *listed) == names(coded(mixed(100)), many=True)

@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize
 
-from bncli.engine.ascent import Ascent, climb
 from bncli.engine.auto.candidates import Candidate, Rows, candidate
 from bncli.engine.auto.paths import space_of
-from bncli.engine.dataset import Dataset
-from bncli.engine.structure import Regions
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.structures.structure import Regions
+from bncli.engine.training.optimization import Ascent, climb
 from tests.datasets import random_dataset
 from tests.effects import dense
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.counting import extensions
 from bncli.engine.counting.extensions import Extensions
-from bncli.engine.dataset import Dataset
+from bncli.engine.data.dataset import Dataset
 from tests.datasets import random_dataset
 
 Array = NDArray[np.float64]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting import fusion as fusing
 from bncli.engine.counting.fusion import Fusion, fuse
-from bncli.engine.dataset import Dataset
-from bncli.engine.structure import Dag
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.structures.structure import Dag
 from tests import oracles
 from tests.datasets import random_dataset
 from tests.strategies import dags, datasets

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting import joint_codes
 from bncli.engine.counting.joint_codes import extend, no_attributes
-from bncli.engine.dataset import Dataset
+from bncli.engine.data.dataset import Dataset
 from tests.datasets import random_dataset
 from tests.strategies import datasets
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting import sweep
 from bncli.engine.counting.sweep import n_cells, tables_with_one_more
-from bncli.engine.dataset import Dataset
+from bncli.engine.data.dataset import Dataset
 from tests import oracles
 from tests.datasets import random_dataset
 from tests.strategies import datasets

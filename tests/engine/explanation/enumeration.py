@@ -8,8 +8,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.data.schema import Schema
 from bncli.engine.model import Model, Tables
-from bncli.engine.schema import Schema
 from tests.scoring_oracle import slow_entry
 
 Floats = NDArray[np.float64]

@@ -15,10 +15,10 @@ from bncli.engine.explanation.contributions import Explainer, Explanation
 from bncli.engine.explanation.effects import effects_of
 from bncli.engine.explanation.wording import value_names
 from bncli.engine.model import Member, Model
-from bncli.engine.scoring import compile_scorer, log_probabilities
-from bncli.engine.structure import Dag
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.structures.structure import Dag
 from tests.engine.explanation.enumeration import Floats, against_others, rows_of, slow_contrasts
-from tests.engine.test_scoring import binary_model
+from tests.engine.prediction.test_scoring import binary_model
 from tests.holes import network_model, rows_with_unknowns, slow_posterior
 from tests.paths import Case, learnt_paths, model_of, reweighed
 from tests.scoring_oracle import slow_log_probabilities

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.explanation.cubes import Cube
+from bncli.engine.data.schema import CategoricalAttribute, Schema
+from bncli.engine.explanation.contrasts import Cube
 from bncli.engine.explanation.effects import Effects, effects_of
 from bncli.engine.model import Model, Tables
-from bncli.engine.schema import CategoricalAttribute, Schema
-from bncli.engine.structure import Dag, Regions
+from bncli.engine.structures.structure import Dag, Regions
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from tests.engine.explanation.enumeration import Floats, slow_terms, slow_variance

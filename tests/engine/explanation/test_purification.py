@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.explanation.cubes import Cube
+from bncli.engine.data.schema import CategoricalAttribute, Schema
+from bncli.engine.explanation.contrasts import Cube
 from bncli.engine.explanation.purification import Score, purified, terms_of
-from bncli.engine.schema import CategoricalAttribute, Schema
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(0, 99))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.explanation import wording
 from bncli.engine.explanation.wording import Wording, Words, value_names
-from bncli.engine.schema import CategoricalAttribute, NumericAttribute, Schema
 
 AGE = NumericAttribute("age", True, (1.0,) * 4, (27.5, 41.0))
 COLOUR = CategoricalAttribute("colour", False, (1.0, 1.0), ("blue", "red"))

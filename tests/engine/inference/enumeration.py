@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Dataset
-from bncli.engine.structure import Dag, Family
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.structures.structure import Dag, Family
 from tests.datasets import schema_of
 from tests.strategies import dags
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from bncli.engine import dataset
-from bncli.engine.inference import building, portions
+from bncli.engine.data import dataset
+from bncli.engine.inference import building, row_blocks
 from bncli.engine.inference.incomplete import IncompleteLikelihood, incomplete_likelihood
-from bncli.engine.likelihood import conditional_likelihood
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
+from bncli.engine.training.likelihood import conditional_likelihood
 from bncli.errors import BncliError
 from tests.datasets import schema_of
 from tests.engine.inference.enumeration import Problem, enumerate_completions, problem, problems, through_softmax
@@ -153,7 +153,7 @@ def test_threads_and_portions_do_not_show(monkeypatch: pytest.MonkeyPatch) -> No
     one, many = ((*one.value_and_gradient(case.cells), *one.joint(case.cells)) for one in likelihoods)
     for a, b in zip(one, many, strict=True):
         np.testing.assert_array_equal(a, b)
-    monkeypatch.setattr(portions, "MAX_PORTION", 300)
+    monkeypatch.setattr(row_blocks, "MAX_PORTION", 300)
     small = incomplete_likelihood(case.data, case.families)
     np.testing.assert_allclose(small.value_and_gradient(case.cells)[1], one[1], atol=1e-10)
     np.testing.assert_allclose(small.log_joint(case.cells), likelihoods[0].log_joint(case.cells), rtol=1e-12)

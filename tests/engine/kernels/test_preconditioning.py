@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bncli.engine.kernels import preconditioning
 from bncli.engine.kernels.preconditioning import Sample, curved, dense_work, inverse, scaled, shared
 from bncli.engine.kernels.prolongation import Subspace
-from bncli.engine.parameter_spaces.subspace import top_only
+from bncli.engine.training.subspace import top_only
 
 Array = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.graphs.region_graph import Coverage, counting_changes, degrees_of_freedom
 from bncli.engine.kikuchi.candidates import Candidates, all_members, strongest_members
+from bncli.engine.structures.region_graph import Coverage, counting_changes, degrees_of_freedom
 
 N = 5
 REGIONS = st.lists(st.lists(st.integers(0, N - 1), min_size=1, unique=True).map(sorted).map(tuple), max_size=6)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.kikuchi.paths import only_regions, path_families, posterior_weights, region_tables
 from bncli.engine.model import Model
-from bncli.engine.scoring import compile_scorer, log_probabilities
-from bncli.engine.structure import Dag, Regions
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.structures.structure import Dag, Regions
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from tests.datasets import dataset_of, random_dataset

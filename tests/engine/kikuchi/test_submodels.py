@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
-from bncli.engine.graphs.region_graph import counting_changes, subsets
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.kikuchi.submodels import addition, log_submodels
+from bncli.engine.structures.region_graph import counting_changes, subsets
 from tests import kikuchi_oracle
 from tests.strategies import datasets
 

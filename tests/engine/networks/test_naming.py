@@ -11,7 +11,7 @@ from hypothesis import given
 from bncli.engine.networks.naming import name_network
 from bncli.engine.networks.network import Network
 from bncli.engine.networks.normalisation import equivalent_network
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
 from tests.datasets import schema_of
 from tests.engine.networks.test_normalisation import model_of, modelled
 from tests.engine.small_networks import all_rows, network_on, networks, probability

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import code_dtype
-from bncli.engine.generative import generative_tables
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import code_dtype
 from bncli.engine.model import Model, Tables
 from bncli.engine.networks.network import Network, network_of, table_shapes, true_model
 from bncli.engine.networks.normalisation import equivalent_network
 from bncli.engine.networks.random_networks import conditioning_network
-from bncli.engine.scoring import compile_scorer, log_probabilities
-from bncli.engine.structure import Dag, Regions
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.structures.structure import Dag, Regions
+from bncli.engine.training.generative import generative_tables
 from bncli.errors import ModelError
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
 from bncli.engine.networks.state_names import state_names, value_names
-from bncli.engine.schema import Attribute, CategoricalAttribute, NumericAttribute
 from tests.strategies import attributes
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.descent.line_search import Probe
 from bncli.engine.model import StoppedBy
 from bncli.engine.optimizers import bfgs
+from bncli.engine.optimizers.line_search import Probe
 from bncli.errors import BncliError
 from tests.problems import PROBLEMS, Function, minimise, objective, quadratic
 

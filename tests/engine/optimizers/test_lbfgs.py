@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from bncli.engine.model import StoppedBy
-from bncli.engine.objective import Objective
 from bncli.engine.optimizers import lbfgs
+from bncli.engine.optimizers.objective import Objective
 from tests.problems import PROBLEMS, identity, minimise, multinomial, objective, rosenbrock
 
 Array = NDArray[np.float64]

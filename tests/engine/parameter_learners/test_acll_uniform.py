@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from bncli.engine.acll.tables import acll_tables
-from bncli.engine.counts import Counts
+from bncli.engine.counting.counts import Counts
 from bncli.engine.parameter_learners import acll_uniform
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
+from bncli.engine.training.acll_tables import acll_tables
 from tests.datasets import random_dataset
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
-from bncli.engine.generative import generative_tables
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameter_learners import apn, em
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
+from bncli.engine.training.generative import generative_tables
 from tests.datasets import dense_dataset, random_dataset
 from tests.incomplete_oracle import enumeration, incomplete_cases, with_holes
 from tests.spaces import how

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.parameter_learners import discriminative, kbma
-from bncli.engine.penalty_cv import choose_penalty
-from bncli.engine.structure import Climb, Dag, Regions
+from bncli.engine.structures.structure import Climb, Dag, Regions
+from bncli.engine.training.penalty_cv import choose_penalty
 from tests import oracles
 from tests.datasets import random_dataset
 from tests.spaces import RICH_SPACES, fit, how

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters
 from bncli.engine.parameter_learners import discriminative
-from bncli.engine.structure import Dag, Regions
+from bncli.engine.structures.structure import Dag, Regions
 from bncli.errors import BncliError
 from tests import oracles
 from tests.datasets import random_dataset

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from bncli.engine.counts import Counts
+from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Model, StoppedBy
 from bncli.engine.parameter_learners import kbma
-from bncli.engine.scoring import compile_scorer, log_probabilities
-from bncli.engine.structure import Dag, Regions
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.structures.structure import Dag, Regions
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from tests import path_oracle

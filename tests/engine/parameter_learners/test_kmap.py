@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from bncli.engine.counts import Counts
+from bncli.engine.counting.counts import Counts
 from bncli.engine.parameter_learners import kbma, kmap
-from bncli.engine.scoring import compile_scorer, log_probabilities
-from bncli.engine.structure import Climb, Dag, Regions
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.structures.structure import Climb, Dag, Regions
 from bncli.errors import BncliError
 from tests import path_oracle
 from tests.datasets import random_dataset

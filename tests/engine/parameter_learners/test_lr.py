@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from scipy import optimize
 from sklearn.linear_model import LogisticRegression
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters
 from bncli.engine.parameter_learners import lr
 from bncli.engine.parameter_spaces.flops import logistic, of_free_tables
-from bncli.engine.structure import Dag, Regions
 from bncli.engine.structure_learners import kdb
+from bncli.engine.structures.structure import Dag, Regions
 from bncli.errors import BncliError
 from tests import oracles
 from tests.datasets import random_dataset

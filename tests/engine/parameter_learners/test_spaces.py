@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.ascent import ParameterSpace, _Problem
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
-from bncli.engine.generative import generative_tables
-from bncli.engine.structure import Dag
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_learners import kdb, nb, tan
+from bncli.engine.structures.structure import Dag
+from bncli.engine.training.generative import generative_tables
+from bncli.engine.training.optimization import ParameterSpace, _Problem
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
 from tests.spaces import RICH_SPACES, SPACES, catch, fit, how

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
-from bncli.engine.generative import generative_tables
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters
 from bncli.engine.parameter_learners import map as generative_learner
-from bncli.engine.structure import Dag, Family
+from bncli.engine.structures.structure import Dag, Family
+from bncli.engine.training.generative import generative_tables
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
 from tests.spaces import catch, fit

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.ascent import ParameterSpace, _Problem
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
-from bncli.engine.generative import generative_tables
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameter_learners import discriminative
-from bncli.engine.parameter_spaces import whitening as module
-from bncli.engine.structure import Dag, Regions, Structure
+from bncli.engine.structures.structure import Dag, Regions, Structure
+from bncli.engine.training import whitening as module
+from bncli.engine.training.generative import generative_tables
+from bncli.engine.training.optimization import ParameterSpace, _Problem
 from tests import oracles
 from tests.datasets import random_dataset
 from tests.effects import mixed_dataset, mixed_datasets

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Dataset
-from bncli.engine.likelihood import conditional_likelihood
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameter_spaces.effect_bases import line
 from bncli.engine.parameter_spaces.effect_blocks import effects_of
 from bncli.engine.parameter_spaces.effects import Effects
-from bncli.engine.structure import Family
+from bncli.engine.structures.structure import Family
+from bncli.engine.training.likelihood import conditional_likelihood
 from tests.datasets import random_dataset
 from tests.effects import dense, mixed_dataset, mixed_datasets
 from tests.strategies import dags, merges

@@ -6,7 +6,7 @@ import pytest
 
 from bncli.engine.parameter_spaces import flops
 from bncli.engine.parameter_spaces.flops import Costs
-from bncli.engine.structure import Dag
+from bncli.engine.structures.structure import Dag
 
 FIGURE_1 = Dag(((), (), (0,), (2,), ()), (2, 3, 4), (0, 1))
 """Class parents 1 and 2; children 3 (parent 1), 4 (parent 3) and 5: families {1, 2}, {1, 3}, {3, 4}, {5}."""

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.dataset import Dataset
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameter_spaces.predictors import predictors_of
-from bncli.engine.structure import Dag, Family
+from bncli.engine.structures.structure import Dag, Family
 from tests import oracles
 from tests.datasets import dense_dataset
 from tests.strategies import dags, datasets

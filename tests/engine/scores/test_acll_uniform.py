@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from bncli.engine.acll.approximation import uniform
 from bncli.engine.scores import acll, acll_uniform
+from bncli.engine.scores.acll_approximation import uniform
 from tests.engine.scores import families
 from tests.engine.scores.families import Array, family_counts
 from tests.engine.scores.test_acll import pseudo_counts, slow

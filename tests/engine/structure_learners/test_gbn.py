@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.networks.network import Network, table_shapes
 from bncli.engine.parameter_learners import map as generative
-from bncli.engine.structure import Dag
 from bncli.engine.structure_learners import gbn
 from bncli.engine.structure_search.partial_dependence import CLASS_NODE
+from bncli.engine.structures.structure import Dag
 from bncli.watch import Event, Note, Progress
 from tests import oracles
 from tests.datasets import dataset_of, random_dataset, reorder

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.information import rounded
-from bncli.engine.structure import Dag
 from bncli.engine.structure_learners import hill_climb, nb
 from bncli.engine.structure_search.family_score import family_score
+from bncli.engine.structures.structure import Dag
 from bncli.watch import Event, Move
 from tests import oracles
 from tests.datasets import dataset_of, random_dataset

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine import dataset
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
-from bncli.engine.named_structure import name_structure
-from bncli.engine.structure import Regions
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data import dataset
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_learners import interactions
+from bncli.engine.structures.named_structure import name_structure
+from bncli.engine.structures.structure import Regions
 from bncli.watch import Event, Note
 from tests.datasets import dataset_of, random_dataset
 from tests.effects import mixed_dataset, mixed_datasets

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.information import rounded
-from bncli.engine.structure import Dag
 from bncli.engine.structure_learners import kdb, nb
+from bncli.engine.structures.structure import Dag
 from tests import oracles
 from tests.datasets import dataset_of, random_dataset
 from tests.strategies import datasets

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
-from bncli.engine.kikuchi import batches, look_ahead
-from bncli.engine.kikuchi.climbing import follow
-from bncli.engine.structure import Climb, Regions
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.kikuchi import batches, candidate_gains
+from bncli.engine.kikuchi.search_trace import follow
 from bncli.engine.structure_learners import kikuchi
+from bncli.engine.structures.structure import Climb, Regions
 from bncli.watch import Event, Note, Progress
 from tests import kikuchi_oracle
 from tests.datasets import dataset_of, random_dataset
@@ -153,10 +153,10 @@ def test_the_budget_of_kept_tables_changes_nothing(monkeypatch: pytest.MonkeyPat
     data = woven(3, 500, 3)
     found = search(data)
     for kept, group, together in ((0, 1, 1), (300, 100, 700)):
-        monkeypatch.setattr(look_ahead, "KEPT", kept)
-        monkeypatch.setattr(look_ahead, "GROUP", group)
-        monkeypatch.setattr(look_ahead, "ROUND", together)
-        monkeypatch.setattr(look_ahead, "LOOKUPS", together)
+        monkeypatch.setattr(candidate_gains, "KEPT", kept)
+        monkeypatch.setattr(candidate_gains, "GROUP", group)
+        monkeypatch.setattr(candidate_gains, "ROUND", together)
+        monkeypatch.setattr(candidate_gains, "LOOKUPS", together)
         assert search(data).regions == found.regions
 
 

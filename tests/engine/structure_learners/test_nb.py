@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bncli.engine.counts import Counts
-from bncli.engine.structure import Dag
+from bncli.engine.counting.counts import Counts
 from bncli.engine.structure_learners import nb
+from bncli.engine.structures.structure import Dag
 from tests.datasets import random_dataset
 
 

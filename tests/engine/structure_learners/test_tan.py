@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
-from bncli.engine.graphs.spanning_tree import directed_away
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.information import rounded
-from bncli.engine.structure import Dag
 from bncli.engine.structure_learners import tan
 from bncli.engine.structure_search.family_score import family_score
+from bncli.engine.structures.spanning_tree import directed_away
+from bncli.engine.structures.structure import Dag
 from tests import oracles
 from tests.branchings import arborescences, branchings
 from tests.datasets import dataset_of, random_dataset

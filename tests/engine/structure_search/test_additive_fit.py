@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.engine.ascent import Ascent
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameter_learners import discriminative
-from bncli.engine.structure import Regions
 from bncli.engine.structure_search.additive_fit import additive_fit
+from bncli.engine.structures.structure import Regions
+from bncli.engine.training.optimization import Ascent
 from tests.datasets import random_dataset
 from tests.effects import mixed_dataset, mixed_datasets
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_search import family_cache
 from bncli.engine.structure_search.family_cache import NOBODY, FamilyCache
 from bncli.engine.structure_search.family_score import family_score

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine import dataset
-from bncli.engine.coarsening import merge_of
-from bncli.engine.dataset import Dataset
-from bncli.engine.likelihood import conditional_likelihood
-from bncli.engine.structure import Family
+from bncli.engine.data import dataset
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_search import interaction_gains
 from bncli.engine.structure_search.interaction_gains import Gains, Interaction
+from bncli.engine.structures.binning import merge_of
+from bncli.engine.structures.structure import Family
+from bncli.engine.training.likelihood import conditional_likelihood
 from bncli.watch import Event, Progress
 from tests.datasets import random_dataset
 from tests.effects import mixed_datasets

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.engine.counts import Counts
-from bncli.engine.dataset import Dataset
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameter_learners import map as generative
-from bncli.engine.structure import Dag
 from bncli.engine.structure_search import leave_one_out
 from bncli.engine.structure_search.leave_one_out import nested_losses
+from bncli.engine.structures.structure import Dag
 from bncli.watch import Progress
 from tests.datasets import random_dataset
 from tests.engine.leaving_out import LOSSES, members_of, slow_loss

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.dataset import Dataset
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_search import partial_dependence
 from bncli.engine.structure_search.partial_dependence import CLASS_NODE, PartialDependence
 from tests.datasets import random_dataset

@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.columns import MISSING, UNSEEN
+from bncli.engine.data.columns import MISSING, UNSEEN
 from bncli.files.reading.coding import Vocabulary
 from bncli.files.reading.source import Tokens
 from bncli.files.reading.vocabulary import EMPTY, encode, merged, sort_levels

@@ -8,9 +8,9 @@ import numpy as np
 
 from bncli.files.table import Source
 from bncli.recipe import Recipe
-from bncli.steps.comparing.bench import Plan
 from bncli.steps.comparing.entries import Entry, read_entries
 from bncli.steps.comparing.learners import Learner
+from bncli.steps.comparing.runner import Plan
 from bncli.steps.protocol import Protocol
 from bncli.watch import silent
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bncli.engine.folds import stratified_folds
+from bncli.engine.data.folds import stratified_folds
 from bncli.steps.comparing import running
-from bncli.steps.comparing.bench import Bench, Failure, Plan, Unit
+from bncli.steps.comparing.checkpoint import Ledger
 from bncli.steps.comparing.entries import Entry
 from bncli.steps.comparing.outcomes import Outcome, Trial
-from bncli.steps.comparing.resume import Ledger
+from bncli.steps.comparing.runner import Bench, Failure, Plan, Unit
 from bncli.steps.comparing.running import run
 from bncli.steps.protocol import Protocol
 from bncli.watch import Event, Note, Progress, Stage, Watch, silent

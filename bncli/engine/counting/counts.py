@@ -1,0 +1,190 @@
+"""Contingency tables of attribute sets with the class: asked for in batches, kept, shared by all learners of one fit.
+
+A table that is known answers for its margins, so that asking again costs no pass over the rows. The tables of all pairs
+of attributes, which tree learners need, are counted together (see `counting.table_batches`). Counts are exact
+integers, or sums of row weights.
+
+A table counts the rows in which all its attributes are observed (available cases). Inside, an attribute with holes has
+one value more, "unobserved", so that the margins of a table are those of all rows; what is handed out lacks it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.counting.table_batches import BLOCK, MAX_ENTRIES, PairBatch, pair_batches
+from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.kernels.cells import Index, add_counts, cell_numbers
+from bncli.errors import BncliError
+from bncli.watch import Progress, Watch, silent
+
+Table = NDArray[np.float64]
+Set = tuple[int, ...]
+
+KEPT_PAIRS = 1 << 24
+"""Entries of the pair tables that are kept (128 MiB)."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The tables of one data set; `tables` counts what it does not know yet in a single pass."""
+
+    data: Dataset
+    _known: dict[Set, Table] = field(default_factory=dict)  # the sets ascending
+    _with: dict[int, list[tuple[int, Set]]] = field(default_factory=dict)  # known sets that contain an attribute
+    _pairs: list[_KeptPairs] = field(default_factory=list)
+
+    def tables(self, sets: Iterable[Set]) -> list[Table]:
+        """For each set of attributes its counts, shape (cardinalities in the set's order..., K), float64.
+
+        Raises BncliError for a table of more than MAX_ENTRIES entries.
+        """
+        wanted = list(sets)
+        missing = [s for s in dict.fromkeys(tuple(sorted(s)) for s in wanted) if self._derive(s) is None]
+        for s in missing:
+            self._refuse_giants(s)
+        if missing:
+            counted = self.data.reduce(_count, [(s, self._shape(s)) for s in missing])
+            for s, table in zip(missing, counted, strict=True):
+                self._keep(s, table.astype(np.float64).reshape(self._shape(s)))
+        return [self._observed(s, self._derive(s)) for s in wanted]  # type: ignore[arg-type]
+
+    def pair_batches(self, attributes: Sequence[int], watch: Watch = silent) -> Iterator[PairBatch]:
+        """n[x_i, x_j, y] of every pair of `attributes` once, pairs whose tables have one shape together."""
+        total, done = math.comb(len(attributes), 2), 0
+        self._refuse_giant_pairs(attributes)
+        kept = _KeptPairs(np.full((len(self.data.codes),) * 2, -1, np.intp))
+        self._pairs.append(kept)
+        for batch in pair_batches(self.data, attributes):
+            watch(Progress(done, total, "pairs of attributes"))
+            done += len(batch.i)
+            kept.add(batch)
+            yield from self._observed_pairs(batch)
+
+    def class_counts(self) -> Table:
+        """Weight of each class, shape (K,)."""
+        return self.tables([()])[0]
+
+    def _observed(self, s: Set, table: Table) -> Table:
+        """The part of a table that belongs to rows without holes in `s`."""
+        if not any(self.data.holes[i] for i in s):
+            return table
+        cardinalities = self.data.schema.cardinalities
+        return np.ascontiguousarray(table[tuple(slice(cardinalities[i]) for i in s)])
+
+    def _observed_pairs(self, batch: PairBatch) -> Iterator[PairBatch]:
+        """The same of a batch; apart where tables of one shape have holes along different axes."""
+        with_holes = np.array(self.data.holes) > 0
+        kinds = 2 * with_holes[batch.i] + with_holes[batch.j]
+        if not kinds.any():
+            yield batch
+            return
+        a, b = batch.counts.shape[1:3]
+        for kind in np.unique(kinds).tolist():
+            alike = kinds == kind
+            tables = batch.counts[alike, : a - (kind >> 1), : b - (kind & 1)]
+            yield PairBatch(batch.i[alike], batch.j[alike], np.ascontiguousarray(tables))
+
+    def _keep(self, s: Set, table: Table) -> Table:
+        if s not in self._known:
+            self._known[s] = table
+            for i in s or (-1,):
+                self._with.setdefault(i, []).append((_bits(s), s))
+        return table
+
+    def _derive(self, wanted: Set) -> Table | None:
+        """The table, if it is known or a margin of one that is."""
+        ascending = tuple(sorted(wanted))
+        table = self._known.get(ascending)
+        if table is None:
+            table = self._pair(ascending) if len(ascending) == 2 else None
+        if table is None:
+            table = self._margin(ascending)
+        if table is None or wanted == ascending:
+            return table
+        return np.ascontiguousarray(table.transpose(*(ascending.index(i) for i in wanted), len(wanted)))
+
+    def _pair(self, ascending: Set) -> Table | None:
+        for kept in self._pairs:
+            table = kept.find(*ascending)
+            if table is not None:
+                return self._keep(ascending, table)
+        return None
+
+    def _margin(self, ascending: Set) -> Table | None:
+        """The table as a margin of the smallest set that contains it, if one is known."""
+        bits = _bits(ascending)
+        candidates = self._with.get(ascending[0], []) if ascending else [(0, s) for s in self._known]
+        within = [s for mask, s in candidates if mask & bits == bits]
+        if not within:
+            return None
+        source = min(within, key=len)
+        dropped = tuple(axis for axis, i in enumerate(source) if i not in ascending)
+        return self._keep(ascending, self._known[source].sum(axis=dropped))
+
+    def _shape(self, s: Set) -> tuple[int, ...]:
+        """With the value "unobserved" where there are holes."""
+        return (*(self.data.radices[i] for i in s), self.data.n_labels)
+
+    def _refuse_giant_pairs(self, attributes: Sequence[int]) -> None:
+        largest = sorted(attributes, key=lambda i: self.data.radices[i])[-2:]
+        self._refuse_giants(tuple(sorted(largest)))
+
+    def _refuse_giants(self, s: Set) -> None:
+        entries = math.prod(self._shape(s))
+        if entries > MAX_ENTRIES:
+            names = ", ".join(repr(self.data.schema.attributes[i].name) for i in s)
+            raise BncliError(
+                f"a table over {names} and the class would have {entries:,} entries ({entries * 8 / 2**30:.1f} GiB)",
+                hint="leave a column with many levels out (--ignore), or use a structure with fewer parents",
+            )
+
+
+def _bits(s: Set) -> int:
+    return sum(1 << i for i in s)
+
+
+@dataclass
+class _KeptPairs:
+    """Batches of pair tables, as many as fit the budget; where[i, j] is the place of a pair among all, or -1."""
+
+    where: Index
+    batches: list[Table] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    entries: int = 0
+
+    def add(self, batch: PairBatch) -> None:
+        if self.entries + batch.counts.size > KEPT_PAIRS:
+            return
+        self.entries += batch.counts.size
+        first = self.ends[-1] if self.ends else 0
+        self.where[batch.i, batch.j] = np.arange(first, first + len(batch.i))
+        self.batches.append(batch.counts)
+        self.ends.append(first + len(batch.i))
+
+    def find(self, i: int, j: int) -> Table | None:
+        """n[x_i, x_j, y], or None."""
+        place = int(max(self.where[i, j], self.where[j, i]))
+        if place < 0:
+            return None
+        batch = bisect_right(self.ends, place)
+        table = self.batches[batch][place - (self.ends[batch - 1] if batch else 0)]
+        return table if self.where[i, j] == place else np.ascontiguousarray(table.transpose(1, 0, 2))
+
+
+def _count(shard: Shard, sets: list[tuple[Set, tuple[int, ...]]]) -> list[NDArray[np.generic]]:
+    """Partial tables of one shard, flat, for every (set, shape)."""
+    kind = np.int64 if shard.weights is None else np.float64
+    totals: list[NDArray[np.generic]] = [np.zeros(math.prod(shape), kind) for _, shape in sets]
+    for rows in shard.slices(BLOCK):
+        weights = None if shard.weights is None else shard.weights[rows]
+        for (members, shape), total in zip(sets, totals, strict=True):
+            digits = [*(shard.codes[i][rows] for i in members), shard.labels[rows]]
+            add_counts(total, cell_numbers(digits, shape), weights)
+    return totals

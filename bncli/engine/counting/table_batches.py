@@ -1,0 +1,235 @@
+"""The tables n[x_i, x_j, y] of all pairs of attributes, in batches of one shape.
+
+Counting them pair by pair costs n(n-1)/2 increments a row. Attributes with few values are therefore packed into
+*super-attributes* of at most S joint values; pairs of these are counted, and the table of two attributes is a
+margin of the table of their packs:
+
+    n[a, b, y] = sum over the joint values u of i's pack with i's value a, v of j's pack with j's value b of n[u, v, y]
+
+All margins of two packs are two products with matrices of zeros and ones. S is chosen by the cost model
+4 ns N G(G-1)/2 + 1 ns (cells of all tables) with G packs. Counts are exact integers, or sums of row weights.
+
+In place of counts by class the tables may hold sums of any numbers of the rows, all of them summed for a pair of packs
+before the next: its joint codes are made once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.kernels.cells import Index, add_counts, cell_numbers
+
+Table = NDArray[np.float64]
+
+PACK_SIZES = (1, 32, 64, 128)
+BLOCK = 1 << 15
+MAX_ENTRIES = 1 << 27
+"""A single table with more entries (1 GiB) is never made."""
+ROUND = 1 << 24
+"""Entries of the tables that are counted in one pass over the rows (128 MiB)."""
+
+
+class PairBatch(NamedTuple):
+    """Pairs of attributes (i[m], j[m]), in any order, and counts[m] = n[x_i, x_j, y]; all of one shape.
+
+    Where rows have holes the last value of an attribute is "unobserved". Of sums, the last axis are those of a cell.
+    """
+
+    i: Index
+    j: Index
+    counts: Table
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A super-attribute: ascending attributes, their cardinalities, and their product."""
+
+    attributes: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    @cached_property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def margins(self) -> Table:
+        """Zeros and ones (values of all attributes in turn, joint values): which joint values have which value."""
+        digits = np.unravel_index(np.arange(self.size), self.shape)
+        return np.concatenate(
+            [np.arange(radix)[:, np.newaxis] == digit for radix, digit in zip(self.shape, digits, strict=True)]
+        ).astype(np.float64)
+
+    def having(self, cardinality: int) -> list[int]:
+        """The attributes with so many values."""
+        return [i for i, radix in zip(self.attributes, self.shape, strict=True) if radix == cardinality]
+
+    def rows(self, cardinality: int) -> Index:
+        """Where `margins` has the values of these attributes, shape (attributes, values)."""
+        starts = np.cumsum([0, *self.shape[:-1]])[np.array(self.shape) == cardinality]
+        return np.asarray(starts[:, np.newaxis] + np.arange(cardinality))
+
+
+def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch]:
+    """Every pair of `attributes` once, counted in rounds that fit the memory budget."""
+    packs = pack({i: data.radices[i] for i in attributes}, data.n_rows, data.n_labels)
+    for pairs in _rounds(packs, data.n_labels):
+        counted = data.reduce(_count, packs, pairs, data.n_labels)
+        shaped = [n.reshape(packs[p].size, data.n_labels, -1) for n, (p, _) in zip(counted, pairs, strict=True)]
+        yield from _margins(packs, pairs, shaped)
+
+
+def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Table]) -> Iterator[PairBatch]:
+    """The same with sums over rows of columns[s] (C, rows of shard s) as `counts`."""
+    n_columns = len(columns[0])
+    packs = pack({i: data.radices[i] for i in attributes}, data.n_rows * n_columns, n_columns)
+    for pairs in _rounds(packs, n_columns):
+        summed = data.reduce(_sum, packs, pairs, states=columns)
+        shaped = [n.reshape(n_columns, packs[p].size, -1) for n, (p, _) in zip(summed, pairs, strict=True)]
+        yield from _margins(packs, pairs, [n.transpose(1, 0, 2) for n in shaped])
+
+
+def _margins(packs: list[Pack], pairs: list[tuple[int, int]], tables: list[NDArray[Any]]) -> Iterator[PairBatch]:
+    """All pairs of attributes, from tables[k] [u, y, v] of a pair of packs; of a pack with itself [u, y, 0]."""
+    for p, alike in _alike(packs, pairs):
+        stacked = np.stack([tables[k] for k in alike]).astype(np.float64, copy=False)
+        if pairs[alike[0]] == (p, p):
+            yield from _within(packs[p], stacked[0, :, :, 0])
+        else:
+            yield from _across(packs[p], [packs[pairs[k][1]] for k in alike], stacked)
+
+
+def _alike(packs: list[Pack], pairs: list[tuple[int, int]]) -> Iterator[tuple[int, list[int]]]:
+    """(p, places among `pairs` of those of pack p with packs of one shape, or with itself)."""
+    groups: dict[tuple[int, tuple[int, ...] | None], list[int]] = {}
+    for place, (p, q) in enumerate(pairs):
+        groups.setdefault((p, None if p == q else packs[q].shape), []).append(place)
+    return ((p, places) for (p, _), places in groups.items())
+
+
+def pack(cardinalities: dict[int, int], n_rows: int, n_labels: int) -> list[Pack]:
+    """The cheapest packing by the cost model, first-fit decreasing for each S."""
+    packings = [_first_fit(cardinalities, size) for size in PACK_SIZES]
+    return min(packings, key=lambda packs: _cost(packs, n_rows, n_labels))
+
+
+def _first_fit(cardinalities: dict[int, int], size: int) -> list[Pack]:
+    bins: list[list[int]] = []
+    open_bins: list[int] = []
+    for i in sorted(cardinalities, key=lambda i: (-cardinalities[i], i)):
+        for b in open_bins:
+            if math.prod(cardinalities[m] for m in bins[b]) * cardinalities[i] <= size:
+                bins[b].append(i)
+                break
+        else:
+            open_bins.append(len(bins))
+            bins.append([i])
+        open_bins = [b for b in open_bins if 2 * math.prod(cardinalities[m] for m in bins[b]) <= size]
+    return [Pack(tuple(sorted(b)), tuple(cardinalities[m] for m in sorted(b))) for b in sorted(bins, key=min)]
+
+
+def _cost(packs: list[Pack], n_rows: int, n_labels: int) -> float:
+    increments = 4.0 * n_rows * len(packs) * (len(packs) - 1) / 2
+    sizes = [pack.size for pack in packs]
+    if math.prod(sorted(sizes)[-2:]) * n_labels > MAX_ENTRIES:
+        return math.inf  # pair by pair may still fit
+    cells = n_labels * (sum(sizes) ** 2 - sum(s * s for s in sizes)) / 2
+    return increments + cells
+
+
+def _rounds(packs: list[Pack], n_labels: int) -> Iterator[list[tuple[int, int]]]:
+    """Pairs of packs, and of a pack that holds several attributes with itself, that are counted in one pass."""
+    pairs: list[tuple[int, int]] = []
+    entries = 0
+    for p, q in itertools.combinations_with_replacement(range(len(packs)), 2):
+        if p == q and len(packs[p].attributes) == 1:
+            continue
+        size = packs[p].size * (1 if p == q else packs[q].size) * n_labels
+        if pairs and entries + size > ROUND:
+            yield pairs
+            pairs, entries = [], 0
+        pairs.append((p, q))
+        entries += size
+    if pairs:
+        yield pairs
+
+
+def _count(shard: Shard, packs: list[Pack], pairs: list[tuple[int, int]], n_labels: int) -> list[NDArray[np.generic]]:
+    """Partial tables n[u, y, v] of pairs of packs, flat; a pack with itself: n[u, y]."""
+    kind = np.int64 if shard.weights is None else np.float64
+    sizes = [packs[p].size * n_labels * (1 if p == q else packs[q].size) for p, q in pairs]
+    totals: list[NDArray[np.generic]] = [np.zeros(size, kind) for size in sizes]
+    used = sorted({k for pair in pairs for k in pair})
+    for rows in shard.slices(BLOCK):
+        weights = None if shard.weights is None else shard.weights[rows]
+        fused = {k: cell_numbers([shard.codes[i][rows] for i in packs[k].attributes], packs[k].shape) for k in used}
+        for p, group in itertools.groupby(zip(pairs, totals, strict=True), key=lambda entry: entry[0][0]):
+            with_class = fused[p] * n_labels
+            with_class += shard.labels[rows]
+            for (_, q), total in group:
+                add_counts(total, with_class if p == q else _join(with_class, fused[q], packs[q].size), weights)
+    return totals
+
+
+def _sum(shard: Shard, packs: list[Pack], pairs: list[tuple[int, int]]) -> list[Table]:
+    """Partial sums s[c, u, v] of pairs of packs, (C, cells); a pack with itself: s[c, u]."""
+    columns: Table = shard.state
+    sizes = [packs[p].size * (1 if p == q else packs[q].size) for p, q in pairs]
+    totals = [np.zeros((len(columns), size)) for size in sizes]
+    used = sorted({k for pair in pairs for k in pair})
+    for rows in shard.slices(BLOCK):
+        fused = {k: cell_numbers([shard.codes[i][rows] for i in packs[k].attributes], packs[k].shape) for k in used}
+        for (p, q), total in zip(pairs, totals, strict=True):
+            cells = fused[p] if p == q else _join(fused[p], fused[q], packs[q].size)
+            for sums, column in zip(total, columns[:, rows], strict=True):
+                add_counts(sums, cells, column)
+    return totals
+
+
+def _join(code: Index, other: Index, size: int) -> Index:
+    cells = code * size
+    cells += other
+    return cells
+
+
+def _within(p: Pack, counted: Table) -> Iterator[PairBatch]:
+    """The pairs inside a pack, from n[u, y]; each once."""
+    of_p = p.margins()
+    both = of_p[:, np.newaxis, :] * counted.T
+    for batch in _batches(p, [p], (both @ of_p.T)[np.newaxis]):
+        once = batch.i < batch.j
+        if once.any():
+            yield PairBatch(batch.i[once], batch.j[once], batch.counts[once])
+
+
+def _across(p: Pack, others: list[Pack], counted: Table) -> Iterator[PairBatch]:
+    """The pairs between pack p and packs q of one shape, from n[q, u, y, v]; of one attribute the margins are known."""
+    n_labels = counted.shape[2]
+    if len(others[0].attributes) > 1:
+        counted = counted @ others[0].margins().T
+    joint = counted.reshape(len(others), p.size, -1)
+    if len(p.attributes) > 1:
+        joint = p.margins() @ joint
+    return _batches(p, others, joint.reshape(len(others), sum(p.shape), n_labels, -1))
+
+
+def _batches(p: Pack, others: list[Pack], joint: Table) -> Iterator[PairBatch]:
+    """The tables in joint[q, values of all of p, y, values of all of q], those of one shape together."""
+    n_others, _, n_labels, _ = joint.shape
+    for a, b in itertools.product(sorted(set(p.shape)), sorted(set(others[0].shape))):
+        rows, columns = p.rows(a), others[0].rows(b)
+        tables = joint
+        if tables.shape[1::2] != (rows.size, columns.size):
+            tables = joint[:, rows.reshape(-1, 1, 1), np.arange(n_labels)[:, np.newaxis], columns.ravel()]
+        tables = tables.reshape(n_others, len(rows), a, n_labels, -1, b).transpose(0, 1, 4, 2, 5, 3)
+        i, j = np.array(p.having(a)), np.array([q.having(b) for q in others])
+        first = np.broadcast_to(i[:, np.newaxis], tables.shape[:3])
+        second = np.broadcast_to(j[:, np.newaxis, :], tables.shape[:3])
+        yield PairBatch(first.ravel(), second.ravel(), tables.reshape(-1, a, b, n_labels))

@@ -1,0 +1,158 @@
+"""Coded rows, and the one verb through which all learners reach them.
+
+Learners ask for sums over rows; they never loop over rows. `data.reduce(kernel, *broadcast)` cuts the rows into at
+most 16 shards, lets `kernel(shard, *broadcast)` sum over each, and adds the partial results in order. The shards
+follow from N alone, so neither the number of threads nor the place where shards live changes a bit of the result.
+`data.map` is its sister for state per row. Kernels are module-level functions of arrays.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.data.schema import Schema
+
+ROWS_PER_SHARD = 1 << 16
+"""A shard holds at least so many rows, unless there is only one: handing fewer to a thread costs more than it saves."""
+MAX_SHARDS = 16
+ROWS_PER_BLOCK = 1 << 14
+"""Kernels walk a shard in blocks whose temporaries stay in the second-level cache."""
+
+Codes = NDArray[np.unsignedinteger]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Consecutive rows: codes[i] (rows,) of attribute i, labels (rows,), weights (rows,) or None, and any row state."""
+
+    codes: tuple[Codes, ...]
+    labels: Codes
+    weights: NDArray[np.float64] | None
+    state: Any = None
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.labels)
+
+    def slices(self, size: int = ROWS_PER_BLOCK) -> Iterator[slice]:
+        """The rows of the shard, cut into slices of `size`."""
+        for start in range(0, self.n_rows, size):
+            yield slice(start, min(start + size, self.n_rows))
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Training rows in codes: codes[i] (N,) of schema attribute i in the narrowest unsigned type, labels (N,).
+
+    weights (N,) are positive; None means that every row weighs 1. Where the schema sums holes out, a hole has the
+    cardinality of its attribute for a code; elsewhere every code is below it.
+    """
+
+    schema: Schema
+    codes: tuple[Codes, ...]
+    labels: Codes
+    weights: NDArray[np.float64] | None = None
+    threads: int = 1
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.labels)
+
+    @property
+    def n_labels(self) -> int:
+        return len(self.schema.labels)
+
+    @property
+    def total_weight(self) -> float:
+        """N of the formulas: the sum of row weights."""
+        return float(self.n_rows if self.weights is None else self.weights.sum())
+
+    @cached_property
+    def holes(self) -> tuple[int, ...]:
+        """Rows in which each informative attribute is unobserved; counted at the first question, where any can be."""
+        if not self.schema.marginalizes:
+            return (0,) * len(self.codes)
+        counted = self.reduce(_count_holes, self.schema.cardinalities)
+        return tuple(n if i in self.schema.informative else 0 for i, n in enumerate(counted))
+
+    @cached_property
+    def radices(self) -> tuple[int, ...]:
+        """Codes of each attribute that occur: its cardinality, and one more where it has holes."""
+        return tuple(r + (n > 0) for r, n in zip(self.schema.cardinalities, self.holes, strict=True))
+
+    def take(self, rows: NDArray[np.intp]) -> Dataset:
+        """The given rows in the given order, copied."""
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, codes=tuple(c[rows] for c in self.codes), labels=self.labels[rows], weights=weights)
+
+    def bounds(self) -> list[tuple[int, int]]:
+        """First and last row + 1 of every shard: a power of two of them, at most 16, none under ROWS_PER_SHARD rows."""
+        n_shards = 1
+        while n_shards < MAX_SHARDS and self.n_rows >= 2 * n_shards * ROWS_PER_SHARD:
+            n_shards *= 2
+        edges = [self.n_rows * s // n_shards for s in range(n_shards + 1)]
+        return list(itertools.pairwise(edges))
+
+    def shards(self, states: Sequence[Any] | None = None) -> list[Shard]:
+        """The rows as shards (views, no copies), each with its element of `states`."""
+        return [
+            Shard(
+                tuple(c[a:b] for c in self.codes),
+                self.labels[a:b],
+                None if self.weights is None else self.weights[a:b],
+                None if states is None else states[s],
+            )
+            for s, (a, b) in enumerate(self.bounds())
+        ]
+
+    def map(self, kernel: Callable[..., T], *broadcast: Any, states: Sequence[Any] | None = None) -> list[T]:
+        """`kernel(shard, *broadcast)` of every shard, in shard order."""
+        return list(self._results(kernel, broadcast, states))
+
+    def reduce(self, kernel: Callable[..., Any], *broadcast: Any, states: Sequence[Any] | None = None) -> Any:
+        """The sum over shards of `kernel(shard, *broadcast)`: an array, a number, or a tuple or list of them."""
+        results = self._results(kernel, broadcast, states)
+        total = next(results)
+        for partial in results:
+            total = _add(total, partial)
+        return total
+
+    def _results(self, kernel: Callable[..., T], broadcast: Any, states: Sequence[Any] | None) -> Iterator[T]:
+        """Results in shard order; no more than two per thread exist at a time, so that large partial sums stay few."""
+        shards = self.shards(states)
+        if self.threads <= 1 or len(shards) == 1:
+            yield from (kernel(shard, *broadcast) for shard in shards)
+            return
+        ahead = min(2 * self.threads, len(shards))  # one in hand and one that waits: no thread idles between two
+        with ThreadPoolExecutor(min(self.threads, len(shards))) as pool:
+            waiting = deque(pool.submit(kernel, shard, *broadcast) for shard in shards[:ahead])
+            for shard in [*shards[ahead:], *[None] * ahead]:
+                result = waiting.popleft().result()
+                if shard is not None:
+                    waiting.append(pool.submit(kernel, shard, *broadcast))
+                yield result
+
+
+def _count_holes(shard: Shard, cardinalities: tuple[int, ...]) -> list[int]:
+    return [int(np.count_nonzero(codes == n)) for codes, n in zip(shard.codes, cardinalities, strict=True)]
+
+
+def _add(a: Any, b: Any) -> Any:
+    if isinstance(a, (tuple, list)):
+        return type(a)(_add(x, y) for x, y in zip(a, b, strict=True))
+    return a + b
+
+
+def code_dtype(n_codes: int) -> np.dtype[np.unsignedinteger]:
+    """The narrowest unsigned type for codes 0..n_codes - 1."""
+    return np.dtype(np.min_scalar_type(max(n_codes - 1, 0)))

@@ -1,0 +1,149 @@
+"""From raw columns to codes: every row as small whole numbers, as a schema says.
+
+    numeric      the interval of the value, 0 .. m
+    categorical  the position of the level in the schema's order, by name
+    a hole       the missing level (the last code), if training rows had holes
+    unknown      one past the last code: a value never seen in training, or a hole where training had none
+
+The columns may list their levels in another order than the schema, or more of them (in a fold of a table): codes
+are carried over by a small table of names. An uninformative attribute is all zeros and takes no memory.
+Cost: one pass a column; columns are worked on by several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.data.columns import MISSING, CategoricalColumn, Column, Columns, NumericColumn
+from bncli.engine.data.dataset import Codes, Dataset, code_dtype
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.kernels.binning import interval_codes
+from bncli.errors import ModelError
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Codes (N,) of each attribute asked for, and how many of its rows hold a value never seen and how many a hole."""
+
+    codes: tuple[Codes, ...]
+    unseen: tuple[int, ...]
+    holes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _EncodedColumn:
+    codes: Codes
+    unseen: int
+    holes: int
+
+
+def encode(columns: Columns, schema: Schema, *, threads: int = 1) -> Dataset:
+    """Labelled rows as a data set; ModelError for a label or a column that does not fit the schema."""
+
+    def coded(attribute: Attribute) -> Codes:
+        if not attribute.informative:
+            zeros: Codes = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)
+            return zeros
+        return _encoded(_column(columns, attribute), attribute).codes
+
+    codes = _in_threads(coded, schema.attributes, threads)
+    return Dataset(schema, tuple(codes), label_codes(columns, schema), columns.weights, threads)
+
+
+def encode_attributes(columns: Columns, schema: Schema, used: Iterable[int], *, allow_missing: bool = False) -> Encoded:
+    """The attributes with these indices, for scoring; no class is needed.
+
+    A column that is not there is an error, or (`allow_missing`) unknown in every row: neither unseen nor a hole.
+    """
+    attributes = [schema.attributes[i] for i in used]
+    encoded = [
+        _unknown(attribute, columns.n_rows)
+        if allow_missing and attribute.name not in columns.attributes
+        else _encoded(_column(columns, attribute), attribute)
+        for attribute in attributes
+    ]
+    return Encoded(tuple(e.codes for e in encoded), tuple(e.unseen for e in encoded), tuple(e.holes for e in encoded))
+
+
+def _unknown(attribute: Attribute, n_rows: int) -> _EncodedColumn:
+    code = np.full(1, attribute.cardinality, code_dtype(attribute.cardinality + 1))
+    return _EncodedColumn(np.broadcast_to(code, n_rows), 0, 0)
+
+
+def label_codes(columns: Columns, schema: Schema) -> Codes:
+    """The class of every row as a position in the schema's labels; ModelError for a label that is not one of them."""
+    if columns.label is None:
+        raise ModelError(f"the rows carry no class {schema.class_name!r}")
+    n = len(schema.labels)
+    codes = np.append(_lookup(columns.label.levels, schema.labels, unknown=n), n)[columns.label.codes]
+    strangers = np.flatnonzero(codes == n)
+    if len(strangers):
+        raise _stranger(int(columns.label.codes[strangers[0]]), columns.label, schema)
+    narrow: Codes = codes.astype(code_dtype(n))
+    return narrow
+
+
+def _stranger(code: int, label: CategoricalColumn, schema: Schema) -> ModelError:
+    if code < 0:
+        return ModelError(f"there are rows without a class {schema.class_name!r}")
+    known = ", ".join(schema.labels[:10]) + (", ..." if len(schema.labels) > 10 else "")
+    return ModelError(
+        f"class {schema.class_name!r} has a label that the model does not know: {label.levels[code]!r}",
+        hint=f"it knows {known}",
+    )
+
+
+def _in_threads(coded: Callable[[Attribute], Codes], attributes: tuple[Attribute, ...], threads: int) -> list[Codes]:
+    if threads <= 1:
+        return [coded(attribute) for attribute in attributes]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(coded, attributes))
+
+
+def _column(columns: Columns, attribute: Attribute) -> Column:
+    if attribute.name not in columns.attributes:
+        raise ModelError(f"the data has no column {attribute.name!r}, which the model needs")
+    return columns.attributes[attribute.name]
+
+
+def _encoded(column: Column, attribute: Attribute) -> _EncodedColumn:
+    if isinstance(column, NumericColumn) and isinstance(attribute, NumericAttribute):
+        return _encoded_numbers(column, attribute)
+    if isinstance(column, CategoricalColumn) and isinstance(attribute, CategoricalAttribute):
+        return _encoded_levels(column, attribute)
+    kind = "numeric" if isinstance(attribute, NumericAttribute) else "categorical"
+    raise ModelError(f"column {attribute.name!r} is not {kind}, as the model needs it")
+
+
+def _encoded_numbers(column: NumericColumn, attribute: NumericAttribute) -> _EncodedColumn:
+    values = column.values
+    codes = interval_codes(values, attribute.cuts, code_dtype(attribute.cardinality + 1))
+    if values.dtype.kind != "f":
+        return _EncodedColumn(codes, 0, 0)
+    holes = np.isnan(values)
+    n_holes = int(np.count_nonzero(holes))
+    if n_holes:
+        codes[holes] = attribute.n_values
+    return _EncodedColumn(codes, 0, n_holes)
+
+
+def _encoded_levels(column: CategoricalColumn, attribute: CategoricalAttribute) -> _EncodedColumn:
+    """By a table whose last two entries, reached by the negative codes -2 and -1, are for the unseen and for holes."""
+    unknown = attribute.cardinality
+    lookup = _lookup(column.levels, attribute.levels, unknown)
+    lookup = np.append(lookup, attribute.n_values).astype(code_dtype(unknown + 1))
+    codes = lookup[column.codes]
+    n_holes = int(np.count_nonzero(column.codes == MISSING))
+    n_unknown = int(np.count_nonzero(codes == unknown))
+    return _EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_holes), n_holes)
+
+
+def _lookup(own: tuple[str, ...], wanted: tuple[str, ...], unknown: int) -> NDArray[np.int64]:
+    """The position among `wanted` of each level of `own`, `unknown` where it has none; one entry more, unknown."""
+    position = {level: code for code, level in enumerate(wanted)}
+    return np.array([*(position.get(level, unknown) for level in own), unknown], np.int64)

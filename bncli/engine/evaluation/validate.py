@@ -1,0 +1,180 @@
+"""Cross-validation: learn on all folds but one, predict that one, for every fold in turn.
+
+Everything is learnt inside the fold, cuts and levels included; only the labels of the class come from all rows. Each
+repeat draws its folds anew, from the seed and the number of the repeat.
+
+Decided here: predictions for the rows are those of the first repeat, so that each row is predicted once, by the one
+model that has not seen it. What a fold's learning has to say (notes, iterations) is not passed on; the watch hears
+the stages `fit` and `score` of each fold, and how many folds are done. Cost: folds times repeats fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.encoding import encode_attributes, label_codes
+from bncli.engine.data.folds import stratified_folds
+from bncli.engine.data.schema import Cuts
+from bncli.engine.evaluation.metrics import Metrics, measure
+from bncli.engine.learn import learn
+from bncli.engine.model import Model
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.structures.named_structure import NamedStructure
+from bncli.errors import BncliError, ModelError
+from bncli.recipe import Recipe
+from bncli.watch import Clock, Progress, Stage, Watch, silent
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What a model says of labelled rows: ln P(c | x_t), shape (K, N), in row order, and how good it is."""
+
+    log_probabilities: Floats
+    metrics: Metrics
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One fold of one repeat: the rows held out, how they were predicted, and the penalty of the fit (None: closed)."""
+
+    repeat: int
+    number: int
+    rows: NDArray[np.intp]
+    examined: Examined
+    penalty: float | None
+
+
+@dataclass(frozen=True)
+class Split:
+    """The rows of one fold of one repeat, and all the others; both ascending."""
+
+    repeat: int
+    number: int
+    rows: NDArray[np.intp]
+    others: NDArray[np.intp]
+
+
+def cross_validate(
+    columns: Columns,
+    recipe: Recipe,
+    *,
+    folds: int = 5,
+    repeats: int = 1,
+    seed: int = 0,
+    cuts: Cuts | None = None,
+    structure: NamedStructure | None = None,
+    missing_tokens: tuple[str, ...] | None = None,
+    unseen: Literal["average", "error"] = "average",
+    threads: int = 1,
+    memory: int | None = None,
+    clock: Clock | None = None,
+    watch: Watch = silent,
+) -> Iterator[Fold]:
+    """Every fold of every repeat, in order; `cuts` and `structure`, if given, are taken as they are in every fold."""
+    for done, split in enumerate(_splits(columns, folds, repeats, seed)):
+        watch(Stage("fit"))
+        watch(Progress(done, folds * repeats, f"fold {done + 1} of {folds * repeats}"))
+        yield hold_out(
+            columns,
+            recipe,
+            split,
+            cuts=cuts,
+            structure=structure,
+            missing_tokens=missing_tokens,
+            unseen=unseen,
+            threads=threads,
+            memory=memory,
+            clock=clock,
+            watch=watch,
+        )
+    watch(Progress(folds * repeats, folds * repeats))
+
+
+def hold_out(
+    columns: Columns,
+    recipe: Recipe,
+    split: Split,
+    *,
+    cuts: Cuts | None = None,
+    structure: NamedStructure | None = None,
+    missing_tokens: tuple[str, ...] | None = None,
+    unseen: Literal["average", "error"] = "average",
+    threads: int = 1,
+    memory: int | None = None,
+    clock: Clock | None = None,
+    watch: Watch = silent,
+) -> Fold:
+    """One fold: learn from the other rows, predict these; the watch hears when the stage `fit` gives way to `score`."""
+    learnt = learn(
+        columns.take(split.others),
+        recipe,
+        cuts=cuts,
+        structure=structure,
+        missing_tokens=missing_tokens,
+        unseen=unseen,
+        threads=threads,
+        memory=memory,
+        clock=clock,
+    )
+    watch(Stage("score"))
+    examined = examine(learnt.model, columns.take(split.rows))
+    return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty)
+
+
+def deal(columns: Columns, folds: int, seed: int, repeat: int) -> NDArray[np.intp]:
+    """The fold of every row in a repeat."""
+    if columns.label is None:
+        raise BncliError(f"the rows carry no class {columns.class_name!r}")
+    return stratified_folds(columns.label.codes, folds, (seed, repeat))
+
+
+def split_of(fold_of: NDArray[np.intp], repeat: int, number: int) -> Split:
+    """The fold of this number of rows that were dealt."""
+    held_out = fold_of == number
+    return Split(repeat, number, np.flatnonzero(held_out), np.flatnonzero(~held_out))
+
+
+def examine(model: Model, columns: Columns, *, allow_missing: bool = False) -> Examined:
+    """The model's predictions for labelled rows, measured; `allow_missing`: columns that are not there are unknown."""
+    labels = label_codes(columns, model.schema)
+    predictions = predict(model, columns, allow_missing=allow_missing)
+    return Examined(predictions, measure(predictions, labels, columns.weights))
+
+
+def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> Floats:
+    """ln P(c | x_t), shape (K, N); ModelError for a value never seen, where the model says so."""
+    scorer = compile_scorer(model)
+    encoded = encode_attributes(columns, model.schema, scorer.used, allow_missing=allow_missing)
+    if model.schema.unseen == "error":
+        for i, n in zip(scorer.used, encoded.unseen, strict=True):
+            if n:
+                name = model.schema.attributes[i].name
+                raise ModelError(
+                    f"attribute {name!r} has values that were never seen in training, in {n} row{'s' if n > 1 else ''}",
+                    hint="let them count as unknown with --unseen average",
+                )
+    return log_probabilities(scorer, encoded.codes, columns.n_rows)
+
+
+def out_of_fold(folds: Iterable[Fold], n_rows: int) -> Floats:
+    """ln P(c | x_t), shape (K, n_rows), of every row by the model of the first repeat that has not seen it."""
+    first = [fold for fold in folds if fold.repeat == 0]
+    predictions = np.empty((len(first[0].examined.log_probabilities), n_rows))
+    for fold in first:
+        predictions[:, fold.rows] = fold.examined.log_probabilities
+    return predictions
+
+
+def _splits(columns: Columns, folds: int, repeats: int, seed: int) -> Iterator[Split]:
+    for repeat in range(repeats):
+        fold_of = deal(columns, folds, seed, repeat)
+        for number in range(folds):
+            yield split_of(fold_of, repeat, number)

@@ -1,0 +1,120 @@
+"""Tables as cubes: an axis an attribute, with a place for "unobserved", and the contrasts of the classes.
+
+What a table adds to all classes alike says nothing. So a cube holds, for every class, how far it is raised above the
+others, the log-odds of the class against the geometric mean of the others:
+
+    V[x, y] = W[x, y] - 1/(K - 1) sum over c != y of W[x, c]  =  K/(K - 1) (W[x, y] - mean over c of W[x, c])
+
+For two classes these are the log-odds ln P(y)/P(other). Contrasts sum to 0 over the classes and determine the
+probabilities. Decided here: with one class alone they are 0.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.data.schema import Schema
+from bncli.engine.prediction.factors import expand
+from bncli.engine.structures.binning import frequencies_of
+from bncli.engine.structures.structure import Family, Merge
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cube:
+    """values (n_1 + 1, n_2 + 1, ..., K): contrasts over the codes of `attributes`, ascending; the last is unobserved.
+
+    An attribute with a merge has the coarse codes that it gives.
+    """
+
+    attributes: tuple[int, ...]
+    merges: tuple[Merge | None, ...]
+    values: Floats
+
+    @property
+    def shown(self) -> Floats:
+        """The values of attributes that are observed, (n_1, n_2, ..., K)."""
+        return self.values[tuple(slice(-1) for _ in self.attributes)]
+
+    def weights(self, schema: Schema) -> tuple[Floats, ...]:
+        """For every axis the training frequencies of its codes, 0 for the last one."""
+        seen = zip(self.attributes, self.merges, strict=True)
+        return tuple(np.append(frequencies_of(schema.attributes[a], merge), 0.0) for a, merge in seen)
+
+
+def contrasts(scores: Floats) -> Floats:
+    """(..., K) -> (..., K): each class against the mean of the others."""
+    n_labels = scores.shape[-1]
+    if n_labels == 1:
+        return np.zeros_like(scores)
+    centred: Floats = scores - scores.mean(axis=-1, keepdims=True)
+    centred *= n_labels / (n_labels - 1)
+    return centred
+
+
+def ordered_cube(attributes: Sequence[int], merges: Sequence[Merge | None], values: Floats) -> Cube:
+    """The cube whose axes, in whatever order, belong to these attributes."""
+    order = sorted(range(len(attributes)), key=lambda axis: attributes[axis])
+    turned = values.transpose(*order, len(order))
+    return Cube(tuple(attributes[i] for i in order), tuple(merges[i] for i in order), np.ascontiguousarray(turned))
+
+
+def cube_of(family: Family, weights: Floats, schema: Schema) -> Cube:
+    """A family's table, weights (cells, K), with what it says where an attribute is unobserved."""
+    averages = tuple(
+        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], merge)
+        for axis, (a, merge) in enumerate(family.seen)
+    )
+    rows = contrasts(weights).T.reshape(-1, *family.shape)
+    values = np.moveaxis(expand(rows, averages), 0, -1)
+    return ordered_cube(family.attributes, [merge for _, merge in family.seen], values)
+
+
+def gathered(cubes: Iterable[Cube], schema: Schema) -> tuple[Cube, ...]:
+    """One cube for each set of attributes, the sum of those over it; small sets first, then in the schema's order.
+
+    Cubes that see an attribute through different merges are added over the coarsest codes that each of them can tell.
+    """
+    groups = defaultdict[tuple[int, ...], list[Cube]](list)
+    for cube in cubes:
+        groups[cube.attributes].append(cube)
+    return tuple(_sum(groups[key], schema) for key in sorted(groups, key=lambda key: (len(key), key)))
+
+
+def _sum(cubes: Sequence[Cube], schema: Schema) -> Cube:
+    first = cubes[0]
+    if len(cubes) == 1:
+        return first
+    merges = tuple(
+        refinement([cube.merges[axis] for cube in cubes], schema.cardinalities[a])
+        for axis, a in enumerate(first.attributes)
+    )
+    total = sum(_lifted(cube, merges, schema) for cube in cubes)
+    return Cube(first.attributes, merges, np.asarray(total))
+
+
+def refinement(merges: Sequence[Merge | None], cardinality: int) -> Merge | None:
+    """The merge that joins two codes only where all of these do; None: it joins none."""
+    distinct = list(dict.fromkeys(merges))
+    if None in distinct or len(distinct) == 1:
+        return None if None in distinct else distinct[0]
+    number: dict[tuple[int, ...], int] = {}
+    told_apart = zip(*(merge for merge in distinct if merge is not None), strict=True)
+    finest = tuple(number.setdefault(codes, len(number)) for codes in told_apart)
+    return None if len(number) == cardinality else finest
+
+
+def _lifted(cube: Cube, merges: Sequence[Merge | None], schema: Schema) -> Floats:
+    """The cube's values over the finer codes of `merges`."""
+    values = cube.values
+    for axis, (own, finer, a) in enumerate(zip(cube.merges, merges, cube.attributes, strict=True)):
+        if own != finer and own is not None:
+            codes = dict(zip(finer or range(schema.cardinalities[a]), own, strict=True))
+            values = values.take([*(codes[code] for code in range(len(codes))), max(own) + 1], axis=axis)
+    return values

@@ -1,0 +1,86 @@
+"""Rows whose tables fit in memory together, and what a pass over them finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.data.dataset import Shard
+from bncli.engine.inference.execution import backward, forward
+from bncli.engine.inference.program import Index, Program
+from bncli.engine.kernels import passes
+
+Array = NDArray[np.float64]
+
+
+class Portion(NamedTuple):
+    """Rows of a shard: their program, their labels, and the fused codes of each group and each outlet.
+
+    Signs are 1 for the second class, else -1.
+    """
+
+    rows: Index
+    program: Program
+    labels: Index
+    signs: Array
+    codes: list[Index]
+
+
+Sums = tuple[float, list[Array], Array]
+"""A value, its derivatives by group and configuration, and what programs add to its gradient in the cells."""
+
+
+def conditional(shard: Shard, cells: Array, tables: list[Array]) -> Sums:
+    """The sum of w_t ln P(y_t | e_t); tables[g] (K, configurations) are the groups', `cells` (K, n_cells) all cells."""
+    return _over_portions(shard, cells, tables, _conditional)
+
+
+def joint(shard: Shard, cells: Array, tables: list[Array]) -> Sums:
+    """The sum of w_t ln P(y_t, e_t)."""
+    return _over_portions(shard, cells, tables, _joint)
+
+
+def log_joint(shard: Shard, cells: Array, tables: list[Array]) -> Array:
+    """ln P(y, e_t), shape (K, rows)."""
+    scores = np.zeros((len(cells), shard.n_rows))
+    for portion in shard.state:
+        outlets = forward(portion.program, cells).outlets()
+        for codes, table in zip(portion.codes, tables + outlets, strict=True):
+            scores[:, portion.rows] += np.take(table, codes, axis=1)
+    return scores
+
+
+RowPass = Callable[[Portion, Array | None, list[Array]], tuple[float, list[Array]]]
+
+
+def _over_portions(shard: Shard, cells: Array, tables: list[Array], row_pass: RowPass) -> Sums:
+    value, totals, gradient = 0.0, [np.zeros(table.shape) for table in tables], np.zeros(cells.shape)
+    for portion in shard.state:
+        run = forward(portion.program, cells)
+        weights = None if shard.weights is None else shard.weights[portion.rows]
+        part, slopes = row_pass(portion, weights, tables + run.outlets())
+        value += part
+        for total, slope in zip(totals, slopes[: len(tables)], strict=True):
+            total += slope
+        if portion.program.outlets:
+            gradient += backward(run, slopes[len(tables) :], cells.shape[1])
+    return value, totals, gradient
+
+
+def _conditional(portion: Portion, weights: Array | None, tables: list[Array]) -> tuple[float, list[Array]]:
+    if len(tables[0]) != 2:
+        return passes.some_classes(portion.codes, portion.labels, weights, tables)
+    cll, slopes = passes.two_classes(portion.codes, portion.signs, weights, [t[1] - t[0] for t in tables])
+    return cll, [np.stack([-slope, slope]) for slope in slopes]
+
+
+def _joint(portion: Portion, weights: Array | None, tables: list[Array]) -> tuple[float, list[Array]]:
+    """The derivatives are the weight of the rows by class and configuration."""
+    counts = [
+        np.bincount(portion.labels * table.shape[1] + codes, weights, table.size).astype(float).reshape(table.shape)
+        for codes, table in zip(portion.codes, tables, strict=True)
+    ]
+    return sum(float(np.vdot(count, table)) for count, table in zip(counts, tables, strict=True)), counts

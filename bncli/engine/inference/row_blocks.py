@@ -1,0 +1,161 @@
+"""All rows compiled for repeated passes: shard by shard, in portions whose tables fit in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.data.schema import Schema
+from bncli.engine.inference import row_block
+from bncli.engine.inference.building import Limits, TooManyError, TooWideError
+from bncli.engine.inference.compilation import compile_rows
+from bncli.engine.inference.elimination_order import elimination_order
+from bncli.engine.inference.observed import Observed, observe
+from bncli.engine.inference.program import Index
+from bncli.engine.inference.requisite import requisite, supporting
+from bncli.engine.inference.row_block import Portion
+from bncli.engine.structures.structure import Family
+from bncli.errors import BncliError
+
+Array = NDArray[np.float64]
+
+MAX_TABLE = 1 << 24
+"""Entries of one configuration's table, all classes together, beyond which a network is refused."""
+MAX_PORTION = 1 << 24
+"""Entries of all tables of a portion (8 bytes each, and as many for their derivatives)."""
+
+
+NANOSECONDS = 8.0
+"""An entry takes so long, forward and backward."""
+
+
+class Work(NamedTuple):
+    """Entries of all tables and products of a pass, and the attributes of the largest of them."""
+
+    entries: int
+    widest: tuple[int, ...]
+
+
+class _Plan(NamedTuple):
+    """What compiling needs beside the rows."""
+
+    schema: Schema
+    families: tuple[Family, ...]
+    hiding: tuple[int, ...]
+    order: tuple[int, ...]
+    conditional: bool
+
+
+@dataclass(frozen=True)
+class Portions:
+    """shards[s] are the portions of shard s."""
+
+    data: Dataset
+    observed: Observed
+    shards: list[list[Portion]]
+
+    @property
+    def work(self) -> Work:
+        programs = [p.program for shard in self.shards for p in shard]
+        cardinalities = self.data.schema.cardinalities
+        widest = max(
+            (p.widest for p in programs), key=lambda scope: math.prod(cardinalities[a] for a in scope), default=()
+        )
+        return Work(self.data.n_labels * sum(program.work for program in programs), widest)
+
+    @property
+    def pass_work(self) -> float:
+        """Nanoseconds, roughly, of `conditional`."""
+        look_ups = sum(len(p.codes) * len(p.rows) for shard in self.shards for p in shard)
+        per_row = (self.data.n_labels - 1) * (8.0 * self.data.n_rows + 2.0 * look_ups)
+        return 1e5 + per_row + NANOSECONDS * self.work.entries
+
+    def conditional(self, cells: Array) -> tuple[float, Array]:
+        """CLL and its gradient."""
+        tables = self.observed.expand(cells)
+        cll, totals, gradient = self.data.reduce(row_block.conditional, cells, tables, states=self.shards)
+        return cll, self.observed.gather(totals) + gradient
+
+    def joint(self, cells: Array) -> tuple[float, Array]:
+        """LL and its gradient."""
+        tables = self.observed.expand(cells)
+        ll, totals, gradient = self.data.reduce(row_block.joint, cells, tables, states=self.shards)
+        return ll, self.observed.gather(totals) + gradient
+
+    def log_joint(self, cells: Array) -> Array:
+        """ln P(y, e_t), shape (K, N)."""
+        tables = self.observed.expand(cells)
+        return np.concatenate(self.data.map(row_block.log_joint, cells, tables, states=self.shards), axis=1)
+
+
+def compile_all(data: Dataset, families: tuple[Family, ...], *, conditional: bool) -> Portions:
+    """For P(class | evidence) alone (`conditional`), or for P(class, evidence)."""
+    members = sorted({attribute for family in families for attribute in family.attributes})
+    cardinalities = {a: n for family in families for a, n in zip(family.attributes, family.shape, strict=True)}
+    found = data.map(_hiding, members, cardinalities)
+    hiding = tuple(sorted(set().union(*found)))
+    cliques = [[a for a in family.attributes if a in hiding] for family in families]
+    order = elimination_order(cliques, {a: cardinalities[a] for a in hiding})
+    counted = [family.by_class or not conditional for family in families]
+    observed = observe(data, families, counted, hiding)
+    plan = _Plan(data.schema, families, hiding, tuple(order), conditional)
+    shards = data.map(_compile, plan, states=observed.fusion.codes)
+    return Portions(data, replace(observed, fusion=replace(observed.fusion, codes=())), shards)
+
+
+def _hiding(shard: Shard, members: Sequence[int], cardinalities: dict[int, int]) -> set[int]:
+    """The attributes that some row hides."""
+    return {a for a in members if shard.n_rows and shard.codes[a].max() >= cardinalities[a]}
+
+
+def _compile(shard: Shard, plan: _Plan) -> list[Portion]:
+    portions: list[Portion] = []
+    waiting = [np.arange(shard.n_rows)]
+    while waiting:
+        rows = waiting.pop()
+        try:
+            portions.append(_portion(shard, rows, plan))
+        except TooManyError:
+            waiting += _split(shard, rows, plan)
+    return portions
+
+
+def _split(shard: Shard, rows: Index, plan: _Plan) -> list[Index]:
+    """By whether the attribute summed out last is hidden: such rows share little; by number where all are alike."""
+    for attribute in reversed(plan.order):
+        hidden = shard.codes[attribute][rows] >= plan.schema.cardinalities[attribute]
+        if min(np.count_nonzero(hidden), np.count_nonzero(~hidden)) > len(rows) // 8:
+            return [rows[hidden], rows[~hidden]]
+    return [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
+
+
+def _portion(shard: Shard, rows: Index, plan: _Plan) -> Portion:
+    codes = {a: shard.codes[a][rows] for family in plan.families for a in family.attributes}
+    cardinality = plan.schema.cardinalities
+    hidden = {a: codes[a] >= cardinality[a] for a in plan.hiding}
+    needed = (requisite if plan.conditional else supporting)(plan.families, hidden, len(rows))
+    n_labels = len(plan.schema.labels)
+    limits = Limits(MAX_TABLE // n_labels, MAX_PORTION // n_labels)
+    try:
+        program = compile_rows(plan.families, needed, codes, hidden, plan.order, limits)
+    except TooWideError as error:
+        raise _too_wide(error, plan.schema) from None
+    labels = shard.labels[rows].astype(np.intp)
+    fused = [np.asarray(group[rows]) for group in shard.state]
+    signs = np.where(labels == 1, 1.0, -1.0)
+    return Portion(rows, program, labels, signs, fused + [outlet.codes for outlet in program.outlets])
+
+
+def _too_wide(error: TooWideError, schema: Schema) -> BncliError:
+    names = [schema.attributes[attribute].name for attribute in error.scope]
+    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    return BncliError(
+        f"the holes of a row must be summed out of a table too large: {shown} are unobserved together",
+        hint="learn with fewer parents, or with --missing-policy level, where a hole is one more value",
+    )

@@ -1,0 +1,117 @@
+"""Walking a path of regions: what every step is worth on the training rows.
+
+A step adds a region A to the model. That adds one table over A's own cells to the scores of all rows, and the log
+posterior of the step follows from the likelihood of the classes and the degrees of freedom:
+
+    S[t, y] += D_A[cell_t, y],    D_A[v] = sum over R in A of dc_R ln P(v_R)
+    log posterior = sum_t w_t ln softmax_y S[t, y] at y_t  -  N df / (N - df - 1)
+
+(dc: change of a counting number, see `bncli.engine.structures.region_graph`; N the total weight. The prior is that of
+Jakulin & Rish 2006, equation 6; where df >= N - 1 it is 0.) The search and whoever meets a path that was found
+elsewhere walk it with the same steps, so they agree to the last bit. Cost of a step: one pass over the rows to count,
+one to look up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Shard
+from bncli.engine.kernels.cells import Index, cell_numbers
+from bncli.engine.kikuchi.submodels import addition
+from bncli.engine.structures.region_graph import Coverage, Region, counting_changes, degrees_of_freedom
+from bncli.engine.structures.structure import Climb
+from bncli.watch import Progress, Watch, silent
+
+Array = NDArray[np.float64]
+
+BLOCK = 1 << 12
+"""Rows at a time, so that their scores stay in the second-level cache."""
+
+
+def follow(counts: Counts, regions: Iterable[Region], theta: float, watch: Watch = silent) -> Climb:
+    """What the steps are worth that add these regions in their order; step 0 is the class alone."""
+    listed = list(regions)
+    climber = Climber(counts, theta, listed)
+    for done, region in enumerate(listed):
+        watch(Progress(done, len(listed), "regions"))
+        climber.add(region)
+    return climber.climb()
+
+
+class Climber:
+    """A model that grows region by region, with the running scores of all rows.
+
+    scores[shard] (K, rows of the shard); df, log_likelihood and log_posterior have an element for every step so far.
+    Every region is counted from the rows, in one pass where they are foretold: margins of what others counted before
+    would be other sums of weights, in the last bit.
+    """
+
+    def __init__(self, counts: Counts, theta: float, foretold: Iterable[Region] = ()) -> None:
+        self.data, self.theta = counts.data, theta
+        self._counts = Counts(counts.data)
+        self._counts.tables([(), *foretold])
+        self.coverage = Coverage()
+        self.regions: list[Region] = []
+        self.df: list[int] = []
+        self.log_likelihood: list[float] = []
+        self.log_posterior: list[float] = []
+        self.scores: list[Array] | None = None
+        self._grow((), [()], self.data.n_labels - 1)
+
+    def add(self, region: Region) -> list[Region]:
+        """Takes the region into the model; returns the sets that no region contained before."""
+        schema, covered = self.data.schema, self.coverage.add(region)
+        self._grow(region, covered, self.df[-1] + degrees_of_freedom(covered, schema.cardinalities, len(schema.labels)))
+        self.regions.append(region)
+        return covered
+
+    def _grow(self, region: Region, covered: list[Region], df: int) -> None:
+        [table] = self._counts.tables([region])
+        added = addition(table, region, counting_changes(covered), self.data.total_weight, self.theta)
+        radices = table.shape[:-1]
+        grown = self.data.map(_look_up, region, radices, np.ascontiguousarray(added.T), states=self.scores)
+        self.scores = [scores for scores, _ in grown]
+        self.df.append(df)
+        self.log_likelihood.append(sum(part for _, part in grown))
+        self.log_posterior.append(self.log_likelihood[-1] + log_prior(self.data.total_weight, df))
+
+    def climb(self) -> Climb:
+        """The steps so far."""
+        best = self.log_posterior.index(max(self.log_posterior))
+        return Climb(tuple(self.df), tuple(self.log_likelihood), tuple(self.log_posterior), best)
+
+
+def _look_up(shard: Shard, region: Region, radices: tuple[int, ...], added: Array) -> tuple[Array, float]:
+    """The shard's scores with the region's table, `added` (K, cells), and the log-likelihood of its classes."""
+    scores = np.zeros((len(added), shard.n_rows)) if shard.state is None else shard.state.copy()
+    log_likelihood = 0.0
+    for rows in shard.slices(BLOCK):
+        here = scores[:, rows]
+        here += np.take(added, _cells(shard, region, radices, rows), axis=1) if region else added
+        true = np.take_along_axis(here, shard.labels[rows].astype(np.intp)[np.newaxis], axis=0)[0]
+        top = here.max(axis=0)
+        logs = true - top - np.log(np.exp(here - top).sum(axis=0))
+        log_likelihood += float(logs.sum() if shard.weights is None else shard.weights[rows] @ logs)
+    return scores, log_likelihood
+
+
+def _cells(shard: Shard, region: Region, radices: tuple[int, ...], rows: slice) -> Index:
+    return cell_numbers([shard.codes[i][rows] for i in region], radices)
+
+
+def log_priors(total: float, df: Array) -> Array:
+    """-N df / (N - df - 1), minus infinity where df >= N - 1."""
+    left = total - df - 1
+    priors = np.full(df.shape, -np.inf)
+    np.divide(-total * df, left, out=priors, where=left > 0)
+    return priors
+
+
+def log_prior(total: float, df: int) -> float:
+    """The same of one model."""
+    return float(log_priors(total, np.array([df], np.float64))[0])

@@ -1,0 +1,98 @@
+"""The loop that classical descent methods share: a direction, a search along it, and what is kept for the next.
+
+A `Guide` is a method without its loop. Where its direction promises too little or its search finds nothing, it forgets
+what it knows and starts again with steepest descent; only the failure of that is believed (Nash 1990, Compact Numerical
+Methods for Computers, 2nd edition). The objective's preconditioner is not used: these are the methods as published.
+
+Stops, with f the objective: `gradient` when steepest descent promises less than tolerance f / 100, i.e. g'g / 2;
+`tolerance` when the last WINDOW iterations together improved f by no more than tolerance f; `line-search` when no
+better point is found along -g; `separable` when the objective says so; `max-iterations`.
+
+Counts: an evaluation of the objective gives value and gradient at once; told are the evaluations of the value that the
+method asks for, trial steps included, and of the gradient: one at the start and one after each iteration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import Protocol
+
+from bncli.engine.model import Optimum, StoppedBy
+from bncli.engine.optimizers.acceptable_point import Evaluate, Searched
+from bncli.engine.optimizers.line_search import Probe
+from bncli.engine.optimizers.objective import Objective, Report, Step, Vector
+
+WINDOW = 5
+FLOOR = 1e-10
+"""Values are compared with this share of the first one where they have fallen below it."""
+
+
+class Guide(Protocol):
+    """A descent method: where to go from a gradient, how far, and what to learn from the step made."""
+
+    @property
+    def fresh(self) -> bool:
+        """Nothing is remembered: the direction is steepest descent."""
+        ...
+
+    def direction(self, gradient: Vector) -> Vector: ...
+
+    def search(self, evaluate: Evaluate, start: Probe, direction: Vector, slope: float) -> Searched:
+        """A lower point along the direction, if there is one."""
+        ...
+
+    def learn(self, before: Probe, after: Probe) -> None: ...
+
+    def forget(self) -> None: ...
+
+
+def descend(
+    objective: Objective, start: Vector, guide: Guide, *, tolerance: float, max_iterations: int, report: Report
+) -> Optimum:
+    """The minimiser that `guide` finds from `start`, shape (P,); every iteration lowers the objective."""
+    here = Probe(start, *objective.value_and_gradient(start))
+    values = deque([here.value], maxlen=WINDOW + 1)
+    floor = FLOOR * abs(here.value)
+    evaluations, iteration = 1, 0
+    report(Step(0, here.value, _norm(here.gradient), 0.0, 1, 1), here.point)
+    while True:
+        direction = guide.direction(here.gradient)
+        slope = float(direction @ here.gradient)
+        enough = tolerance * max(abs(here.value), floor)
+        promising = -slope / 2 > 1e-2 * enough
+        reason = _finished(objective, values, enough, guide.fresh and not promising, iteration >= max_iterations)
+        if reason is not None:
+            break
+        found, step, tries = None, 0.0, 0
+        if promising:
+            found, step, tries = guide.search(objective.value_and_gradient, here, direction, slope)
+        evaluations += tries
+        if found is None:
+            if guide.fresh:
+                reason = StoppedBy.LINE_SEARCH
+                break
+            guide.forget()
+            continue
+        guide.learn(here, found)
+        here, iteration = found, iteration + 1
+        values.append(here.value)
+        report(Step(iteration, here.value, _norm(here.gradient), step, evaluations, iteration + 1), here.point)
+    return Optimum(here.point, here.value, _norm(here.gradient), iteration, evaluations, reason)
+
+
+def _norm(vector: Vector) -> float:
+    return math.sqrt(float(vector @ vector))
+
+
+def _finished(
+    objective: Objective, values: deque[float], enough: float, hopeless: bool, capped: bool
+) -> StoppedBy | None:
+    """The reason to stop, if there is one; `enough` is the tolerance as a difference of values."""
+    if objective.separable(values[-1]):
+        return StoppedBy.SEPARABLE
+    if hopeless:
+        return StoppedBy.GRADIENT
+    if len(values) > WINDOW and values[0] - values[-1] <= enough:
+        return StoppedBy.TOLERANCE
+    return StoppedBy.MAX_ITERATIONS if capped else None

@@ -1,0 +1,104 @@
+"""Look-ups of a path: one table over the cells of a region, into which all that changes inside the region is added up.
+
+    D[v, y] = sum over changes (R, c) of c ln P(v_R, y)
+
+What a row does not show is summed out of every submodel, so that the model is that of the attributes it shows. Such
+entries are part of the table (`expand`), unless they would blow it up: a `RegionFactor` has the plain table and sums
+out, pattern by pattern, what the rows at hand do not show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bncli.engine.model import Path
+from bncli.engine.prediction.factors import Factor, Floats, Indices, cells_of
+from bncli.engine.prediction.path_stages import Change
+from bncli.engine.prediction.path_sums import Term, expand, log_margin, sum_over
+from bncli.engine.prediction.softmax import score_rows
+from bncli.engine.structures.structure import Family
+
+EXPANDED_ENTRIES = 1 << 20
+"""A table is expanded when the result holds at most so many entries, or at most twice as many as before."""
+
+
+class Cubes:
+    """The submodels of a path, shape (cardinalities ..., K), plain or expanded; index -1 is the class alone."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._expanded: dict[int, Floats] = {-1: path.class_logs}
+
+    def plain(self, f: int) -> Floats:
+        return self.path.class_logs if f < 0 else self.path.logs[f].reshape(*self.path.families[f].shape, -1)
+
+    def expanded(self, f: int) -> Floats:
+        if f not in self._expanded:
+            self._expanded[f] = expand(self.plain(f))
+        return self._expanded[f]
+
+    def members(self, f: int) -> tuple[int, ...]:
+        return () if f < 0 else self.path.families[f].attributes
+
+
+@dataclass(frozen=True)
+class RegionFactor:
+    """The table of a large region: tables (R, cells), and the terms it is made of for rows that do not show it all.
+
+    Code shape[i] means that digit i, `region[i]`, is unknown.
+    """
+
+    positions: tuple[int, ...]
+    region: tuple[int, ...]
+    shape: tuple[int, ...]
+    tables: Floats
+    terms: tuple[Term, ...]
+
+    def add_to(self, scores: Floats, codes: Sequence[Indices]) -> None:
+        """scores (R, rows) += the entry of every row."""
+        digits = [codes[p] for p in self.positions]
+        unknown = np.array([digit == n for digit, n in zip(digits, self.shape, strict=True)])
+        patterns, of_row = np.unique(unknown, axis=1, return_inverse=True)
+        for k, pattern in enumerate(patterns.T):
+            rows = np.flatnonzero(of_row.ravel() == k)
+            known = [axis for axis, hidden in enumerate(pattern) if not hidden]
+            tables = self.tables if len(known) == len(pattern) else self._margin(known)
+            cells = cells_of([digits[a][rows] for a in known], [self.shape[a] for a in known]) if known else 0
+            scores[:, rows] += tables[:, cells] if known else tables
+
+    def _margin(self, known: Sequence[int]) -> Floats:
+        """What the table is to rows that show only these axes, (R, cells of these)."""
+        shown = tuple(self.region[a] for a in known)
+        terms = [
+            (change, tuple(i for i in members if i in shown), log_margin(cube, _hidden_axes(members, shown)))
+            for change, members, cube in self.terms
+        ]
+        table = sum_over(shown, [self.shape[a] for a in known], terms)
+        return score_rows(table.reshape(-1, table.shape[-1]))
+
+
+def _hidden_axes(members: Sequence[int], shown: Sequence[int]) -> list[int]:
+    return [axis for axis, i in enumerate(members) if i not in shown]
+
+
+def compile_host(cubes: Cubes, host: int, changes: Sequence[Change], used: Sequence[int]) -> Factor | RegionFactor:
+    """The factor of family `host` of the path, to which these changes go; `used` are the attributes of the scorer."""
+    family = cubes.path.families[host]
+    positions = tuple(used.index(a) for a in family.attributes)
+    shape = tuple(n + 1 for n in family.shape)
+    rows = len(score_rows(cubes.path.class_logs[None, :]))
+    if rows * math.prod(shape) <= max(EXPANDED_ENTRIES, 2 * rows * family.n_cells):
+        terms = ((change, cubes.members(f), cubes.expanded(f)) for f, change in changes)
+        return Factor(positions, shape, _table(family, shape, terms))
+    plain = tuple((change, cubes.members(f), cubes.plain(f)) for f, change in changes)
+    return RegionFactor(positions, family.attributes, family.shape, _table(family, family.shape, plain), plain)
+
+
+def _table(family: Family, shape: Sequence[int], terms: Iterable[Term]) -> Floats:
+    """(R, cells of `shape`)."""
+    table = sum_over(family.attributes, shape, terms)
+    return score_rows(table.reshape(-1, table.shape[-1]))

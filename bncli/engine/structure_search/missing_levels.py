@@ -1,0 +1,24 @@
+"""Rows with holes for a search that compares networks on the same rows: a hole counts as one more value.
+
+A score is a sum over rows. On the rows that have a whole family it would be a sum over ever fewer rows as parents are
+added, and a search would run after holes; the same holds for losses of rows left out. So these searches see the rows as
+they would be if a missing value were a value. The network that they find is learnt and used with holes summed out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bncli.engine.counting.counts import Counts
+from bncli.watch import Note, Watch
+
+
+def with_hole_levels(counts: Counts, method: str, watch: Watch) -> Counts:
+    """The counts of the same rows, holes a value of their own; the same object where there are none."""
+    data = counts.data
+    if not any(data.holes):
+        return counts
+    watch(Note(f"{method} takes a missing value for one more value while it compares networks"))
+    attributes = tuple(replace(a, missing=n > 0) for a, n in zip(data.schema.attributes, data.holes, strict=True))
+    schema = replace(data.schema, attributes=attributes, missing_policy="level")
+    return Counts(replace(data, schema=schema))

@@ -1,0 +1,78 @@
+"""Coarser views of an attribute: neighbouring intervals joined, so that tables over several attributes stay small.
+
+An attribute has one set of codes, fine enough for a table of its own. A table over two or three attributes cannot
+afford as many cells, so its family looks at each attribute through a merge,
+
+    coarse code = merge[code],
+
+which joins neighbouring intervals to a few groups of about equal training weight, heavy intervals apart: the rule by
+which equal-frequency cuts are made (`bncli.engine.kernels.equal_weight`), applied to intervals in place of values. A
+missing level keeps a code of its own, the last. Levels of a category have no neighbours and are left as they are.
+
+Decided here: there are never more groups than asked for; where the heavy intervals leave more, the two neighbours with
+the least joint weight are joined until there are not (ties: the first). A merge follows from the training frequencies
+alone, so that the number of groups says it all. Cost: a few operations an interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.data.schema import Attribute, NumericAttribute
+from bncli.engine.kernels.equal_weight import Weights, group_ends
+from bncli.engine.structures.structure import Merge, Merges
+
+
+def merges_of(attributes: Sequence[Attribute], bins: Sequence[int | None]) -> Merges:
+    """For each entry of `bins`, the merge of every attribute to at most so many intervals (None: as cut)."""
+    return tuple(tuple(None if most is None else merge_of(a, most) for a in attributes) for most in bins)
+
+
+def merge_of(attribute: Attribute, bins: int) -> Merge | None:
+    """The coarse code of every code, at most `bins` intervals (1 or more) in all; None where nothing is joined."""
+    if not isinstance(attribute, NumericAttribute) or attribute.n_values <= bins:
+        return None
+    mass = np.array(attribute.frequencies[: attribute.n_values], np.float64)
+    ends = _fewer(mass, group_ends(mass, bins), bins)
+    begins = np.zeros(attribute.n_values, np.intp)
+    begins[np.array(ends, np.intp) + 1] = 1
+    groups = tuple(np.cumsum(begins).tolist())
+    return (*groups, groups[-1] + 1) if attribute.missing else groups
+
+
+def _fewer(mass: Weights, ends: list[int], most: int) -> list[int]:
+    """The ends of groups, the last of all left out, of which enough have gone to leave at most `most` groups."""
+    weights = [float(w) for w in np.add.reduceat(mass, [0, *(end + 1 for end in ends)])]
+    ends = list(ends)
+    while len(weights) > most:
+        lightest = min(range(len(ends)), key=lambda g: weights[g] + weights[g + 1])
+        weights[lightest : lightest + 2] = [weights[lightest] + weights[lightest + 1]]
+        del ends[lightest]
+    return ends
+
+
+def coarse(attribute: Attribute, merge: Merge) -> Attribute:
+    """The attribute as a family sees it that looks through `merge`: codes, frequencies, and the cuts that remain."""
+    frequencies = tuple(np.bincount(merge, attribute.frequencies, max(merge) + 1).tolist())
+    if isinstance(attribute, NumericAttribute):
+        cuts = tuple(cut for cut, left, right in zip(attribute.cuts, merge, merge[1:], strict=False) if left != right)
+        return replace(attribute, frequencies=frequencies, cuts=cuts)
+    joined: list[list[str]] = [[] for _ in range(max(merge) + 1 - attribute.missing)]
+    for level, code in zip(attribute.levels, merge, strict=False):
+        joined[code].append(level)
+    return replace(attribute, frequencies=frequencies, levels=tuple(" | ".join(levels) for levels in joined))
+
+
+def frequencies_of(attribute: Attribute, merge: Merge | None) -> NDArray[np.float64]:
+    """Training frequencies of the codes, summing to 1; those before the merge are uniform if nothing was counted."""
+    counts = np.array(attribute.frequencies, dtype=np.float64)
+    if not counts.sum() > 0:
+        counts = np.ones(attribute.cardinality)
+    if merge is not None:
+        counts = np.bincount(merge, counts).astype(np.float64)
+    frequencies: NDArray[np.float64] = counts / counts.sum()
+    return frequencies

@@ -1,0 +1,221 @@
+"""Structures: which attributes are looked up together. A structure answers `families()`; a scorer needs no more."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from bncli.engine.structures.perfection import Unmarried, canonical_form, first_unmarried
+from bncli.engine.structures.region_graph import maximal
+
+Member = TypeVar("Member")
+Entry = TypeVar("Entry")
+
+CLASS = None
+"""The class as a node among attribute indices."""
+Merge = tuple[int, ...]
+"""The coarse code of every code of an attribute; each coarse code from 0 on occurs."""
+View = tuple[int, Merge | None]
+"""An attribute with the merge through which it is seen, if there is one."""
+Merges = tuple[tuple[Merge | None, ...], ...]
+"""merges[k][i]: how attribute i is seen in regions of k + 1 attributes, the last for larger ones; None: as cut."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A set of attributes scored by one table, the child first (None: no child), then its parents in their order.
+
+    The cell of a row is the mixed-radix number of its codes, the first attribute the most significant digit:
+
+        cell = (x_0 * shape_1 + x_1) * shape_2 + x_2 ...
+
+    `by_class` is False where the table holds the same numbers for every class: the child lacks the class as a parent.
+
+    A family may look at an attribute through a merge, which joins codes to coarser ones: x_i above is then
+    merge[code], and `shape` counts the coarse codes. `merges` has a merge or None for each of the attributes in their
+    order; it is empty where the family merges nothing. See `bncli.engine.structures.binning`.
+    """
+
+    attributes: tuple[int, ...]
+    shape: tuple[int, ...]
+    child: int | None
+    by_class: bool = True
+    merges: tuple[Merge | None, ...] = ()
+
+    @classmethod
+    def over(
+        cls,
+        attributes: tuple[int, ...],
+        cardinalities: Sequence[int],
+        child: int | None = None,
+        by_class: bool = True,
+        merges: tuple[Merge | None, ...] = (),
+    ) -> Family:
+        """The family over these attributes; its shape follows from the cardinalities and from what it merges."""
+        seen = zip(attributes, merges or (None,) * len(attributes), strict=True)
+        shape = tuple(cardinalities[a] if merge is None else max(merge) + 1 for a, merge in seen)
+        return cls(attributes, shape, child, by_class, merges if any(merges) else ())
+
+    @property
+    def n_cells(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def seen(self) -> tuple[View, ...]:
+        """How the family sees each of its attributes."""
+        return tuple(zip(self.attributes, self.merges or (None,) * len(self.attributes), strict=True))
+
+
+@dataclass(frozen=True)
+class Dag:
+    """A directed acyclic graph over the class and the attributes.
+
+    `parents[i]`: the attribute parents of attribute i, in their listed order (the class left out).
+    `class_children`: the attributes that have the class as a parent, ascending. `class_parents`: the attribute
+    parents of the class itself. An attribute in none of them is not part of the network.
+    `method` and `options` say how the structure came about; they are written to its file.
+    """
+
+    parents: tuple[tuple[int, ...], ...]
+    class_children: tuple[int, ...]
+    class_parents: tuple[int, ...] = ()
+    method: str = "file"
+    options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
+
+    def families(self, cardinalities: tuple[int, ...], *, whole: bool = False) -> tuple[Family, ...]:
+        """One family per child of the class, in attribute order, then the class's own parents if it has any.
+
+        A node that is neither the class nor its child has a factor without the class in it: it cancels in P(y | x)
+        where all of x is known. `whole` adds these (`by_class` False, in attribute order, before the class's parents):
+        with them, the tables say P(y, x), and what is unknown of x can be summed out.
+        """
+        members: list[tuple[tuple[int, ...], int | None, bool]]
+        members = [((i, *self.parents[i]), i, True) for i in self.class_children]
+        if whole:
+            others = (i for i in self.nodes if i not in self.class_children)
+            members += [((i, *self.parents[i]), i, False) for i in others]
+        if self.class_parents:
+            members.append((self.class_parents, None, True))
+        return tuple(Family.over(m, cardinalities, child, by) for m, child, by in members)
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The attributes that are part of the network, ascending: those with an arc."""
+        members = set(self.class_children) | set(self.class_parents)
+        for i, listed in enumerate(self.parents):
+            members.update((i, *listed) if listed else ())
+        return tuple(sorted(members))
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """The attributes that P(y | x) depends on, ascending."""
+        members = set(self.class_children) | set(self.class_parents)
+        for i in self.class_children:
+            members.update(self.parents[i])
+        return tuple(sorted(members))
+
+    def canonical(self) -> Dag:
+        """The graph that P(y | x) depends on, the class's parents married; attributes outside it have no parents."""
+        form = canonical_form(self._by_node(), CLASS)
+        inside = (form.get(i, ()) for i in range(len(self.parents)))
+        parents = tuple(tuple(node for node in listed if node is not CLASS) for listed in inside)
+        return replace(self, parents=parents)
+
+    @property
+    def unmarried(self) -> Unmarried[int | None] | None:
+        """Two parents of a common child that the canonical form does not join; None where it is perfect."""
+        return first_unmarried(self._by_node(), CLASS)
+
+    @property
+    def is_perfect(self) -> bool:
+        """Whether every two parents of a common child, the class among them, are joined in the canonical form."""
+        return self.unmarried is None
+
+    def _by_node(self) -> dict[int | None, tuple[int | None, ...]]:
+        children = set(self.class_children)
+        nodes: dict[int | None, tuple[int | None, ...]] = {CLASS: self.class_parents}
+        for i, listed in enumerate(self.parents):
+            nodes[i] = (CLASS, *listed) if i in children else listed
+        return nodes
+
+
+@dataclass(frozen=True)
+class Climb:
+    """The steps of a search for regions: element s belongs to the model of the first s regions, 0 to the class alone.
+
+    Degrees of freedom; log-likelihood of the classes given the attributes and log posterior, nats; map_step is the step
+    of highest posterior.
+    """
+
+    df: tuple[int, ...]
+    log_likelihood: tuple[float, ...]
+    log_posterior: tuple[float, ...]
+    map_step: int
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Sets of attributes that are looked up together with the class, in the order in which they were added.
+
+    A region is a tuple of attribute indices, ascending, the class left out; none is inside an earlier one. `climb` is
+    what the search says of every step; without it all regions are the model. `method` and `options` as in `Dag`.
+
+    bins[k]: the most intervals that an attribute has in a region of k + 1 attributes, the last for larger ones; None or
+    no entry at all: as it was cut. `merges` are those that follow for the schema at hand, one entry for one of `bins`.
+    gains[r] is what region r promised when it was chosen, nats; empty where nobody says.
+    """
+
+    regions: tuple[tuple[int, ...], ...]
+    climb: Climb | None = None
+    method: str = "file"
+    options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
+    bins: tuple[int | None, ...] = ()
+    merges: Merges = ()
+    gains: tuple[float, ...] = ()
+
+    @property
+    def chosen(self) -> tuple[tuple[int, ...], ...]:
+        """The regions of the step of highest posterior, without those that another one of them contains."""
+        steps = len(self.regions) if self.climb is None else self.climb.map_step
+        return outermost(self.regions[:steps], self.bins)
+
+    def families(self, cardinalities: tuple[int, ...], *, whole: bool = False) -> tuple[Family, ...]:
+        """One family, without a child, per chosen region; there are no tables without the class, `whole` or not."""
+        return tuple(self._family(region, cardinalities) for region in self.chosen)
+
+    def _family(self, region: tuple[int, ...], cardinalities: tuple[int, ...]) -> Family:
+        by_attribute = of_size(self.merges, len(region)) or (None,) * len(cardinalities)
+        return Family.over(region, cardinalities, merges=tuple(by_attribute[a] for a in region))
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """The attributes of all regions, ascending."""
+        return tuple(sorted(set(itertools.chain.from_iterable(self.regions))))
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The same."""
+        return self.attributes
+
+
+Structure = Dag | Regions
+
+
+def outermost(regions: Iterable[tuple[Member, ...]], bins: tuple[int | None, ...]) -> tuple[tuple[Member, ...], ...]:
+    """The regions that no other one contains, each once; one that has other bins than the larger is no part of it."""
+    return tuple(tuple(member for member, _ in region) for region in maximal(seen(regions, bins)))
+
+
+def seen(
+    regions: Iterable[tuple[Member, ...]], bins: tuple[int | None, ...]
+) -> list[tuple[tuple[Member, int | None], ...]]:
+    """Each region as what it looks at: its members with the bins that they have in it."""
+    return [tuple((member, of_size(bins, len(region))) for member in region) for region in regions]
+
+
+def of_size(entries: Sequence[Entry], size: int) -> Entry | None:
+    """The entry for regions of `size` attributes, the last for larger ones; None where there are no entries."""
+    return entries[min(size, len(entries)) - 1] if entries else None

@@ -1,0 +1,76 @@
+"""Tables of a Bayesian network in closed form: each distribution is made from the counts of its family alone.
+
+    S[t, y] = ln P(y | pi(y)) + sum over children i of the class of ln theta_i(x_i | pi(i), y)
+
+The factors of all other nodes do not contain the class and cancel in P(y | x), unless holes are to be summed out: then
+these nodes have tables too, the counts summed over the class, with a column alike for every class. Where the class has
+attribute parents, its distribution is a table over them and the bias is 0.
+
+Each table is made from the rows that have its whole family (available cases).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.counting.counts import Counts
+from bncli.engine.model import Parameters, StoppedBy, Tables
+from bncli.engine.smoothing.rules import log_conditional
+from bncli.engine.structures.structure import Dag, Family, Regions, Structure
+from bncli.engine.training.likelihood import conditional_likelihood
+from bncli.errors import BncliError
+
+Array = NDArray[np.float64]
+LogTheta = Callable[[Array, int], Array]
+"""From counts (..., K) and the child's axis to ln theta, the same shape, normalised over that axis."""
+
+
+def generative_tables(counts: Counts, structure: Structure, rule: str) -> Tables:
+    """Smoothed relative frequencies by `rule` (see `bncli.engine.smoothing.rules`)."""
+    return family_tables(counts, structure, lambda table, axis: log_conditional(table, rule, axis))
+
+
+def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> Tables:
+    """ln theta of every family that scoring needs; one counting pass for what is not known yet."""
+    schema = counts.data.schema
+    structure = only_network(structure)
+    families = structure.families(schema.cardinalities, whole=schema.marginalizes)
+    tables = counts.tables([family.attributes for family in families])
+    weights = tuple(_weights(family, table, log_theta) for family, table in zip(families, tables, strict=True))
+    prior = log_theta(counts.class_counts(), 0)
+    return Tables(np.zeros_like(prior) if structure.class_parents else prior, families, weights)
+
+
+def only_network(structure: Structure) -> Dag:
+    """BncliError for regions, which are no Bayesian network."""
+    if isinstance(structure, Regions):
+        what = "these parameters are those of a Bayesian network and cannot be learnt on regions"
+        raise BncliError(what, hint="use --param kbma, kmap or discriminative")
+    return structure
+
+
+def _weights(family: Family, table: Array, log_theta: LogTheta) -> Array:
+    """ln theta of one family, (cells, K)."""
+    if family.by_class:
+        return log_theta(table, -1 if family.child is None else 0).reshape(family.n_cells, -1)
+    alike = log_theta(table.sum(axis=-1, keepdims=True), 0).reshape(family.n_cells, 1)
+    return np.repeat(alike, table.shape[-1], axis=1)
+
+
+def closed_form(counts: Counts, tables: Tables) -> Parameters:
+    """What is told of tables that need no ascent; one pass over the rows for their conditional log-likelihood."""
+    cll = _conditional_log_likelihood(counts, tables)
+    return Parameters(tables, tables.n_parameters, cll, cll, 0, 1, StoppedBy.CLOSED_FORM)
+
+
+def _conditional_log_likelihood(counts: Counts, tables: Tables) -> float:
+    if any(counts.data.holes):
+        from bncli.engine.inference.incomplete import incomplete_likelihood  # rows without holes do without
+
+        incomplete = incomplete_likelihood(counts.data, tables.families)
+        return incomplete.value_and_gradient(incomplete.flatten(tables))[0]
+    likelihood = conditional_likelihood(counts.data, tables.families)
+    return likelihood.value_and_gradient(likelihood.flatten(tables))[0]

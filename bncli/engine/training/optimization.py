@@ -1,0 +1,239 @@
+"""Penalised conditional likelihood, maximised in any parameter space by any optimiser.
+
+    maximise  CLL(W(p)) - lambda/2 sum_q (p_q - centre)^2
+
+against the summed CLL, on all parameters, the class term included. The optimiser minimises the negative.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.model import Optimum, Parameters, Tables
+from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
+from bncli.engine.parameter_spaces.coordinates import Coordinates, Parameterisation
+from bncli.engine.parameter_spaces.flops import Costs
+from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.training.whitening import Whitening, whitening
+from bncli.watch import Iteration, Watch
+
+Array = NDArray[np.float64]
+Product = Callable[[Array], Array]
+
+NEAR_COST = 3.0
+"""Evaluations that the preconditioner of a known point may cost; between 1 and 12 it makes little difference."""
+
+
+class Likelihood(Protocol):
+    """A log-likelihood of rows as a function of tables, kept as one array (K, n_cells)."""
+
+    @property
+    def data(self) -> Dataset: ...
+
+    def value_and_gradient(self, cells: Array) -> tuple[float, Array]: ...
+
+    def tables(self, cells: Array) -> Tables: ...
+
+
+class Curvature(Protocol):
+    """What is known of the Hessian of an objective, penalty included."""
+
+    def start(self, p: Array) -> Precondition:
+        """A guess of the inverse Hessian at p, the start."""
+        ...
+
+    def refresh(self, p: Array, passes: float) -> Precondition:
+        """The guess at another point, at the cost of about so many evaluations."""
+        ...
+
+    def hessian(self, p: Array) -> Product:
+        """Multiplies by the Hessian at p, or by a stand-in."""
+        ...
+
+
+class Space(Protocol):
+    """Where to climb: rows, what the parameters mean, and the cost model in flops (for the trace only)."""
+
+    @property
+    def likelihood(self) -> Likelihood: ...
+
+    @property
+    def coordinates(self) -> Parameterisation: ...
+
+    @property
+    def costs(self) -> Costs | None: ...
+
+    @property
+    def can_separate(self) -> bool:
+        """Whether rows that are all classified right, by far enough, tell that there is no finite optimum."""
+        ...
+
+    def curvature(self, penalty: float) -> Curvature: ...
+
+    def on(self, data: Dataset) -> Likelihood:
+        """The likelihood of other rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class ParameterSpace:
+    """Where to climb with complete rows."""
+
+    likelihood: ConditionalLikelihood
+    coordinates: Coordinates
+    costs: Costs | None = None
+
+    @property
+    def can_separate(self) -> bool:
+        return True
+
+    def curvature(self, penalty: float) -> Curvature:
+        return _Whitened(self.likelihood, self.coordinates, penalty)
+
+    def on(self, data: Dataset) -> Likelihood:
+        return conditional_likelihood(data, self.likelihood.families)
+
+
+@dataclass(frozen=True)
+class _Whitened:
+    """The exact Hessian and the preconditioners of complete rows, made when first asked for: some never are."""
+
+    likelihood: ConditionalLikelihood
+    space: Coordinates
+    penalty: float
+
+    def start(self, p: Array) -> Precondition:
+        return self._whitening.start(p)
+
+    def refresh(self, p: Array, passes: float) -> Precondition:
+        return self._whitening.refresh(p, passes)
+
+    def hessian(self, p: Array) -> Product:
+        """J'HJ + lambda I, J the derivative of the tables: what bends them (in `extended` only) is left out."""
+        of_tables = self.likelihood.hessian(self.space.tables(p))
+
+        def product(v: Array) -> Array:
+            return self.penalty * v + self.space.pull_back(p, of_tables(self.space.push(p, v)))
+
+        return product
+
+    @cached_property
+    def _whitening(self) -> Whitening:
+        return whitening(self.likelihood, self.space, self.penalty)
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """How to climb: start (`zero` or `generative`), penalty lambda and its centre, optimiser, stopping rules."""
+
+    init: str
+    penalty: float
+    penalty_center: float
+    optimizer: str
+    tolerance: float
+    max_iterations: int
+
+
+def ascend(space: Space, how: Ascent, watch: Watch) -> Parameters:
+    """The tables of the best parameters found from the start; never worse than the start in the penalised objective."""
+    cll_path: list[float] = []
+
+    def report(step: Step, p: Array) -> None:
+        penalty = _penalty(how, p)
+        cll_path.append(penalty - step.value)
+        watch(_told(step, cll_path[-1], penalty, how.optimizer, space.costs))
+
+    optimum = climb(space, how, report)
+    return Parameters(
+        space.likelihood.tables(space.coordinates.tables(optimum.point)),
+        space.coordinates.n_parameters,
+        cll_path[0],
+        cll_path[-1],
+        optimum.iterations,
+        optimum.evaluations,
+        optimum.stopped_by,
+    )
+
+
+def climb(space: Space, how: Ascent, report: Report) -> Optimum:
+    """The best parameters found from the start; `report` hears of every iteration, the start included."""
+    problem = _Problem(space, how)
+    return _minimise(problem.objective, problem.start, how, report)
+
+
+def ascend_from(space: Space, how: Ascent, point: Array) -> Optimum:
+    """The best parameters found from `point`, near which they are expected; `how` tells all but the start."""
+    problem = _Problem(space, how)
+    near = replace(problem.objective, precondition=problem.curvature.refresh(point, NEAR_COST))
+    return _minimise(near, point, how, lambda step, p: None)
+
+
+def _minimise(objective: Objective, start: Array, how: Ascent, report: Report) -> Optimum:
+    optimizer = importlib.import_module(f"bncli.engine.optimizers.{how.optimizer}")
+    limits = {"tolerance": how.tolerance, "max_iterations": how.max_iterations}
+    return optimizer.minimise(objective, start, report=report, **limits)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The objective to be minimised. Preconditioners are made when first asked for: some optimisers never do."""
+
+    space: Space
+    how: Ascent
+
+    @property
+    def objective(self) -> Objective:
+        curvature = self.curvature
+        return Objective(
+            self.value_and_gradient, self.precondition, curvature.hessian, curvature.refresh, self.separable
+        )
+
+    @property
+    def start(self) -> Array:
+        coordinates = self.space.coordinates
+        return coordinates.generative if self.how.init == "generative" else np.zeros(coordinates.n_parameters)
+
+    def value_and_gradient(self, p: Array) -> tuple[float, Array]:
+        coordinates = self.space.coordinates
+        value, d_tables = self.space.likelihood.value_and_gradient(coordinates.tables(p))
+        gradient = self.how.penalty * (p - self.how.penalty_center) - coordinates.pull_back(p, d_tables)
+        return _penalty(self.how, p) - value, gradient
+
+    def separable(self, value: float) -> bool:
+        """Every row's loss is under its weight times ln 2, so every row is classified strictly right.
+
+        Multiplying the tables by a growing factor then drives the CLL to 0.
+        """
+        weights = self.space.likelihood.data.weights
+        lightest = 1.0 if weights is None else float(weights.min())
+        return self.space.can_separate and self.how.penalty == 0 and value < lightest * math.log(2)
+
+    def precondition(self, g: Array) -> Array:
+        return self._at_start(g)
+
+    @cached_property
+    def curvature(self) -> Curvature:
+        return self.space.curvature(self.how.penalty)
+
+    @cached_property
+    def _at_start(self) -> Precondition:
+        return self.curvature.start(self.start)
+
+
+def _penalty(how: Ascent, p: Array) -> float:
+    return how.penalty / 2 * float(np.square(p - how.penalty_center).sum())
+
+
+def _told(step: Step, cll: float, penalty: float, optimizer: str, costs: Costs | None) -> Iteration:
+    flops = None if costs is None else costs.spent(optimizer, step.iteration, step.evaluations)
+    spent = (step.evaluations, step.gradient_evaluations)
+    return Iteration(step.iteration, cll, penalty, step.gradient_norm, step.step, *spent, flops)

@@ -1,0 +1,105 @@
+"""A blend of models in a model file: how its tables are shared out, and what was tried.
+
+    {"members": [{"name": "pairs", "weight": 0.7, "families": 12}, ...],
+     "trials": [{"name": "pairs", "lambda": 3.0, "log_loss": 0.31, "error": 0.14, "weight": 0.7}, ...]}
+
+The tables of the members follow one another in the file, so many families each; `bias.npy` has a row for each member.
+Weights sum to 1, the heaviest member comes first. Trials are all candidates, those without a weight included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.model import Member, Model, Tables, TriedCandidate
+from bncli.engine.structures.structure import Family
+from bncli.files.documents import Node
+
+Array = NDArray[np.float64]
+
+_ROUNDING = 1e-9
+
+
+class Share(NamedTuple):
+    """A member without its tables: it has the next `families` of them."""
+
+    name: str
+    weight: float
+    families: int
+
+
+class Blend(NamedTuple):
+    """What a file says of a blend besides its tables."""
+
+    shares: tuple[Share, ...]
+    trials: tuple[TriedCandidate, ...]
+
+    def members(self, biases: Array, families: Sequence[Family], weights: Sequence[Array]) -> tuple[Member, ...]:
+        """The members; biases (members, K), the rest of all members, one after the other."""
+        members, first = [], 0
+        for bias, share in zip(biases, self.shares, strict=True):
+            own = slice(first, first + share.families)
+            members.append(Member(share.weight, Tables(bias, tuple(families[own]), tuple(weights[own])), share.name))
+            first = own.stop
+        return tuple(members)
+
+
+def blend_json(model: Model) -> dict[str, Any]:
+    """What `read_blend` reads."""
+    members = [
+        {"name": member.name, "weight": float(member.weight), "families": len(member.tables.families)}
+        for member in model.blend or ()
+    ]
+    return {"members": members, "trials": trials_json(model.trials)}
+
+
+def trials_json(trials: Sequence[TriedCandidate]) -> list[dict[str, Any]]:
+    """Every candidate with its best penalty, its losses there and its weight."""
+    return [
+        {
+            "name": trial.name,
+            "lambda": float(trial.penalty),
+            "log_loss": float(trial.log_loss),
+            "error": float(trial.error),
+            "weight": float(trial.weight),
+        }
+        for trial in trials
+    ]
+
+
+def read_blend(node: Node, n_families: int) -> Blend:
+    """What a model file says of its blend, whose members have so many families in all."""
+    fields = node.fields(("members", "trials"))
+    shares = tuple(_read_share(item) for item in fields["members"].items())
+    weights = [share.weight for share in shares]
+    if not shares or abs(sum(weights) - 1.0) > _ROUNDING or any(a < b for a, b in pairwise(weights)):
+        fields["members"].fail("the weights of members fall and sum to 1")
+    if sum(share.families for share in shares) != n_families:
+        fields["members"].fail(f"the members do not have the {n_families} families of the model")
+    return Blend(shares, tuple(_read_trial(item) for item in fields["trials"].items()))
+
+
+def _read_share(node: Node) -> Share:
+    fields = node.fields(("name", "weight", "families"))
+    return Share(fields["name"].text(), _share(fields["weight"], 1e-300), fields["families"].integer(0))
+
+
+def _read_trial(node: Node) -> TriedCandidate:
+    fields = node.fields(("name", "lambda", "log_loss", "error", "weight"))
+    penalty = fields["lambda"].number()
+    if penalty <= 0:
+        fields["lambda"].fail("a penalty is above 0")
+    losses = fields["log_loss"].number(), _share(fields["error"])
+    return TriedCandidate(fields["name"].text(), penalty, *losses, _share(fields["weight"]))
+
+
+def _share(node: Node, least: float = 0.0) -> float:
+    number = node.number()
+    if not least <= number <= 1.0 + _ROUNDING:
+        node.fail("a share lies between 0 and 1")
+    return number

@@ -1,0 +1,169 @@
+"""Contingency tables, of single sets and of all pairs through packs, against a loop over rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine.counting import counts as counting
+from bncli.engine.counting import table_batches
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
+from bncli.errors import BncliError
+from tests import oracles
+from tests.datasets import random_dataset
+from tests.holes import complete_rows, with_holes
+from tests.strategies import datasets
+
+
+def assert_same(table: np.ndarray, expected: np.ndarray, data: Dataset) -> None:
+    """Exact where rows are counted, to rounding where their weights are added."""
+    assert table.shape == expected.shape
+    assert table.dtype == np.float64
+    if data.weights is None:
+        np.testing.assert_array_equal(table, expected)
+    else:
+        np.testing.assert_allclose(table, expected, rtol=1e-12, atol=1e-12)
+
+
+@given(datasets(min_rows=0), st.data())
+def test_any_sets_in_any_order(data: Dataset, draw: st.DataObject) -> None:
+    n = len(data.codes)
+    some = st.lists(st.integers(0, n - 1), unique=True, max_size=3).map(tuple)
+    counts = Counts(data)
+    for sets in draw.draw(st.lists(st.lists(some, max_size=4), max_size=3)):
+        for s, table in zip(sets, counts.tables(sets), strict=True):
+            assert_same(table, oracles.count(data, s), data)
+    assert_same(counts.class_counts(), oracles.count(data, ()), data)
+
+
+@given(datasets(min_rows=0), st.sampled_from([1, 4, 8, 32, 300]), st.sampled_from([1, 50, 1 << 24]))
+def test_all_pairs_for_every_packing_and_budget(data: Dataset, pack_size: int, budget: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_batches, "PACK_SIZES", (pack_size,))
+        patch.setattr(table_batches, "ROUND", budget)
+        patch.setattr(table_batches, "BLOCK", 7)
+        patch.setattr(counting, "KEPT_PAIRS", budget)
+        counts = Counts(data)
+        pairs = by_pair(counts, range(len(data.codes)))
+        assert sorted(pairs) == list(itertools.combinations(range(len(data.codes)), 2))
+        for pair, table in pairs.items():
+            assert_same(table, oracles.count(data, pair), data)
+        for pair in itertools.permutations(range(len(data.codes)), 2):
+            assert_same(counts.tables([pair])[0], oracles.count(data, pair), data)
+
+
+def by_pair(counts: Counts, attributes: Sequence[int]) -> dict[tuple[int, int], np.ndarray]:
+    """The table of every pair, the lower attribute first; a pair that comes twice is an error."""
+    found: dict[tuple[int, int], np.ndarray] = {}
+    for batch in counts.pair_batches(attributes):
+        for i, j, table in zip(batch.i.tolist(), batch.j.tolist(), batch.counts, strict=True):
+            pair = (min(i, j), max(i, j))
+            assert pair not in found
+            found[pair] = table if i < j else table.transpose(1, 0, 2)
+    return found
+
+
+@pytest.mark.parametrize("attributes", [(), (2,), (1, 4), (0, 2, 3, 5)])
+def test_pairs_of_a_subset(attributes: Sequence[int]) -> None:
+    data = random_dataset(50, (2, 3, 2, 4, 2, 2), 3)
+    pairs = by_pair(Counts(data), attributes)
+    assert sorted(pairs) == list(itertools.combinations(attributes, 2))
+    for pair, table in pairs.items():
+        assert_same(table, oracles.count(data, pair), data)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_several_shards_and_a_table_too_large_for_bincount(weighted: bool, threads: int) -> None:
+    data = random_dataset(140_000, (300, 301, 2), 3, weighted=weighted, threads=threads)
+    (table,) = Counts(data).tables([(0, 1)])
+    assert table.size > 1 << 18
+    expected = np.zeros(table.shape)
+    np.add.at(expected, (data.codes[0], data.codes[1], data.labels), 1.0 if data.weights is None else data.weights)
+    np.testing.assert_allclose(table, expected, rtol=0 if data.weights is None else 1e-12)
+    pairs = by_pair(Counts(data), (0, 1, 2))
+    np.testing.assert_allclose(pairs[0, 1], expected, rtol=0 if data.weights is None else 1e-12)
+
+
+@given(datasets())
+def test_a_superset_answers_its_subsets(data: Dataset) -> None:
+    counts = Counts(data)
+    everything = tuple(range(len(data.codes)))
+    counts.tables([everything])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dataset, "reduce", _no_pass)
+        for size in range(len(everything) + 1):
+            for s in itertools.permutations(everything, size):
+                assert_same(counts.tables([s])[0], oracles.count(data, s), data)
+
+
+def _no_pass(*_: object, **__: object) -> None:
+    raise AssertionError("the rows were passed over again")
+
+
+def cases(data: Dataset, s: Sequence[int]) -> np.ndarray:
+    """The counts of the rows in which all of `s` are observed."""
+    return oracles.count(complete_rows(data, set(s)), s)
+
+
+@given(datasets(min_rows=0), st.sampled_from([0.0, 0.2, 0.7, 1.0]), st.data())
+def test_holes_leave_the_rows_that_have_the_whole_set(data: Dataset, share: float, draw: st.DataObject) -> None:
+    holey = with_holes(data, share)
+    n = len(data.codes)
+    some = st.lists(st.integers(0, n - 1), unique=True, max_size=3).map(tuple)
+    counts = Counts(holey)
+    for sets in draw.draw(st.lists(st.lists(some, max_size=4), max_size=3)):
+        for s, table in zip(sets, counts.tables(sets), strict=True):
+            assert_same(table, cases(holey, s), data)
+    assert_same(counts.class_counts(), oracles.count(data, ()), data)
+
+
+@given(datasets(min_rows=0), st.sampled_from([1, 8, 300]), st.integers(0, 9))
+def test_pairs_with_holes_and_what_they_answer_later(data: Dataset, pack_size: int, seed: int) -> None:
+    """Some attributes have holes and some have not, which makes tables of one shape differ."""
+    holey = with_holes(data, 0.3, seed)
+    codes = tuple(a if i % 2 else b for i, (a, b) in enumerate(zip(data.codes, holey.codes, strict=True)))
+    holey = Dataset(holey.schema, codes, data.labels, data.weights)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_batches, "PACK_SIZES", (pack_size,))
+        counts = Counts(holey)
+        pairs = by_pair(counts, range(len(data.codes)))
+        assert sorted(pairs) == list(itertools.combinations(range(len(data.codes)), 2))
+        for pair, table in pairs.items():
+            assert_same(table, cases(holey, pair), data)
+        if pairs:
+            patch.setattr(Dataset, "reduce", _no_pass)
+        for pair in itertools.permutations(range(len(data.codes)), 2):
+            assert_same(counts.tables([pair])[0], cases(holey, pair), data)
+            assert_same(counts.tables([pair[:1]])[0], cases(holey, pair[:1]), data)
+
+
+def test_pairs_answer_later_questions() -> None:
+    data = random_dataset(50, (2, 3, 2), 2)
+    counts = Counts(data)
+    by_pair(counts, (0, 1, 2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dataset, "reduce", _no_pass)
+        for s in ((2, 0), (0, 1)):
+            assert_same(counts.tables([s])[0], oracles.count(data, s), data)
+
+
+@pytest.mark.parametrize("ask", ["tables", "pairs"])
+def test_a_giant_table_is_refused_by_name(ask: str) -> None:
+    data = random_dataset(10, (20_000, 20_000), 2)
+    with pytest.raises(BncliError, match=r"'a0', 'a1' and the class would have 800,000,000 entries \(6\.0 GiB\)"):
+        Counts(data).tables([(0, 1)]) if ask == "tables" else by_pair(Counts(data), (0, 1))
+
+
+def test_packing_does_not_refuse_what_pair_by_pair_would_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "MAX_ENTRIES", 1000)
+    monkeypatch.setattr(table_batches, "MAX_ENTRIES", 1000)
+    monkeypatch.setattr(table_batches, "PACK_SIZES", (1, 32))
+    data = random_dataset(100_000, (100, 2, 2, 2, 2), 2)
+    assert len(by_pair(Counts(data), range(5))) == 10

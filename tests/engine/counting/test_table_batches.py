@@ -1,0 +1,75 @@
+"""Packs: who shares one, and what they cost; their tables are examined in `test_counts`, as learners ask for them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine.counting import table_batches
+from bncli.engine.counting.table_batches import Pack, pack, pair_batches, pair_sums
+from tests import oracles
+from tests.datasets import random_dataset
+
+CARDINALITIES = st.lists(st.integers(2, 200), max_size=12)
+
+
+@given(CARDINALITIES, st.sampled_from([1, 32, 128]), st.integers(0, 10**6))
+def test_every_attribute_is_in_one_pack_and_no_shared_pack_is_too_large(
+    cardinalities: list[int], size: int, n_rows: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_batches, "PACK_SIZES", (size,))
+        packed = pack(dict(enumerate(cardinalities)), n_rows, 3)
+    assert sorted(itertools.chain(*(p.attributes for p in packed))) == list(range(len(cardinalities)))
+    for p in packed:
+        assert p.shape == tuple(cardinalities[i] for i in p.attributes)
+        assert len(p.attributes) == 1 or p.size <= size
+
+
+def test_packs_pay_where_there_are_many_rows() -> None:
+    ternary = dict.fromkeys(range(16), 3)
+    many, few = (pack(ternary, n_rows, 2) for n_rows in (1_000_000, 0))
+    assert len(many) == 4
+    assert len(few) == 16
+
+
+def test_margins_say_which_joint_values_have_which_value() -> None:
+    two = Pack((4, 7), (2, 3))
+    expected = [[u // 3 == a for u in range(6)] for a in range(2)] + [[u % 3 == b for u in range(6)] for b in range(3)]
+    np.testing.assert_array_equal(two.margins(), expected)
+    assert (two.having(3), two.rows(3).tolist()) == ([7], [[2, 3, 4]])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_tables_of_one_shape_come_together(weighted: bool) -> None:
+    data = random_dataset(200, (2, 3, 2, 2, 3), 2, weighted=weighted)
+    met = []
+    for batch in pair_batches(data, (0, 1, 2, 4)):
+        for i, j, table in zip(batch.i.tolist(), batch.j.tolist(), batch.counts, strict=True):
+            np.testing.assert_allclose(table, oracles.count(data, (i, j)), rtol=1e-12)
+            met.append((min(i, j), max(i, j)))
+    assert sorted(met) == list(itertools.combinations((0, 1, 2, 4), 2))
+
+
+@given(CARDINALITIES.filter(lambda c: len(c) > 1), st.sampled_from([1, 32, 128]), st.integers(1, 3), st.booleans())
+def test_sums_of_all_pairs(cardinalities: list[int], size: int, n_columns: int, small: bool) -> None:
+    cardinalities = [min(n, 9) for n in cardinalities[:6]]
+    data = random_dataset(40, cardinalities, 2, seed=size)
+    columns = np.random.default_rng(size).normal(size=(n_columns, 40))
+    met = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_batches, "PACK_SIZES", (size,))
+        patch.setattr(table_batches, "BLOCK", 7 if small else 1 << 15)
+        patch.setattr(table_batches, "ROUND", 1 if small else 1 << 24)
+        for batch in pair_sums(data, range(len(cardinalities)), [columns]):
+            for i, j, table in zip(batch.i.tolist(), batch.j.tolist(), batch.counts, strict=True):
+                expected = np.zeros((cardinalities[i], cardinalities[j], n_columns))
+                for t in range(40):
+                    expected[data.codes[i][t], data.codes[j][t]] += columns[:, t]
+                np.testing.assert_allclose(table, expected, atol=1e-12)
+                met.append((min(i, j), max(i, j)))
+    assert sorted(met) == list(itertools.combinations(range(len(cardinalities)), 2))

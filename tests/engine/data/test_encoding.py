@@ -1,0 +1,157 @@
+"""Codes of rows under a schema."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Column, Columns, NumericColumn
+from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.encoding import encode, encode_attributes, label_codes
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
+from bncli.errors import ModelError
+
+NAN = float("nan")
+
+
+def categorical(codes: list[int], *levels: str) -> CategoricalColumn:
+    return CategoricalColumn(np.array(codes, np.int16), levels)
+
+
+def batch(column: Column, n: int) -> Columns:
+    return Columns(n, {"a": column}, "y", None)
+
+
+def schema_of(attribute: Attribute) -> Schema:
+    return Schema("y", ("no", "yes"), (attribute,))
+
+
+@pytest.mark.parametrize(("missing", "hole"), [(False, 3), (True, 3)])
+def test_numbers(missing: bool, hole: int) -> None:
+    """Without a missing level 3 is the code of the unknown, with one it is that level's."""
+    schema = schema_of(NumericAttribute("a", missing, (), (1.0, 2.0)))
+    column = NumericColumn(np.array([-np.inf, 1.0, 1.5, 2.0, np.inf, NAN, -0.0]))
+    encoded = encode_attributes(batch(column, 7), schema, [0])
+    assert encoded.codes[0].tolist() == [0, 0, 1, 1, 2, hole, 0]
+    assert encoded.codes[0].dtype == np.uint8
+    assert (encoded.unseen, encoded.holes) == ((0,), (1,))
+
+
+@pytest.mark.parametrize(("missing", "hole", "unknown"), [(False, 2, 2), (True, 2, 3)])
+def test_levels_are_matched_by_name(missing: bool, hole: int, unknown: int) -> None:
+    schema = schema_of(CategoricalAttribute("a", missing, (), ("red", "blue")))
+    column = categorical([0, 1, 2, MISSING, UNSEEN], "blue", "green", "red")
+    encoded = encode_attributes(batch(column, 5), schema, [0])
+    assert encoded.codes[0].tolist() == [1, unknown, 0, hole, unknown]
+    assert (encoded.unseen, encoded.holes) == ((2,), (1,))
+
+
+def test_the_unknown_code_may_need_a_wider_type() -> None:
+    levels = tuple(f"v{i}" for i in range(256))
+    schema = schema_of(CategoricalAttribute("a", False, (), levels))
+    encoded = encode_attributes(batch(categorical([UNSEEN, 255], *levels), 2), schema, [0])
+    assert encoded.codes[0].tolist() == [256, 255]
+
+
+def test_attributes_come_in_the_order_asked_for() -> None:
+    attributes = tuple(NumericAttribute(name, False, (), (0.0,)) for name in "abc")
+    columns = Columns(
+        1, {n: NumericColumn(np.array([v], np.int8)) for n, v in zip("cba", (1, 0, -1), strict=True)}, "y", None
+    )
+    encoded = encode_attributes(columns, Schema("y", ("no", "yes"), attributes), [2, 0])
+    assert [c.tolist() for c in encoded.codes] == [[1], [0]]
+
+
+def test_training_rows() -> None:
+    label = categorical([1, 0, 1], "no", "yes")
+    columns = Columns(
+        3,
+        {"a": NumericColumn(np.array([1, 5, 9], np.int8)), "b": categorical([0, 0, 0], "x")},
+        "y",
+        label,
+        np.array([1.0, 2.0, 0.5]),
+    )
+    schema = Schema(
+        "y", ("no", "yes"), (NumericAttribute("a", False, (), (5.0,)), CategoricalAttribute("b", False, (), ("x",)))
+    )
+    data = encode(columns, schema, threads=2)
+    assert data.codes[0].tolist() == [0, 0, 1]
+    assert data.codes[1].strides == (0,)
+    assert data.labels.tolist() == [1, 0, 1]
+    assert (data.weights is columns.weights, data.threads, data.schema is schema) == (True, 2, True)
+
+
+def test_labels_are_matched_by_name() -> None:
+    schema = schema_of(NumericAttribute("a", False, (), ()))
+    columns = Columns(3, {}, "y", categorical([0, 1, 0], "yes", "no"))
+    assert label_codes(columns, schema).tolist() == [1, 0, 1]
+    unused = Columns(1, {}, "y", categorical([1], "maybe", "yes"))
+    assert label_codes(unused, schema).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        (categorical([0, 1], "no", "maybe"), "does not know: 'maybe'"),
+        (categorical([MISSING], "no"), "rows without a class 'y'"),
+        (categorical([UNSEEN], "no", "yes"), "rows without a class 'y'"),
+        (None, "carry no class 'y'"),
+    ],
+)
+def test_labels_that_do_not_fit(label: CategoricalColumn | None, message: str) -> None:
+    columns = Columns(0 if label is None else len(label.codes), {}, "y", label)
+    with pytest.raises(ModelError, match=message):
+        label_codes(columns, Schema("y", ("no", "yes"), ()))
+
+
+def test_columns_that_do_not_fit() -> None:
+    schema = schema_of(NumericAttribute("a", False, (), (1.0,)))
+    with pytest.raises(ModelError, match="no column 'a'"):
+        encode_attributes(Columns(0, {}, "y", None), schema, [0])
+    with pytest.raises(ModelError, match="'a' is not numeric"):
+        encode_attributes(batch(categorical([0], "x"), 1), schema, [0])
+    other = schema_of(CategoricalAttribute("a", False, (), ("1", "2")))
+    with pytest.raises(ModelError, match="'a' is not categorical"):
+        encode_attributes(batch(NumericColumn(np.zeros(1)), 1), other, [0])
+
+
+@given(st.data())
+def test_training_rows_meet_their_own_schema(data: st.DataObject) -> None:
+    """Every code is known, codes are counted as the schema says, and rows keep their order."""
+    n = data.draw(st.integers(1, 30))
+    rng = np.random.default_rng(data.draw(st.integers(0, 10_000)))
+    holes = rng.random(n) < 0.2
+    columns = Columns(
+        n,
+        {
+            "number": NumericColumn(np.where(holes, NAN, rng.integers(0, 6, n))),
+            "whole": NumericColumn(rng.integers(-3, 3, n).astype(np.int8)),
+            "word": CategoricalColumn(
+                np.where(holes, MISSING, rng.integers(0, 4, n)).astype(np.int8), ("d", "a", "c", "b")
+            ),
+        },
+        "y",
+        CategoricalColumn(rng.integers(0, 2, n).astype(np.int8), ("no", "yes")),
+        rng.integers(1, 4, n).astype(np.float64),
+    )
+    schema = learn_schema(columns, discretize="equal-frequency", bins=3)
+    coded = encode(columns, schema)
+    for codes, attribute in zip(coded.codes, schema.attributes, strict=True):
+        counts = np.bincount(codes, coded.weights, attribute.cardinality)
+        assert tuple(counts.tolist()) == attribute.frequencies
+    rows = rng.integers(0, n, 10)
+    part = encode(columns.take(rows), schema)
+    for whole, taken in zip(coded.codes, part.codes, strict=True):
+        assert taken.tolist() == whole[rows].tolist()
+
+
+def test_a_column_that_is_not_there_is_unknown_where_that_is_allowed() -> None:
+    """Whether or not training had holes: nothing says that it is one."""
+    attributes = (NumericAttribute("a", True, (), (1.0,)), CategoricalAttribute("b", False, (), ("p", "q")))
+    schema = Schema("y", ("no", "yes"), attributes)
+    columns = Columns(3, {}, "y", None)
+    encoded = encode_attributes(columns, schema, [0, 1], allow_missing=True)
+    assert [codes.tolist() for codes in encoded.codes] == [[3, 3, 3], [2, 2, 2]]
+    assert (encoded.unseen, encoded.holes) == ((0, 0), (0, 0))
+    with pytest.raises(ModelError, match="no column 'a'"):
+        encode_attributes(columns, schema, [0, 1])

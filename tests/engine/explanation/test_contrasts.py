@@ -1,0 +1,59 @@
+"""Contrasts, and cubes that see their attributes differently, added up."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine.data.schema import CategoricalAttribute, Schema
+from bncli.engine.explanation.contrasts import Cube, contrasts, gathered, refinement
+from bncli.engine.explanation.mixtures import mixture_of
+from bncli.engine.model import Model
+from bncli.engine.structures.structure import Merge
+from tests.strategies import merged_models
+
+merges = st.none() | st.lists(st.integers(0, 2), min_size=5, max_size=5).map(
+    lambda codes: tuple(sorted(set(codes)).index(code) for code in codes)
+)
+
+
+def test_two_classes_are_log_odds_and_a_constant_is_gone() -> None:
+    np.testing.assert_allclose(contrasts(np.array([[1.0, 3.0], [7.0, 7.0]])), [[-2.0, 2.0], [0.0, 0.0]])
+    np.testing.assert_allclose(contrasts(np.array([6.0, 0.0, 3.0])), [4.5, -4.5, 0.0])
+    assert contrasts(np.array([6.0])).tolist() == [0.0]
+
+
+@given(st.lists(merges, min_size=1, max_size=3))
+def test_a_refinement_joins_only_what_all_join(listed: list[Merge | None]) -> None:
+    finest = refinement(listed, 5)
+    codes = finest or range(5)
+    for v in range(5):
+        for w in range(5):
+            together = all(merge is not None and merge[v] == merge[w] for merge in listed)
+            assert (codes[v] == codes[w]) == (together or v == w)
+
+
+@given(merges, merges, st.integers(0, 99))
+def test_cubes_that_see_an_attribute_differently_are_added(one: Merge | None, other: Merge | None, seed: int) -> None:
+    schema = Schema("class", ("n", "y"), (CategoricalAttribute("a", False, (1.0,) * 5, tuple("pqrst")),))
+    generator = np.random.default_rng(seed)
+    sizes = [5 if merge is None else max(merge) + 1 for merge in (one, other)]
+    cubes = [Cube((0,), (m,), generator.normal(size=(n + 1, 2))) for m, n in zip((one, other), sizes, strict=True)]
+    (total,) = gathered(cubes, schema)
+    for v in range(6):  # 5: unobserved
+        expected = sum(cube.values[_coarse(cube.merges[0], v)] for cube in cubes)
+        np.testing.assert_array_equal(total.values[_coarse(total.merges[0], v)], expected)
+
+
+def _coarse(merge: Merge | None, code: int) -> int:
+    return code if merge is None else (*merge, max(merge) + 1)[code]
+
+
+@given(merged_models())
+def test_weights_are_those_of_the_training_rows(model: Model) -> None:
+    for cube in mixture_of(model).parts[0].cubes:
+        assert list(cube.attributes) == sorted(cube.attributes)
+        for weights, size in zip(cube.weights(model.schema), cube.values.shape, strict=False):
+            assert (len(weights), weights[-1]) == (size, 0.0)
+            np.testing.assert_allclose(weights.sum(), 1.0)

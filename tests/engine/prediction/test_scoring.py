@@ -1,0 +1,185 @@
+"""The compiled scorer against a loop over rows, families and completions; laws of log-probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bncli.engine.data.schema import CategoricalAttribute, Schema
+from bncli.engine.model import Member, Model, Tables
+from bncli.engine.prediction import factors, scoring
+from bncli.engine.prediction.scoring import Scorer, compile_scorer, log_probabilities
+from bncli.engine.structures.structure import Dag, Family, Regions
+from bncli.recipe import Recipe
+from tests.oracles import written_out
+from tests.scoring_oracle import slow_log_probabilities
+from tests.strategies import merged_models, models
+
+
+def rows_of(model: Model, n: int, seed: int) -> list[NDArray[Any]]:
+    """Random codes by schema attribute, unknowns included."""
+    generator = np.random.default_rng(seed)
+    return [generator.integers(0, a.cardinality + 1, n).astype(np.uint8) for a in model.schema.attributes]
+
+
+def scored(scorer: Scorer, rows: list[NDArray[Any]], n: int) -> NDArray[np.float64]:
+    return log_probabilities(scorer, [rows[i] for i in scorer.used], n)
+
+
+@given(models(), st.integers(0, 99), st.booleans())
+def test_equals_the_definition(model: Model, seed: int, wide: bool) -> None:
+    rows = rows_of(model, 12, seed)
+    expected = [slow_log_probabilities(model, {i: int(c[t]) for i, c in enumerate(rows)}) for t in range(12)]
+    with pytest.MonkeyPatch.context() as patch:
+        if wide:
+            patch.setattr(scoring, "EXPANDED_ENTRIES", 0)
+            patch.setattr(factors, "GATHERED_ENTRIES", 5)
+        actual = scored(compile_scorer(model), rows, 12)
+    np.testing.assert_allclose(actual, np.array(expected).T, rtol=1e-12, atol=1e-12)
+
+
+@given(merged_models(), st.integers(0, 99), st.booleans())
+def test_merged_attributes_score_as_the_same_tables_over_all_codes(model: Model, seed: int, wide: bool) -> None:
+    """Unknown codes and missing levels included; against the definition, and against tables without merges."""
+    rows = rows_of(model, 12, seed)
+    cardinalities = model.schema.cardinalities
+    tables = model.tables
+    written = [written_out(f, w, cardinalities) for f, w in zip(tables.families, tables.weights, strict=True)]
+    fine = Tables(tables.bias, tuple(f for f, _ in written), tuple(w for _, w in written))
+    with pytest.MonkeyPatch.context() as patch:
+        if wide:
+            patch.setattr(scoring, "EXPANDED_ENTRIES", 0)
+        actual = scored(compile_scorer(model), rows, 12)
+    expected = [slow_log_probabilities(model, {i: int(c[t]) for i, c in enumerate(rows)}) for t in range(12)]
+    np.testing.assert_allclose(actual, np.array(expected).T, rtol=1e-12, atol=1e-12)
+    whole = scored(compile_scorer(replace(model, tables=fine)), rows, 12)
+    np.testing.assert_allclose(actual, whole, rtol=1e-12, atol=1e-12)
+    known = np.all([column < n for column, n in zip(rows, cardinalities, strict=True)], axis=0)
+    np.testing.assert_array_equal(actual[:, known], whole[:, known])
+
+
+def test_a_view_is_looked_up_once_a_block() -> None:
+    schema = Schema("class", ("n", "y"), tuple(CategoricalAttribute(c, False, (1.0,) * 4, tuple("pqrs")) for c in "ab"))
+    merge = (0, 0, 1, 1)
+    families = (
+        Family((0,), (4,), None),
+        Family((0,), (2,), None, merges=(merge,)),
+        Family((0, 1), (2, 2), None, merges=(merge, merge)),
+    )
+    weights = tuple(np.zeros((family.n_cells, 2)) for family in families)
+    model = Model(schema, Regions(((0,), (0, 1))), Tables(np.zeros(2), families, weights), Recipe(), 1, "0")
+    scorer = compile_scorer(model)
+    assert [position for position, _ in scorer.views] == [0, 1]
+    assert [factor.positions for factor in scorer.stages[0].factors] == [(0,), (2,), (2, 3)]
+
+
+def binary_model(n: int, parents: tuple[tuple[int, ...], ...], n_labels: int = 2, cards: int = 2) -> Model:
+    generator = np.random.default_rng(3)
+    levels = tuple(f"v{v}" for v in range(cards))
+    frequencies = tuple(float(v + 1) for v in range(cards))
+    attributes = tuple(CategoricalAttribute(f"a{i}", False, frequencies, levels) for i in range(n))
+    schema = Schema("class", tuple(f"y{y}" for y in range(n_labels)), attributes)
+    dag = Dag(parents, tuple(range(n)))
+    families = dag.families(schema.cardinalities)
+    weights = tuple(generator.normal(size=(f.n_cells, n_labels)) for f in families)
+    return Model(schema, dag, Tables(generator.normal(size=n_labels), families, weights), Recipe(), 1, "0")
+
+
+def test_many_parents_are_not_expanded_and_score_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 13
+    model = binary_model(n, (tuple(range(1, n)), *[()] * (n - 1)))
+    rows = rows_of(model, 200, 0)
+    rows = [np.where(np.random.default_rng(i).random(200) < 0.9, np.minimum(c, 1), c) for i, c in enumerate(rows)]
+    kinds = [type(f).__name__ for f in compile_scorer(model).stages[0].factors]
+    assert kinds == ["WideFactor"] + ["Factor"] * (n - 1)
+    wide = scored(compile_scorer(model), rows, 200)
+    monkeypatch.setattr(scoring, "EXPANDED_ENTRIES", 1 << 24)
+    expanded = compile_scorer(model)
+    assert all(type(f).__name__ == "Factor" for f in expanded.stages[0].factors)
+    np.testing.assert_allclose(wide, scored(expanded, rows, 200), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 3, 26])
+def test_blocks_do_not_show(n_labels: int) -> None:
+    model = binary_model(4, ((), (0,), (0, 1), (2,)), n_labels, cards=3)
+    n = 2 * scoring.ROWS_PER_BLOCK + 17
+    rows = rows_of(model, n, 1)
+    scorer = compile_scorer(model)
+    whole = scored(scorer, rows, n)
+    assert whole.shape == (n_labels, n)
+    for start in (0, scoring.ROWS_PER_BLOCK - 3, n - 5):
+        part = scored(scorer, [c[start : start + 5] for c in rows], 5)
+        np.testing.assert_array_equal(whole[:, start : start + 5], part)
+
+
+@given(models(), st.integers(0, 99))
+def test_probabilities_sum_to_one(model: Model, seed: int) -> None:
+    log_p = scored(compile_scorer(model), rows_of(model, 9, seed), 9)
+    assert (log_p <= 0).all()
+    np.testing.assert_allclose(np.exp(log_p).sum(axis=0), 1.0, rtol=0, atol=1e-12)
+
+
+@given(models(), st.integers(0, 99))
+def test_a_constant_per_cell_changes_nothing(model: Model, seed: int) -> None:
+    """What a table adds to all classes alike cancels in P(y | x)."""
+    generator = np.random.default_rng(seed)
+    moved = tuple(w + generator.normal(size=(len(w), 1)) for w in model.tables.weights)
+    other = replace(model, tables=replace(model.tables, weights=moved))
+    rows = rows_of(model, 9, seed)
+    log_p = scored(compile_scorer(model), rows, 9)
+    np.testing.assert_allclose(scored(compile_scorer(other), rows, 9), log_p, rtol=1e-9, atol=1e-9)
+
+
+def test_huge_scores_stay_finite() -> None:
+    model = binary_model(2, ((), ()), 3)
+    huge = tuple(w * 1e300 for w in model.tables.weights)
+    for n_labels in (2, 3):
+        cut = tuple(w[:, :n_labels] for w in huge)
+        tables = Tables(model.tables.bias[:n_labels], model.tables.families, cut)
+        log_p = scored(compile_scorer(replace(model, tables=tables)), rows_of(model, 9, 0), 9)
+        assert np.isfinite(log_p).all()
+        assert (log_p.max(axis=0) <= 0).all()
+
+
+def test_without_attributes_every_row_has_the_prior() -> None:
+    model = binary_model(0, ())
+    log_p = log_probabilities(compile_scorer(model), [], 4)
+    bias = model.tables.bias
+    np.testing.assert_allclose(log_p, np.tile((bias - np.logaddexp(*bias))[:, None], 4))
+
+
+def test_no_rows() -> None:
+    model = binary_model(2, ((), (0,)))
+    assert log_probabilities(compile_scorer(model), [np.empty(0, np.uint8)] * 2).shape == (2, 0)
+
+
+def test_attributes_outside_the_tables_are_not_used() -> None:
+    model = binary_model(4, ((), (), (1,), ()))
+    tables = model.tables
+    fewer = Tables(tables.bias, tables.families[2:3], tables.weights[2:3])
+    assert compile_scorer(replace(model, tables=fewer)).used == (1, 2)
+
+
+@given(merged_models(), st.integers(0, 99), st.booleans(), st.floats(1e-6, 1.0))
+def test_a_blend_is_the_average_of_its_members(model: Model, seed: int, wide: bool, weight: float) -> None:
+    """Members share families, or have some of their own; unknown codes included, in one pass."""
+    rng = np.random.default_rng(seed)
+    families, n_labels = model.tables.families, len(model.schema.labels)
+    kept = [f for f in families if rng.integers(0, 2)]
+    other = Tables(
+        rng.normal(0, 300, n_labels), tuple(kept), tuple(rng.normal(size=(f.n_cells, n_labels)) for f in kept)
+    )
+    members = (Member(weight, model.tables, "one"), Member(1.0 - weight, other, "two"))[: 2 if weight < 1 else 1]
+    rows = rows_of(model, 12, seed)
+    parts = [scored(compile_scorer(replace(model, tables=m.tables)), rows, 12) + np.log(m.weight) for m in members]
+    with pytest.MonkeyPatch.context() as patch:
+        if wide:
+            patch.setattr(scoring, "EXPANDED_ENTRIES", 0)
+        actual = scored(compile_scorer(replace(model, blend=members)), rows, 12)
+    np.testing.assert_allclose(actual, np.logaddexp.reduce(parts), rtol=1e-9, atol=1e-12)

@@ -1,0 +1,127 @@
+"""Regions by name: what is refused, and what becomes of them under a schema."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.structures.named_structure import NamedDag, NamedRegions, name_structure
+from bncli.engine.structures.structure import Climb, Dag, Family, Regions
+from bncli.errors import BncliError
+
+
+def schema_of(*names: str, constant: tuple[str, ...] = ()) -> Schema:
+    levels = {name: ("u",) if name in constant else ("u", "v") for name in names}
+    return Schema("y", ("n", "p"), tuple(CategoricalAttribute(a, False, (1.0,) * len(v), v) for a, v in levels.items()))
+
+
+ABC = schema_of("a", "b", "c")
+CLIMB = Climb((1, 2, 3, 4), (-9.0, -7.0, -6.0, -5.0), (-10.0, -9.0, -8.5, -8.75), 2)
+FOUND = NamedRegions("y", (("b",), ("a",), ("b", "a")), CLIMB, "kikuchi", {"theta": 1.0})
+
+
+def test_names_become_ascending_indices_in_the_order_added() -> None:
+    assert FOUND.resolve(ABC) == Regions(((1,), (0,), (0, 1)), CLIMB, "kikuchi", {"theta": 1.0})
+
+
+def test_the_best_step_decides_what_is_chosen() -> None:
+    assert FOUND.chosen == (("b",), ("a",))
+    assert replace(FOUND, climb=None).chosen == (("b", "a"),)
+    assert FOUND.nodes == ("b", "a")
+
+
+def test_without_statistics_a_region_inside_an_earlier_one_is_dropped() -> None:
+    listed = NamedRegions("y", (("c", "a"), ("a",), ("b",), ("a", "c"), ("a", "b")))
+    assert listed.resolve(ABC).regions == ((0, 2), (1,), (0, 1))
+
+
+def test_uninformative_attributes_drop_out_and_the_statistics_with_them() -> None:
+    resolved = FOUND.resolve(schema_of("a", "b", constant=("a",)))
+    assert resolved == Regions(((1,),), None, "kikuchi", {"theta": 1.0})
+    assert FOUND.resolve(schema_of("a", "b", "c", constant=("c",))).climb == CLIMB
+    assert FOUND.resolve(schema_of("a", "b", constant=("a", "b"))).regions == ()
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("abcd"), min_size=1, unique=True).map(tuple), max_size=6),
+    st.sets(st.sampled_from("abcd")),
+)
+def test_what_comes_out_is_what_regions_are(regions: list[tuple[str, ...]], constant: set[str]) -> None:
+    resolved = NamedRegions("y", tuple(regions)).resolve(schema_of(*"abcd", constant=tuple(constant)))
+    sets = [set(region) for region in resolved.regions]
+    assert all(list(region) == sorted(region) for region in resolved.regions)
+    assert not any(later <= earlier for j, later in enumerate(sets) for earlier in sets[:j])
+    left = [{"abcd".index(name) for name in region if name not in constant} for region in regions]
+    assert all(any(part <= region for region in sets) for part in left if part)
+    assert all(region in left for region in sets)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"regions": (("a",), ())}, r"regions\[1\] is empty, f.json; name at least one"),
+        ({"regions": (("a", "b", "a"),)}, r"regions\[0\] names 'a' twice"),
+        ({"regions": (("a",), ("a", "y"))}, r"regions\[1\] names the class 'y'"),
+        ({"regions": (tuple(f"x{i}" for i in range(17)),)}, r"regions\[0\] has 17 attributes, .*at most 16"),
+        ({"climb": replace(CLIMB, df=(1, 2, 3))}, "df has 3 values for 3 regions, .*one for the class alone"),
+        ({"climb": replace(CLIMB, log_likelihood=())}, "log_likelihood has 0 values for 3 regions"),
+        ({"climb": replace(CLIMB, log_posterior=(0.0,) * 5)}, "log_posterior has 5 values for 3 regions"),
+        ({"climb": replace(CLIMB, map_step=4)}, "map_step is 4, f.json; the steps are 0 to 3"),
+        ({"climb": replace(CLIMB, map_step=-1)}, "map_step is -1"),
+        ({"regions": (("a",), ("a", "b"), ("b",))}, r"regions\[2\] is inside an earlier region"),
+        ({"bins": (None, 1)}, r"bins\[1\] is 1, f.json; .* 2 intervals"),
+        ({"bins": (2,) * 17}, r"bins has 17 entries, f.json; give at most 16"),
+        ({"gains": (1.0, 2.0)}, r"gains has 2 values for 3 regions, f.json; give one for each"),
+        ({"gains": (1.0, 2.0, float("nan"))}, r"gains\[2\] is nan, f.json; give a number"),
+    ],
+)
+def test_what_is_no_list_of_regions_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BncliError, match=message):
+        replace(FOUND, where="f.json", **changes)
+
+
+def test_names_that_the_schema_does_not_have() -> None:
+    listed = NamedRegions("y", (("petal",),), where="f.json")
+    with pytest.raises(BncliError, match=r"unknown attribute 'petal', f\.json; did you mean 'petals'"):
+        listed.resolve(schema_of("petals"))
+    with pytest.raises(
+        BncliError, match=r"for the class 'z', not for 'y', f\.json; name the right column with --class z"
+    ):
+        replace(listed, class_name="z").resolve(ABC)
+
+
+def test_there_and_back_in_schema_order() -> None:
+    named = name_structure(FOUND.resolve(ABC), ABC)
+    assert named == replace(FOUND, regions=(("b",), ("a",), ("a", "b")))
+    assert named.resolve(ABC) == FOUND.resolve(ABC)
+    assert name_structure(Dag(((), (), ()), (0,)), ABC) == NamedDag("y", {"a": ("y",)})
+
+
+def test_bins_become_the_merges_of_the_schema() -> None:
+    numeric = NumericAttribute("n", True, (9.0, 1.0, 1.0, 1.0, 5.0), (0.5, 1.5, 2.5))
+    schema = replace(ABC, attributes=(numeric, *ABC.attributes))
+    named = NamedRegions("y", (("n",), ("n", "a"), ("a",)), bins=(None, 2))
+    resolved = named.resolve(schema)
+    assert resolved.merges == ((None,) * 4, ((0, 1, 1, 1, 2), None, None, None))
+    assert resolved.chosen == resolved.regions == ((0,), (0, 1), (1,)), (
+        "regions of other bins are no part of each other"
+    )
+    assert resolved.families(schema.cardinalities)[1] == Family((0, 1), (3, 2), None, merges=((0, 1, 1, 1, 2), None))
+    assert name_structure(resolved, schema) == named
+    assert named.chosen == named.regions
+    assert replace(named, bins=(2,)).resolve(schema).regions == ((0,), (0, 1))
+
+
+def test_gains_stay_with_their_regions() -> None:
+    named = NamedRegions("y", (("b",), ("a", "b"), ("a",)), gains=(3.0, 2.0, 1.0))
+    assert named.resolve(ABC).gains == (3.0, 2.0), "the third is inside the second"
+    whole = replace(named, regions=(("b",), ("a",), ("a", "b")))
+    assert whole.resolve(ABC).gains == whole.gains
+    assert name_structure(whole.resolve(ABC), ABC) == whole
+    dull = replace(ABC, attributes=(CategoricalAttribute("a", False, (1.0,), ("only",)), *ABC.attributes[1:]))
+    assert whole.resolve(dull).gains == (), "a region that lost an attribute is another one"

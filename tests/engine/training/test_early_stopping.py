@@ -1,0 +1,114 @@
+"""Cross-tuning: the number of iterations that a slow reimplementation finds, and what is told of it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.folds import stratified_folds
+from bncli.engine.model import Parameters, StoppedBy
+from bncli.engine.parameter_learners import extended
+from bncli.engine.structures.structure import Dag
+from bncli.engine.training.early_stopping import FOLDS, _peak, best_iterations
+from bncli.engine.training.optimization import ascend
+from bncli.watch import Event, Iteration, Progress, silent
+from tests import oracles
+from tests.datasets import random_dataset
+from tests.incomplete_oracle import enumeration, with_holes
+from tests.spaces import how
+
+TAN = Dag(((), (0,), (1,)), (0, 1, 2))
+SPACE = partial(extended.space, structure=TAN, smoothing="m-estimate:1")
+
+
+def fit(data: Dataset, early_stop: str = "cv", seed: int = 0, watch: Any = silent, **changes: Any) -> Parameters:
+    return extended.learn(
+        Counts(data),
+        TAN,
+        smoothing="m-estimate:1",
+        ascent=how(**changes),
+        early_stop=early_stop,
+        seed=seed,
+        watch=watch,
+    )
+
+
+def slow_scores(data: Dataset, most: int, seed: int, **changes: Any) -> list[float]:
+    """Held-out CLL after 0, 1, ... iterations: every number of iterations fitted for itself, in every fold."""
+    fold_of = stratified_folds(data.labels, FOLDS, seed)
+    scores = []
+    for n in range(most + 1):
+        total = 0.0
+        for f in range(FOLDS):
+            train, rest = data.take(np.flatnonzero(fold_of != f)), data.take(np.flatnonzero(fold_of == f))
+            tables = ascend(SPACE(Counts(train)), how(max_iterations=n, **changes), silent).tables
+            slow = enumeration(rest, tables.families)
+            total += slow.value_and_gradient(slow.flatten(tables))[0]
+        scores.append(total)
+    return scores
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+@pytest.mark.parametrize("optimizer", ["cg", "lbfgs"])
+def test_the_best_number_of_iterations(share: float, optimizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bncli.engine.training.early_stopping.FIRST", 12)
+    data = with_holes(random_dataset(60, (3, 2, 3), 2, seed=5), share)
+    scores = slow_scores(data, 12, seed=3, optimizer=optimizer)
+    best = best_iterations(data, SPACE, how(optimizer=optimizer, max_iterations=12), seed=3, watch=silent)
+    assert best == int(np.argmax(scores))
+    learnt = fit(data, seed=3, optimizer=optimizer, max_iterations=12)
+    assert learnt.iterations == best
+    assert learnt.stopped_by is (StoppedBy.CROSS_TUNING if best < 12 else StoppedBy.MAX_ITERATIONS)
+    straight = ascend(SPACE(Counts(data)), how(optimizer=optimizer, max_iterations=best), silent)
+    assert straight.tables.weights[0].tobytes() == learnt.tables.weights[0].tobytes()
+
+
+def test_complete_rows_of_the_other_policy_too() -> None:
+    data = random_dataset(400, (3, 2, 3), 3, seed=1)
+    learnt = fit(data, init="zero")
+    assert learnt.stopped_by is StoppedBy.CROSS_TUNING
+    slow, _ = oracles.conditional_log_likelihood(
+        learnt.tables.families, data, enumeration(data, learnt.tables.families).flatten(learnt.tables)
+    )
+    assert learnt.cll == pytest.approx(slow)
+    assert learnt.cll > learnt.cll_start
+
+
+def test_long_ascents_that_serve_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut off after 1, 2, 4, ... iterations, or never: the same choice where the likelihood held out rises first."""
+    data = random_dataset(4000, (3, 2, 3), 2, seed=2)
+    slowly = {"optimizer": "cg", "init": "zero", "max_iterations": 60}
+    at_once = best_iterations(data, SPACE, how(**slowly), seed=0, watch=silent)
+    monkeypatch.setattr("bncli.engine.training.early_stopping.FIRST", 1)
+    assert best_iterations(data, SPACE, how(**slowly), seed=0, watch=silent) == at_once > 1
+
+
+def test_the_watch_hears_of_folds_and_only_of_the_last_ascent() -> None:
+    events: list[Event] = []
+    learnt = fit(with_holes(random_dataset(60, (3, 2, 3), 2), 0.2), watch=events.append)
+    iterations = [event.iteration for event in events if isinstance(event, Iteration)]
+    assert iterations == list(range(learnt.iterations + 1))
+    assert next(event.detail for event in events if isinstance(event, Progress)) == "up to 8 iterations, fold 1 of 5"
+
+
+def test_seeds_and_determinism() -> None:
+    data = with_holes(random_dataset(60, (3, 2, 3), 2), 0.2)
+    once, twice = fit(data, seed=4), fit(data, seed=4)
+    assert once.tables.weights[0].tobytes() == twice.tables.weights[0].tobytes()
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3])
+def test_hardly_any_rows(n_rows: int) -> None:
+    learnt = fit(with_holes(random_dataset(n_rows, (3, 2, 3), 2), 0.3), max_iterations=20)
+    assert learnt.cll >= learnt.cll_start
+
+
+def test_paths_end_where_they_end_and_ties_go_to_fewer() -> None:
+    assert _peak([[-3.0, -2.0, -1.0], [-1.0, -2.0]]) == 2
+    assert _peak([[-3.0, -2.0, -2.5], [-1.0, -2.0, -1.5]]) == 0
+    assert _peak([[-1.0]]) == 0

@@ -1,0 +1,164 @@
+"""The climb: objective and costs reported, starts, optimizers, penalty and its centre, threads, separable classes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.model import StoppedBy
+from bncli.engine.optimizers import newton
+from bncli.engine.parameter_spaces.flops import of_free_tables, of_networks
+from bncli.engine.structures.structure import Dag
+from bncli.watch import Iteration
+from tests.datasets import random_dataset
+from tests.spaces import SPACES, catch, fit
+
+TAN = Dag(((), (0,), (0,)), (0, 1, 2))
+every_space = pytest.mark.parametrize("name", SPACES)
+
+
+@every_space
+@pytest.mark.parametrize(("init", "center"), [("zero", 0.0), ("generative", 0.0), ("zero", 1.0)])
+def test_the_trace_tells_likelihood_and_penalty_apart(name: str, init: str, center: float) -> None:
+    data = random_dataset(100, (3, 2, 4), 3)
+    caught = catch(name, data, TAN)
+    start = np.zeros(caught.space.n_parameters) if init == "zero" else caught.space.generative
+    events: list[Any] = []
+    learnt = fit(name, data, TAN, watch=events.append, init=init, penalty=0.7, penalty_center=center)
+    first = events[0]
+    assert isinstance(first, Iteration)
+    assert first.iteration == 0
+    assert first.cll == pytest.approx(caught.cll(start), rel=1e-12)
+    assert first.penalty == pytest.approx(0.35 * np.square(start - center).sum(), rel=1e-12)
+    assert [event.iteration for event in events] == list(range(learnt.iterations + 1))
+    assert events[-1].cll_evaluations == learnt.evaluations
+    assert learnt.n_parameters == caught.space.n_parameters
+    assert learnt.cll == events[-1].cll
+
+
+@every_space
+def test_both_starts_reach_the_same_penalised_optimum(name: str) -> None:
+    data = random_dataset(150, (3, 2, 4), 3, weighted=True)
+    reached = [fit(name, data, TAN, penalty=0.5, init=init) for init in ("zero", "generative")]
+    assert reached[0].cll == pytest.approx(reached[1].cll, rel=1e-5)
+    np.testing.assert_allclose(reached[0].tables.bias, reached[1].tables.bias, atol=1e-2)
+    for one, other in zip(reached[0].tables.weights, reached[1].tables.weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-2)
+
+
+@every_space
+def test_weight_two_is_the_row_twice(name: str) -> None:
+    data = random_dataset(80, (3, 2, 4), 3)
+    times = np.random.default_rng(0).integers(1, 4, 80)
+    repeated = data.take(np.repeat(np.arange(80), times))
+    weighted = replace(data, weights=times.astype(float))
+    one, other = (fit(name, d, TAN, penalty=1.0, max_iterations=5) for d in (repeated, weighted))
+    assert one.cll_start == pytest.approx(other.cll_start, rel=1e-9)
+    one, other = (fit(name, d, TAN, penalty=1.0) for d in (repeated, weighted))
+    assert one.cll == pytest.approx(other.cll, rel=1e-6)
+
+
+@pytest.mark.usefixtures("small_shards")
+@every_space
+@pytest.mark.parametrize("n_labels", [2, 3, 12])
+@pytest.mark.parametrize("optimizer", ["lbfgs", "newton"])
+def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch, name: str, n_labels: int, optimizer: str) -> None:
+    monkeypatch.setattr(newton, "NEWTON_FROM", 4)
+    outcomes = []
+    for threads in (1, 2, 3):
+        data = random_dataset(4_000, (3, 2, 4), n_labels, weighted=True, threads=threads)
+        learnt = fit(name, data, TAN, penalty=1.0, tolerance=1e-6, max_iterations=12, optimizer=optimizer)
+        outcomes.append((learnt.cll, learnt.tables.bias.tobytes(), *(w.tobytes() for w in learnt.tables.weights)))
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
+@every_space
+@pytest.mark.parametrize(("init", "penalty"), [("zero", 0.0), ("zero", 1.0), ("generative", 0.0)])
+def test_one_class_has_nothing_to_learn(name: str, init: str, penalty: float) -> None:
+    learnt = fit(name, random_dataset(20, (3, 2, 4), 1), TAN, penalty=penalty, init=init)
+    assert learnt.cll == 0.0
+    assert all(np.isfinite(w).all() for w in learnt.tables.weights)
+
+
+@every_space
+def test_no_attributes_leave_the_class_prior(name: str) -> None:
+    data = random_dataset(50, (), 3)
+    learnt = fit(name, data, Dag((), ()))
+    counts = np.bincount(data.labels, minlength=3)
+    odds = np.exp(learnt.tables.bias - learnt.tables.bias.max())
+    np.testing.assert_allclose(odds / odds.sum(), counts / 50, atol=1e-4)
+
+
+@every_space
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+def test_a_class_without_rows_and_a_single_row(name: str, penalty: float) -> None:
+    data = random_dataset(60, (3, 2, 4), 2)
+    schema = random_dataset(0, (3, 2, 4), 4).schema
+    for n_rows in (1, 60):
+        rows = data.take(np.arange(n_rows))
+        learnt = fit(name, Dataset(schema, rows.codes, rows.labels), TAN, penalty=penalty, tolerance=1e-8)
+        assert (-np.inf if penalty else learnt.cll_start) <= learnt.cll <= 0
+        assert all(np.isfinite(w).all() for w in learnt.tables.weights)
+
+
+@pytest.mark.parametrize("weight", [1e-6, 1e6])
+def test_the_scale_of_weights_does_not_make_classes_separable(weight: float) -> None:
+    data = random_dataset(200, (3, 2, 4), 2)
+    learnt = fit("discriminative", replace(data, weights=np.full(200, weight)), TAN, tolerance=1e-10)
+    assert learnt.stopped_by is not StoppedBy.SEPARABLE
+    assert learnt.cll / weight == pytest.approx(fit("discriminative", data, TAN, tolerance=1e-10).cll, rel=1e-6)
+
+
+PUBLISHED = ("bfgs", "cg", "cgb")
+
+
+@every_space
+@pytest.mark.parametrize("optimizer", PUBLISHED)
+def test_every_optimizer_climbs_from_the_same_cll_to_the_same_optimum(name: str, optimizer: str) -> None:
+    data = random_dataset(150, (3, 2, 4), 3, weighted=True)
+    expected = fit(name, data, TAN, penalty=1.0)
+    learnt = fit(name, data, TAN, penalty=1.0, optimizer=optimizer, tolerance=1e-10)
+    assert learnt.cll_start == expected.cll_start == pytest.approx(fit("discriminative", data, TAN).cll_start)
+    np.testing.assert_allclose(learnt.tables.bias, expected.tables.bias, atol=0.02)
+    for one, other in zip(learnt.tables.weights, expected.tables.weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=0.02)
+
+
+@pytest.mark.parametrize("optimizer", PUBLISHED)
+def test_separable_classes_are_seen_by_every_optimizer(optimizer: str) -> None:
+    data = random_dataset(3, (3, 2, 4), 2)
+    learnt = fit("discriminative", data, TAN, init="zero", optimizer=optimizer)
+    assert learnt.stopped_by is StoppedBy.SEPARABLE
+
+
+@every_space
+@pytest.mark.parametrize("optimizer", ["lbfgs", "newton", *PUBLISHED])
+def test_what_iterations_have_cost(monkeypatch: pytest.MonkeyPatch, name: str, optimizer: str) -> None:
+    monkeypatch.setattr(newton, "NEWTON_FROM", 3)
+    data = random_dataset(100, (3, 2, 4), 3)
+    events: list[Any] = []
+    fit(name, data, TAN, watch=events.append, penalty=1.0, optimizer=optimizer, max_iterations=5)
+    if optimizer == "lbfgs":
+        assert all(event.gradient_evaluations == event.cll_evaluations for event in events)
+    elif optimizer == "newton":
+        products = [event.gradient_evaluations - event.cll_evaluations for event in events]
+        assert products[0] == products[1] == 0
+        assert products == sorted(products)
+        assert products[-1] > 0
+    else:
+        assert [event.gradient_evaluations for event in events] == [1, 2, 3, 4, 5, 6]
+        assert events[-1].cll_evaluations > 6
+    told = [event.flops for event in events]
+    if optimizer not in PUBLISHED or name.startswith("weighted") or name.endswith("lower orders"):
+        assert told == [None] * len(events)
+        return
+    assert told[0] == 0
+    assert told == sorted(set(told))
+    known = {"discriminative": of_free_tables, "extended": of_networks}
+    if name in known:
+        costs = known[name](TAN.families((3, 2, 4)), 100, 3)
+        assert told == [costs.spent(optimizer, event.iteration, event.cll_evaluations) for event in events]

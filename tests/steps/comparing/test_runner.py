@@ -1,0 +1,97 @@
+"""A unit of work gives what `bncli evaluate` gives for that fold, and fails in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bncli.engine.data.folds import stratified_folds
+from bncli.engine.evaluation.validate import predict
+from bncli.engine.learn import learn
+from bncli.files.table import read_columns
+from bncli.recipe import Recipe
+from bncli.steps.comparing import runner as module
+from bncli.steps.comparing.learners import Learner
+from bncli.steps.comparing.outcomes import Outcome
+from bncli.steps.comparing.runner import Bench, Failure, Unit
+from bncli.steps.evaluate import METRICS, evaluate
+from bncli.steps.protocol import Protocol
+from tests.steps.comparing.tables import IMPROBABLE, NB, planned, write_table
+
+
+def test_the_figures_are_those_of_evaluate(tmp_path: Path) -> None:
+    sources = [write_table(tmp_path / f"{name}.csv", 40, seed) for seed, name in enumerate("ab")]
+    weighted = Learner("weighted", Recipe())
+    plan, _ = planned(sources, (NB, weighted), Protocol(4, 2, 3))
+    bench = Bench(plan)
+    for data, learner in ((0, 0), (1, 0), (0, 1)):
+        report = evaluate(sources[data], plan.learners[learner].recipe, folds=4, repeats=2, seed=3)
+        assert report.folds is not None
+        for fold in report.folds[::3]:
+            outcome = bench.attempt(Unit(data, learner, fold.repeat, fold.fold))
+            assert isinstance(outcome, Outcome)
+            assert outcome.metrics == fold.metrics
+            assert tuple(outcome.metrics) == METRICS
+            assert (outcome.data, outcome.learner) == ("ab"[data], plan.learners[learner].name)
+            assert (outcome.repeat, outcome.fold, outcome.rows) == (fold.repeat, fold.fold, fold.rows)
+            assert set(outcome.seconds) == {"fit", "score"}
+            assert min(outcome.seconds.values()) > 0
+
+
+def test_predictions_are_in_the_order_of_rows(tmp_path: Path) -> None:
+    source = write_table(tmp_path / "a.csv", 30, 0)
+    plan, (entry,) = planned([source])
+    outcome = Bench(plan).attempt(Unit(0, 0, 0, 1))
+    columns = read_columns(source)
+    rows = np.flatnonzero(stratified_folds(entry.labels, 3, (0, 0)) == 1)
+    model = learn(columns.take(np.setdiff1d(np.arange(30), rows)), NB.recipe).model
+    assert isinstance(outcome, Outcome)
+    assert outcome.predicted.dtype == np.uint8
+    assert outcome.predicted.tolist() == predict(model, columns.take(rows)).argmax(axis=0).tolist()
+
+
+def test_files_stand_in_for_what_would_be_learnt(tmp_path: Path) -> None:
+    source = write_table(tmp_path / "a.csv", 40, 0)
+    cuts, structure = tmp_path / "cuts.json", tmp_path / "structure.json"
+    attributes = [{"name": "number", "type": "numeric", "cuts": [1.0]}]
+    cuts.write_text(json.dumps({"format": "bncli-cuts", "version": 1, "class": "class", "attributes": attributes}))
+    graph = {"format": "bncli-structure", "version": 1, "class": "class", "parents": {"number": ["class"]}}
+    structure.write_text(json.dumps(graph))
+    bound = Learner("bound", NB.recipe, cuts=str(cuts), structure=str(structure))
+    report = evaluate(source, NB.recipe, folds=3, cuts=str(cuts), structure=str(structure))
+    plan, _ = planned([source], (NB, bound))
+    bench = Bench(plan)
+    assert isinstance(bench.attempt(Unit(0, 0, 0, 0)), Outcome)
+    outcome = bench.attempt(Unit(0, 1, 0, 0))
+    assert isinstance(outcome, Outcome)
+    assert report.folds is not None
+    assert outcome.metrics == report.folds[0].metrics
+
+
+def test_what_fails_gives_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, _ = planned([write_table(tmp_path / "a.csv", 30, 0)], (IMPROBABLE,))
+    failure = Bench(plan).attempt(Unit(0, 0, 0, 0))
+    assert isinstance(failure, Failure)
+    assert "cannot be summed out" in failure.reason
+    for error, reason in ((MemoryError(), "not enough memory"), (ZeroDivisionError("x"), "ZeroDivisionError: x")):
+
+        def broken(*_: object, error: BaseException = error, **__: object) -> None:
+            raise error
+
+        monkeypatch.setattr(module, "hold_out", broken)
+        failure = Bench(plan).attempt(Unit(0, 0, 0, 0))
+        assert isinstance(failure, Failure)
+        assert reason in failure.reason
+
+
+def test_a_data_set_is_read_once_in_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, _ = planned([write_table(tmp_path / f"{name}.csv", 30, 0) for name in "ab"])
+    reads = []
+    monkeypatch.setattr(module, "read_columns", lambda source, **given: (reads.append(source), read_columns(source))[1])
+    bench = Bench(plan)
+    for data, learner, fold in ((0, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 0), (1, 1, 1), (0, 0, 2)):
+        assert isinstance(bench.attempt(Unit(data, learner, 0, fold)), Outcome)
+    assert [Path(source.paths[0]).name for source in reads] == ["a.csv", "b.csv", "a.csv"]

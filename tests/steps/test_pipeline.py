@@ -1,0 +1,85 @@
+"""Lanes keep the order, hand failures up the stream, and let go on ^C."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+
+import pytest
+
+from bncli.steps.pipeline import Lane
+
+
+def test_everything_arrives_in_order() -> None:
+    seen: list[int] = []
+    with Lane(seen.append) as last, Lane(last.put) as middle:
+        for i in range(100):
+            middle.put(i)
+    assert seen == list(range(100))
+
+
+def test_the_work_is_done_on_another_thread() -> None:
+    seen: list[int] = []
+    with Lane[int](lambda _: seen.append(threading.get_ident())) as lane:
+        lane.put(0)
+    assert seen != [threading.get_ident()]
+
+
+def _fail_at(seen: list[int], at: int) -> Lane[int]:
+    """Notes the items before number `at`."""
+
+    def work(item: int) -> None:
+        if item == at:
+            raise ZeroDivisionError
+        seen.append(item)
+
+    return Lane(work)
+
+
+@pytest.mark.parametrize("n_items", [4, 1000])
+def test_a_failure_travels_up_the_stream(n_items: int) -> None:
+    seen: list[int] = []
+    with pytest.raises(ZeroDivisionError):
+        _feed(_fail_at(seen, 3), n_items)
+    assert seen == [0, 1, 2]
+
+
+def _feed(lane: Lane[int], n_items: int) -> None:
+    with lane as last, Lane(last.put) as middle:
+        for i in range(n_items):
+            middle.put(i)
+
+
+def test_what_was_put_before_a_failure_of_the_feeder_is_worked_on() -> None:
+    seen: list[int] = []
+    with suppress(IndexError), Lane(seen.append) as lane:
+        lane.put(1)
+        lane.put([][0])
+    assert seen == [1]
+
+
+@pytest.mark.parametrize("n_items", [1, 3])
+def test_an_interrupt_does_not_wait_for_a_lane_that_hangs(monkeypatch: pytest.MonkeyPatch, n_items: int) -> None:
+    monkeypatch.setattr("bncli.steps.pipeline._PATIENCE", 0.01)
+    started, released = threading.Event(), threading.Event()
+    seen: list[int] = []
+
+    def work(item: int) -> None:
+        started.set()
+        released.wait()
+        seen.append(item)
+
+    with pytest.raises(KeyboardInterrupt):
+        _put_and_interrupt(lane := Lane(work), started, n_items)
+    released.set()
+    lane._thread.join(5)
+    assert not lane._thread.is_alive()
+    assert seen == [0]
+
+
+def _put_and_interrupt(lane: Lane[int], started: threading.Event, n_items: int) -> None:
+    with lane:
+        for i in range(n_items):
+            lane.put(i)
+        started.wait()
+        raise KeyboardInterrupt
