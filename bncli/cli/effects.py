@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.engine.explanation.contrasts import Floats
+    from bncli.engine.kernels.arrays import Array
     from bncli.steps.effects import EffectsReport, NamedEffect
 
 _LISTED = 30
@@ -81,7 +81,7 @@ def _bar(share: float) -> str:
     return " " * (_BAR - left) + "█" * left + "|" + "█" * right
 
 
-def _grid(effect: NamedEffect, values: Floats, columns: Sequence[str]) -> Table:
+def _grid(effect: NamedEffect, values: Array, columns: Sequence[str]) -> Table:
     """A line for each value of the first attribute, a column for each of `columns`."""
     lines = zip(effect.names[0], values.tolist(), strict=True)
     rows = ((name, *map(_signed, numbers)) for name, numbers in lines)
@@ -115,7 +115,7 @@ def _title(effect: NamedEffect) -> str:
     return f"{' by '.join(effect.attributes)} ({_percent(effect.share)})"
 
 
-def _largest(values: Floats) -> float:
+def _largest(values: Array) -> float:
     return float(abs(values).max(initial=0.0))
 
 

@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from rich import box
 from rich.table import Table
 from rich.tree import Tree
 
 from bncli.engine.data.schema import Attribute, NumericAttribute
+from bncli.engine.kernels.arrays import Array
 from bncli.errors import printable
 
 _SHOWN = 12
@@ -128,7 +128,7 @@ def fact_table(title: str, facts: Mapping[str, object]) -> Table:
     return table
 
 
-def number_table(attributes: Sequence[Attribute], labels: Sequence[str], values: NDArray[np.float64]) -> Table:
+def number_table(attributes: Sequence[Attribute], labels: Sequence[str], values: Array) -> Table:
     """The scores that a family adds: a line a cell, a column a class; no attributes: the class alone."""
     names = [attribute.name for attribute in attributes]
     title = f"Scores of {', '.join(names)}" if names else "Scores of the class alone"

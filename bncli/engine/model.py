@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bncli.engine.data.schema import Schema
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.structures.structure import Family, Structure
 from bncli.recipe import Recipe
 
@@ -21,9 +19,9 @@ class Tables:
     bias (K,), weights[f] (cells of f, K), both float64, natural logs.
     """
 
-    bias: NDArray[np.float64]
+    bias: Array
     families: tuple[Family, ...]
-    weights: tuple[NDArray[np.float64], ...]
+    weights: tuple[Array, ...]
 
     @property
     def n_parameters(self) -> int:
@@ -59,9 +57,9 @@ class Path:
     a child. Weights sum to 1.
     """
 
-    class_logs: NDArray[np.float64]
+    class_logs: Array
     families: tuple[Family, ...]
-    logs: tuple[NDArray[np.float64], ...]
+    logs: tuple[Array, ...]
     steps: tuple[PathStep, ...]
 
     @property
@@ -109,7 +107,7 @@ class StoppedBy(Enum):
 class Optimum:
     """Where an optimiser ended: point, objective (to be minimised, nats), gradient norm, and what it took."""
 
-    point: NDArray[np.float64]
+    point: Array
     value: float
     gradient_norm: float
     iterations: int

@@ -9,12 +9,13 @@ from __future__ import annotations
 import struct
 
 import numpy as np
-from numpy.typing import NDArray
+
+from bncli.engine.kernels.arrays import Array
 
 _ALIGNMENT = 64
 
 
-def npy_bytes(array: NDArray[np.float64]) -> bytes:
+def npy_bytes(array: Array) -> bytes:
     """The `.npy` file of an array."""
     return npy_header(array.shape) + array.astype("<f8", copy=False).tobytes("C")
 
@@ -26,7 +27,7 @@ def npy_header(shape: tuple[int, ...]) -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
-def npy_array(data: bytes, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
+def npy_array(data: bytes, shape: tuple[int, ...]) -> Array | None:
     """The read-only array of this shape in a `.npy` file of the right size; None if the header says anything else."""
     header = npy_header(shape)
     if not data.startswith(header):

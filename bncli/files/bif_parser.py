@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array
 from bncli.files.name_escaping import Draft, DraftNode, parse_property
 from bncli.files.tokens import NUMBER, Token, Tokens, describe
 
@@ -207,7 +207,7 @@ def _node(
     return DraftNode(variable.name, variable.states, block.parents, table, variable.properties)
 
 
-def _from_table(tokens: Tokens, variable: _Variable, block: _Block, sizes: list[int]) -> NDArray[np.float64]:
+def _from_table(tokens: Tokens, variable: _Variable, block: _Block, sizes: list[int]) -> Array:
     assert block.table is not None
     shape = (len(variable.states), *sizes)
     if len(block.table) != math.prod(shape):
@@ -216,9 +216,7 @@ def _from_table(tokens: Tokens, variable: _Variable, block: _Block, sizes: list[
     return np.moveaxis(np.array(block.table).reshape(shape), 0, -1)
 
 
-def _from_rows(
-    tokens: Tokens, variable: _Variable, block: _Block, states: list[tuple[str, ...]]
-) -> NDArray[np.float64]:
+def _from_rows(tokens: Tokens, variable: _Variable, block: _Block, states: list[tuple[str, ...]]) -> Array:
     size, sizes = len(variable.states), [len(listed) for listed in states]
     n_rows = math.prod(sizes)
     rows: dict[int, list[float]] = {}

@@ -17,11 +17,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array
+
 MOST_DIGITS = 14
 Words = NDArray[np.uint64]
 
 
-def shortest(values: NDArray[np.float64]) -> pa.Array:
+def shortest(values: Array) -> pa.Array:
     """The shortest text of every number that reads back as the same number."""
     return pa.array(values + 0.0).cast(pa.string())  # + 0.0 makes -0 a 0
 
@@ -37,7 +39,7 @@ class Decimals:
             self._upper = _words(f"{n:04d}\0\0\0\0" for n in range(10**4))
             self._lower = _words(f"\0\0\0\0{n:04d}" for n in range(10**4))
 
-    def text(self, values: NDArray[np.float64]) -> pa.Array:
+    def text(self, values: Array) -> pa.Array:
         """Every number rounded (half to even) and printed."""
         n, digits = len(values), self._digits
         rounded = np.rint(values * 10.0**digits).astype(np.int64)

@@ -13,14 +13,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Member, Model, Tables, TriedCandidate
 from bncli.engine.structures.structure import Family
 from bncli.files.documents import Node
-
-Array = NDArray[np.float64]
 
 _ROUNDING = 1e-9
 

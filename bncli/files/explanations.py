@@ -17,10 +17,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.explanation.wording import Wording
+from bncli.engine.kernels.arrays import Array
 from bncli.files.decimals import shortest
 
 
@@ -73,5 +73,5 @@ def _object(wording: Wording) -> str:
     return f'{{"attributes":{names},"values":{values},"contribution":'
 
 
-def _signs(numbers: NDArray[np.float64]) -> pa.Array:
+def _signs(numbers: Array) -> pa.Array:
     return pa.array(["", "+"]).take(pa.array((numbers >= 0).astype(np.int8)))

@@ -20,9 +20,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.schema import Schema
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model, Path, PathStep, Tables
 from bncli.engine.structures.named_structure import name_structure
 from bncli.engine.structures.structure import Dag, Family, Structure
@@ -38,8 +38,6 @@ from bncli.files.penalties import penalty_json, read_penalty
 from bncli.files.recipes import read_recipe, recipe_json
 from bncli.files.schemas import read_schema, schema_json
 from bncli.files.steps_json import read_steps, steps_json
-
-Array = NDArray[np.float64]
 
 VERSION = 4
 """Raised whenever a file may hold what older readers would not know, were it one more key."""

@@ -15,9 +15,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.errors import BncliError
 from bncli.files.documents import parse
@@ -30,7 +28,7 @@ class DraftNode(NamedTuple):
     name: str
     states: tuple[str, ...]
     parents: tuple[str, ...]
-    probabilities: NDArray[np.float64]
+    probabilities: Array
     properties: Mapping[str, str]
 
 

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bncli.engine.explanation.contributions import Explanation
+from bncli.engine.kernels.arrays import Array
 from bncli.files.decimals import Decimals, shortest
 from bncli.files.explanations import contribution_objects, contribution_texts
 from bncli.files.lines import CsvLines, JsonLines, LineFormat
@@ -80,7 +80,7 @@ class _TextScores:
         """Nothing is held back."""
 
 
-def _number_text(layout: Layout) -> Callable[[NDArray[np.float64]], pa.Array]:
+def _number_text(layout: Layout) -> Callable[[Array], pa.Array]:
     digits = layout.digits
     if digits is None:
         return shortest

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bncli.engine.explanation.contributions import Explanation
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.errors import UsageError
 from bncli.files.decimals import MOST_DIGITS
 from bncli.files.explanations import explanation_names, rounded
@@ -70,15 +70,15 @@ class Predictions:
     """A batch of rows before it is written: codes (N,) of the predicted labels; numbers: a float64 column each."""
 
     kept: tuple[pa.Array, ...]
-    codes: NDArray[np.intp]
-    numbers: tuple[NDArray[np.float64], ...]
+    codes: Index
+    numbers: tuple[Array, ...]
     explanation: Explanation | None = None
 
     @staticmethod
     def of(
         layout: Layout,
         kept: Sequence[pa.Array],
-        log_probabilities: NDArray[np.float64],
+        log_probabilities: Array,
         explanation: Explanation | None = None,
     ) -> Predictions:
         """From log P(y | x_t), shape (K, N). A tie goes to the first label."""
@@ -87,7 +87,7 @@ class Predictions:
         return Predictions(tuple(kept), codes, _numbers(layout, log_probabilities), reasons)
 
 
-def _numbers(layout: Layout, log_probabilities: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _numbers(layout: Layout, log_probabilities: Array) -> tuple[Array, ...]:
     if layout.labels_only:
         return ()
     if layout.log_proba:
@@ -96,9 +96,9 @@ def _numbers(layout: Layout, log_probabilities: NDArray[np.float64]) -> tuple[ND
     return tuple(np.clip(probabilities, SMALLEST, LARGEST, out=probabilities))
 
 
-def most_probable(log_probabilities: NDArray[np.float64]) -> NDArray[np.intp]:
+def most_probable(log_probabilities: Array) -> Index:
     """The label predicted for every row, from log P(y | x_t), shape (K, N); a tie goes to the first."""
-    codes: NDArray[np.intp]
+    codes: Index
     if len(log_probabilities) == 2:  # argmax along so short an axis is ten times slower
         codes = (log_probabilities[1] > log_probabilities[0]).astype(np.intp)
     else:

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bncli.engine.explanation.contributions import Explanation
+from bncli.engine.kernels.arrays import Array
 from bncli.errors import UsageError
 from bncli.files.output_streams import outlet, write_faults
 from bncli.files.score_formats import FORMATS, score_writer
@@ -38,7 +37,7 @@ class ScoreFile:
     def write(
         self,
         kept: Sequence[pa.Array],
-        log_probabilities: NDArray[np.float64],
+        log_probabilities: Array,
         explanation: Explanation | None = None,
     ) -> None:
         """Rows in order: the kept columns, log P(y | x_t) of shape (K, N), and why, if the layout has room for it."""
@@ -76,7 +75,7 @@ def open_scores(output: str | None, output_format: str | None, layout: Layout) -
 
 
 def write_predictions(
-    path: str, labels: tuple[str, ...], log_probabilities: NDArray[np.float64], *, digits: int | None = None
+    path: str, labels: tuple[str, ...], log_probabilities: Array, *, digits: int | None = None
 ) -> None:
     """A whole table of predictions at once, as `open_scores` writes them; log_probabilities (K, N)."""
     with open_scores(path, None, Layout(labels, digits=digits)) as scores:

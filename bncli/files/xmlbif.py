@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 from xml.sax.saxutils import escape
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.networks.named_network import NamedNetwork
 from bncli.files.elements import Element, parse_xml
 from bncli.files.legal_names import printed
@@ -78,7 +78,7 @@ def _defined(network: Element, variables: Mapping[str, DraftNode]) -> Iterator[D
 
 def _table(
     element: Element, variable: DraftNode, parents: tuple[str, ...], variables: Mapping[str, DraftNode]
-) -> NDArray[np.float64]:
+) -> Array:
     for parent in parents:
         if parent not in variables:
             element.fail(f"the parent '{parent}' of '{variable.name}' is no variable", hint="declare it as a VARIABLE")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bncli.engine.data.schema import Attribute, Schema
-from bncli.engine.explanation.contrasts import Floats
 from bncli.engine.explanation.effects import Effect, effects_of
 from bncli.engine.explanation.wording import value_names
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 from bncli.engine.structures.binning import coarse
 from bncli.files.attributes import attribute_json
@@ -25,7 +25,7 @@ class NamedEffect(NamedTuple):
 
     attributes: tuple[str, ...]
     share: float
-    values: Floats
+    values: Array
     seen: tuple[Attribute, ...]
     merged: tuple[Attribute | None, ...]
 
@@ -50,7 +50,7 @@ class NamedEffect(NamedTuple):
 class EffectsReport:
     """The effects by falling share; `base` (K,): the log-odds of the average row; `models`: how many are averaged."""
 
-    base: Floats
+    base: Array
     effects: tuple[NamedEffect, ...]
     models: int
 

@@ -13,12 +13,12 @@ from statistics import fmean, stdev
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.schema import Cuts
 from bncli.engine.evaluation.metrics import METRICS as METRICS
 from bncli.engine.evaluation.validate import Examined, Fold, cross_validate, examine, out_of_fold
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer
@@ -155,7 +155,7 @@ class _Running:
     threads: int
     watch: Stopwatch
 
-    def write(self, labels: tuple[str, ...], log_probabilities: NDArray[np.float64]) -> None:
+    def write(self, labels: tuple[str, ...], log_probabilities: Array) -> None:
         """The predictions file, if one was asked for."""
         if self.predictions is not None:
             write_predictions(self.predictions, labels, log_probabilities)

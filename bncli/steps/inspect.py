@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bncli.engine.data.schema import Attribute, Cuts, Schema
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import ChosenPenalty, Member, Model, Tables, TriedCandidate
 from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
@@ -39,7 +37,7 @@ class Table(NamedTuple):
     """
 
     attributes: tuple[str, ...]
-    values: NDArray[np.float64]
+    values: Array
     merged: tuple[Attribute | None, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -249,7 +247,7 @@ def _tables(tables: Tables, schema: Schema) -> tuple[Table, ...]:
     return (Table((), tables.bias), *(_table(f, w, schema.attributes) for f, w in families))
 
 
-def _table(family: Family, weights: NDArray[np.float64], attributes: tuple[Attribute, ...]) -> Table:
+def _table(family: Family, weights: Array, attributes: tuple[Attribute, ...]) -> Table:
     merged = tuple(None if merge is None else coarse(attributes[i], merge) for i, merge in family.seen)
     names = tuple(attributes[i].name for i in family.attributes)
     return Table(names, weights.reshape(*family.shape, -1), merged if family.merges else ())

@@ -15,14 +15,11 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bncli.engine.data.columns import UNSEEN, CategoricalColumn
-from bncli.engine.data.dataset import Codes
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.data.schema import CategoricalAttribute
 from bncli.engine.explanation.contributions import Explainer, Explanation
+from bncli.engine.kernels.arrays import Array, Codes
 from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.errors import ModelError
@@ -39,7 +36,7 @@ NUMBERS_PER_PART = 1 << 21
 _PER_REASON = 16
 """Numbers that a contribution and its words count for."""
 
-Part = tuple[list[Any], NDArray[np.float64], Explanation | None]
+Part = tuple[list[Any], Array, Explanation | None]
 """Rows on their way to the output: the kept columns, log P(y | x_t) of shape (K, N), and why, if asked for."""
 
 
@@ -168,7 +165,7 @@ class _Rows:
         """Columns whose text is read beside those to keep: if an unseen value is an error, those that can have one."""
         return tuple(a.name for a in self._attributes if isinstance(a, CategoricalAttribute) and self.strict)
 
-    def score(self, batch: Batch) -> Iterator[tuple[slice, NDArray[np.float64], Explanation | None]]:
+    def score(self, batch: Batch) -> Iterator[tuple[slice, Array, Explanation | None]]:
         """Consecutive rows, their log P(y | x_t), shape (K, rows), and why."""
         encoded = encode_attributes(batch.columns, self._schema, self._scorer.used, allow_missing=bool(self.absent))
         n_rows = batch.columns.n_rows
@@ -182,7 +179,7 @@ class _Rows:
             log_p = log_probabilities(self._scorer, codes, part.stop - start)
             yield part, log_p, self._why(codes, log_p)
 
-    def _why(self, codes: Sequence[Codes], log_p: NDArray[np.float64]) -> Explanation | None:
+    def _why(self, codes: Sequence[Codes], log_p: Array) -> Explanation | None:
         if self._explainer is None:
             return None
         return self._explainer.explain(codes, log_p, most_probable(log_p), self._explain)

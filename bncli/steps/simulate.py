@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.data.schema import CategoricalAttribute
+from bncli.engine.kernels.arrays import Index
 from bncli.engine.networks.missing_values import Holes, count_holes, shares_of_holes
 from bncli.engine.networks.network import Network, network_of, true_model
 from bncli.engine.networks.random_networks import Spec, conditioning_network, random_network
@@ -135,7 +135,7 @@ class _Tally:
 
     def __init__(self, network: Network) -> None:
         self._names = [attribute.name for attribute in network.schema.attributes]
-        self._counts: list[NDArray[np.intp]] = [np.zeros(n, np.intp) for n in network.schema.cardinalities]
+        self._counts: list[Index] = [np.zeros(n, np.intp) for n in network.schema.cardinalities]
         self.rows = 0
         self.holes_by_attribute = [0] * len(self._names)
 

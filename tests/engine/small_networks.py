@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.encoding import encode
 from bncli.engine.data.schema import CategoricalAttribute, Schema
-from bncli.engine.networks.network import Array, Network, table_shapes
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.networks.network import Network, table_shapes
 from bncli.engine.networks.simulation import sample
 from bncli.engine.structures.structure import Dag
 from tests.datasets import schema_of

@@ -26,22 +26,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bncli.engine.auto import grids
 from bncli.engine.auto.capacity import Capacity
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.structure_learners import tan
 from bncli.engine.structure_search.additive_fit import additive_fit
 from bncli.engine.structure_search.interaction_gains import Gains
 from bncli.engine.structures.binning import merges_of
 from bncli.engine.structures.structure import Dag, Family, Regions, Structure
 from bncli.engine.training.likelihood import ConditionalLikelihood
-
-Array = NDArray[np.float64]
 
 ALL_PAIRS = 20
 _ORDER = ("singles", "lines", "tree", "pairs", "all pairs", "triples", "quadruples", "sharp singles", "sharp tree")

@@ -13,13 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.auto.paths import Path
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Tried
 
-Array = NDArray[np.float64]
 Tell = Callable[[float, int], None]
 """Hears of a penalty and a fold."""
 

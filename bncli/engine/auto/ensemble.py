@@ -10,9 +10,8 @@ found again: stacking in the manner of Breiman (1996, Machine Learning 24) with 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array
 
 STEPS, TOLERANCE = 2000, 1e-9
 LEAST = 0.01

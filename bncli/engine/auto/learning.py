@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli import __version__
 from bncli.engine.auto.budget import FOLDS, MOST_ROWS, Effort, folds_held_out
@@ -36,14 +35,13 @@ from bncli.engine.data.cutting import learn_schema
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.encoding import encode
 from bncli.engine.data.folds import stratified_folds, stratified_sample
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Member, Model, Optimum, Parameters, TriedCandidate
 from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend_from, climb
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Clock, Progress, Stage, Watch
-
-Array = NDArray[np.float64]
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 200
 """Of the fits on all rows."""

@@ -11,19 +11,17 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.auto.candidates import Candidate, Fit
 from bncli.engine.counting.fusion import Fusion, fuse
 from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.parameter_spaces.effect_blocks import effects_of
 from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
 from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.structures.regrouping import with_views
 from bncli.engine.training.likelihood import conditional_likelihood
 from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend_from
-
-Array = NDArray[np.float64]
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 60
 TOLERANCE_OF_MANY = 3e-3

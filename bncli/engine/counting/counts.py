@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from bncli.engine.counting.table_batches import BLOCK, MAX_ENTRIES, PairBatch, pair_batches
 from bncli.engine.data.dataset import Dataset, Shard
-from bncli.engine.kernels.cells import Index, add_counts, cell_numbers
+from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.cells import add_counts, cell_numbers
 from bncli.errors import BncliError
 from bncli.watch import Progress, Watch, silent
 
-Table = NDArray[np.float64]
 Set = tuple[int, ...]
 
 KEPT_PAIRS = 1 << 24
@@ -36,11 +36,11 @@ class Counts:
     """The tables of one data set; `tables` counts what it does not know yet in a single pass."""
 
     data: Dataset
-    _known: dict[Set, Table] = field(default_factory=dict)  # the sets ascending
+    _known: dict[Set, Array] = field(default_factory=dict)  # the sets ascending
     _with: dict[int, list[tuple[int, Set]]] = field(default_factory=dict)  # known sets that contain an attribute
     _pairs: list[_KeptPairs] = field(default_factory=list)
 
-    def tables(self, sets: Iterable[Set]) -> list[Table]:
+    def tables(self, sets: Iterable[Set]) -> list[Array]:
         """For each set of attributes its counts, shape (cardinalities in the set's order..., K), float64.
 
         Raises BncliError for a table of more than MAX_ENTRIES entries.
@@ -67,11 +67,11 @@ class Counts:
             kept.add(batch)
             yield from self._observed_pairs(batch)
 
-    def class_counts(self) -> Table:
+    def class_counts(self) -> Array:
         """Weight of each class, shape (K,)."""
         return self.tables([()])[0]
 
-    def _observed(self, s: Set, table: Table) -> Table:
+    def _observed(self, s: Set, table: Array) -> Array:
         """The part of a table that belongs to rows without holes in `s`."""
         if not any(self.data.holes[i] for i in s):
             return table
@@ -91,14 +91,14 @@ class Counts:
             tables = batch.counts[alike, : a - (kind >> 1), : b - (kind & 1)]
             yield PairBatch(batch.i[alike], batch.j[alike], np.ascontiguousarray(tables))
 
-    def _keep(self, s: Set, table: Table) -> Table:
+    def _keep(self, s: Set, table: Array) -> Array:
         if s not in self._known:
             self._known[s] = table
             for i in s or (-1,):
                 self._with.setdefault(i, []).append((_bits(s), s))
         return table
 
-    def _derive(self, wanted: Set) -> Table | None:
+    def _derive(self, wanted: Set) -> Array | None:
         """The table, if it is known or a margin of one that is."""
         ascending = tuple(sorted(wanted))
         table = self._known.get(ascending)
@@ -110,14 +110,14 @@ class Counts:
             return table
         return np.ascontiguousarray(table.transpose(*(ascending.index(i) for i in wanted), len(wanted)))
 
-    def _pair(self, ascending: Set) -> Table | None:
+    def _pair(self, ascending: Set) -> Array | None:
         for kept in self._pairs:
             table = kept.find(*ascending)
             if table is not None:
                 return self._keep(ascending, table)
         return None
 
-    def _margin(self, ascending: Set) -> Table | None:
+    def _margin(self, ascending: Set) -> Array | None:
         """The table as a margin of the smallest set that contains it, if one is known."""
         bits = _bits(ascending)
         candidates = self._with.get(ascending[0], []) if ascending else [(0, s) for s in self._known]
@@ -155,7 +155,7 @@ class _KeptPairs:
     """Batches of pair tables, as many as fit the budget; where[i, j] is the place of a pair among all, or -1."""
 
     where: Index
-    batches: list[Table] = field(default_factory=list)
+    batches: list[Array] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     entries: int = 0
 
@@ -168,7 +168,7 @@ class _KeptPairs:
         self.batches.append(batch.counts)
         self.ends.append(first + len(batch.i))
 
-    def find(self, i: int, j: int) -> Table | None:
+    def find(self, i: int, j: int) -> Array | None:
         """n[x_i, x_j, y], or None."""
         place = int(max(self.where[i, j], self.where[j, i]))
         if place < 0:

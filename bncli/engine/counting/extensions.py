@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.joint_codes import JointCodes, extend, no_attributes
 from bncli.engine.counting.table_batches import BLOCK, ROUND, Pack, pack
-from bncli.engine.data.dataset import Codes, Dataset, Shard, code_dtype
+from bncli.engine.data.dataset import Dataset, Shard, code_dtype
+from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.kernels.cells import SPARSE_TABLE, add_counts, cell_numbers
-
-Table = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -31,9 +29,9 @@ class Extensions:
 
     data: Dataset
     attributes: tuple[int, ...]
-    columns: Sequence[Table]
+    columns: Sequence[Array]
 
-    def sums(self, members: Sequence[int], wanted: Iterable[int]) -> Iterator[tuple[int, Table]]:
+    def sums(self, members: Sequence[int], wanted: Iterable[int]) -> Iterator[tuple[int, Array]]:
         """For every wanted attribute, which is none of `members`, in any order: it, and S (C, cells)."""
         base = self._joint(members)
         wanted = set(wanted)
@@ -51,7 +49,7 @@ class Extensions:
             joint, _ = extend(self.data, joint, i)
         return joint
 
-    def _dense(self, base: JointCodes, places: Sequence[int]) -> Iterator[tuple[int, Table]]:
+    def _dense(self, base: JointCodes, places: Sequence[int]) -> Iterator[tuple[int, Array]]:
         """(place of a pack, S[c, u, v]), as many packs at a time as fit the memory for sums."""
         n_columns = len(self.columns[0])
         entries = [n_columns * base.size * self._packs[p].size for p in places]
@@ -65,7 +63,7 @@ class Extensions:
             for p, total in zip(now, summed, strict=True):
                 yield p, total.reshape(n_columns, base.size, -1)
 
-    def _sparse(self, base: JointCodes, attribute: int) -> Table:
+    def _sparse(self, base: JointCodes, attribute: int) -> Array:
         """S (C, cells that occur)."""
         joint, _ = extend(self.data, base, attribute)
         states = list(zip(joint.codes, self.columns, strict=True))
@@ -82,7 +80,7 @@ class Extensions:
         return self.data.map(_fuse, self._packs)
 
 
-def _margins(packed: Pack, total: Table) -> Iterator[tuple[int, Table]]:
+def _margins(packed: Pack, total: Array) -> Iterator[tuple[int, Array]]:
     """Every attribute of the pack with S[c, (u, x)], from S[c, u, v]."""
     shaped = total.reshape(*total.shape[:2], *packed.shape)
     for place, i in enumerate(packed.attributes):
@@ -98,7 +96,7 @@ def _fuse(shard: Shard, packs: Sequence[Pack]) -> list[Codes]:
     return fused
 
 
-def _sum_packs(shard: Shard, base_size: int, sizes: Sequence[int]) -> list[Table]:
+def _sum_packs(shard: Shard, base_size: int, sizes: Sequence[int]) -> list[Array]:
     """Partial S[c, (u, v)] of every pack."""
     base, packed, columns = shard.state
     totals = [np.zeros((len(columns), base_size * size)) for size in sizes]
@@ -111,7 +109,7 @@ def _sum_packs(shard: Shard, base_size: int, sizes: Sequence[int]) -> list[Table
     return totals
 
 
-def _sum_cells(shard: Shard, size: int) -> Table:
+def _sum_cells(shard: Shard, size: int) -> Array:
     codes, columns = shard.state
     total = np.zeros((len(columns), size))
     for rows in shard.slices(BLOCK):
@@ -119,6 +117,6 @@ def _sum_cells(shard: Shard, size: int) -> Table:
     return total
 
 
-def _add(total: Table, cells: NDArray[np.intp], columns: Table) -> None:
+def _add(total: Array, cells: Index, columns: Array) -> None:
     for sums, column in zip(total, columns, strict=True):
         add_counts(sums, cells, column)

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset, Shard, code_dtype
+from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
 from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.structures.structure import Family
 
-Index = NDArray[np.intp]
-Codes = Sequence[NDArray[np.integer]]
+FusedCodes = Sequence[Integers]
 
 MAX_JOINT = 1 << 22
 """Fusion is not tried where more joint configurations are possible; the group is closed instead."""
@@ -40,10 +40,10 @@ class Fusion:
     """
 
     members: tuple[Index, ...]
-    codes: Sequence[Codes]
+    codes: Sequence[FusedCodes]
     n_cells: int
 
-    def expand(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    def expand(self, cells: Array) -> list[Array]:
         """Tables of the groups, each (rows of `cells`, configurations), from cells of shape (any, n_cells)."""
         tables = []
         for members in self.members:
@@ -53,7 +53,7 @@ class Fusion:
             tables.append(table)
         return tables
 
-    def gather(self, tables: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    def gather(self, tables: Sequence[Array]) -> Array:
         """The transpose of `expand`: cells (any, n_cells) from one table (any, configurations) a group."""
         targets = np.concatenate([members.ravel() for members in self.members])
         widths = np.concatenate([np.full(len(members), members.shape[1]) for members in self.members])
@@ -84,7 +84,7 @@ class _Group:
 
     families: tuple[int, ...]
     added: dict[int, tuple[int, Index]]
-    codes: Codes
+    codes: FusedCodes
     size: int
 
     def values(self) -> dict[int, Index]:
@@ -142,7 +142,7 @@ def _add_attribute(data: Dataset, group: _Group, attribute: int, radix: int) -> 
     return _Group(group.families, {**group.added, attribute: (radix, present)}, codes, len(present))
 
 
-def _presence(shard: Shard, attribute: int, radix: int, size: int) -> NDArray[np.bool_]:
+def _presence(shard: Shard, attribute: int, radix: int, size: int) -> Mask:
     """Which joint configurations occur in the shard (a logical or is the sum of booleans)."""
     present = np.zeros(size * radix, bool)
     for rows in shard.slices():

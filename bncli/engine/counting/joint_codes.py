@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.kernels.arrays import Index, Mask
 from bncli.engine.kernels.cells import cell_numbers
-
-Index = NDArray[np.intp]
 
 MAX_MARKED = 1 << 25
 """Presence is marked for up to so many possible values (5 bytes each), and sorted out beyond them."""
@@ -53,7 +52,7 @@ def extend(data: Dataset, joint: JointCodes, attribute: int) -> tuple[JointCodes
     return JointCodes(codes, len(present)), present // radix
 
 
-def _mark(shard: Shard, attribute: int, radix: int, size: int) -> NDArray[np.bool_]:
+def _mark(shard: Shard, attribute: int, radix: int, size: int) -> Mask:
     """Which values occur in the shard (a logical or is the sum of booleans)."""
     present = np.zeros(size * radix, bool)
     for rows in shard.slices():

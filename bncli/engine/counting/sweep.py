@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.cells import SPARSE_TABLE, add_counts, cell_numbers
-
-Array = NDArray[np.float64]
 
 BLOCK = 1 << 15
 """Rows that are numbered at a time; more where a table has more cells, which are all added for every block."""

@@ -26,9 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset, Shard
-from bncli.engine.kernels.cells import Index, add_counts, cell_numbers
-
-Table = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.cells import add_counts, cell_numbers
 
 PACK_SIZES = (1, 32, 64, 128)
 BLOCK = 1 << 15
@@ -46,7 +45,7 @@ class PairBatch(NamedTuple):
 
     i: Index
     j: Index
-    counts: Table
+    counts: Array
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Pack:
     def size(self) -> int:
         return math.prod(self.shape)
 
-    def margins(self) -> Table:
+    def margins(self) -> Array:
         """Zeros and ones (values of all attributes in turn, joint values): which joint values have which value."""
         digits = np.unravel_index(np.arange(self.size), self.shape)
         return np.concatenate(
@@ -86,7 +85,7 @@ def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch
         yield from _margins(packs, pairs, shaped)
 
 
-def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Table]) -> Iterator[PairBatch]:
+def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]) -> Iterator[PairBatch]:
     """The same with sums over rows of columns[s] (C, rows of shard s) as `counts`."""
     n_columns = len(columns[0])
     packs = pack({i: data.radices[i] for i in attributes}, data.n_rows * n_columns, n_columns)
@@ -178,9 +177,9 @@ def _count(shard: Shard, packs: list[Pack], pairs: list[tuple[int, int]], n_labe
     return totals
 
 
-def _sum(shard: Shard, packs: list[Pack], pairs: list[tuple[int, int]]) -> list[Table]:
+def _sum(shard: Shard, packs: list[Pack], pairs: list[tuple[int, int]]) -> list[Array]:
     """Partial sums s[c, u, v] of pairs of packs, (C, cells); a pack with itself: s[c, u]."""
-    columns: Table = shard.state
+    columns: Array = shard.state
     sizes = [packs[p].size * (1 if p == q else packs[q].size) for p, q in pairs]
     totals = [np.zeros((len(columns), size)) for size in sizes]
     used = sorted({k for pair in pairs for k in pair})
@@ -199,7 +198,7 @@ def _join(code: Index, other: Index, size: int) -> Index:
     return cells
 
 
-def _within(p: Pack, counted: Table) -> Iterator[PairBatch]:
+def _within(p: Pack, counted: Array) -> Iterator[PairBatch]:
     """The pairs inside a pack, from n[u, y]; each once."""
     of_p = p.margins()
     both = of_p[:, np.newaxis, :] * counted.T
@@ -209,7 +208,7 @@ def _within(p: Pack, counted: Table) -> Iterator[PairBatch]:
             yield PairBatch(batch.i[once], batch.j[once], batch.counts[once])
 
 
-def _across(p: Pack, others: list[Pack], counted: Table) -> Iterator[PairBatch]:
+def _across(p: Pack, others: list[Pack], counted: Array) -> Iterator[PairBatch]:
     """The pairs between pack p and packs q of one shape, from n[q, u, y, v]; of one attribute the margins are known."""
     n_labels = counted.shape[2]
     if len(others[0].attributes) > 1:
@@ -220,7 +219,7 @@ def _across(p: Pack, others: list[Pack], counted: Table) -> Iterator[PairBatch]:
     return _batches(p, others, joint.reshape(len(others), sum(p.shape), n_labels, -1))
 
 
-def _batches(p: Pack, others: list[Pack], joint: Table) -> Iterator[PairBatch]:
+def _batches(p: Pack, others: list[Pack], joint: Array) -> Iterator[PairBatch]:
     """The tables in joint[q, values of all of p, y, values of all of q], those of one shape together."""
     n_others, _, n_labels, _ = joint.shape
     for a, b in itertools.product(sorted(set(p.shape)), sorted(set(others[0].shape))):

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array, Index
+
 MISSING = -1
 """Code of a hole in a categorical column."""
 UNSEEN = -2
@@ -20,7 +22,7 @@ class NumericColumn:
 
     values: NDArray[np.generic]
 
-    def take(self, rows: NDArray[np.intp]) -> NumericColumn:
+    def take(self, rows: Index) -> NumericColumn:
         return NumericColumn(self.values[rows])
 
 
@@ -31,7 +33,7 @@ class CategoricalColumn:
     codes: NDArray[np.signedinteger]
     levels: tuple[str, ...]
 
-    def take(self, rows: NDArray[np.intp]) -> CategoricalColumn:
+    def take(self, rows: Index) -> CategoricalColumn:
         return CategoricalColumn(self.codes[rows], self.levels)
 
 
@@ -50,9 +52,9 @@ class Columns:
     attributes: Mapping[str, Column]
     class_name: str
     label: CategoricalColumn | None
-    weights: NDArray[np.float64] | None = None
+    weights: Array | None = None
 
-    def take(self, rows: NDArray[np.intp]) -> Columns:
+    def take(self, rows: Index) -> Columns:
         """The given rows, in the given order; the class keeps all its labels."""
         return Columns(
             len(rows),

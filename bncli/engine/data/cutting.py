@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.dataset import code_dtype
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, Cuts, MissingPolicy, NumericAttribute, Schema
+from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.kernels.binning import interval_codes
 from bncli.errors import BncliError
 from bncli.watch import Progress, Watch, silent
 
-Weights = NDArray[np.float64] | None
+Weights = Array | None
 CutPoints = Callable[..., tuple[float, ...]]
 
 
@@ -106,7 +107,7 @@ def _cutter(columns: Columns, method: str, options: Mapping[str, int]) -> Callab
     return learnt
 
 
-def _usable(values: NDArray[np.generic], weights: Weights) -> NDArray[np.intp] | None:
+def _usable(values: NDArray[np.generic], weights: Weights) -> Index | None:
     """The rows that have a value and a weight; None for all of them."""
     usable = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), np.bool_)
     if weights is not None:
@@ -133,7 +134,7 @@ def _levels(name: str, column: CategoricalColumn, weights: Weights) -> Categoric
     return CategoricalAttribute(name, missing, kept, tuple(column.levels[code] for code in present))
 
 
-def _frequencies(codes: NDArray[np.integer], n: int, weights: Weights) -> tuple[bool, tuple[float, ...]]:
+def _frequencies(codes: Integers, n: int, weights: Weights) -> tuple[bool, tuple[float, ...]]:
     """Whether holes (code n) have weight, and the weight of each code, that of the holes last if they have any."""
     sums = np.bincount(codes, weights, n + 1).astype(np.float64)
     missing = bool(sums[n] > 0)

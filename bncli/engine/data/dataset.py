@@ -17,9 +17,9 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.schema import Schema
+from bncli.engine.kernels.arrays import Array, Codes, Index
 
 ROWS_PER_SHARD = 1 << 16
 """A shard holds at least so many rows, unless there is only one: handing fewer to a thread costs more than it saves."""
@@ -27,7 +27,6 @@ MAX_SHARDS = 16
 ROWS_PER_BLOCK = 1 << 14
 """Kernels walk a shard in blocks whose temporaries stay in the second-level cache."""
 
-Codes = NDArray[np.unsignedinteger]
 T = TypeVar("T")
 
 
@@ -37,7 +36,7 @@ class Shard:
 
     codes: tuple[Codes, ...]
     labels: Codes
-    weights: NDArray[np.float64] | None
+    weights: Array | None
     state: Any = None
 
     @property
@@ -61,7 +60,7 @@ class Dataset:
     schema: Schema
     codes: tuple[Codes, ...]
     labels: Codes
-    weights: NDArray[np.float64] | None = None
+    weights: Array | None = None
     threads: int = 1
 
     @property
@@ -90,7 +89,7 @@ class Dataset:
         """Codes of each attribute that occur: its cardinality, and one more where it has holes."""
         return tuple(r + (n > 0) for r, n in zip(self.schema.cardinalities, self.holes, strict=True))
 
-    def take(self, rows: NDArray[np.intp]) -> Dataset:
+    def take(self, rows: Index) -> Dataset:
         """The given rows in the given order, copied."""
         weights = None if self.weights is None else self.weights[rows]
         return replace(self, codes=tuple(c[rows] for c in self.codes), labels=self.labels[rows], weights=weights)

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Column, Columns, NumericColumn
-from bncli.engine.data.dataset import Codes, Dataset, code_dtype
+from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.kernels.arrays import Codes
 from bncli.engine.kernels.binning import interval_codes
 from bncli.errors import ModelError
 

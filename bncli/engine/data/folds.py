@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Index, Integers
 from bncli.errors import BncliError
 
 
-def stratified_folds(labels: NDArray[np.integer], n_folds: int, seed: int | Sequence[int]) -> NDArray[np.intp]:
+def stratified_folds(labels: Integers, n_folds: int, seed: int | Sequence[int]) -> Index:
     """The fold 0..n_folds-1 of every row, from its label (N,); the same seed gives the same folds."""
     if n_folds < 2:
         raise BncliError(f"cross-validation needs at least 2 folds, not {n_folds}")
@@ -29,7 +29,7 @@ def stratified_folds(labels: NDArray[np.integer], n_folds: int, seed: int | Sequ
     return folds
 
 
-def stratified_sample(labels: NDArray[np.integer], n_rows: int, seed: int | Sequence[int]) -> NDArray[np.intp]:
+def stratified_sample(labels: Integers, n_rows: int, seed: int | Sequence[int]) -> Index:
     """At most `n_rows` of the rows, ascending; every class keeps its share within one row."""
     if len(labels) <= n_rows:
         return np.arange(len(labels))
@@ -37,7 +37,7 @@ def stratified_sample(labels: NDArray[np.integer], n_rows: int, seed: int | Sequ
     return np.sort(_laid_out(labels, seed)[evenly])
 
 
-def _laid_out(labels: NDArray[np.integer], seed: int | Sequence[int]) -> NDArray[np.intp]:
+def _laid_out(labels: Integers, seed: int | Sequence[int]) -> Index:
     """All rows, class after class, shuffled within each."""
     shuffled = np.random.default_rng(seed).permutation(len(labels))
     return shuffled[np.argsort(labels[shuffled], kind="stable")]

@@ -11,12 +11,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array, Codes
+
 
 def cut_points(
     values: NDArray[np.generic],
-    labels: NDArray[np.unsignedinteger],
+    labels: Codes,
     n_labels: int,
-    weights: NDArray[np.float64] | None,
+    weights: Array | None,
     *,
     bins: int = 10,
 ) -> tuple[float, ...]:

@@ -30,6 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
 from bncli.engine.kernels.entropy import Counts, NLogN
 from bncli.engine.kernels.order import Ordered, midpoints, ordered
 
@@ -41,9 +42,9 @@ _BLOCK = 1 << 14
 
 def cut_points(
     values: NDArray[np.generic],
-    labels: NDArray[np.unsignedinteger],
+    labels: Codes,
     n_labels: int,
-    weights: NDArray[np.float64] | None,
+    weights: Array | None,
 ) -> tuple[float, ...]:
     """The accepted cuts, ascending; none where no cut pays."""
     units, unit = _whole_units(weights)
@@ -58,7 +59,7 @@ def cut_points(
     return tuple(midpoints(column.values[left], column.values[left + 1]).tolist())
 
 
-def _whole_units(weights: NDArray[np.float64] | None) -> tuple[NDArray[np.int64] | None, float]:
+def _whole_units(weights: Array | None) -> tuple[NDArray[np.int64] | None, float]:
     """The weights as whole multiples of a unit: 1 where they are whole numbers, else about 2^-52 of their sum."""
     if weights is None or len(weights) == 0:
         return None, 1.0
@@ -79,13 +80,13 @@ class _Items:
     candidates: the items after which a cut may lie, ascending.
     """
 
-    labels: NDArray[np.unsignedinteger]
+    labels: Codes
     weights: Counts | None
-    after: NDArray[np.integer]
-    total: NDArray[np.integer]
+    after: Integers
+    total: Integers
     start: Counts
     end: Counts
-    candidates: NDArray[np.intp]
+    candidates: Index
     n_log_n: NLogN
     unit: float
 
@@ -97,7 +98,7 @@ def _prepared(column: Ordered, n_labels: int, unit: float) -> _Items:
     running = np.cumsum(np.ones(n_items, np.int64) if weights is None else weights[by_class])
     total = int(running[-1])
     storage = np.int32 if total < 2**31 else np.int64
-    after: NDArray[np.integer] = np.empty(n_items, storage)
+    after: Integers = np.empty(n_items, storage)
     after[by_class] = running
     last = np.cumsum(np.bincount(column.labels, minlength=n_labels))
     end = np.concatenate(([0], running))[last]
@@ -114,7 +115,7 @@ def _prepared(column: Ordered, n_labels: int, unit: float) -> _Items:
     )
 
 
-def _boundaries(column: Ordered) -> NDArray[np.intp]:
+def _boundaries(column: Ordered) -> Index:
     """Last items of the values that are not pure in the class of the value after them."""
     last = column.ends - 1
     changes = column.labels[1:] != column.labels[:-1]
@@ -123,7 +124,7 @@ def _boundaries(column: Ordered) -> NDArray[np.intp]:
     mixed[np.searchsorted(last, np.flatnonzero(changes))] = True
     label = column.labels[last]
     boundary = mixed[:-1] | mixed[1:] | (label[:-1] != label[1:])
-    candidates: NDArray[np.intp] = last[:-1][boundary]
+    candidates: Index = last[:-1][boundary]
     return candidates
 
 
@@ -172,7 +173,7 @@ def _best_cut(items: _Items, whole: _Range) -> int | None:
     return int(items.candidates[low + np.argmax(costs <= costs.min() + tolerance)])
 
 
-def _costs(items: _Items, whole: _Range, candidates: NDArray[np.intp]) -> Counts:
+def _costs(items: _Items, whole: _Range, candidates: Index) -> Counts:
     """n_L Ent(L) + n_R Ent(R) of a cut after each candidate, in fixed point."""
     n_log_n, n = items.n_log_n, whole.counts.sum()
     before_first = items.total[whole.first] - (1 if items.weights is None else items.weights[whole.first])

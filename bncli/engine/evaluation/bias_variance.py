@@ -19,12 +19,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bncli.engine.kernels.arrays import Array, Integers
 from bncli.errors import BncliError
-
-Integers = NDArray[np.integer]
-Floats = NDArray[np.float64]
 
 _BLOCK = 1 << 16
 
@@ -67,7 +65,7 @@ def _blocks(n_rows: int) -> Iterator[slice]:
     return (slice(start, start + _BLOCK) for start in range(0, n_rows, _BLOCK))
 
 
-def _shares(labels: Integers, predictions: Integers, n_labels: int) -> tuple[Floats, Floats]:
+def _shares(labels: Integers, predictions: Integers, n_labels: int) -> tuple[Array, Array]:
     """Q[t, y_t] and the sum over y of Q[t, y]^2."""
     n_trials, n = predictions.shape
     rows = np.arange(n)

@@ -12,12 +12,13 @@ A hypothesis is rejected where its adjusted p is at most the level. Cost: a sort
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bncli.engine.kernels.arrays import Array
 from bncli.errors import BncliError
 
 
-def holm(p_values: ArrayLike) -> NDArray[np.float64]:
+def holm(p_values: ArrayLike) -> Array:
     """The adjusted p-values, in the order of `p_values`, shape (m,)."""
     p = np.asarray(p_values, np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():

@@ -23,10 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
 from bncli.errors import BncliError
-
-Floats = NDArray[np.float64]
-Labels = NDArray[np.integer]
 
 ECE_BINS = 10
 METRICS = ("accuracy", "error", "log_loss", "rmse", "brier", "auc", "ece", "cll")
@@ -45,14 +43,14 @@ class Metrics:
     auc: float | None
     ece: float
     cll: float
-    confusion: NDArray[np.int64] | Floats
+    confusion: NDArray[np.int64] | Array
 
     def figures(self) -> dict[str, float | None]:
         """The METRICS by name."""
         return {name: getattr(self, name) for name in METRICS}
 
 
-def measure(log_probabilities: Floats, labels: Labels, weights: Floats | None = None) -> Metrics:
+def measure(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> Metrics:
     """The metrics of ln P(c | x_t), shape (K, N), class-major, against labels (N,) under weights (N,) or None for 1."""
     total = float(len(labels) if weights is None else weights.sum())
     if not total > 0:
@@ -78,20 +76,18 @@ def measure(log_probabilities: Floats, labels: Labels, weights: Floats | None = 
     )
 
 
-def _calibration_error(confidence: Floats, right: NDArray[np.bool_], mean_weights: Floats) -> float:
+def _calibration_error(confidence: Array, right: Mask, mean_weights: Array) -> float:
     bins = np.searchsorted(np.arange(1, ECE_BINS) / ECE_BINS, confidence)
     gaps = np.bincount(bins, mean_weights * (right - confidence), ECE_BINS)
     return float(np.abs(gaps).sum())
 
 
-def _confusion(
-    labels: Labels, predicted: NDArray[np.intp], n_labels: int, weights: Floats | None
-) -> NDArray[np.int64] | Floats:
+def _confusion(labels: Integers, predicted: Index, n_labels: int, weights: Array | None) -> NDArray[np.int64] | Array:
     cells = labels.astype(np.intp) * n_labels + predicted
     return np.bincount(cells, weights, n_labels * n_labels).reshape(n_labels, n_labels)
 
 
-def _auc(log_probabilities: Floats, labels: Labels, weights: Floats | None) -> float | None:
+def _auc(log_probabilities: Array, labels: Integers, weights: Array | None) -> float | None:
     n_labels = len(log_probabilities)
     masses = np.bincount(labels, weights, n_labels).astype(np.float64)
     present = np.flatnonzero(masses > 0)
@@ -108,7 +104,7 @@ def _auc(log_probabilities: Floats, labels: Labels, weights: Floats | None) -> f
     return float((pairs.sum() - np.trace(pairs)) / (len(present) * (len(present) - 1)))
 
 
-def _wins(scores: Floats, labels: Labels, weights: Floats, positive: int, masses: Floats) -> Floats:
+def _wins(scores: Array, labels: Integers, weights: Array, positive: int, masses: Array) -> Array:
     """For each other class (K,), the chance that a row of class `positive` has the higher score, ties counting half."""
     own = labels == positive
     order = np.argsort(scores[own])
@@ -118,5 +114,5 @@ def _wins(scores: Floats, labels: Labels, weights: Floats, positive: int, masses
     not_above = up_to[np.searchsorted(ranked, scores, side="right")]
     beaten = np.bincount(labels, weights * (up_to[-1] - (below + not_above) / 2), len(masses))
     pairs = masses * masses[positive]
-    shares: Floats = np.divide(beaten, pairs, out=np.zeros(len(masses)), where=pairs > 0)
+    shares: Array = np.divide(beaten, pairs, out=np.zeros(len(masses)), where=pairs > 0)
     return shares

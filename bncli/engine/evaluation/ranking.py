@@ -33,13 +33,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from bncli.engine.evaluation.significance import NO_DIFFERENCE
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.tails import chi_squared_tail, f_tail, range_quantile
 from bncli.errors import BncliError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Friedman:
     ranks: tuple[float, ...]
 
 
-def average_ranks(figures: ArrayLike, lower_is_better: bool) -> Floats:
+def average_ranks(figures: ArrayLike, lower_is_better: bool) -> Array:
     """The rank of each method on each data set, figures and ranks (n_data, n_methods); ties share their average."""
     values = _table(figures) if lower_is_better else -_table(figures)
     order = np.argsort(values, axis=1, kind="stable")
@@ -64,7 +63,7 @@ def average_ranks(figures: ArrayLike, lower_is_better: bool) -> Floats:
     return ranks
 
 
-def _table(figures: ArrayLike) -> Floats:
+def _table(figures: ArrayLike) -> Array:
     values = np.asarray(figures, np.float64)
     if values.ndim != 2 or values.shape[1] == 0:
         raise BncliError(f"figures come as a row a data set and a column a method, not of shape {values.shape}")
@@ -73,7 +72,7 @@ def _table(figures: ArrayLike) -> Floats:
     return values
 
 
-def _ties(ascending: Floats) -> Iterator[tuple[int, int]]:
+def _ties(ascending: Array) -> Iterator[tuple[int, int]]:
     """Start and end of every run of equal figures."""
     sizes = np.abs(ascending)
     apart = np.diff(ascending) > NO_DIFFERENCE * np.maximum(sizes[1:], sizes[:-1])

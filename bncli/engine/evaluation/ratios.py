@@ -18,8 +18,9 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bncli.engine.kernels.arrays import Array
 from bncli.errors import BncliError
 
 Kind = Literal["mean", "root", "plain"]
@@ -37,7 +38,7 @@ def geometric_mean_ratio(first: ArrayLike, second: ArrayLike, rows: ArrayLike, k
     return math.exp(float(np.mean(_log(a, floor) - _log(b, floor)))) if len(a) else 1.0
 
 
-def _log(losses: NDArray[np.float64], floor: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log(losses: Array, floor: Array) -> Array:
     raised = np.maximum(losses, floor)
     if not (np.isfinite(raised).all() and (losses >= 0).all() and (raised > 0).all()):
         raise BncliError("ratios are taken of finite losses that are not negative")

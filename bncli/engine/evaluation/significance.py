@@ -29,14 +29,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.information import rounded
 from bncli.engine.kernels.student import student_tail
 from bncli.engine.kernels.tails import normal_tail
 from bncli.errors import BncliError
-
-Floats = NDArray[np.float64]
 
 MOST_EXACT = 50
 """Pairs up to which the distribution of W+ is counted out: 2^50 subsets are still exact in 64 bits."""
@@ -82,7 +81,7 @@ class PairedT:
     p_lower: float
 
 
-def paired_differences(first: ArrayLike, second: ArrayLike) -> Floats:
+def paired_differences(first: ArrayLike, second: ArrayLike) -> Array:
     """first - second, both (n,) and finite, in the form in which they are compared: exactly 0 where there is none."""
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if a.shape != b.shape or a.ndim != 1:
@@ -117,7 +116,7 @@ def paired_t(first: ArrayLike, second: ArrayLike) -> PairedT:
     return t_test(paired_differences(first, second))
 
 
-def t_test(differences: Floats, overlap: float = 0.0) -> PairedT:
+def t_test(differences: Array, overlap: float = 0.0) -> PairedT:
     """The t-test that differences (n,) have mean 0, the squared standard error (1 / n + overlap) variance."""
     n = len(differences)
     mean = float(differences.mean()) if n else 0.0
@@ -143,7 +142,7 @@ def sign_test(wins: int, losses: int) -> float:
     return min(1.0, 2 * tail / (1 << n))
 
 
-def _average_ranks(magnitudes: Floats) -> tuple[Floats, Floats]:
+def _average_ranks(magnitudes: Array) -> tuple[Array, Array]:
     """Ranks 1, ..., n, equal magnitudes sharing their average; and how many share each."""
     _, group, counts = np.unique(magnitudes, return_inverse=True, return_counts=True)
     sizes = counts.astype(np.float64)

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.folds import stratified_folds
 from bncli.engine.data.schema import Cuts
 from bncli.engine.evaluation.metrics import Metrics, measure
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
@@ -30,14 +30,12 @@ from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
 from bncli.watch import Clock, Progress, Stage, Watch, silent
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Examined:
     """What a model says of labelled rows: ln P(c | x_t), shape (K, N), in row order, and how good it is."""
 
-    log_probabilities: Floats
+    log_probabilities: Array
     metrics: Metrics
 
 
@@ -47,7 +45,7 @@ class Fold:
 
     repeat: int
     number: int
-    rows: NDArray[np.intp]
+    rows: Index
     examined: Examined
     penalty: float | None
 
@@ -58,8 +56,8 @@ class Split:
 
     repeat: int
     number: int
-    rows: NDArray[np.intp]
-    others: NDArray[np.intp]
+    rows: Index
+    others: Index
 
 
 def cross_validate(
@@ -129,14 +127,14 @@ def hold_out(
     return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty)
 
 
-def deal(columns: Columns, folds: int, seed: int, repeat: int) -> NDArray[np.intp]:
+def deal(columns: Columns, folds: int, seed: int, repeat: int) -> Index:
     """The fold of every row in a repeat."""
     if columns.label is None:
         raise BncliError(f"the rows carry no class {columns.class_name!r}")
     return stratified_folds(columns.label.codes, folds, (seed, repeat))
 
 
-def split_of(fold_of: NDArray[np.intp], repeat: int, number: int) -> Split:
+def split_of(fold_of: Index, repeat: int, number: int) -> Split:
     """The fold of this number of rows that were dealt."""
     held_out = fold_of == number
     return Split(repeat, number, np.flatnonzero(held_out), np.flatnonzero(~held_out))
@@ -149,7 +147,7 @@ def examine(model: Model, columns: Columns, *, allow_missing: bool = False) -> E
     return Examined(predictions, measure(predictions, labels, columns.weights))
 
 
-def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> Floats:
+def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> Array:
     """ln P(c | x_t), shape (K, N); ModelError for a value never seen, where the model says so."""
     scorer = compile_scorer(model)
     encoded = encode_attributes(columns, model.schema, scorer.used, allow_missing=allow_missing)
@@ -164,7 +162,7 @@ def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> F
     return log_probabilities(scorer, encoded.codes, columns.n_rows)
 
 
-def out_of_fold(folds: Iterable[Fold], n_rows: int) -> Floats:
+def out_of_fold(folds: Iterable[Fold], n_rows: int) -> Array:
     """ln P(c | x_t), shape (K, n_rows), of every row by the model of the first repeat that has not seen it."""
     first = [fold for fold in folds if fold.repeat == 0]
     predictions = np.empty((len(first[0].examined.log_probabilities), n_rows))

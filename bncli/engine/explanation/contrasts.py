@@ -16,14 +16,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.schema import Schema
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.prediction.factors import expand
 from bncli.engine.structures.binning import frequencies_of
 from bncli.engine.structures.structure import Family, Merge
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -35,37 +33,37 @@ class Cube:
 
     attributes: tuple[int, ...]
     merges: tuple[Merge | None, ...]
-    values: Floats
+    values: Array
 
     @property
-    def shown(self) -> Floats:
+    def shown(self) -> Array:
         """The values of attributes that are observed, (n_1, n_2, ..., K)."""
         return self.values[tuple(slice(-1) for _ in self.attributes)]
 
-    def weights(self, schema: Schema) -> tuple[Floats, ...]:
+    def weights(self, schema: Schema) -> tuple[Array, ...]:
         """For every axis the training frequencies of its codes, 0 for the last one."""
         seen = zip(self.attributes, self.merges, strict=True)
         return tuple(np.append(frequencies_of(schema.attributes[a], merge), 0.0) for a, merge in seen)
 
 
-def contrasts(scores: Floats) -> Floats:
+def contrasts(scores: Array) -> Array:
     """(..., K) -> (..., K): each class against the mean of the others."""
     n_labels = scores.shape[-1]
     if n_labels == 1:
         return np.zeros_like(scores)
-    centred: Floats = scores - scores.mean(axis=-1, keepdims=True)
+    centred: Array = scores - scores.mean(axis=-1, keepdims=True)
     centred *= n_labels / (n_labels - 1)
     return centred
 
 
-def ordered_cube(attributes: Sequence[int], merges: Sequence[Merge | None], values: Floats) -> Cube:
+def ordered_cube(attributes: Sequence[int], merges: Sequence[Merge | None], values: Array) -> Cube:
     """The cube whose axes, in whatever order, belong to these attributes."""
     order = sorted(range(len(attributes)), key=lambda axis: attributes[axis])
     turned = values.transpose(*order, len(order))
     return Cube(tuple(attributes[i] for i in order), tuple(merges[i] for i in order), np.ascontiguousarray(turned))
 
 
-def cube_of(family: Family, weights: Floats, schema: Schema) -> Cube:
+def cube_of(family: Family, weights: Array, schema: Schema) -> Cube:
     """A family's table, weights (cells, K), with what it says where an attribute is unobserved."""
     averages = tuple(
         None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], merge)
@@ -110,7 +108,7 @@ def refinement(merges: Sequence[Merge | None], cardinality: int) -> Merge | None
     return None if len(number) == cardinality else finest
 
 
-def _lifted(cube: Cube, merges: Sequence[Merge | None], schema: Schema) -> Floats:
+def _lifted(cube: Cube, merges: Sequence[Merge | None], schema: Schema) -> Array:
     """The cube's values over the finer codes of `merges`."""
     values = cube.values
     for axis, (own, finer, a) in enumerate(zip(cube.merges, merges, cube.attributes, strict=True)):

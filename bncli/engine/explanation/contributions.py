@@ -25,11 +25,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bncli.engine.data.dataset import Codes
-from bncli.engine.explanation.contrasts import Cube, Floats, contrasts
+from bncli.engine.explanation.contrasts import Cube, contrasts
 from bncli.engine.explanation.mixtures import mixture_of
 from bncli.engine.explanation.purification import Score, purified
-from bncli.engine.explanation.wording import Indices, Wording, Words
+from bncli.engine.explanation.wording import Wording, Words
+from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model
 from bncli.engine.prediction.factors import cells_of
 from bncli.engine.prediction.marginalization import network_to_sum
@@ -47,11 +47,11 @@ class Explanation:
     reasons (m, N) are places in `wordings`, which say of what each contribution comes; -1: there is none.
     """
 
-    log_odds: Floats
-    base: Floats
-    rest: Floats
-    contributions: Floats
-    reasons: Indices
+    log_odds: Array
+    base: Array
+    rest: Array
+    contributions: Array
+    reasons: Index
     wordings: tuple[Wording, ...]
 
 
@@ -62,9 +62,9 @@ class _LookUp:
     term: int
     positions: tuple[int, ...]
     shape: tuple[int, ...]
-    entries: Floats
+    entries: Array
 
-    def add_to(self, sums: Floats, digits: Sequence[Indices], labels: Indices, share: Floats | float) -> None:
+    def add_to(self, sums: Array, digits: Sequence[Index], labels: Index, share: Array | float) -> None:
         """sums (rows,) += share * the entries of the rows' cells and labels."""
         places = cells_of([digits[p] for p in self.positions], self.shape) * (self.entries.size // self.n_cells)
         places += labels
@@ -103,7 +103,7 @@ class Explainer:
         positions = tuple(self._views.setdefault(view, len(self._views)) for view in views)
         return _LookUp(term, positions, cube.values.shape[:-1], cube.values.ravel())
 
-    def explain(self, codes: Sequence[Codes], log_probabilities: Floats, predicted: Indices, most: int) -> Explanation:
+    def explain(self, codes: Sequence[Codes], log_probabilities: Array, predicted: Index, most: int) -> Explanation:
         """log_probabilities (K, N) and the labels predicted (N,); at most `most` contributions a row, the largest."""
         n_rows, n_labels = len(predicted), len(log_probabilities)
         log_odds = contrasts(log_probabilities.T)[np.arange(n_rows), predicted]
@@ -125,13 +125,13 @@ class Explainer:
         average = (n_models + n_parts) * (n_labels + 1) if self._averages else 0
         return max(1, NUMBERS_PER_BLOCK // (2 * len(self.terms) + len(self._views) + average + 1))
 
-    def _digits(self, codes: Sequence[Codes]) -> list[Indices]:
+    def _digits(self, codes: Sequence[Codes]) -> list[Index]:
         """The codes of every view of the attributes; unobserved is one past the last."""
         column = dict(zip(self._used, codes, strict=True))
         seen = (column[a] if merge is None else merged(column[a], merge) for a, merge in self._views)
         return [digits.astype(np.intp) for digits in seen]
 
-    def _sums(self, digits: Sequence[Indices], predicted: Indices) -> tuple[Floats, Floats]:
+    def _sums(self, digits: Sequence[Index], predicted: Index) -> tuple[Array, Array]:
         """The contribution of every term (T, rows), and that of no attribute (rows,)."""
         shares = self._shares(digits, predicted)
         sums, constant = np.zeros((len(self.terms), len(predicted))), np.zeros(len(predicted))
@@ -141,7 +141,7 @@ class Explainer:
                 look_up.add_to(sums[look_up.term], digits, predicted, share)
         return sums, constant
 
-    def _shares(self, digits: Sequence[Indices], predicted: Indices) -> Floats:
+    def _shares(self, digits: Sequence[Index], predicted: Index) -> Array:
         """How much every part counts: (P,), or for an average of models (P, rows), by the weights a row gives them."""
         weights, numbers = self._mixture.weights, self._mixture.numbers
         if not self._averages:
@@ -152,7 +152,7 @@ class Explainer:
         own /= own.sum(axis=0)
         return np.asarray(numbers.T @ own)
 
-    def _log_shares(self, digits: Sequence[Indices], predicted: Indices) -> Floats:
+    def _log_shares(self, digits: Sequence[Index], predicted: Index) -> Array:
         """ln P_s(predicted | x), shape (S, rows)."""
         n_labels, n_rows = len(self._constants[0]), len(predicted)
         parts = np.empty((len(self._raw), n_labels, n_rows))
@@ -168,7 +168,7 @@ class Explainer:
         return np.asarray(own - np.log(np.exp(models).sum(axis=1)))
 
 
-def _largest(sums: Floats, contributions: Floats, chosen: Indices) -> Floats:
+def _largest(sums: Array, contributions: Array, chosen: Index) -> Array:
     """The entries of sums (T, rows) of largest absolute size into contributions and chosen; the sum of the others."""
     by_row = np.ascontiguousarray(sums.T)
     sizes = np.abs(by_row)

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bncli.engine.data.schema import Schema
-from bncli.engine.explanation.contrasts import Cube, Floats
+from bncli.engine.explanation.contrasts import Cube
 from bncli.engine.explanation.mixtures import mixture_of
 from bncli.engine.explanation.purification import purified
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 
 
@@ -37,7 +38,7 @@ class Effect:
 class Effects:
     """constant (K,): the contrasts of the average row; effects by falling share; `models`: how many are averaged."""
 
-    constant: Floats
+    constant: Array
     effects: tuple[Effect, ...]
     models: int
 
@@ -63,7 +64,7 @@ def _unit(cubes: Sequence[Cube]) -> float:
 
 def _variance(cube: Cube, schema: Schema, unit: float) -> float:
     """Of the effect times `unit`."""
-    moments: Floats = ((unit * cube.values) ** 2).mean(axis=-1)
+    moments: Array = ((unit * cube.values) ** 2).mean(axis=-1)
     for weights in cube.weights(schema):
         moments = np.tensordot(weights, moments, axes=(0, 0))
     return float(moments)

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bncli.engine.data.schema import Schema
-from bncli.engine.explanation.contrasts import Cube, Floats, contrasts, cube_of, ordered_cube
+from bncli.engine.explanation.contrasts import Cube, contrasts, cube_of, ordered_cube
 from bncli.engine.explanation.purification import MOST_ATTRIBUTES, Score
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model, Path, Tables
 from bncli.engine.prediction.path_stages import LEAST_WEIGHT
 from bncli.engine.prediction.region_factors import Cubes
@@ -28,8 +29,8 @@ from bncli.errors import BncliError
 class Mixture:
     """weights (S,) sum to 1; numbers (S, P); parts: P scores."""
 
-    weights: Floats
-    numbers: Floats
+    weights: Array
+    numbers: Array
     parts: tuple[Score, ...]
 
     def averaged(self) -> Score:
@@ -77,7 +78,7 @@ def _checked(family: Family) -> Family:
 
 def mixture_of_path(path: Path) -> Mixture:
     """The steps with weight; a region is a part if one of them counts it."""
-    rows: list[Floats] = []
+    rows: list[Array] = []
     weights: list[float] = []
     numbers = np.zeros(len(path.families) + 1)
     for step in path.steps:

@@ -25,7 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bncli.engine.data.schema import Schema
-from bncli.engine.explanation.contrasts import Cube, Floats, gathered
+from bncli.engine.explanation.contrasts import Cube, gathered
+from bncli.engine.kernels.arrays import Array
 
 MOST_ATTRIBUTES = 8
 
@@ -34,7 +35,7 @@ MOST_ATTRIBUTES = 8
 class Score:
     """Contrasts of the classes as a sum: constant (K,) + the entry of every cube."""
 
-    constant: Floats
+    constant: Array
     cubes: tuple[Cube, ...]
 
 
@@ -52,11 +53,11 @@ def purified(score: Score, schema: Schema) -> Score:
     return Score(constant, gathered(terms, schema))
 
 
-def terms_of(values: Floats, weights: Sequence[Floats]) -> dict[tuple[int, ...], Floats]:
+def terms_of(values: Array, weights: Sequence[Array]) -> dict[tuple[int, ...], Array]:
     """values (n_1, n_2, ..., K) as a sum of terms by their axes; weights[i] (n_i,) sum to 1."""
-    terms: dict[tuple[int, ...], Floats] = {(): values}
+    terms: dict[tuple[int, ...], Array] = {(): values}
     for axis, frequencies in enumerate(weights):
-        split: dict[tuple[int, ...], Floats] = {}
+        split: dict[tuple[int, ...], Array] = {}
         for axes, term in terms.items():
             mean = np.tensordot(frequencies, term, axes=(0, len(axes)))
             split[axes] = mean

@@ -11,12 +11,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bncli.engine.data.dataset import Codes
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
+from bncli.engine.kernels.arrays import Codes, Index
 
-Indices = NDArray[np.intp]
 _LARGEST = 1 << 62
 
 
@@ -52,7 +50,7 @@ class Words:
         self._values = {a: value_names(schema.attributes[a]) for a in used}
         self._terms = terms
 
-    def of(self, chosen: Indices, codes: Sequence[Codes]) -> tuple[Indices, tuple[Wording, ...]]:
+    def of(self, chosen: Index, codes: Sequence[Codes]) -> tuple[Index, tuple[Wording, ...]]:
         """chosen (m, N): the terms named for each row, -1 none. What was seen, as places in a list; -1 none."""
         flat = chosen.ravel()
         places = np.full(flat.shape, -1, np.intp)
@@ -66,9 +64,7 @@ class Words:
                 wordings += seen
         return places.reshape(chosen.shape), tuple(wordings)
 
-    def _seen(
-        self, attributes: tuple[int, ...], rows: Indices, codes: Sequence[Codes]
-    ) -> tuple[Indices, list[Wording]]:
+    def _seen(self, attributes: tuple[int, ...], rows: Index, codes: Sequence[Codes]) -> tuple[Index, list[Wording]]:
         """Which of the listed wordings each of these rows has."""
         digits = {a: codes[self._place[a]][rows].astype(np.int64) for a in attributes}
         cells = np.zeros(len(rows), np.int64)

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.inference.distinct import distinct
-from bncli.engine.inference.program import UNIT, Contract, Index, Join, Look, Outlet, Place, Program, Side
+from bncli.engine.inference.program import UNIT, Contract, Join, Look, Outlet, Place, Program, Side
+from bncli.engine.kernels.arrays import Index
 
 Scope = tuple[int, ...]
 """Hidden attributes, first summed out first."""

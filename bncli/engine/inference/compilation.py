@@ -19,12 +19,12 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.inference.building import Builder, Limits, Piece
 from bncli.engine.inference.distinct import distinct
 from bncli.engine.inference.program import Program
-from bncli.engine.inference.requisite import Hidden, Rows
+from bncli.engine.inference.requisite import Hidden
+from bncli.engine.kernels.arrays import Integers, Mask
 from bncli.engine.structures.structure import Family
 
 _Inbox = dict[int | None, dict[int | None, list[Piece]]]
@@ -33,8 +33,8 @@ _Inbox = dict[int | None, dict[int | None, list[Piece]]]
 
 def compile_rows(
     families: Sequence[Family],
-    needed: Sequence[Rows],
-    codes: Mapping[int, NDArray[np.integer]],
+    needed: Sequence[Mask],
+    codes: Mapping[int, Integers],
     hidden: Hidden,
     order: Sequence[int],
     limits: Limits,
@@ -67,8 +67,8 @@ def compile_rows(
 def _family_pieces(
     family: Family,
     offset: int,
-    needed: Rows,
-    codes: Mapping[int, NDArray[np.integer]],
+    needed: Mask,
+    codes: Mapping[int, Integers],
     hidden: Hidden,
     place: Mapping[int, int],
 ) -> list[Piece]:

@@ -16,9 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array
 
 SMALL = 1e-300
 """Stands for sums of 0: what they are divided into is 0 as well."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Index = NDArray[np.intp]
+from bncli.engine.kernels.arrays import Index
 
 MARKED_PER_NUMBER = 16
 """Presence is marked in an array while there are at most so many possible numbers for each one given."""

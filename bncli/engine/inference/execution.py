@@ -20,12 +20,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.inference.contraction import Factor, contract, slopes
-from bncli.engine.inference.program import UNIT, Contract, Index, Join, Look, Place, Program, Side
-
-Array = NDArray[np.float64]
+from bncli.engine.inference.program import UNIT, Contract, Join, Look, Place, Program, Side
+from bncli.engine.kernels.arrays import Array, Index
 
 SHORT = 256
 """Up to so many configurations, all rows of a table are summed by one bincount; beyond it, each by its own."""

@@ -26,15 +26,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.inference import row_blocks
 from bncli.engine.inference.row_blocks import Portions, Work
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Tables
 from bncli.engine.structures.structure import Family
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.fusion import Fusion, fuse
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.structures.structure import Family
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 IN_CACHE = 4096
 """Configurations of a group whose differences stay in a second-level cache of 1 MiB; for K > 2, half as many."""

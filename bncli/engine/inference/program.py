@@ -15,10 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-Index = NDArray[np.intp]
+from bncli.engine.kernels.arrays import Index
 
 UNIT = 0
 """The slot of a table that is 1 everywhere, for rows that lack one side of a join."""

@@ -20,16 +20,15 @@ from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Mask
 from bncli.engine.structures.structure import CLASS, Family
 
-Rows = NDArray[np.bool_]
-Hidden = Mapping[int, Rows]
+Hidden = Mapping[int, Mask]
 """Whether each row hides an attribute, for the attributes that any row hides; the others are observed throughout."""
 
 
-def supporting(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[Rows]:
+def supporting(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[Mask]:
     """By family: the rows in which it bears on P(class, evidence); in the others its child is barren."""
     parents = _parents(families)
     needed = {node: np.ones(n_rows, bool) for node in parents}
@@ -42,7 +41,7 @@ def supporting(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[
     return [needed[family.child] for family in families]
 
 
-def requisite(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[Rows]:
+def requisite(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[Mask]:
     """By family: the rows in which it bears on P(class | evidence)."""
     parents = _parents(families)
     order = _order(parents)
@@ -69,7 +68,7 @@ def requisite(families: Sequence[Family], hidden: Hidden, n_rows: int) -> list[R
     return [up[family.child] for family in families]
 
 
-def _any(balls: Mapping[int | None, Rows], nodes: Sequence[int | None], n_rows: int) -> Rows:
+def _any(balls: Mapping[int | None, Mask], nodes: Sequence[int | None], n_rows: int) -> Mask:
     found = np.zeros(n_rows, bool)
     for node in nodes:
         found |= balls[node]

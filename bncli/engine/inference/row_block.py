@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Shard
 from bncli.engine.inference.execution import backward, forward
-from bncli.engine.inference.program import Index, Program
+from bncli.engine.inference.program import Program
 from bncli.engine.kernels import passes
-
-Array = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array, Index
 
 
 class Portion(NamedTuple):

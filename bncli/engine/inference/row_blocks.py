@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset, Shard
 from bncli.engine.data.schema import Schema
@@ -17,13 +16,11 @@ from bncli.engine.inference.building import Limits, TooManyError, TooWideError
 from bncli.engine.inference.compilation import compile_rows
 from bncli.engine.inference.elimination_order import elimination_order
 from bncli.engine.inference.observed import Observed, observe
-from bncli.engine.inference.program import Index
 from bncli.engine.inference.requisite import requisite, supporting
 from bncli.engine.inference.row_block import Portion
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.structures.structure import Family
 from bncli.errors import BncliError
-
-Array = NDArray[np.float64]
 
 MAX_TABLE = 1 << 24
 """Entries of one configuration's table, all classes together, beyond which a network is refused."""

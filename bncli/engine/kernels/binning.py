@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Codes = NDArray[np.unsignedinteger]
+from bncli.engine.kernels.arrays import Array, Codes
 
 _BLOCK = 1 << 14
 _CUTS_COMPARED = 100
@@ -42,7 +42,7 @@ def _compared(values: NDArray[np.generic], thresholds: NDArray[np.generic]) -> N
     return total
 
 
-def _thresholds(cuts: NDArray[np.float64], dtype: np.dtype[Any]) -> tuple[int, NDArray[np.generic]]:
+def _thresholds(cuts: Array, dtype: np.dtype[Any]) -> tuple[int, NDArray[np.generic]]:
     """How many cuts lie below every number of the type, and the others rounded down to the type: x > c stays as it was.
 
     Cuts at or above the highest number of the type drop out: nothing exceeds them.

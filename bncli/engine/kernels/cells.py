@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Codes = NDArray[np.unsignedinteger]
-Index = NDArray[np.intp]
+from bncli.engine.kernels.arrays import Array, Index, Integers
 
 SPARSE_TABLE = 1 << 18
 """Tables from this size on are incremented in place; a bincount would write the whole table for every block."""
 
 
-def cell_numbers(codes: Sequence[NDArray[np.integer]], shape: Sequence[int]) -> Index:
+def cell_numbers(codes: Sequence[Integers], shape: Sequence[int]) -> Index:
     """Cell of every row, shape (rows,), from one code array per digit; no digits: all rows in cell 0."""
     cells = codes[0].astype(np.intp)
     for code, radix in zip(codes[1:], shape[1:], strict=True):
@@ -30,7 +29,7 @@ def cell_numbers(codes: Sequence[NDArray[np.integer]], shape: Sequence[int]) -> 
     return cells
 
 
-def add_counts(table: NDArray[Any], cells: Index, weights: NDArray[np.float64] | None) -> None:
+def add_counts(table: NDArray[Any], cells: Index, weights: Array | None) -> None:
     """table[c] += sum over rows t with cells[t] = c of weights[t] (1 where weights is None)."""
     if table.size >= SPARSE_TABLE:
         np.add.at(table, cells, 1 if weights is None else weights)

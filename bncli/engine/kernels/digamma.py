@@ -11,9 +11,8 @@ that count are positive, so the precision holds from n << x to x << n. Cost: som
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array
 
 SHIFT = 8
 

@@ -14,12 +14,11 @@ element to each of them. Cost: linear, and a binary search a group.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Weights = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array
 
 
-def group_ends(mass: Weights, n_groups: int) -> list[int]:
+def group_ends(mass: Array, n_groups: int) -> list[int]:
     """The last element of each of about `n_groups` groups, ascending; the last of all is left out. mass (any,)."""
     heavy = np.flatnonzero(mass > mass.sum() / n_groups)
     starts = np.concatenate(([0], heavy + 1))
@@ -42,7 +41,7 @@ def _shares(weights: list[float], n_groups: int) -> list[int]:
     return shares
 
 
-def _ends(running: Weights, start: int, stop: int, n_groups: int) -> list[int]:
+def _ends(running: Array, start: int, stop: int, n_groups: int) -> list[int]:
     """The last element of each group of the stretch start .. stop - 1; running[g] is the weight of all before g."""
     ends: list[int] = []
     for left in range(min(n_groups, stop - start), 1, -1):

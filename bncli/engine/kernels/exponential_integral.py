@@ -8,9 +8,8 @@ DEPTH levels are exact to rounding from z = 1 on (Abramowitz & Stegun 1964, 5.1.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array
 
 DEPTH = 100
 

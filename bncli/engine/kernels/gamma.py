@@ -17,9 +17,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array
 
 SHIFT = 10
 LARGE = 1e20

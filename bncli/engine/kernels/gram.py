@@ -15,10 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from bncli.engine.kernels.arrays import Array, Index
 
 PACKED = 128
 """Sets share a pack while their joint codes are at most so many; a larger set has one of its own."""

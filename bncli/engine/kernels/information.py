@@ -12,9 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array
 
 SIGNIFICANT_DIGITS = 12
 """Scores are compared after rounding to so many digits, so that ties are ties whatever the order of summation."""

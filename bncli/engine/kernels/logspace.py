@@ -8,9 +8,8 @@ Nothing overflows, and only what is lost beside the largest anyway underflows. C
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array
 
 
 def log_sum(values: Array, axis: int | tuple[int, ...]) -> Array:

@@ -8,11 +8,9 @@ Each bracket is 0 where its count is. Source: Cooper & Herskovits 1992, Machine 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.gamma import log_gamma
-
-Array = NDArray[np.float64]
 
 STEPS = 16
 """Logarithms summed in the time that one logarithm of a gamma function takes."""

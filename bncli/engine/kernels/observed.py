@@ -7,13 +7,11 @@ table (by array operations) takes twice as long where the caches are shared.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Cells = NDArray[np.integer]
-Array = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array, Integers
 
 
-def observed(cells: Cells, weights: Array | None) -> tuple[Cells, Array]:
+def observed(cells: Integers, weights: Array | None) -> tuple[Integers, Array]:
     """The distinct cells, ascending, and the sum of the weights of each (None: how often it occurs)."""
     if weights is not None:
         distinct, place = np.unique(cells, return_inverse=True)

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array, Codes, Index
+
 Numbers = NDArray[np.generic]
 _SIGN = np.uint32(0x80000000)
 
@@ -31,13 +32,13 @@ class Ordered:
     Weights keep the type they came in; None means that every item weighs 1. Without rows D = M = 0.
     """
 
-    values: Floats
-    ends: NDArray[np.intp]
-    labels: NDArray[np.unsignedinteger]
+    values: Array
+    ends: Index
+    labels: Codes
     weights: NDArray[np.generic] | None
 
 
-def ordered(values: Numbers, labels: NDArray[np.unsignedinteger], n_labels: int, weights: Numbers | None) -> Ordered:
+def ordered(values: Numbers, labels: Codes, n_labels: int, weights: Numbers | None) -> Ordered:
     """The items of a column: values (N,) finite, labels (N,) below n_labels, weights (N,) or None for all 1."""
     narrow = _narrowed(values)
     if narrow.dtype.kind in "iu":
@@ -49,7 +50,7 @@ def ordered(values: Numbers, labels: NDArray[np.unsignedinteger], n_labels: int,
     return _sorted_by_row(values.astype(np.float64, copy=False), labels, n_labels, weights)
 
 
-def midpoints(below: Floats, above: Floats) -> Floats:
+def midpoints(below: Array, above: Array) -> Array:
     """Cuts between neighbouring values: below/2 + above/2 (no overflow), or `below` if that rounds to above."""
     middle = below / 2 + above / 2
     return np.where(middle == above, below, middle) + 0.0
@@ -83,7 +84,7 @@ def _counted(
     values: Numbers,
     low: int,
     width: int,
-    labels: NDArray[np.unsignedinteger],
+    labels: Codes,
     n_labels: int,
     weights: Numbers | None,
 ) -> Ordered:
@@ -98,14 +99,14 @@ def _counted(
 
 @dataclass(frozen=True)
 class _Occupied:
-    cells: NDArray[np.intp]
-    labels: NDArray[np.unsignedinteger]
+    cells: Index
+    labels: Codes
     weights: NDArray[np.generic]
 
 
 def _occupied(
-    groups: NDArray[np.intp],
-    labels: NDArray[np.unsignedinteger],
+    groups: Index,
+    labels: Codes,
     n_groups: int,
     n_labels: int,
     weights: Numbers | None,
@@ -121,7 +122,7 @@ def _occupied(
     )
 
 
-def _sorted_by_key(values: Numbers, labels: NDArray[np.unsignedinteger]) -> Ordered:
+def _sorted_by_key(values: Numbers, labels: Codes) -> Ordered:
     bits, decode = _ordered_bits(values)
     keys = bits.astype(np.uint64)
     keys <<= np.uint64(16)
@@ -140,7 +141,7 @@ def _sorted_by_key(values: Numbers, labels: NDArray[np.unsignedinteger]) -> Orde
     )
 
 
-def _ordered_bits(values: Numbers) -> tuple[NDArray[np.unsignedinteger], Callable[[NDArray[np.uint64]], Floats]]:
+def _ordered_bits(values: Numbers) -> tuple[Codes, Callable[[NDArray[np.uint64]], Array]]:
     """Unsigned 32-bit images in the order of the numbers, and the way back."""
     if values.dtype.kind in "iu":
         low, _ = _range(values)
@@ -151,14 +152,12 @@ def _ordered_bits(values: Numbers) -> tuple[NDArray[np.unsignedinteger], Callabl
     return np.where(bits & _SIGN, ~bits, bits | _SIGN), _float_of_bits
 
 
-def _float_of_bits(images: NDArray[np.uint64]) -> Floats:
+def _float_of_bits(images: NDArray[np.uint64]) -> Array:
     bits = images.astype(np.uint32)
     return np.where(bits & _SIGN, bits & ~_SIGN, ~bits).view(np.float32).astype(np.float64)
 
 
-def _sorted_by_row(
-    values: Floats, labels: NDArray[np.unsignedinteger], n_labels: int, weights: Numbers | None
-) -> Ordered:
+def _sorted_by_row(values: Array, labels: Codes, n_labels: int, weights: Numbers | None) -> Ordered:
     order = np.argsort(values)
     values, labels = values[order], labels[order]
     weights = None if weights is None else weights[order]
@@ -173,7 +172,7 @@ def _sorted_by_row(
     return Ordered(distinct, ends, items.labels, items.weights)
 
 
-def _run_starts(ascending: Numbers) -> NDArray[np.intp]:
+def _run_starts(ascending: Numbers) -> Index:
     """Positions where a value differs from the one before it, the first position included."""
     if len(ascending) == 0:
         return np.zeros(0, np.intp)

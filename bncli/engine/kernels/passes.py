@@ -14,10 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.integer]
+from bncli.engine.kernels.arrays import Array, Index, Integers
 
 BLOCK = 1 << 15
 """Rows at a time: more, and the scores of several classes are fetched anew from the system in every pass (1.6 times the
@@ -28,7 +26,7 @@ LOG_FACTORS = 16
 
 
 def two_classes(
-    codes: Sequence[Codes], signs: Array, weights: Array | None, tables: Sequence[Array]
+    codes: Sequence[Integers], signs: Array, weights: Array | None, tables: Sequence[Array]
 ) -> tuple[float, list[Array]]:
     """K = 2: only the score difference d = S[1] - S[0] is needed; tables[g] (configurations,) hold differences.
 
@@ -72,7 +70,7 @@ def _logistic(margin: Array, spare: Array, residual: Array, weight: Array | None
 
 
 def some_classes(
-    codes: Sequence[Codes], labels: Codes, weights: Array | None, tables: Sequence[Array]
+    codes: Sequence[Integers], labels: Integers, weights: Array | None, tables: Sequence[Array]
 ) -> tuple[float, list[Array]]:
     """K of about 3 to 10: one bincount per group and class, and look-ups of several classes at a time.
 
@@ -108,9 +106,7 @@ def wide(table: Array) -> list[Array]:
     return parts
 
 
-def look_up(
-    scores: Array, spare: Sequence[Array], tables: Sequence[Sequence[Array]], codes: Sequence[NDArray[np.intp]]
-) -> None:
+def look_up(scores: Array, spare: Sequence[Array], tables: Sequence[Sequence[Array]], codes: Sequence[Index]) -> None:
     """Fill scores (K, rows) from tables made by `wide`; the two spare arrays are as large."""
     scores[0] = 0.0
     k = 1
@@ -124,7 +120,9 @@ def look_up(
         k += width
 
 
-def many_classes(blocks: Sequence[tuple[Any, Any, Codes]], weights: Array | None, table: Array) -> tuple[float, Array]:
+def many_classes(
+    blocks: Sequence[tuple[Any, Any, Integers]], weights: Array | None, table: Array
+) -> tuple[float, Array]:
     """K above about 10: sparse products. blocks: (Z, Z transposed, labels) with Z the rows' one-hot group codes.
 
     table (configurations of all groups, K); returns the CLL and the gradient, of the same shape as `table`.
@@ -139,7 +137,7 @@ def many_classes(blocks: Sequence[tuple[Any, Any, Codes]], weights: Array | None
     return cll, total
 
 
-def residuals(scores: Array, labels: Codes, weights: Array | None) -> float:
+def residuals(scores: Array, labels: Integers, weights: Array | None) -> float:
     """Turn scores (K, rows) into w_t (1[y_t = y] - P(y | x_t)) in place; returns the sum of w_t ln P(y_t | x_t).
 
     `scores` is contiguous.

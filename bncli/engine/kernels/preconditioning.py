@@ -22,11 +22,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.prolongation import Subspace
 
-Array = NDArray[np.float64]
 Precondition = Callable[[Array], Array]
 
 SHIFT_FLOOR = 1e-3
@@ -164,7 +163,7 @@ def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
     return lambda g: g / a + u * ((u * g).sum(axis=0) / inner)
 
 
-def shared(sample: Sample, scale: Array, index: NDArray[np.intp], n_parameters: int, penalty: float) -> Precondition:
+def shared(sample: Sample, scale: Array, index: Index, n_parameters: int, penalty: float) -> Precondition:
     """H = sum_y A_y C_y A_y' - B C^-1 B' + lambda I, B = sum_y A_y C_y, with A_y (P, cells) holding dW[y]/dp.
 
     W[y, c] = scale[y, c] p[index[y, c]], both (K, n_cells).

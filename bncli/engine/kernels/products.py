@@ -14,14 +14,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bncli.engine.kernels.passes import BLOCK, Codes, look_up, wide
-
-Array = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array, Index, Integers
+from bncli.engine.kernels.passes import BLOCK, look_up, wide
 
 
-def spread_of_two(codes: Sequence[Codes], weights: Array | None, tables: Sequence[Array]) -> Array:
+def spread_of_two(codes: Sequence[Integers], weights: Array | None, tables: Sequence[Array]) -> Array:
     """w P(0 | x) P(1 | x), (rows,), from tables of differences as in `passes.two_classes`."""
     margin = np.zeros(len(codes[0]))
     for table, code in zip(tables, codes, strict=True):
@@ -32,7 +30,7 @@ def spread_of_two(codes: Sequence[Codes], weights: Array | None, tables: Sequenc
     return spread if weights is None else spread * weights
 
 
-def of_two(codes: Sequence[Codes], spread: Array, tables: Sequence[Array]) -> list[Array]:
+def of_two(codes: Sequence[Integers], spread: Array, tables: Sequence[Array]) -> list[Array]:
     """r of class 1 summed, by group, for tables V of differences; that of class 0 is its negative."""
     totals = [np.zeros(len(table)) for table in tables]
     for start in range(0, len(spread), BLOCK):
@@ -46,7 +44,7 @@ def of_two(codes: Sequence[Codes], spread: Array, tables: Sequence[Array]) -> li
     return totals
 
 
-def probabilities_of_some(codes: Sequence[Codes], tables: Sequence[Array]) -> Array:
+def probabilities_of_some(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
     """P (K, rows)."""
     out = np.empty((len(tables[0]), len(codes[0])))
     for start, _block, scores in _scores(codes, tables):
@@ -55,7 +53,7 @@ def probabilities_of_some(codes: Sequence[Codes], tables: Sequence[Array]) -> Ar
     return out
 
 
-def of_some(codes: Sequence[Codes], p: Array, weights: Array | None, tables: Sequence[Array]) -> list[Array]:
+def of_some(codes: Sequence[Integers], p: Array, weights: Array | None, tables: Sequence[Array]) -> list[Array]:
     """r summed by group and class, (K, configurations) each."""
     totals = [np.zeros(table.shape) for table in tables]
     for start, block, d in _scores(codes, tables):
@@ -69,7 +67,7 @@ def of_some(codes: Sequence[Codes], p: Array, weights: Array | None, tables: Seq
     return totals
 
 
-def _scores(codes: Sequence[Codes], tables: Sequence[Array]) -> Iterator[tuple[int, list[NDArray[np.intp]], Array]]:
+def _scores(codes: Sequence[Integers], tables: Sequence[Array]) -> Iterator[tuple[int, list[Index], Array]]:
     """(first row, codes, sums of tables less those of class 0 (K, rows)) of every block; the sums are overwritten."""
     n_labels, n_rows = len(tables[0]), len(codes[0])
     parts = [wide(table) for table in tables]
@@ -81,7 +79,7 @@ def _scores(codes: Sequence[Codes], tables: Sequence[Array]) -> Iterator[tuple[i
         yield start, block, scores
 
 
-def probabilities_of_many(blocks: Sequence[tuple[Any, Any, Codes]], table: Array) -> list[Array]:
+def probabilities_of_many(blocks: Sequence[tuple[Any, Any, Integers]], table: Array) -> list[Array]:
     """P (K, rows) of every block, table (configurations of all groups, K)."""
     found = []
     for rows, _columns, _label in blocks:
@@ -91,7 +89,9 @@ def probabilities_of_many(blocks: Sequence[tuple[Any, Any, Codes]], table: Array
     return found
 
 
-def of_many(blocks: Sequence[tuple[Any, Any, Codes]], p: Sequence[Array], weights: Array | None, table: Array) -> Array:
+def of_many(
+    blocks: Sequence[tuple[Any, Any, Integers]], p: Sequence[Array], weights: Array | None, table: Array
+) -> Array:
     """r summed, of the shape of `table`."""
     total, start = np.zeros(table.shape), 0
     for (rows, columns, label), of_block in zip(blocks, p, strict=True):

@@ -12,37 +12,35 @@ With d[y] = ln P(y | x) - ln P(true class | x), so d[true class] = 0, and p = P(
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Labels = NDArray[np.integer]
+from bncli.engine.kernels.arrays import Array, Integers
 
 TIE = 1e-10
 """Classes no further than this (nats) behind the highest are as likely as it; the first of them is predicted."""
 
 
-def squared_misses(ahead: Floats, labels: Labels) -> Floats:
+def squared_misses(ahead: Array, labels: Integers) -> Array:
     """(1 - p)^2 of every row; ahead = d, shape (K, rows), labels (rows,)."""
     _, own, others = _shares(ahead, labels)
-    missed: Floats = np.square(others / (own + others))
+    missed: Array = np.square(others / (own + others))
     return missed
 
 
-def errors(ahead: Floats, labels: Labels) -> Floats:
+def errors(ahead: Array, labels: Integers) -> Array:
     """1 for every row that is given a wrong class, else 0; arguments as for `squared_misses`."""
     predicted = (ahead >= ahead.max(axis=0) - TIE).argmax(axis=0)
-    wrong: Floats = np.not_equal(predicted, labels).astype(np.float64)
+    wrong: Array = np.not_equal(predicted, labels).astype(np.float64)
     return wrong
 
 
-def surprises(ahead: Floats, labels: Labels) -> Floats:
+def surprises(ahead: Array, labels: Integers) -> Array:
     """-ln p of every row, nats; arguments as for `squared_misses`."""
     top, own, others = _shares(ahead, labels)
-    surprise: Floats = top + np.log1p((own - 1.0) + others)
+    surprise: Array = top + np.log1p((own - 1.0) + others)
     return surprise
 
 
-def _shares(ahead: Floats, labels: Labels) -> tuple[Floats, Floats, Floats]:
+def _shares(ahead: Array, labels: Integers) -> tuple[Array, Array, Array]:
     """The highest d, then e^(d - highest) of the true class, and its sum over the other classes."""
     top = ahead.max(axis=0)
     shares = np.exp(ahead - top)

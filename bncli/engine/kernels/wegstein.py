@@ -14,9 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array
 
 MOST_TIMES = 30.0
 LONGEST = 3.0

@@ -28,9 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Shard
-from bncli.engine.kernels.cells import Index, add_counts, cell_numbers
-
-Array = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.cells import add_counts, cell_numbers
 
 STEEPEST = 80.0
 """Differences of scores, nats, up to which eight z's may be multiplied."""

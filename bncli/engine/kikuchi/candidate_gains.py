@@ -15,14 +15,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kikuchi.batches import Batch, Group, count, sum_logs, tabulate
 from bncli.engine.kikuchi.candidates import Candidates
 from bncli.engine.kikuchi.search_trace import Climber
 from bncli.engine.structures.region_graph import Region
 
 T = TypeVar("T")
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Proceed = Callable[[int, int], bool]
 
 KEPT = 1 << 25

@@ -17,13 +17,9 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.structures.region_graph import Region
-
-Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Index = NDArray[np.intp]
 
 
 class Candidates:
@@ -57,7 +53,7 @@ class Candidates:
         return np.flatnonzero(alike)
 
     @property
-    def present(self) -> Flags:
+    def present(self) -> Mask:
         """Whether a region of the model contains the candidate."""
         return self.covered[:, -1]
 

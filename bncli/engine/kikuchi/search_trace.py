@@ -17,17 +17,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Shard
-from bncli.engine.kernels.cells import Index, cell_numbers
+from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.kikuchi.submodels import addition
 from bncli.engine.structures.region_graph import Coverage, Region, counting_changes, degrees_of_freedom
 from bncli.engine.structures.structure import Climb
 from bncli.watch import Progress, Watch, silent
-
-Array = NDArray[np.float64]
 
 BLOCK = 1 << 12
 """Rows at a time, so that their scores stay in the second-level cache."""

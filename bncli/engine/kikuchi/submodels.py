@@ -12,12 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.structures.region_graph import Region
-
-Array = NDArray[np.float64]
 
 
 def log_submodels(counts: Counts, regions: Iterable[Region], theta: float) -> list[Array]:

@@ -13,14 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Model
 from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def largest_difference(model: Model, network: NamedNetwork, rows: int, rng: np.random.Generator) -> float:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.structures.named_structure import NamedDag
 from bncli.errors import BncliError
 
@@ -34,7 +34,7 @@ class Node:
     name: str
     states: tuple[str, ...]
     parents: tuple[str, ...]
-    probabilities: NDArray[np.float64]
+    probabilities: Array
 
     def __post_init__(self) -> None:
         table = np.array(self.probabilities, dtype=np.float64)
@@ -102,7 +102,7 @@ def _first_repeated(names: tuple[str, ...]) -> str | None:
     return None
 
 
-def _check_probabilities(name: str, table: NDArray[np.float64]) -> None:
+def _check_probabilities(name: str, table: Array) -> None:
     if not np.all((table >= 0) & (table <= 1 + ROUNDING)):
         worst = table[~((table >= 0) & (table <= 1 + ROUNDING))][0]
         raise BncliError(f"the table of '{name}' holds {worst:.17g}", hint="probabilities lie between 0 and 1")

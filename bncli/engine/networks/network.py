@@ -15,16 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli import __version__
 from bncli.engine.data.schema import Schema
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model, Tables
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
 from bncli.recipe import Recipe
-
-Array = NDArray[np.float64]
 
 NETWORK_PARAMETERS = ("map", "extended", "acll", "acll-uniform", "em", "apn")
 """Parameters whose tables are the log probabilities of a network."""

@@ -25,15 +25,13 @@ from dataclasses import replace
 from graphlib import TopologicalSorter
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.logspace import log_sum
 from bncli.engine.model import Model, Tables
 from bncli.engine.networks.network import NETWORK_PARAMETERS, Network, graph_of, network_of, tables_by_child
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
-
-Array = NDArray[np.float64]
 
 _LEAST = -30.0
 """Every value has at least so high a log probability under some class."""

@@ -24,10 +24,10 @@ import re
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.schema import CategoricalAttribute, Schema
-from bncli.engine.networks.network import Array, Network, table_shapes
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.networks.network import Network, table_shapes
 from bncli.engine.structures.structure import Dag
 from bncli.errors import UsageError
 
@@ -132,7 +132,7 @@ def _dirichlet(n: int, given: tuple[int, ...], rng: np.random.Generator) -> Arra
     """Shape (n, *given): over its first axis, each a distribution drawn uniformly from all distributions."""
     marks = rng.random((math.prod(given), n - 1))
     marks.sort(axis=1)
-    theta: NDArray[np.float64] = np.diff(marks, axis=1, prepend=0.0, append=1.0).T
+    theta: Array = np.diff(marks, axis=1, prepend=0.0, append=1.0).T
     return np.ascontiguousarray(theta).reshape(n, *given)
 
 

@@ -21,19 +21,18 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.schema import Attribute, NumericAttribute
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.model import Model
-from bncli.engine.networks.network import Array, Network, network_of
+from bncli.engine.networks.network import Network, network_of
 from bncli.engine.networks.random_networks import random_network
 from bncli.engine.structures.structure import CLASS
 
 __all__ = ["Sampler", "random_network", "sample", "sample_blocks"]
 
-Index = NDArray[np.intp]
 Node = int | None
 
 NUMBERS_PER_BLOCK = 1 << 23

@@ -21,19 +21,19 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.optimizers.line_search import Probe
-from bncli.engine.optimizers.objective import Vector
 
 SHRINK = 0.2
 ACCEPTANCE = 1e-4
 SAME = 10.0
 
-Evaluate = Callable[[Vector], tuple[float, Vector]]
+Evaluate = Callable[[Array], tuple[float, Array]]
 Searched = tuple[Probe | None, float, int]
 """The accepted point or None, its step, and the evaluations made."""
 
 
-def acceptable_point(evaluate: Evaluate, start: Probe, direction: Vector, slope: float, step: float = 1.0) -> Searched:
+def acceptable_point(evaluate: Evaluate, start: Probe, direction: Array, slope: float, step: float = 1.0) -> Searched:
     """Backtracks from `step`; `slope` = direction' gradient at the start, negative."""
     tries = 0
     while step > 0:
@@ -49,7 +49,7 @@ def acceptable_point(evaluate: Evaluate, start: Probe, direction: Vector, slope:
 
 
 def with_parabola(
-    evaluate: Evaluate, start: Probe, direction: Vector, slope: float, found: Probe, step: float
+    evaluate: Evaluate, start: Probe, direction: Array, slope: float, found: Probe, step: float
 ) -> tuple[Probe, float, int]:
     """The lower of `found`, at `step`, and the parabola's minimiser; its step; evaluations made (0 or 1)."""
     bend = 2 * (found.value - start.value - slope * step)

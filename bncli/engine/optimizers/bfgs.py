@@ -15,13 +15,13 @@ methods share (see `bncli.engine.optimizers.loop`).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum
 from bncli.engine.optimizers.acceptable_point import Evaluate, Searched, acceptable_point
 from bncli.engine.optimizers.line_search import Probe
 from bncli.engine.optimizers.loop import descend
-from bncli.engine.optimizers.objective import Objective, Report, Vector
+from bncli.engine.optimizers.objective import Objective, Report
 from bncli.errors import BncliError
 
 MAX_BYTES = 2_000_000_000
@@ -29,7 +29,7 @@ BLOCK = 1 << 17
 """Numbers of the matrix that are updated at a time, so that temporaries stay in the cache."""
 
 
-def minimise(objective: Objective, start: Vector, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
+def minimise(objective: Objective, start: Array, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
     """The minimiser found from `start`, shape (P,); deterministic. BncliError where P^2 numbers are too many."""
     _refuse_beyond_memory(start.size)
     return descend(objective, start, _Guide(), tolerance=tolerance, max_iterations=max_iterations, report=report)
@@ -48,17 +48,17 @@ class _Guide:
     """The inverse Hessian so far; None for the identity."""
 
     def __init__(self) -> None:
-        self._inverse: NDArray[np.float64] | None = None
+        self._inverse: Array | None = None
         self._updates = 0
 
     @property
     def fresh(self) -> bool:
         return self._inverse is None
 
-    def direction(self, gradient: Vector) -> Vector:
+    def direction(self, gradient: Array) -> Array:
         return -gradient if self._inverse is None else -(self._inverse @ gradient)
 
-    def search(self, evaluate: Evaluate, start: Probe, direction: Vector, slope: float) -> Searched:
+    def search(self, evaluate: Evaluate, start: Probe, direction: Array, slope: float) -> Searched:
         return acceptable_point(evaluate, start, direction, slope)
 
     def learn(self, before: Probe, after: Probe) -> None:
@@ -76,7 +76,7 @@ class _Guide:
         self._inverse, self._updates = None, 0
 
 
-def _update(inverse: NDArray[np.float64], s: Vector, by: Vector, y: Vector, curvature: float) -> None:
+def _update(inverse: Array, s: Array, by: Array, y: Array, curvature: float) -> None:
     """inverse += s h' + h s', h = [(1 + y'By / s'y) s / 2 - By] / s'y: symmetric to the bit, by blocks of rows."""
     h = ((1.0 + float(y @ by) / curvature) / 2 * s - by) / curvature
     n_rows = max(1, BLOCK // s.size)

@@ -10,21 +10,22 @@ Decided here: the stopping rules are those that all methods share (see `bncli.en
 
 from __future__ import annotations
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum
 from bncli.engine.optimizers.acceptable_point import Evaluate, Searched, acceptable_point, with_parabola
 from bncli.engine.optimizers.conjugate import Conjugate
 from bncli.engine.optimizers.line_search import Probe
 from bncli.engine.optimizers.loop import descend
-from bncli.engine.optimizers.objective import Objective, Report, Vector
+from bncli.engine.optimizers.objective import Objective, Report
 
 
-def minimise(objective: Objective, start: Vector, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
+def minimise(objective: Objective, start: Array, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
     """The minimiser found from `start`, shape (P,); deterministic."""
     return descend(objective, start, _Guide(), tolerance=tolerance, max_iterations=max_iterations, report=report)
 
 
 class _Guide(Conjugate):
-    def search(self, evaluate: Evaluate, start: Probe, direction: Vector, slope: float) -> Searched:
+    def search(self, evaluate: Evaluate, start: Probe, direction: Array, slope: float) -> Searched:
         found, step, tries = acceptable_point(evaluate, start, direction, slope, self.first_step)
         if found is None:
             return found, step, tries

@@ -10,22 +10,23 @@ Decided here: the bracket is sought from the first trial step of plain conjugate
 
 from __future__ import annotations
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum
 from bncli.engine.optimizers.acceptable_point import Evaluate, Searched
 from bncli.engine.optimizers.conjugate import Conjugate
 from bncli.engine.optimizers.line_minimum import line_minimum
 from bncli.engine.optimizers.line_search import Probe
 from bncli.engine.optimizers.loop import descend
-from bncli.engine.optimizers.objective import Objective, Report, Vector
+from bncli.engine.optimizers.objective import Objective, Report
 
 
-def minimise(objective: Objective, start: Vector, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
+def minimise(objective: Objective, start: Array, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
     """The minimiser found from `start`, shape (P,); deterministic."""
     return descend(objective, start, _Guide(), tolerance=tolerance, max_iterations=max_iterations, report=report)
 
 
 class _Guide(Conjugate):
-    def search(self, evaluate: Evaluate, start: Probe, direction: Vector, slope: float) -> Searched:
+    def search(self, evaluate: Evaluate, start: Probe, direction: Array, slope: float) -> Searched:
         found, step, tries = line_minimum(evaluate, start, direction, slope, self.first_step)
         if found is not None:
             self.stepped(step)

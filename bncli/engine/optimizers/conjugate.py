@@ -9,8 +9,8 @@ after a restart, else 1.7 times the last one, at most 1. Cost: a few vectors of 
 
 from __future__ import annotations
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.optimizers.line_search import Probe
-from bncli.engine.optimizers.objective import Vector
 
 STEP_GROWTH = 1.7
 
@@ -19,7 +19,7 @@ class Conjugate:
     """The memory of conjugate gradients: last direction, last gradient, and how long ago it was steepest descent."""
 
     def __init__(self) -> None:
-        self._last: Vector | None = None
+        self._last: Array | None = None
         self._beta = 0.0
         self._cycle = 0
         self.first_step = 1.0
@@ -28,7 +28,7 @@ class Conjugate:
     def fresh(self) -> bool:
         return self._cycle == 0
 
-    def direction(self, gradient: Vector) -> Vector:
+    def direction(self, gradient: Array) -> Array:
         self._last = -gradient if self._last is None or self.fresh else self._beta * self._last - gradient
         return self._last
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum
-from bncli.engine.optimizers.objective import Objective, Report, Vector
+from bncli.engine.optimizers.objective import Objective, Report
 from bncli.engine.optimizers.quasi_newton import descend
 
 
-def minimise(objective: Objective, start: Vector, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
+def minimise(objective: Objective, start: Array, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
     """The minimiser found from `start`, shape (P,); deterministic."""
     return descend(
         objective, start, newton_from=math.inf, tolerance=tolerance, max_iterations=max_iterations, report=report

@@ -16,9 +16,9 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.optimizers.acceptable_point import Evaluate, Searched
 from bncli.engine.optimizers.line_search import Probe
-from bncli.engine.optimizers.objective import Vector
 
 PRECISION = 2e-4
 GOLDEN = (3 - math.sqrt(5)) / 2
@@ -47,7 +47,7 @@ class Bracket(NamedTuple):
     right: Trial
 
 
-def line_minimum(evaluate: Evaluate, start: Probe, direction: Vector, slope: float, step: float = 1.0) -> Searched:
+def line_minimum(evaluate: Evaluate, start: Probe, direction: Array, slope: float, step: float = 1.0) -> Searched:
     """The lowest point along the direction, found from the first trial `step`; `slope` at the start is negative."""
     tries = 0
     lowest, length = start, 0.0

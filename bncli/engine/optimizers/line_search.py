@@ -16,10 +16,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-Vector = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array
 
 DECREASE = 1e-4
 CURVATURE = 0.9
@@ -31,9 +28,9 @@ ROUNDING = 1e-13
 class Probe:
     """A point, with value and gradient there."""
 
-    point: Vector
+    point: Array
     value: float
-    gradient: Vector
+    gradient: Array
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class _Trial:
 
 
 def search(
-    value_and_gradient: Callable[[Vector], tuple[float, Vector]], start: Probe, direction: Vector, slope: float
+    value_and_gradient: Callable[[Array], tuple[float, Array]], start: Probe, direction: Array, slope: float
 ) -> tuple[Probe | None, float, int]:
     """(accepted point or None, its step, evaluations made); `slope` = direction' gradient at the start, negative."""
     low = _Trial(0.0, start.value, slope, start)
@@ -69,7 +66,7 @@ def search(
 
 
 def _try(
-    value_and_gradient: Callable[[Vector], tuple[float, Vector]], start: Probe, direction: Vector, step: float
+    value_and_gradient: Callable[[Array], tuple[float, Array]], start: Probe, direction: Array, step: float
 ) -> _Trial:
     point = start.point + step * direction
     value, gradient = value_and_gradient(point)

@@ -18,10 +18,11 @@ import math
 from collections import deque
 from typing import Protocol
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, StoppedBy
 from bncli.engine.optimizers.acceptable_point import Evaluate, Searched
 from bncli.engine.optimizers.line_search import Probe
-from bncli.engine.optimizers.objective import Objective, Report, Step, Vector
+from bncli.engine.optimizers.objective import Objective, Report, Step
 
 WINDOW = 5
 FLOOR = 1e-10
@@ -36,9 +37,9 @@ class Guide(Protocol):
         """Nothing is remembered: the direction is steepest descent."""
         ...
 
-    def direction(self, gradient: Vector) -> Vector: ...
+    def direction(self, gradient: Array) -> Array: ...
 
-    def search(self, evaluate: Evaluate, start: Probe, direction: Vector, slope: float) -> Searched:
+    def search(self, evaluate: Evaluate, start: Probe, direction: Array, slope: float) -> Searched:
         """A lower point along the direction, if there is one."""
         ...
 
@@ -48,7 +49,7 @@ class Guide(Protocol):
 
 
 def descend(
-    objective: Objective, start: Vector, guide: Guide, *, tolerance: float, max_iterations: int, report: Report
+    objective: Objective, start: Array, guide: Guide, *, tolerance: float, max_iterations: int, report: Report
 ) -> Optimum:
     """The minimiser that `guide` finds from `start`, shape (P,); every iteration lowers the objective."""
     here = Probe(start, *objective.value_and_gradient(start))
@@ -81,7 +82,7 @@ def descend(
     return Optimum(here.point, here.value, _norm(here.gradient), iteration, evaluations, reason)
 
 
-def _norm(vector: Vector) -> float:
+def _norm(vector: Array) -> float:
     return math.sqrt(float(vector @ vector))
 
 

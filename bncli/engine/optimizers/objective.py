@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from bncli.engine.kernels.arrays import Array
 
-Vector = NDArray[np.float64]
-Precondition = Callable[[Vector], Vector]
+Precondition = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -22,10 +20,10 @@ class Objective:
     `separable(f)` says of a value reached that the infimum lies at infinity.
     """
 
-    value_and_gradient: Callable[[Vector], tuple[float, Vector]]
+    value_and_gradient: Callable[[Array], tuple[float, Array]]
     precondition: Precondition
-    hessian: Callable[[Vector], Callable[[Vector], Vector]]
-    refreshed: Callable[[Vector, float], Precondition]
+    hessian: Callable[[Array], Callable[[Array], Array]]
+    refreshed: Callable[[Array, float], Precondition]
     separable: Callable[[float], bool]
 
 
@@ -44,4 +42,4 @@ class Step:
     gradient_evaluations: int
 
 
-Report = Callable[[Step, Vector], None]
+Report = Callable[[Step, Array], None]

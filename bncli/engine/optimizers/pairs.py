@@ -14,15 +14,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bncli.engine.optimizers.objective import Precondition, Vector
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.optimizers.objective import Precondition
 
 HISTORY = 20
 
 
 @dataclass(frozen=True)
 class _Pair:
-    s: Vector
-    y: Vector
+    s: Array
+    y: Array
     rho: float
 
 
@@ -38,13 +39,13 @@ class Pairs:
     def forget(self) -> None:
         self._pairs.clear()
 
-    def remember(self, s: Vector, y: Vector) -> None:
+    def remember(self, s: Array, y: Array) -> None:
         """Keep the pair unless its curvature is lost in rounding."""
         curvature = float(s @ y)
         if curvature > 1e-12 * float(np.sqrt((s @ s) * (y @ y))):
             self._pairs.append(_Pair(s, y, 1.0 / curvature))
 
-    def inverse_hessian(self, precondition: Precondition, gradient: Vector) -> Vector:
+    def inverse_hessian(self, precondition: Precondition, gradient: Array) -> Array:
         """H g, Q being `precondition`."""
         q = gradient.copy()
         alphas = []

@@ -17,9 +17,10 @@ from __future__ import annotations
 import math
 from collections import deque
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, StoppedBy
 from bncli.engine.optimizers.line_search import Probe, search
-from bncli.engine.optimizers.objective import Objective, Report, Step, Vector
+from bncli.engine.optimizers.objective import Objective, Report, Step
 from bncli.engine.optimizers.pairs import Pairs
 from bncli.engine.optimizers.refresh import Refresh
 from bncli.engine.optimizers.truncated import newton_direction
@@ -33,7 +34,7 @@ PASSES = 4
 
 
 def descend(
-    objective: Objective, start: Vector, *, newton_from: float, tolerance: float, max_iterations: int, report: Report
+    objective: Objective, start: Array, *, newton_from: float, tolerance: float, max_iterations: int, report: Report
 ) -> Optimum:
     """The minimiser found from `start`, shape (P,); directions are Newton's after `newton_from` evaluations."""
     run = _Run(objective, start, tolerance, max_iterations, report)
@@ -46,7 +47,7 @@ class _Run:
     """Where the descent is, and what it has spent."""
 
     def __init__(
-        self, objective: Objective, start: Vector, tolerance: float, max_iterations: int, report: Report
+        self, objective: Objective, start: Array, tolerance: float, max_iterations: int, report: Report
     ) -> None:
         self.here = Probe(start, *objective.value_and_gradient(start))
         self.evaluations, self.products, self.iteration = 1, 0, 0
@@ -88,7 +89,7 @@ class _Run:
                 return StoppedBy.LINE_SEARCH
             values.append(self.here.value)
 
-    def _finished(self, direction: Vector, values: deque[float]) -> StoppedBy | None:
+    def _finished(self, direction: Array, values: deque[float]) -> StoppedBy | None:
         """The reason to stop, if there is one; `values` are those of the last iterations, full after a whole window."""
         enough = self._tolerance * max(abs(self.here.value), self._floor)
         if self._objective.separable(self.here.value):
@@ -105,7 +106,7 @@ class _Run:
     def _spent(self) -> int:
         return self.evaluations + self.products
 
-    def _advance(self, direction: Vector) -> bool:
+    def _advance(self, direction: Array) -> bool:
         """One iteration along `direction`; False where no point there is better."""
         slope = float(direction @ self.here.gradient)
         found, step, tries = search(self._objective.value_and_gradient, self.here, direction, slope)
@@ -124,5 +125,5 @@ class _Run:
         self._report(Step(self.iteration, here.value, norm, step, self.evaluations, self._spent), here.point)
 
 
-def _norm(vector: Vector) -> float:
+def _norm(vector: Array) -> float:
     return math.sqrt(float(vector @ vector))

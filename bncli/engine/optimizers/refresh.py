@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bncli.engine.optimizers.objective import Objective, Precondition, Vector
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.optimizers.objective import Objective, Precondition
 
 GAP = (15, 120)
 """Evaluations from one refresh to the next, at first and at most; it doubles."""
@@ -18,7 +19,7 @@ class Refresh:
         self._objective = objective
         self._last, self._gap = 0, GAP[0]
 
-    def at(self, point: Vector, evaluations: int) -> None:
+    def at(self, point: Array, evaluations: int) -> None:
         """Make it anew at `point` if it is time; `evaluations` are all since the start, and what cost as much."""
         if evaluations - self._last >= self._gap:
             self.precondition = self._objective.refreshed(point, min(max(evaluations / 2, COST[0]), COST[1]))

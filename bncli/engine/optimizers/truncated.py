@@ -16,7 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bncli.engine.optimizers.objective import Precondition, Vector
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.optimizers.objective import Precondition
 
 TRUNCATION = 0.3
 MAX_PRODUCTS = 200
@@ -24,8 +25,8 @@ FLAT = 1e-12
 
 
 def newton_direction(
-    product: Callable[[Vector], Vector], precondition: Precondition, gradient: Vector
-) -> tuple[Vector, int]:
+    product: Callable[[Array], Array], precondition: Precondition, gradient: Array
+) -> tuple[Array, int]:
     """(a direction of descent, products taken); `product` multiplies by H, positive semidefinite."""
     d = np.zeros(len(gradient))
     residual = -gradient

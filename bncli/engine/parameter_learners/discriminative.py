@@ -18,10 +18,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bncli.engine.counting.counts import Counts
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kikuchi.paths import region_tables
 from bncli.engine.model import Parameters, Tables
 from bncli.engine.parameter_spaces.coordinates import PerCell
@@ -34,8 +32,6 @@ from bncli.engine.training.likelihood import conditional_likelihood
 from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend
 from bncli.errors import BncliError
 from bncli.watch import Watch, silent
-
-Array = NDArray[np.float64]
 
 THETA = 1.0
 """Rows spread over the cells of a region, unless told."""

@@ -28,10 +28,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.inference.incomplete import IncompleteLikelihood, incomplete_likelihood
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.parameter_spaces.softmax import SharedSoftmax, Softmax
 from bncli.engine.smoothing.rules import FLOOR, pseudo_counts
@@ -39,8 +39,6 @@ from bncli.engine.structures.structure import Structure
 from bncli.engine.training.generative import family_tables, generative_tables
 from bncli.engine.training.incomplete_space import conditional_value, tell_work
 from bncli.watch import Iteration, Watch, silent
-
-Array = NDArray[np.float64]
 
 _LEAST = float(np.finfo(np.float64).tiny)
 """Stands for a count of 0 where a logarithm is taken; where all are 0, the distribution is uniform."""

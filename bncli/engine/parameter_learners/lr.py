@@ -18,9 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters
 from bncli.engine.parameter_spaces.coordinates import PerCell
 from bncli.engine.parameter_spaces.flops import Costs, logistic
@@ -31,8 +31,6 @@ from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_
 from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend
 from bncli.errors import BncliError
 from bncli.watch import Watch, silent
-
-Array = NDArray[np.float64]
 
 
 def learn(counts: Counts, structure: Structure, *, smoothing: str, ascent: Ascent, watch: Watch = silent) -> Parameters:

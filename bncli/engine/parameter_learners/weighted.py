@@ -18,9 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters
 from bncli.engine.parameter_spaces.coordinates import PerCell, Sharing
 from bncli.engine.structures.structure import Family, Structure
@@ -28,8 +28,6 @@ from bncli.engine.training.generative import generative_tables
 from bncli.engine.training.likelihood import conditional_likelihood
 from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend
 from bncli.watch import Watch, silent
-
-Array = NDArray[np.float64]
 
 
 def learn(

@@ -25,11 +25,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.schema import Attribute, NumericAttribute
-
-Array = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array
 
 
 def basis(attribute: Attribute, coding: str, weights: Array) -> Array:

@@ -20,15 +20,11 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bncli.engine.data.schema import Schema
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.parameter_spaces.effect_bases import basis
 from bncli.engine.parameter_spaces.effects import Block, Effects
 from bncli.engine.structures.structure import Family, View
-
-Array = NDArray[np.float64]
 
 
 def effects_of(

@@ -6,13 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bncli.engine.parameter_spaces.coordinates import Index
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.parameter_spaces.effect_projection import projected
 from bncli.engine.parameter_spaces.effects import Effects
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

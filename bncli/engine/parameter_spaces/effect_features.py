@@ -16,14 +16,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.fusion import Fusion
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.gram import Functions, Packing, pack_functions
 from bncli.engine.parameter_spaces.effects import Effects
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 ROWS = 1 << 11
 """Rows at a time: their effects stay in cache."""

@@ -16,13 +16,11 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.parameter_spaces.effect_bases import coefficients
 from bncli.engine.parameter_spaces.effects import Block, Effects
 from bncli.engine.structures.structure import View
-
-Array = NDArray[np.float64]
 
 
 def projected(effects: Effects, tables: Array) -> Array:

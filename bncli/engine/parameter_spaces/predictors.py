@@ -24,12 +24,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.structures.structure import Family
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,7 @@ def _references(family: Family, references: Sequence[int]) -> Index:
     return np.array([references[i] for i in family.attributes])[:, np.newaxis]
 
 
-def _patterns(away: NDArray[np.bool_]) -> Iterator[tuple[Index, Index]]:
+def _patterns(away: Mask) -> Iterator[tuple[Index, Index]]:
     """The places away from their references and the cells that have just these so, for every such set of places."""
     codes = (away * (1 << np.arange(len(away)))[:, np.newaxis]).sum(axis=0)
     order = np.argsort(codes, kind="stable")
@@ -123,9 +120,7 @@ def _patterns(away: NDArray[np.bool_]) -> Iterator[tuple[Index, Index]]:
         yield np.flatnonzero(away[:, cells[0]]), cells
 
 
-def _ranks(
-    family: Family, references: Sequence[int], places: Index, digits: Index
-) -> tuple[tuple[int, ...], NDArray[np.intp]]:
+def _ranks(family: Family, references: Sequence[int], places: Index, digits: Index) -> tuple[tuple[int, ...], Index]:
     """The attributes at `places`, ascending, and the rank of each cell's values there, references left out."""
     in_order = sorted(places, key=lambda j: family.attributes[j])
     ranks = np.zeros(digits.shape[1], np.intp)

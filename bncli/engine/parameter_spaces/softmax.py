@@ -18,13 +18,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.kernels.logspace import log_sum
-from bncli.engine.parameter_spaces.coordinates import Index, PerCell
+from bncli.engine.parameter_spaces.coordinates import PerCell
 from bncli.engine.structures.structure import Family
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ class SharedSoftmax:
         return self.gathered(self.softmax.curvature(self._spread(p), mass))
 
     @cached_property
-    def by_class(self) -> NDArray[np.bool_]:
+    def by_class(self) -> Mask:
         """Cells that every class has its own beta of."""
         families = self.softmax.families
         return np.repeat([True, *(f.by_class for f in families)], [1, *(f.n_cells for f in families)])

@@ -15,13 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
-Scores = Floats | Sequence[Floats]
+from bncli.engine.kernels.arrays import Array, Index, Mask
+
+Scores = Array | Sequence[Array]
 """(R, rows), or R arrays (rows,)."""
-Averages = tuple[Floats | None, ...]
+Averages = tuple[Array | None, ...]
 """By attribute, the frequencies that an unknown value is averaged with; None for the family's own attribute."""
 
 GATHERED_ENTRIES = 1 << 18
@@ -34,9 +33,9 @@ class Factor:
 
     positions: tuple[int, ...]
     shape: tuple[int, ...]
-    tables: Floats
+    tables: Array
 
-    def add_to(self, scores: Scores, codes: Sequence[Indices]) -> None:
+    def add_to(self, scores: Scores, codes: Sequence[Index]) -> None:
         """scores (R, rows) += the entry of every row; codes[p] (rows,) are the codes at position p."""
         cells = cells_of([codes[p] for p in self.positions], self.shape)
         found = np.empty(len(cells))
@@ -51,10 +50,10 @@ class WideFactor:
 
     positions: tuple[int, ...]
     shape: tuple[int, ...]
-    tables: Floats
+    tables: Array
     averages: Averages
 
-    def add_to(self, scores: Scores, codes: Sequence[Indices]) -> None:
+    def add_to(self, scores: Scores, codes: Sequence[Index]) -> None:
         """scores (R, rows) += the entry of every row, averaged over what is unknown in it."""
         digits = [codes[p] for p in self.positions]
         unknown = np.array([digit == n for digit, n in zip(digits, self.shape, strict=True)])
@@ -68,7 +67,7 @@ class WideFactor:
             members = rows[(unknown[:, rows] == pattern[:, None]).all(axis=0)]
             self._add_averages(scores, members, cells[members], pattern)
 
-    def _add_averages(self, scores: Scores, rows: Indices, cells: Indices, pattern: NDArray[np.bool_]) -> None:
+    def _add_averages(self, scores: Scores, rows: Index, cells: Index, pattern: Mask) -> None:
         """scores[:, rows] += the averages of rows that have the same digits unknown, these being 0 in `cells`."""
         hidden = [i for i in range(len(self.shape)) if pattern[i]]
         offsets, weights = np.zeros(1, dtype=np.intp), np.ones(1)
@@ -93,12 +92,12 @@ class SharedFactor:
     rows: tuple[int, ...]
     factor: Factor | WideFactor
 
-    def add_to(self, scores: Floats, codes: Sequence[Indices]) -> None:
+    def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
         """scores (rows of all models, rows) += the entries of every row; its cell is found once."""
         self.factor.add_to([scores[row] for row in self.rows], codes)
 
 
-def cells_of(digits: Sequence[Indices], shape: Sequence[int]) -> Indices:
+def cells_of(digits: Sequence[Index], shape: Sequence[int]) -> Index:
     """Mixed-radix number of the digits, the first the most significant."""
     cells = digits[0]
     for digit, n in zip(digits[1:], shape[1:], strict=True):
@@ -107,7 +106,7 @@ def cells_of(digits: Sequence[Indices], shape: Sequence[int]) -> Indices:
     return cells
 
 
-def expand(cube: Floats, averages: Averages) -> Floats:
+def expand(cube: Array, averages: Averages) -> Array:
     """(R, n_1, n_2, ...) -> (R, n_1 + 1, n_2 + 1, ...): the last code of every axis stands for "unobserved"."""
     for axis, frequencies in enumerate(averages, start=1):
         if frequencies is None:

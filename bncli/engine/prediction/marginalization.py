@@ -14,14 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bncli.engine.data.dataset import Codes, Dataset
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Schema
+from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model, Tables
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 ROWS_PER_BLOCK = 1 << 16
 
@@ -49,13 +46,13 @@ def incomplete_rows(network: Network, codes: dict[int, Codes]) -> Index:
     return np.flatnonzero(np.logical_or.reduce([codes[i] == cardinalities[i] for i in network.needed]))
 
 
-def log_joint(network: Network, codes: dict[int, Codes], rows: Index) -> Floats:
+def log_joint(network: Network, codes: dict[int, Codes], rows: Index) -> Array:
     """ln P(y, what row t shows) of these rows, shape (K, rows)."""
     blocks = [rows[start : start + ROWS_PER_BLOCK] for start in range(0, len(rows), ROWS_PER_BLOCK)]
     return np.concatenate([_block(network, codes, block) for block in blocks], axis=1)
 
 
-def _block(network: Network, codes: dict[int, Codes], rows: Index) -> Floats:
+def _block(network: Network, codes: dict[int, Codes], rows: Index) -> Array:
     from bncli.engine.inference.incomplete import incomplete_likelihood  # rows without holes do without
 
     nothing: Codes = np.broadcast_to(np.zeros(1, np.uint8), len(rows))

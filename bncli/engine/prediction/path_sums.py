@@ -12,19 +12,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.logspace import log_sum
 from bncli.engine.structures.region_graph import Region
 
-Floats = NDArray[np.float64]
-Term = tuple[int, Region, Floats]
+Term = tuple[int, Region, Array]
 """A factor c, attributes R in the order of the region around them, and an array (values of each ..., K)."""
 
 
-def sum_over(region: Region, shape: Sequence[int], terms: Iterable[Term]) -> Floats:
+def sum_over(region: Region, shape: Sequence[int], terms: Iterable[Term]) -> Array:
     """D, shape (*shape, K); every R is a part of `region` and one of them is all of it."""
-    total: Floats | None = None
+    total: Array | None = None
     for factor, members, table in terms:
         sizes = dict(zip(members, table.shape[:-1], strict=True))
         part = table.reshape(*(sizes.get(i, 1) for i in region), -1)
@@ -35,7 +34,7 @@ def sum_over(region: Region, shape: Sequence[int], terms: Iterable[Term]) -> Flo
     return total
 
 
-def log_margin(table: Floats, axes: Collection[int]) -> Floats:
+def log_margin(table: Array, axes: Collection[int]) -> Array:
     """ln of the sum of exp over these axes, which go."""
     if not axes:
         return table
@@ -43,7 +42,7 @@ def log_margin(table: Floats, axes: Collection[int]) -> Floats:
     return np.asarray(np.squeeze(log_sum(table, summed), summed))
 
 
-def expand(table: Floats) -> Floats:
+def expand(table: Array) -> Array:
     """(n_1, n_2, ..., K) -> (n_1 + 1, n_2 + 1, ..., K): the last code of every axis stands for "unobserved"."""
     for axis in range(table.ndim - 1):
         table = np.concatenate([table, np.expand_dims(log_margin(table, (axis,)), axis)], axis=axis)

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Path
-from bncli.engine.prediction.factors import Factor, Floats, Indices, cells_of
+from bncli.engine.prediction.factors import Factor, cells_of
 from bncli.engine.prediction.path_stages import Change
 from bncli.engine.prediction.path_sums import Term, expand, log_margin, sum_over
 from bncli.engine.prediction.softmax import score_rows
@@ -31,12 +32,12 @@ class Cubes:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._expanded: dict[int, Floats] = {-1: path.class_logs}
+        self._expanded: dict[int, Array] = {-1: path.class_logs}
 
-    def plain(self, f: int) -> Floats:
+    def plain(self, f: int) -> Array:
         return self.path.class_logs if f < 0 else self.path.logs[f].reshape(*self.path.families[f].shape, -1)
 
-    def expanded(self, f: int) -> Floats:
+    def expanded(self, f: int) -> Array:
         if f not in self._expanded:
             self._expanded[f] = expand(self.plain(f))
         return self._expanded[f]
@@ -55,10 +56,10 @@ class RegionFactor:
     positions: tuple[int, ...]
     region: tuple[int, ...]
     shape: tuple[int, ...]
-    tables: Floats
+    tables: Array
     terms: tuple[Term, ...]
 
-    def add_to(self, scores: Floats, codes: Sequence[Indices]) -> None:
+    def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
         """scores (R, rows) += the entry of every row."""
         digits = [codes[p] for p in self.positions]
         unknown = np.array([digit == n for digit, n in zip(digits, self.shape, strict=True)])
@@ -70,7 +71,7 @@ class RegionFactor:
             cells = cells_of([digits[a][rows] for a in known], [self.shape[a] for a in known]) if known else 0
             scores[:, rows] += tables[:, cells] if known else tables
 
-    def _margin(self, known: Sequence[int]) -> Floats:
+    def _margin(self, known: Sequence[int]) -> Array:
         """What the table is to rows that show only these axes, (R, cells of these)."""
         shown = tuple(self.region[a] for a in known)
         terms = [
@@ -98,7 +99,7 @@ def compile_host(cubes: Cubes, host: int, changes: Sequence[Change], used: Seque
     return RegionFactor(positions, family.attributes, family.shape, _table(family, family.shape, plain), plain)
 
 
-def _table(family: Family, shape: Sequence[int], terms: Iterable[Term]) -> Floats:
+def _table(family: Family, shape: Sequence[int], terms: Iterable[Term]) -> Array:
     """(R, cells of `shape`)."""
     table = sum_over(family.attributes, shape, terms)
     return score_rows(table.reshape(-1, table.shape[-1]))

@@ -40,10 +40,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bncli.engine.data.dataset import Codes
 from bncli.engine.data.schema import Schema
+from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Member, Model, Path
-from bncli.engine.prediction.factors import Factor, Floats, Indices, SharedFactor, WideFactor, expand
+from bncli.engine.prediction.factors import Factor, SharedFactor, WideFactor, expand
 from bncli.engine.prediction.marginalization import Network, incomplete_rows, log_joint, network_to_sum
 from bncli.engine.prediction.path_stages import stages_of
 from bncli.engine.prediction.region_factors import Cubes, RegionFactor, compile_host
@@ -74,10 +74,10 @@ class Stage:
     """
 
     weight: float
-    shift: Floats
+    shift: Array
     factors: tuple[Factor | WideFactor | SharedFactor | RegionFactor, ...]
 
-    def add_to(self, scores: Floats, codes: Sequence[Indices]) -> None:
+    def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
         """scores (R, rows) grow; codes[p] (rows,) belongs to attribute scorer.used[p]."""
         if self.shift.any():
             scores += self.shift
@@ -99,10 +99,10 @@ class Scorer:
     n_labels: int
     stages: tuple[Stage, ...]
     network: Network | None = None
-    views: tuple[tuple[int, Indices], ...] = ()
+    views: tuple[tuple[int, Index], ...] = ()
     weights: tuple[float, ...] = ()
 
-    def indices(self, codes: Sequence[Codes]) -> list[Indices]:
+    def indices(self, codes: Sequence[Codes]) -> list[Index]:
         """What factors look up by position: the codes of a block of rows, then those of the views."""
         plain = [column.astype(np.intp) for column in codes]
         return plain + [np.take(table, plain[p], mode="clip") for p, table in self.views]
@@ -119,7 +119,7 @@ def compile_scorer(model: Model) -> Scorer:
 
 def _compile_members(members: Sequence[Member], model: Model) -> Scorer:
     """The tables of one model, or of several, one stage with all their score rows."""
-    having: dict[tuple[Family, int], list[tuple[int, Floats]]] = {}
+    having: dict[tuple[Family, int], list[tuple[int, Array]]] = {}
     for m, member in enumerate(members):
         met: Counter[Family] = Counter()  # a model may have two tables over the same attributes
         for family, weights in zip(member.tables.families, member.tables.weights, strict=True):
@@ -140,7 +140,7 @@ def _compile_members(members: Sequence[Member], model: Model) -> Scorer:
 
 
 def _shared(
-    factor: Factor | WideFactor, members: Sequence[int], shift: Floats, n_members: int
+    factor: Factor | WideFactor, members: Sequence[int], shift: Array, n_members: int
 ) -> Factor | WideFactor | SharedFactor:
     """The factor at the score rows of the members that have it."""
     if n_members == 1:
@@ -165,7 +165,7 @@ def compile_path(path: Path) -> Scorer:
 
 def _compile_family(
     family: Family,
-    tables_of: Sequence[tuple[int, Floats]],
+    tables_of: Sequence[tuple[int, Array]],
     schema: Schema,
     place: Mapping[tuple[int, Merge | None], int],
 ) -> Factor | WideFactor:
@@ -184,7 +184,7 @@ def _compile_family(
     return Factor(positions, shape, cube.reshape(len(tables), -1))
 
 
-def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Floats:
+def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Array:
     """log P(y | x_t), shape (K, N); codes[j] (N,) belongs to attribute scorer.used[j], its cardinality = unobserved.
 
     `n_rows` is needed only where a model uses no attribute at all.
@@ -206,7 +206,7 @@ def _by_attribute(scorer: Scorer, codes: Sequence[Codes]) -> dict[int, Codes]:
     return dict(zip(scorer.used, codes, strict=True))
 
 
-def _look_up(scorer: Scorer, codes: Sequence[Codes], n: int) -> Floats:
+def _look_up(scorer: Scorer, codes: Sequence[Codes], n: int) -> Array:
     """log P(y | x_t) where the tables have an entry for all that a row shows and does not show."""
     result = np.empty((scorer.n_labels, n))
     scores = np.empty((len(scorer.stages[0].shift), min(n, ROWS_PER_BLOCK)))
@@ -226,7 +226,7 @@ def _look_up(scorer: Scorer, codes: Sequence[Codes], n: int) -> Floats:
     return result
 
 
-def _average(stages: Sequence[Stage], scores: Floats, codes: Sequence[Indices], out: Floats) -> None:
+def _average(stages: Sequence[Stage], scores: Array, codes: Sequence[Index], out: Array) -> None:
     """ln sum over stages of weight softmax_y S; rows with a probability near underflow are done again in logs."""
     out[:] = 0.0
     for stage in stages:
@@ -238,7 +238,7 @@ def _average(stages: Sequence[Stage], scores: Floats, codes: Sequence[Indices], 
         out[:, rare] = _average_in_logs(stages, [column[rare] for column in codes], len(out))
 
 
-def _average_in_logs(stages: Sequence[Stage], codes: Sequence[Indices], n_labels: int) -> Floats:
+def _average_in_logs(stages: Sequence[Stage], codes: Sequence[Index], n_labels: int) -> Array:
     scores = np.zeros((len(stages[0].shift), len(codes[0])))
     terms = []
     for stage in stages:

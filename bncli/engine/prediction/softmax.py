@@ -11,9 +11,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array
 
 LEAST_PROBABILITY = 1e-280
 """Averages below it may have lost digits."""
@@ -22,15 +21,15 @@ _STEEPEST = 690.0
 """Of a difference whose exp, and that of its negative, are neither infinite nor 0."""
 
 
-def score_rows(weights: Floats) -> Floats:
+def score_rows(weights: Array) -> Array:
     """(cells, K) -> (K, cells), or (1, cells) for two classes: second minus first."""
-    rows: Floats = np.ascontiguousarray(weights.T)
+    rows: Array = np.ascontiguousarray(weights.T)
     if len(rows) == 2:
         rows = rows[1:] - rows[:1]
     return rows
 
 
-def log_softmax(scores: Floats, out: Floats) -> None:
+def log_softmax(scores: Array, out: Array) -> None:
     """ln P over the classes into out (K, rows); for two, log P(1) = min(d, 0) - log(1 + exp(-|d|))."""
     if len(out) == 2:
         difference = scores[0]
@@ -43,7 +42,7 @@ def log_softmax(scores: Floats, out: Floats) -> None:
     out -= np.log(np.exp(out).sum(axis=0))
 
 
-def add_softmax(scores: Floats, weight: float, out: Floats) -> None:
+def add_softmax(scores: Array, weight: float, out: Array) -> None:
     """out (K, rows) += weight P; both probabilities of two classes keep their digits, however small."""
     if len(out) == 2:
         odds = np.clip(scores[0], -_STEEPEST, _STEEPEST)
@@ -60,7 +59,7 @@ def add_softmax(scores: Floats, weight: float, out: Floats) -> None:
     out += shares
 
 
-def log_shares(out: Floats) -> None:
+def log_shares(out: Array) -> None:
     """ln of each row's shares (K, rows) of their sum, in place; shares of 0 are taken as the least positive number."""
     if len(out) != 2:
         out /= out.sum(axis=0)
@@ -76,7 +75,7 @@ def log_shares(out: Floats) -> None:
     out[1] = np.where(second, larger, smaller)
 
 
-def log_average(scores: Sequence[Floats], weights: Sequence[float], out: Floats) -> None:
+def log_average(scores: Sequence[Array], weights: Sequence[float], out: Array) -> None:
     """ln of the weighted average of the probabilities of several models (R, rows) each; weights sum to 1."""
     out[:] = 0.0
     for part, weight in zip(scores, weights, strict=True):
@@ -87,7 +86,7 @@ def log_average(scores: Sequence[Floats], weights: Sequence[float], out: Floats)
         out[:, rare] = _log_average_in_logs([part[:, rare] for part in scores], weights, len(out))
 
 
-def _log_average_in_logs(scores: Sequence[Floats], weights: Sequence[float], n_labels: int) -> Floats:
+def _log_average_in_logs(scores: Sequence[Array], weights: Sequence[float], n_labels: int) -> Array:
     terms = np.empty((len(weights), n_labels, scores[0].shape[1]))
     for term, part, weight in zip(terms, scores, weights, strict=True):
         log_softmax(part, term)
@@ -95,6 +94,6 @@ def _log_average_in_logs(scores: Sequence[Floats], weights: Sequence[float], n_l
     return normalised(np.asarray(np.logaddexp.reduce(terms)))
 
 
-def normalised(logs: Floats) -> Floats:
+def normalised(logs: Array) -> Array:
     """Logarithms of probabilities (K, rows) that sum to 1 but for rounding, made to do so, none above 0."""
     return np.asarray(np.minimum(logs - np.logaddexp.reduce(logs, axis=0), 0.0))

@@ -10,13 +10,9 @@ matters. Source: Carvalho, Adao & Mateus 2013, Entropy 15, equation 28.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.scores import class_contrast
 from bncli.engine.scores.acll_approximation import dirichlet
-
-Array = NDArray[np.float64]
 
 EQUIVALENT = False
 

@@ -32,12 +32,11 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.exponential_integral import exponential_integral
 from bncli.engine.kernels.gamma import digamma, trigamma
-
-Array = NDArray[np.float64]
 
 STEP = 1.0 / 32.0
 FAR = 45.0

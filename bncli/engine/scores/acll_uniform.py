@@ -9,13 +9,9 @@ Adao & Mateus 2013, Entropy 15, equation 28.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.scores import class_contrast
 from bncli.engine.scores.acll_approximation import uniform
-
-Array = NDArray[np.float64]
 
 EQUIVALENT = False
 

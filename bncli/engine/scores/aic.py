@@ -8,12 +8,8 @@ Source: Akaike 1974, IEEE Transactions on Automatic Control 19.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.frequencies import free_parameters, log_likelihood
-
-Array = NDArray[np.float64]
 
 EQUIVALENT = True
 

@@ -11,12 +11,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.marginal_likelihood import log_marginal_likelihood
-
-Array = NDArray[np.float64]
 
 EQUIVALENT = True
 

@@ -10,11 +10,9 @@ Source: Schwarz 1978, Annals of Statistics 6.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.frequencies import free_parameters, log_likelihood
-
-Array = NDArray[np.float64]
 
 EQUIVALENT = True
 

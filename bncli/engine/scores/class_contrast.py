@@ -17,9 +17,8 @@ Source: Carvalho, Adao & Mateus 2013, Entropy 15, theorem 3.8 and equation 28 (w
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array
 
 
 def contrast(counts: Array, beta: Array) -> Array:

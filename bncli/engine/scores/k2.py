@@ -8,12 +8,8 @@ Source: Cooper & Herskovits 1992, Machine Learning 9.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.marginal_likelihood import log_marginal_likelihood
-
-Array = NDArray[np.float64]
 
 EQUIVALENT = False
 

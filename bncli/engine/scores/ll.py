@@ -8,12 +8,8 @@ Source: Chow & Liu 1968, IEEE Transactions on Information Theory 14.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.frequencies import log_likelihood
-
-Array = NDArray[np.float64]
 
 EQUIVALENT = True
 

@@ -33,13 +33,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.digamma import scaled_rise
 from bncli.engine.kernels.wegstein import FixedPoint
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 SHAPE = 1.0
 RATE = 0.1

@@ -19,16 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.smoothing.hdp import back_off, lent
-
-Table = NDArray[np.float64]
 
 FLOOR = 1e-10
 
 
-def log_conditional(counts: Table, rule: str, axis: int) -> Table:
+def log_conditional(counts: Array, rule: str, axis: int) -> Array:
     """ln theta, same shape as `counts`, normalised over `axis`, the child's; all other axes are its parents.
 
     `rule` is `mle`, `hdp` or `NAME:NUMBER` as in the module's table. The last axis is the class: the child itself or
@@ -38,7 +36,7 @@ def log_conditional(counts: Table, rule: str, axis: int) -> Table:
     return np.moveaxis(np.log(np.maximum(theta, FLOOR) if rule == "mle" else theta), 0, axis)
 
 
-def pseudo_counts(counts: Table, rule: str, axis: int) -> Table:
+def pseudo_counts(counts: Array, rule: str, axis: int) -> Array:
     """What `rule` adds to each count, a prior_k, same shape as `counts`; `axis` is the child's, as above."""
     if rule == "hdp":
         return np.moveaxis(_by_parents(counts, axis, lent), 0, axis)
@@ -46,7 +44,7 @@ def pseudo_counts(counts: Table, rule: str, axis: int) -> Table:
     return np.moveaxis(np.broadcast_to(added, np.moveaxis(counts, axis, 0).shape), 0, axis)
 
 
-def _by_parents(counts: Table, axis: int, of: Callable[[Table], Table]) -> Table:
+def _by_parents(counts: Array, axis: int, of: Callable[[Array], Array]) -> Array:
     """`of` counts whose axes are the child and its parents, the class first of these; the child's axis comes first."""
     if axis % counts.ndim == counts.ndim - 1:
         return of(np.moveaxis(counts, -1, 0))
@@ -54,7 +52,7 @@ def _by_parents(counts: Table, axis: int, of: Callable[[Table], Table]) -> Table
     return np.moveaxis(of(class_second), 1, -1)
 
 
-def _pulled(counts: Table, rule: str) -> Table:
+def _pulled(counts: Array, rule: str) -> Array:
     """theta by a rule that adds to the counts, the child's axis first."""
     pseudo = _pseudo_counts(counts, rule)
     total = (counts + pseudo).sum(axis=0)
@@ -63,7 +61,7 @@ def _pulled(counts: Table, rule: str) -> Table:
     return theta
 
 
-def _pseudo_counts(counts: Table, rule: str) -> Table | float:
+def _pseudo_counts(counts: Array, rule: str) -> Array | float:
     """What the rule adds to each count, the child's axis first."""
     name, _, number = rule.partition(":")
     if name == "mle":

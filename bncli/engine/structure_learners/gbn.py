@@ -32,9 +32,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.information import conditional_mutual_information, mutual_information, rounded
 from bncli.engine.structure_search.dependence import relevance
 from bncli.engine.structure_search.partial_dependence import CLASS_NODE, PartialDependence
@@ -42,8 +42,6 @@ from bncli.engine.structures.orientation import Edge, orient
 from bncli.engine.structures.separation import CutSet, Information, Node, cut_set, joined
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Note, Progress, Watch, silent
-
-Array = NDArray[np.float64]
 
 
 def learn(counts: Counts, *, epsilon: float, watch: Watch = silent) -> Dag:

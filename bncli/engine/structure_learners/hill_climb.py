@@ -26,19 +26,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
+from bncli.engine.kernels.arrays import Array, Mask
 from bncli.engine.kernels.information import SIGNIFICANT_DIGITS, conditional_mutual_information, rounded
 from bncli.engine.structure_search.dependence import relevance
 from bncli.engine.structure_search.family_cache import FamilyCache
 from bncli.engine.structure_search.family_score import family_score
 from bncli.engine.structure_search.missing_levels import with_hole_levels
-from bncli.engine.structures.arcs import Arcs, Matrix
+from bncli.engine.structures.arcs import Arcs
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Move, MoveKind, Progress, Watch, silent
-
-Array = NDArray[np.float64]
 
 LEAST_GAIN = 1e-9
 """A move gains more than so many nats."""
@@ -94,7 +92,7 @@ class _Search:
     def best(self) -> Move | None:
         """The legal move of highest gain, if it is worth making."""
         arcs, best = self.arcs, None
-        choices: tuple[tuple[MoveKind, Matrix, Array], ...] = (
+        choices: tuple[tuple[MoveKind, Mask, Array], ...] = (
             ("add", arcs.may_add(), self._adding),
             ("delete", arcs.may_delete(), self._deleting),
             ("reverse", arcs.may_reverse(), self._deleting + self._adding.T),

@@ -23,7 +23,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.kikuchi.candidate_gains import LookAhead
@@ -32,8 +31,6 @@ from bncli.engine.kikuchi.search_trace import Climber, log_priors
 from bncli.engine.structure_search.missing_levels import with_hole_levels
 from bncli.engine.structures.structure import Regions
 from bncli.watch import Clock, Note, Progress, Watch, silent
-
-Array = NDArray[np.float64]
 
 LEAST_GAIN = 1e-9
 """A step gains more than so many nats."""

@@ -17,9 +17,9 @@ attribute that comes first in the schema. Cost: one counting pass over all pairs
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.structure_search.arc_gains import arc_gains
 from bncli.engine.structure_search.dependence import conditional_dependence, relevance
 from bncli.engine.structure_search.family_score import family_score
@@ -27,8 +27,6 @@ from bncli.engine.structures.branching import best_branching
 from bncli.engine.structures.spanning_tree import directed_away, spanning_forest, spanning_tree
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Watch, silent
-
-Array = NDArray[np.float64]
 
 
 def learn(counts: Counts, *, structure_score: str = "cmi", forest: bool = False, watch: Watch = silent) -> Dag:

@@ -12,16 +12,14 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.parameter_spaces.effect_blocks import effects_of
 from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
 from bncli.engine.structures.structure import Family
 from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.training.optimization import Ascent, ParameterSpace, climb
-
-Array = NDArray[np.float64]
 
 PENALTY, TOLERANCE, MAX_ITERATIONS = 10.0, 1e-3, 60
 

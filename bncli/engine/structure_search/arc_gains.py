@@ -13,14 +13,12 @@ Cost: one counting pass over all pairs; O(n^2) memory.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.information import SIGNIFICANT_DIGITS
 from bncli.engine.structure_search.family_score import FamilyScore
 from bncli.watch import Watch, silent
-
-Array = NDArray[np.float64]
 
 
 def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.information import conditional_mutual_information, mutual_information, rounded
 from bncli.watch import Watch, silent
 
 
-def relevance(counts: Counts) -> NDArray[np.float64]:
+def relevance(counts: Counts) -> Array:
     """I(X_i; Y) of every attribute of the schema, shape (n,), rounded nats; 0 for uninformative ones."""
     informative = counts.data.schema.informative
     scores = np.zeros(len(counts.data.schema.attributes))
@@ -19,7 +19,7 @@ def relevance(counts: Counts) -> NDArray[np.float64]:
     return rounded(scores)
 
 
-def conditional_dependence(counts: Counts, watch: Watch = silent) -> NDArray[np.float64]:
+def conditional_dependence(counts: Counts, watch: Watch = silent) -> Array:
     """I(X_i; X_j | Y) of all pairs, symmetric, shape (n, n), nats, rounded for comparison; 0 for uninformative ones.
 
     Cost: one counting pass over all pairs of informative attributes; O(n^2) memory.

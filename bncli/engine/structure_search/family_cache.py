@@ -15,15 +15,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.counting.sweep import n_cells, tables_with_one_more
-from bncli.engine.kernels.cells import Index
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.structure_search.family_score import FamilyScore
 from bncli.watch import Progress, Watch, silent
 
-Array = NDArray[np.float64]
 Family = tuple[int, frozenset[int]]
 
 NOBODY: frozenset[int] = frozenset()

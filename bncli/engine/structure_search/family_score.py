@@ -7,10 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
+from bncli.engine.kernels.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.extensions import Extensions
 from bncli.engine.counting.table_batches import pair_sums
 from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.information import rounded
 from bncli.engine.kernels.passes import residuals
 from bncli.engine.structures.binning import merge_of
@@ -46,7 +46,6 @@ from bncli.engine.structures.structure import Family
 from bncli.engine.training.likelihood import ConditionalLikelihood
 from bncli.watch import Progress, Watch, silent
 
-Array = NDArray[np.float64]
 Set = tuple[int, ...]
 
 MAX_CELLS = 1 << 12
@@ -188,7 +187,7 @@ class _View:
         return {column: i for i, column in self.column.items()}
 
 
-def _residuals(shard: Shard, tables: Sequence[Array], classes: NDArray[np.intp]) -> Array:
+def _residuals(shard: Shard, tables: Sequence[Array], classes: Index) -> Array:
     out = np.empty((2 * len(classes), shard.n_rows))
     for rows in shard.slices():
         scores = np.zeros((len(tables[0]), rows.stop - rows.start))

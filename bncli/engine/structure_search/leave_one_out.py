@@ -27,14 +27,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.counting.joint_codes import Index, JointCodes, extend, no_attributes
+from bncli.engine.counting.joint_codes import JointCodes, extend, no_attributes
 from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.kernels.cells import add_counts
 from bncli.engine.kernels.row_losses import errors, squared_misses, surprises
 from bncli.watch import Progress, Watch, silent
 
-Floats = NDArray[np.float64]
-RowLoss = Callable[[Floats, NDArray[np.integer]], Floats]
+RowLoss = Callable[[Array, Integers], Array]
 
 ROW_LOSSES: dict[str, RowLoss] = {"rmse": squared_misses, "error": errors, "log-loss": surprises}
 """What is summed over rows for each loss by name."""
@@ -48,7 +48,7 @@ def nested_losses(
     n_k: Sequence[int],
     loss: str,
     watch: Watch = silent,
-) -> Floats:
+) -> Array:
     """The loss (a mean over rows; rmse: its root) of network (k, p), shape (most of n_k, 1 + attributes).
 
     attributes[p]: an attribute and its parents in order. n_k[p]: k runs from 0 below it in networks with attribute p
@@ -90,8 +90,8 @@ class _Family:
     """
 
     cells: JointCodes
-    counts: Floats
-    totals: Floats
+    counts: Array
+    totals: Array
     prior: float
 
 
@@ -115,7 +115,7 @@ def _count_family(data: Dataset, configurations: JointCodes, child: int) -> _Fam
     return _Family(cells, counts, totals[:, configuration], 1.0 / data.schema.cardinalities[child])
 
 
-def _count(data: Dataset, cells: JointCodes) -> Floats:
+def _count(data: Dataset, cells: JointCodes) -> Array:
     """Weight of each class in each cell, shape (K, cells)."""
     counted: NDArray[np.generic] = data.reduce(_count_cells, cells.size, data.n_labels, states=cells.codes)
     return counted.astype(np.float64).reshape(data.n_labels, cells.size)
@@ -137,7 +137,7 @@ def _by_class(shard: Shard, cells: NDArray[np.uint32], rows: slice, size: int) -
     return numbers
 
 
-def _class_scores(shard: Shard, counts: Floats) -> Floats:
+def _class_scores(shard: Shard, counts: Array) -> Array:
     """Scores (K + 1, rows) before any attribute: ln(N_y + 1/K), last of each row's own class without the row.
 
     The total of all classes falls by the same d for each of them, so that it may be left away.
@@ -152,19 +152,19 @@ def _sum_losses(shard: Shard, loss: str) -> float:
     return sum(_sum_block(shard, rows, shard.state[:, rows], loss) for rows in shard.slices())
 
 
-def _sum_block(shard: Shard, rows: slice, scores: Floats, loss: str) -> float:
+def _sum_block(shard: Shard, rows: slice, scores: Array, loss: str) -> float:
     ahead = scores[:-1] - scores[-1]
     ahead[shard.labels[rows], np.arange(ahead.shape[1])] = 0.0
     losses = ROW_LOSSES[loss](ahead, shard.labels[rows])
     return float(losses.sum() if shard.weights is None else losses @ shard.weights[rows])
 
 
-def _left_out(shard: Shard, rows: slice) -> Floats | float:
+def _left_out(shard: Shard, rows: slice) -> Array | float:
     """d = min(w, 1) of the rows."""
     return 1.0 if shard.weights is None else np.minimum(shard.weights[rows], 1.0)
 
 
-def _advance(data: Dataset, states: list[Floats], family: _Family, loss: str) -> tuple[list[Floats], float]:
+def _advance(data: Dataset, states: list[Array], family: _Family, loss: str) -> tuple[list[Array], float]:
     """The running scores with one factor more, changed in place, and the summed loss."""
     joined = list(zip(states, family.cells.codes, strict=True))
     log_theta = np.log((family.counts + family.prior) / (family.totals + 1.0))
@@ -173,8 +173,8 @@ def _advance(data: Dataset, states: list[Floats], family: _Family, loss: str) ->
 
 
 def _add_factor(
-    shard: Shard, log_theta: Floats, counts: Floats, totals: Floats, prior: float, loss: str
-) -> tuple[Floats, float]:
+    shard: Shard, log_theta: Array, counts: Array, totals: Array, prior: float, loss: str
+) -> tuple[Array, float]:
     """State: scores (K + 1, rows) as `_class_scores` lays them out, and the factor's cell of each row."""
     scores, cells = shard.state
     summed = 0.0

@@ -27,8 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.data.dataset import Codes, Dataset, Shard
-from bncli.engine.kernels.observed import Array, Cells, observed, sum_n_log_n
+from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
+from bncli.engine.kernels.observed import observed, sum_n_log_n
 
 CLASS_NODE = -1
 """The class among attribute indices; it comes before all of them."""
@@ -42,7 +43,7 @@ LARGEST_NUMBER = 1 << 62
 
 Node = int
 Nodes = frozenset[Node]
-Observed = tuple[Cells, Array]
+Observed = tuple[Integers, Array]
 
 
 class Part(NamedTuple):
@@ -50,7 +51,7 @@ class Part(NamedTuple):
 
     nodes: tuple[Node, ...]
     shape: tuple[int, ...]
-    ranks: Cells | None
+    ranks: Integers | None
 
 
 class Number(NamedTuple):
@@ -163,11 +164,11 @@ def _count_observed(shard: Shard, numbers: list[Number]) -> list[Observed]:
     return [observed(*_cells(shard, number)) for number in numbers]
 
 
-def _distinct(shard: Shard, number: Number) -> Cells:
+def _distinct(shard: Shard, number: Number) -> Integers:
     return np.unique(_cells(shard, number)[0])
 
 
-def _cells(shard: Shard, number: Number) -> tuple[Cells, Array | None]:
+def _cells(shard: Shard, number: Number) -> tuple[Integers, Array | None]:
     """The cell of every row that has one, in the narrower of two types that holds it, and the row's weight."""
     rows = _complete_rows(shard, number)
     weights = shard.weights if rows is None or shard.weights is None else shard.weights[rows]
@@ -183,7 +184,7 @@ def _cells(shard: Shard, number: Number) -> tuple[Cells, Array | None]:
     return cells, weights
 
 
-def _complete_rows(shard: Shard, number: Number) -> NDArray[np.intp] | None:
+def _complete_rows(shard: Shard, number: Number) -> Index | None:
     """The rows in which everything is observed that has to be; None for all of them."""
     if not number.observed:
         return None

@@ -15,9 +15,8 @@ Cost of an answer: n times the number of arcs; R is mended after an addition in 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Matrix = NDArray[np.bool_]
+from bncli.engine.kernels.arrays import Index, Mask
 
 
 class Arcs:
@@ -28,28 +27,28 @@ class Arcs:
 
     def __init__(self, n: int, *, max_parents: int, perfect: bool) -> None:
         self._max_parents, self._perfect = max_parents, perfect
-        self.present: Matrix = np.zeros((n, n), np.bool_)
-        self._reach: Matrix = np.zeros((n, n), np.bool_)
+        self.present: Mask = np.zeros((n, n), np.bool_)
+        self._reach: Mask = np.zeros((n, n), np.bool_)
 
     def parents(self, child: int) -> frozenset[int]:
         return frozenset(np.flatnonzero(self.present[:, child]).tolist())
 
-    def may_add(self) -> Matrix:
+    def may_add(self) -> Mask:
         """Arcs j -> i that may be added."""
         impossible = self.present | self._reach.T | np.eye(len(self.present), dtype=np.bool_)
         return np.asarray(~impossible & self._takes())
 
-    def may_delete(self) -> Matrix:
+    def may_delete(self) -> Mask:
         """Arcs j -> i that may be deleted."""
         if not self._perfect:
             return self.present.copy()
         return np.asarray(self.present & (_over_parents(self.present, self.present.T) == 0))
 
-    def may_reverse(self) -> Matrix:
+    def may_reverse(self) -> Mask:
         """Arcs j -> i that may become i -> j."""
         return np.asarray(self.present & (_over_parents(self._reach, self.present) == 0) & self._takes().T)
 
-    def _takes(self) -> Matrix:
+    def _takes(self) -> Mask:
         """Whether i has room for one more parent and, in a perfect graph, j is joined to all that it has."""
         n_parents = self.present.sum(axis=0)
         room = np.broadcast_to(n_parents < self._max_parents, self.present.shape)
@@ -73,7 +72,7 @@ class Arcs:
         self.add(child, parent)
 
 
-def _over_parents(matrix: Matrix, present: Matrix) -> NDArray[np.intp]:
+def _over_parents(matrix: Mask, present: Mask) -> Index:
     """sum over the parents p of i of matrix[a, p], shape [a, i]; with `present` transposed: over the children of i."""
     children, parents = np.nonzero(present.T)
     starts = np.flatnonzero(np.diff(children, prepend=-1))
@@ -83,7 +82,7 @@ def _over_parents(matrix: Matrix, present: Matrix) -> NDArray[np.intp]:
     return total
 
 
-def _reachable(present: Matrix) -> Matrix:
+def _reachable(present: Mask) -> Mask:
     """R of an acyclic graph: each node, its parents first, is reached from them and from where they are reached."""
     from graphlib import TopologicalSorter
 

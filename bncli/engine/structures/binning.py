@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.schema import Attribute, NumericAttribute
-from bncli.engine.kernels.equal_weight import Weights, group_ends
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.equal_weight import group_ends
 from bncli.engine.structures.structure import Merge, Merges
 
 
@@ -44,7 +44,7 @@ def merge_of(attribute: Attribute, bins: int) -> Merge | None:
     return (*groups, groups[-1] + 1) if attribute.missing else groups
 
 
-def _fewer(mass: Weights, ends: list[int], most: int) -> list[int]:
+def _fewer(mass: Array, ends: list[int], most: int) -> list[int]:
     """The ends of groups, the last of all left out, of which enough have gone to leave at most `most` groups."""
     weights = [float(w) for w in np.add.reduceat(mass, [0, *(end + 1 for end in ends)])]
     ends = list(ends)
@@ -67,12 +67,12 @@ def coarse(attribute: Attribute, merge: Merge) -> Attribute:
     return replace(attribute, frequencies=frequencies, levels=tuple(" | ".join(levels) for levels in joined))
 
 
-def frequencies_of(attribute: Attribute, merge: Merge | None) -> NDArray[np.float64]:
+def frequencies_of(attribute: Attribute, merge: Merge | None) -> Array:
     """Training frequencies of the codes, summing to 1; those before the merge are uniform if nothing was counted."""
     counts = np.array(attribute.frequencies, dtype=np.float64)
     if not counts.sum() > 0:
         counts = np.ones(attribute.cardinality)
     if merge is not None:
         counts = np.bincount(merge, counts).astype(np.float64)
-    frequencies: NDArray[np.float64] = counts / counts.sum()
+    frequencies: Array = counts / counts.sum()
     return frequencies

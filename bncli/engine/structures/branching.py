@@ -17,10 +17,8 @@ are exact only where sums and differences of weights are, as of whole numbers. C
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from bncli.engine.kernels.arrays import Array, Index
 
 
 def best_branching(weights: Array, *, forest: bool) -> list[int | None]:

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from bncli.engine.data.dataset import Codes, Dataset, code_dtype
+from bncli.engine.data.dataset import Dataset, code_dtype
+from bncli.engine.kernels.arrays import Codes
 from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.structure import Family, Merge
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Index = NDArray[np.intp]
+from bncli.engine.kernels.arrays import Array, Index, Mask
 
 
-def spanning_tree(weights: NDArray[np.float64], nodes: tuple[int, ...]) -> list[tuple[int, int]]:
+def spanning_tree(weights: Array, nodes: tuple[int, ...]) -> list[tuple[int, int]]:
     """Edges (i, j), i < j, of the maximum-weight spanning tree over `nodes`; weights (n, n) symmetric."""
     w = weights[np.ix_(nodes, nodes)]
     n = len(nodes)
@@ -32,7 +31,7 @@ def spanning_tree(weights: NDArray[np.float64], nodes: tuple[int, ...]) -> list[
     return tree
 
 
-def _is_better(w: NDArray[np.float64], nodes: Index, new: int, old: Index) -> NDArray[np.bool_]:
+def _is_better(w: Array, nodes: Index, new: int, old: Index) -> Mask:
     """Whether the edge from each node to `new` comes before its edge to `old`: heavier, or as heavy and lower."""
     ends = [(np.minimum(nodes, other), np.maximum(nodes, other)) for other in (new, old)]
     (low, high), (old_low, old_high) = ends
@@ -40,7 +39,7 @@ def _is_better(w: NDArray[np.float64], nodes: Index, new: int, old: Index) -> ND
     return np.asarray((w[nodes, new] > w[nodes, old]) | ((w[nodes, new] == w[nodes, old]) & lower))
 
 
-def spanning_forest(weights: NDArray[np.float64], nodes: tuple[int, ...]) -> list[tuple[int, int]]:
+def spanning_forest(weights: Array, nodes: tuple[int, ...]) -> list[tuple[int, int]]:
     """The edges of positive weight of the maximum-weight spanning tree: no forest over `nodes` weighs more."""
     return [(i, j) for i, j in spanning_tree(weights, nodes) if weights[i, j] > 0]
 

@@ -6,8 +6,8 @@ theta of each family is as in `scores.class_contrast`: the contrasts of its coun
 from __future__ import annotations
 
 from bncli.engine.counting.counts import Counts
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Tables
-from bncli.engine.scores.acll_approximation import Array
 from bncli.engine.scores.class_contrast import log_theta
 from bncli.engine.structures.structure import Structure
 from bncli.engine.training.generative import family_tables

@@ -21,17 +21,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.optimizers.objective import Step
 from bncli.engine.training.optimization import Ascent, Likelihood, Space, ascend, climb
 from bncli.watch import Progress, Watch
 
-Array = NDArray[np.float64]
 SpaceOf = Callable[[Counts], Space]
 
 FOLDS = 5

@@ -14,16 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters, StoppedBy, Tables
 from bncli.engine.smoothing.rules import log_conditional
 from bncli.engine.structures.structure import Dag, Family, Regions, Structure
 from bncli.engine.training.likelihood import conditional_likelihood
 from bncli.errors import BncliError
 
-Array = NDArray[np.float64]
 LogTheta = Callable[[Array, int], Array]
 """From counts (..., K) and the child's axis to ln theta, the same shape, normalised over that axis."""
 

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Schema
 from bncli.engine.inference.incomplete import IncompleteLikelihood, incomplete_likelihood
 from bncli.engine.inference.row_blocks import NANOSECONDS, Work
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Tables
 from bncli.engine.optimizers.objective import Precondition
 from bncli.engine.parameter_spaces.flops import Costs
@@ -37,8 +37,6 @@ from bncli.engine.structures.structure import Structure
 from bncli.engine.training.generative import family_tables, generative_tables
 from bncli.engine.training.optimization import Curvature, Likelihood
 from bncli.watch import Note, Watch
-
-Array = NDArray[np.float64]
 
 LEAST_CURVATURE = 1e-2
 """Of the mean: entries of next to no curvature would take steps out of all proportion."""

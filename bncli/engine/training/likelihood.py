@@ -15,16 +15,15 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bncli.engine.counting.fusion import Codes, Fusion, fuse
+from bncli.engine.counting.fusion import FusedCodes, Fusion, fuse
 from bncli.engine.data.dataset import Dataset, Shard
 from bncli.engine.kernels import passes, products
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Tables
 from bncli.engine.structures.regrouping import with_views
 from bncli.engine.structures.structure import Family
 
-Array = NDArray[np.float64]
 Kernel = Callable[..., Any]
 
 TAKE_CLASSES = 10
@@ -124,15 +123,15 @@ def _max_configurations(n_labels: int, n_rows: int) -> int:
     return min(in_cache, max(256, n_rows // 8))
 
 
-def _signs(shard: Shard) -> tuple[Codes, Array]:
+def _signs(shard: Shard) -> tuple[FusedCodes, Array]:
     return shard.state, np.where(shard.labels == 1, 1.0, -1.0)
 
 
-def _labels(shard: Shard) -> tuple[Codes, NDArray[np.intp]]:
+def _labels(shard: Shard) -> tuple[FusedCodes, Index]:
     return shard.state, shard.labels.astype(np.intp)
 
 
-def _one_hot(shard: Shard, sizes: Sequence[int]) -> list[tuple[Any, Any, NDArray[np.intp]]]:
+def _one_hot(shard: Shard, sizes: Sequence[int]) -> list[tuple[Any, Any, Index]]:
     """Row blocks of the sparse matrix of the groups' configurations, each with its transpose and its labels."""
     from scipy.sparse import csr_array  # costs more to import than a small fit: only where it is used
 
@@ -195,7 +194,7 @@ _POINTS: tuple[Kernel, ...] = (_point_of_two, _point_of_some, _point_of_many)
 _PRODUCTS: tuple[Kernel, ...] = (_product_of_two, _product_of_some, _product_of_many)
 
 
-def _configuration_weights(shard: Shard, members: Sequence[NDArray[np.intp]]) -> list[Array]:
+def _configuration_weights(shard: Shard, members: Sequence[Index]) -> list[Array]:
     return [
         np.bincount(codes, shard.weights, len(m)).astype(np.float64)
         for codes, m in zip(shard.state, members, strict=True)

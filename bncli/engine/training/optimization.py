@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, Parameters, Tables
 from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
 from bncli.engine.parameter_spaces.coordinates import Coordinates, Parameterisation
@@ -26,7 +26,6 @@ from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_
 from bncli.engine.training.whitening import Whitening, whitening
 from bncli.watch import Iteration, Watch
 
-Array = NDArray[np.float64]
 Product = Callable[[Array], Array]
 
 NEAR_COST = 3.0

@@ -30,16 +30,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds, stratified_sample
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import ChosenPenalty, Tried
 from bncli.engine.training.optimization import Ascent, Likelihood, Space, ascend_from
 from bncli.watch import Progress, Watch, silent
 
-Array = NDArray[np.float64]
 SpaceOf = Callable[[Counts], Space]
 
 GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)

@@ -14,13 +14,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.kernels.prolongation import Subspace
 from bncli.engine.structures.structure import Family
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def top_only(weights: Array, size: int) -> Subspace:
@@ -31,7 +28,7 @@ def top_only(weights: Array, size: int) -> Subspace:
     return Subspace(columns, n)
 
 
-def subspace(families: Sequence[Family], weights: Array, curved: NDArray[np.bool_], size: int) -> Subspace:
+def subspace(families: Sequence[Family], weights: Array, curved: Mask, size: int) -> Subspace:
     """At most `size` columns, half of them sums where there are so many; weights (n_cells,) of the rows in each cell.
 
     `curved` tells the cells whose curvature is the data's. The bias, cell 0, is always in the top.
@@ -60,7 +57,7 @@ def _heaviest(weights: Array, n: int) -> Index:
     return np.sort(np.argsort(-ranked, kind="stable")[:n])
 
 
-def _values(families: Sequence[Family], free: NDArray[np.bool_]) -> Iterator[tuple[int, Index]]:
+def _values(families: Sequence[Family], free: Mask) -> Iterator[tuple[int, Index]]:
     """For every value of every attribute of families of several attributes: its place, the free cells that have it."""
     offset = 1
     for family in families:

@@ -29,9 +29,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Shard
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.gram import ROWS, Packing, co_occurrences, pack
 from bncli.engine.kernels.preconditioning import (
     Precondition,
@@ -48,8 +48,6 @@ from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.parameter_spaces.predictors import Predictors
 from bncli.engine.training.likelihood import ConditionalLikelihood
 from bncli.engine.training.subspace import subspace, top_only
-
-Array = NDArray[np.float64]
 
 LEAST_SIZE = 64
 """Of a subspace, whatever the budget."""
@@ -193,7 +191,7 @@ def _grams(
     return total, weight
 
 
-def _factors(codes: Sequence[NDArray[np.intp]], tables: Sequence[Array]) -> Array:
+def _factors(codes: Sequence[Index], tables: Sequence[Array]) -> Array:
     """q, shape (K, rows); for two classes, which have the same, (1, rows)."""
     scores = np.zeros((len(tables[0]), len(codes[0])))
     for table, code in zip(tables, codes, strict=True):

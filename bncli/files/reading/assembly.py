@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.schema import CategoricalAttribute, Cuts
+from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
 from bncli.files.reading.growing import Growing
 from bncli.files.reading.non_numeric import doubts_about
@@ -52,9 +53,7 @@ def assemble(
     return table
 
 
-def rows_that_count(
-    label: CategoricalColumn, weights: NDArray[np.float64] | None, where: str, *, drop_unlabelled: bool
-) -> NDArray[np.bool_]:
+def rows_that_count(label: CategoricalColumn, weights: Array | None, where: str, *, drop_unlabelled: bool) -> Mask:
     """The rows of positive weight; one of them without a class is an error unless such rows are to be dropped."""
     keep = np.ones(len(label.codes), np.bool_) if weights is None else weights > 0
     if not keep.any():
@@ -71,7 +70,7 @@ def rows_that_count(
 
 def _attributes(
     columns: Mapping[str, Growing],
-    keep: NDArray[np.bool_],
+    keep: Mask,
     roles: Roles,
     where: str,
     tokens: Tokens,
@@ -108,9 +107,7 @@ def _doubts(columns: Mapping[str, Growing], roles: Roles, tokens: Tokens) -> lis
     return [doubt for name, c in found for doubt in doubts_about(name, c.stranger, c.chunks, tokens)]
 
 
-def _check_levels(
-    column: Growing, levels: tuple[str, ...], keep: NDArray[np.bool_], where: str, tokens: Tokens
-) -> None:
+def _check_levels(column: Growing, levels: tuple[str, ...], keep: Mask, where: str, tokens: Tokens) -> None:
     """An error for a value that is not among the levels, unless only rows that do not count have it."""
     unknown = _unknown(column.texts(), levels, tokens)
     if len(unknown) and not keep.all():

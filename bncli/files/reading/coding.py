@@ -12,7 +12,7 @@ from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Column
 from bncli.engine.data.schema import Attribute, CategoricalAttribute
 from bncli.files.reading.pieces import Kind, Values, Want
 from bncli.files.reading.source import Tokens
-from bncli.files.reading.vocabulary import Codes, codes_of, narrow_codes
+from bncli.files.reading.vocabulary import SignedCodes, codes_of, narrow_codes
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Vocabulary:
     levels: tuple[str, ...]
     holes: tuple[str, ...]
     texts: pa.Array
-    codes: Codes
+    codes: SignedCodes
 
     @staticmethod
     def of(levels: tuple[str, ...], tokens: Tokens) -> Vocabulary:
@@ -32,14 +32,14 @@ class Vocabulary:
         codes = [MISSING] * len(tokens.text) + [code for _, code in levels_only]
         return Vocabulary(levels, tokens.text, texts, narrow_codes(np.array(codes), len(levels)))
 
-    def encode(self, values: pa.Array) -> Codes:
+    def encode(self, values: pa.Array) -> SignedCodes:
         """The code of every value: a level's, MISSING or UNSEEN."""
         indices = pc.index_in(values, value_set=self.texts)
         if not indices.null_count:
-            known: Codes = self.codes[indices.to_numpy()]
+            known: SignedCodes = self.codes[indices.to_numpy()]
             return known
         unknown = pc.is_null(indices)
-        codes: Codes = self.codes[indices.fill_null(0).to_numpy()]
+        codes: SignedCodes = self.codes[indices.fill_null(0).to_numpy()]
         encoded = values.filter(unknown).dictionary_encode()
         found = codes_of(encoded.dictionary, self.levels, self.holes, UNSEEN)
         codes[unknown.to_numpy(zero_copy_only=False)] = found[encoded.indices.to_numpy()]

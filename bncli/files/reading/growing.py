@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, NumericColumn
+from bncli.engine.kernels.arrays import Mask
 from bncli.files.reading.narrow import join_numbers, narrow_numbers
 from bncli.files.reading.non_numeric import Stranger, first_stranger
 from bncli.files.reading.numerals import to_numbers
@@ -90,7 +91,7 @@ class Growing:
         """The different numbers of a chunk of text, the numbers of another."""
         return to_numbers(chunk.texts, self._tokens.number)[0] if isinstance(chunk, TextChunk) else chunk
 
-    def texts(self, rows: NDArray[np.bool_] | None = None) -> pa.Array:
+    def texts(self, rows: Mask | None = None) -> pa.Array:
         """All raw texts of a column of text, or those of the rows that are marked, once each."""
         chunks = [chunk for chunk in self.chunks if isinstance(chunk, TextChunk)]
         different = {id(chunk.texts): chunk.texts for chunk in chunks}.values()
@@ -132,7 +133,7 @@ class Growing:
         return CategoricalColumn(np.concatenate(parts), levels)
 
 
-def _marked(chunks: Iterable[TextChunk], rows: NDArray[np.bool_]) -> Iterable[pa.Array]:
+def _marked(chunks: Iterable[TextChunk], rows: Mask) -> Iterable[pa.Array]:
     first = 0
     for chunk in chunks:
         end = first + len(chunk.codes)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Mask
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.source import BLANKS, Tokens
 from bncli.files.reading.vocabulary import TextChunk
@@ -31,7 +31,7 @@ class Stranger(NamedTuple):
     where: str
 
 
-def first_stranger(chunk: TextChunk, wrong: NDArray[np.bool_], locate: Callable[[int], str]) -> Stranger:
+def first_stranger(chunk: TextChunk, wrong: Mask, locate: Callable[[int], str]) -> Stranger:
     """The first row whose text is `wrong`. Its line is only sought among numbers: that takes a walk over the block."""
     is_wrong = wrong[chunk.codes]
     row = int(np.argmax(is_wrong))
@@ -62,7 +62,7 @@ def _are_most(count: tuple[int, int]) -> bool:
 def _count_numbers(chunks: Sequence[Any], tokens: Tokens, *, decimal_commas: bool = False) -> tuple[int, int]:
     """How many values are numbers, and how many are present; counting ends early where numbers cannot be most."""
     tolerable = (1 - _LEAST_SHARE) * sum(len(chunk.codes) for chunk in chunks) + 1
-    marks: dict[int, tuple[NDArray[np.bool_], NDArray[np.bool_]]] = {}
+    marks: dict[int, tuple[Mask, Mask]] = {}
     n_numbers = n_present = 0
     for chunk in chunks:
         if id(chunk.texts) not in marks:
@@ -76,7 +76,7 @@ def _count_numbers(chunks: Sequence[Any], tokens: Tokens, *, decimal_commas: boo
     return n_numbers, n_present
 
 
-def _marks(texts: pa.Array, tokens: Tokens, decimal_commas: bool) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _marks(texts: pa.Array, tokens: Tokens, decimal_commas: bool) -> tuple[Mask, Mask]:
     """Of each text: whether it is a number, whether it is no hole."""
     if decimal_commas:
         texts = pc.replace_substring(texts, ",", ".", max_replacements=1)

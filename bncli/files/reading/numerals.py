@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Array, Mask
 from bncli.files.reading.source import BLANKS
 
 _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
-def to_numbers(texts: pa.Array, holes: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+def to_numbers(texts: pa.Array, holes: Sequence[str]) -> tuple[Array, Mask | None]:
     """The numbers (NaN at `holes` and where there is none), a mask of texts that are neither (None: no such text)."""
     values = _all_numbers(texts, holes)
     if values is not None:
@@ -31,7 +32,7 @@ def to_numbers(texts: pa.Array, holes: Sequence[str]) -> tuple[NDArray[np.float6
     return distinct[codes], bad if bad.any() else None
 
 
-def _all_numbers(texts: pa.Array, holes: Sequence[str]) -> NDArray[np.float64] | None:
+def _all_numbers(texts: pa.Array, holes: Sequence[str]) -> Array | None:
     """The quick way, for plain numbers and plain holes only."""
     is_hole = pc.is_in(texts, value_set=pa.array(holes, pa.string()))
     if pc.any(is_hole).as_py():
@@ -52,7 +53,7 @@ def to_numpy(numbers: pa.Array) -> NDArray[Any] | None:
     return values if n_finite + numbers.null_count == len(values) else None
 
 
-def _examine(texts: pa.Array, holes: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+def _examine(texts: pa.Array, holes: Sequence[str]) -> tuple[Array, Mask, Mask]:
     """Of each text: its number or NaN, whether it is a finite number, whether it is a hole."""
     trimmed = pc.utf8_trim(texts, characters=BLANKS)
     is_hole = pc.is_in(trimmed, value_set=pa.array(holes, pa.string())).to_numpy(zero_copy_only=False)

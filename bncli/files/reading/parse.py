@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Mask
 from bncli.files.reading.arrow_csv import read_arrays
 from bncli.files.reading.blocks import Block
 from bncli.files.reading.headers import Layout
@@ -118,7 +118,7 @@ def _without_wrong_values(
     rows: _Rows,
     n_rows: int,
     wants: Sequence[Want],
-    resolved: Sequence[tuple[Values, NDArray[np.bool_] | None]],
+    resolved: Sequence[tuple[Values, Mask | None]],
     found: Sequence[Values],
 ) -> Piece:
     faults = find_faults(wants, found, [wrong for _, wrong in resolved])

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+
+from bncli.engine.kernels.arrays import Mask
 
 Values = Any
 """Of N rows: an Arrow array of strings without nulls, int64 numbers, or finite float64 numbers with NaN at holes."""
@@ -74,6 +75,6 @@ def is_text(values: Values) -> bool:
     return not isinstance(values, np.ndarray)
 
 
-def select(values: Values, rows: NDArray[np.bool_]) -> Values:
+def select(values: Values, rows: Mask) -> Values:
     """The rows that the mask keeps."""
     return values.filter(pa.array(rows)) if is_text(values) else values[rows]

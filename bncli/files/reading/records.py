@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Positions = NDArray[np.intp]
+from bncli.engine.kernels.arrays import Index, Mask
+
 _QUOTE, _LINE_FEED, _RETURN = b'"\n\r'
 _SLICE = 1 << 17
 
@@ -25,8 +26,8 @@ _SLICE = 1 << 17
 class Sections:
     """Quoted sections [starts, ends) in ascending order; `unclosed` if the last one runs into the end of the bytes."""
 
-    starts: Positions
-    ends: Positions
+    starts: Index
+    ends: Index
     unclosed: bool
 
     def holding(self, position: int) -> int | None:
@@ -93,10 +94,10 @@ def count_lines(data: bytes) -> int:
 class Records:
     """The rows of some bytes: [starts, ends) with the line end, number of fields, number of lines before the row."""
 
-    starts: Positions
-    ends: Positions
-    n_fields: Positions
-    lines: Positions
+    starts: Index
+    ends: Index
+    n_fields: Index
+    lines: Index
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -105,7 +106,7 @@ class Records:
         """Index of the row that holds the position (in an empty line: of the row after it)."""
         return int(np.searchsorted(self.ends, position, side="right"))
 
-    def take(self, rows: NDArray[np.bool_]) -> Records:
+    def take(self, rows: Mask) -> Records:
         return Records(self.starts[rows], self.ends[rows], self.n_fields[rows], self.lines[rows])
 
 
@@ -126,7 +127,7 @@ def scan(data: bytes, delimiter: bytes) -> Records:
     return records.take(~np.isin(bare[starts], (_LINE_FEED, _RETURN)))
 
 
-def _line_ends(text: NDArray[np.uint8]) -> Positions:
+def _line_ends(text: NDArray[np.uint8]) -> Index:
     """The position after every line end."""
     is_end = text == _LINE_FEED
     returns = np.flatnonzero(text == _RETURN)

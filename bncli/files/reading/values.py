@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bncli.engine.kernels.arrays import Mask
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.pieces import Kind, Values, Want, is_text
 from bncli.files.reading.source import BLANKS, Tokens
 
-Mask = NDArray[np.bool_]
 _N_SHOWN = 40
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 """Sums of weights, and products of a few of them, stay finite."""

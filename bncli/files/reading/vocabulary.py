@@ -16,20 +16,21 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import MISSING
+from bncli.engine.kernels.arrays import Mask
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.source import BLANKS
 
 MAX_SHARED = 4096
 """More distinct texts than that are not looked up but encoded anew in every chunk."""
 EMPTY = pa.array([], pa.string())
-Codes = NDArray[np.signedinteger[Any]]
+SignedCodes = NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True)
 class TextChunk:
     """codes[t] is the index of row t's raw text in `texts`."""
 
-    codes: Codes
+    codes: SignedCodes
     texts: pa.Array
 
 
@@ -43,9 +44,9 @@ def encode(values: pa.Array, shared: pa.Array) -> TextChunk:
     return TextChunk(narrow_codes(encoded.indices.to_numpy(), len(encoded.dictionary)), encoded.dictionary)
 
 
-def narrow_codes(codes: NDArray[Any], n_levels: int) -> Codes:
+def narrow_codes(codes: NDArray[Any], n_levels: int) -> SignedCodes:
     """The codes in the narrowest signed type that holds 0..n_levels - 1 and the negative marks."""
-    narrow: Codes = codes.astype(np.min_scalar_type(-max(n_levels, 2)), copy=False)
+    narrow: SignedCodes = codes.astype(np.min_scalar_type(-max(n_levels, 2)), copy=False)
     return narrow
 
 
@@ -54,7 +55,7 @@ def merged(shared: pa.Array, texts: pa.Array) -> pa.Array:
     return pc.unique(pa.concat_arrays([shared, texts]))
 
 
-def strip(texts: pa.Array, holes: Sequence[str]) -> tuple[pa.Array, NDArray[np.bool_]]:
+def strip(texts: pa.Array, holes: Sequence[str]) -> tuple[pa.Array, Mask]:
     """The texts without blanks around them, and which of them mean a hole."""
     trimmed = pc.utf8_trim(texts, characters=BLANKS)
     is_hole = pc.is_in(trimmed, value_set=pa.array(holes, pa.string())).to_numpy(zero_copy_only=False)

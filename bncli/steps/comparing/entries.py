@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns
 from bncli.engine.data.dataset import code_dtype
 from bncli.engine.evaluation.validate import deal
+from bncli.engine.kernels.arrays import Array, Codes
 from bncli.errors import BncliError, UsageError
 from bncli.files.table import Source, read_columns
 from bncli.steps.protocol import Protocol
@@ -36,9 +36,9 @@ class Entry:
 
     name: str
     source: Source
-    labels: NDArray[np.unsignedinteger]
+    labels: Codes
     n_labels: int
-    weights: NDArray[np.float64] | None
+    weights: Array | None
     cells: int
     digest: str
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bncli.engine.kernels.arrays import Codes
 from bncli.steps.protocol import Protocol
 
 if TYPE_CHECKING:
@@ -33,7 +31,7 @@ class Outcome:
     rows: int
     metrics: dict[str, float | None]
     seconds: dict[str, float]
-    predicted: NDArray[np.unsignedinteger]
+    predicted: Codes
 
 
 @dataclass(frozen=True)

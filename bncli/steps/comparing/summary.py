@@ -14,16 +14,14 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.evaluation.correction import holm
 from bncli.engine.evaluation.ranking import cliques, critical_difference, friedman
 from bncli.engine.evaluation.ratios import Kind, geometric_mean_ratio
 from bncli.engine.evaluation.significance import paired_t, signed_ranks, win_draw_loss
+from bncli.engine.kernels.arrays import Array
 from bncli.steps.comparing.outcomes import Trial
 from bncli.steps.comparing.report import HIGHER_IS_BETTER, Figure, Pair, Summary
-
-Floats = NDArray[np.float64]
 
 _BEYOND_ALL = 1e100
 
@@ -53,9 +51,7 @@ def summarise(
     )
 
 
-def _pairs(
-    learners: Sequence[str], losses: Floats, rows: Sequence[int], metric: str, baseline: str
-) -> tuple[Pair, ...]:
+def _pairs(learners: Sequence[str], losses: Array, rows: Sequence[int], metric: str, baseline: str) -> tuple[Pair, ...]:
     """All pairs, with their p-values adjusted together."""
     columns = dict(zip(learners, losses.T, strict=True))
     named = [(b, a) if a == baseline else (a, b) for a, b in combinations(learners, 2)]
@@ -68,7 +64,7 @@ def _pairs(
     )
 
 
-def _pair(first: str, second: str, columns: Mapping[str, Floats], rows: Sequence[int], metric: str) -> Pair:
+def _pair(first: str, second: str, columns: Mapping[str, Array], rows: Sequence[int], metric: str) -> Pair:
     a, b = columns[first], columns[second]
     counts = win_draw_loss(-a, -b)
     finite = bool((np.abs([a, b]) < _BEYOND_ALL).all())
@@ -87,7 +83,7 @@ def _pair(first: str, second: str, columns: Mapping[str, Floats], rows: Sequence
     )
 
 
-def _ratio(first: Floats, second: Floats, rows: Sequence[int], metric: str) -> float:
+def _ratio(first: Array, second: Array, rows: Sequence[int], metric: str) -> float:
     """The geometric mean ratio of the figures themselves, of which only their size counts."""
     kind: Kind = "root" if metric == "rmse" else "mean"
     return geometric_mean_ratio(np.abs(first), np.abs(second), rows, kind)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.kernels.row_losses import Floats, errors, squared_misses, surprises
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.row_losses import errors, squared_misses, surprises
 from tests.oracles import log_posterior
 
 
-def ahead_of(scores: list[list[float]], labels: list[int]) -> tuple[Floats, np.ndarray]:
+def ahead_of(scores: list[list[float]], labels: list[int]) -> tuple[Array, np.ndarray]:
     """d[y, t] from scores by row."""
     by_class = np.array(scores, dtype=float).T
     return by_class - by_class[labels, np.arange(len(labels))], np.array(labels)
