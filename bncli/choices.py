@@ -1,8 +1,132 @@
-"""What the catalogue is written in: commands, methods, the options that choose among methods, and other options."""
+"""What the catalogue is written in: commands, methods, choices among methods, options, and the kinds of their values.
+
+Everything about an option is data here: what it may be, its default, where the help shows it. A kind reads a value
+that was typed as text or handed over by a program, and raises ValueError with the reason where it cannot be that.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+import re
+from typing import Any, NamedTuple
+
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+
+
+class Whole(NamedTuple):
+    """A whole number within bounds."""
+
+    least: int = 0
+    most: int = 10**18
+
+    def read(self, value: object) -> int:
+        number = value if type(value) is int else self._written(str(value).strip())
+        if number is None or number < self.least:
+            raise ValueError(f"{str(value)!r} is not a whole number of at least {self.least}")
+        if number > self.most:
+            raise ValueError(f"{value} is too much: the most is {self.most}")
+        return number
+
+    @staticmethod
+    def _written(text: str) -> int | None:
+        return int(text) if re.fullmatch(r"[0-9]{1,4000}", text) else None
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """As JSON Schema."""
+        return {"type": "integer", "minimum": self.least, "maximum": self.most}
+
+
+class Real(NamedTuple):
+    """A finite number of at least 0 (`above`: above 0; `below`: below that), or one of some words."""
+
+    above: bool = False
+    below: float = math.inf
+    words: tuple[str, ...] = ()
+
+    def read(self, value: object) -> float | str:
+        text = str(value).strip()
+        if text in self.words:
+            return text
+        number = None if isinstance(value, bool) else decimal(text)
+        if number is None or not 0 <= number < self.below or (self.above and number == 0):
+            bound = "above 0" if self.above else "of at least 0"
+            end = "" if self.below == math.inf else f" and below {self.below:g}"
+            kind = "a finite number" if self.below == math.inf else "a number"
+            raise ValueError(f"{str(value)!r} is not {kind} {bound}{end}{''.join(f', nor {w}' for w in self.words)}")
+        return number
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """As JSON Schema."""
+        number: dict[str, Any] = {"type": "number", "exclusiveMinimum" if self.above else "minimum": 0}
+        if self.below != math.inf:
+            number["exclusiveMaximum"] = self.below
+        return {"anyOf": [number, {"enum": list(self.words)}]} if self.words else number
+
+
+class Word(NamedTuple):
+    """One of some words."""
+
+    words: tuple[str, ...]
+
+    def read(self, value: object) -> str:
+        if value not in self.words:
+            raise ValueError(f"{str(value)!r} is not one of {', '.join(map(repr, self.words))}")
+        return str(value)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """As JSON Schema."""
+        return {"enum": list(self.words)}
+
+
+class Number(NamedTuple):
+    """One of some numbers, which are stored as `type`."""
+
+    numbers: tuple[str, ...]
+    type: type[int] | type[float] = int
+
+    def read(self, value: object) -> int | float:
+        text = str(value) if type(value) is int else str(value).removesuffix(".0")
+        if text not in self.numbers:
+            raise ValueError(f"{str(value)!r} is not one of {', '.join(map(repr, self.numbers))}")
+        return self.type(text)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """As JSON Schema."""
+        return {"enum": [self.type(number) for number in self.numbers]}
+
+
+class Switch(NamedTuple):
+    """Typed or not: true or false."""
+
+    def read(self, value: object) -> bool:
+        if not isinstance(value, bool):
+            raise ValueError(f"{str(value)!r} is neither true nor false")
+        return value
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """As JSON Schema."""
+        return {"type": "boolean"}
+
+
+Kind = Whole | Real | Word | Number | Switch
+
+
+OPTIMIZATION = (
+    "--init",
+    "--penalty",
+    "--penalty-center",
+    "--early-stop",
+    "--optimizer",
+    "--tolerance",
+    "--max-iterations",
+    "--trace",
+)
+"""Options that say how an optimum is searched; a method that takes an optimizer gets them as one value."""
 
 
 class Command(NamedTuple):
@@ -12,21 +136,59 @@ class Command(NamedTuple):
     summary: str
 
 
+Pairs = tuple[tuple[str, str], ...]
+"""Flags with the values they have."""
+
+
 class Method(NamedTuple):
-    """A word after a choosing option, its module (empty: one function does all the words), and the options it takes."""
+    """A word after a choosing option.
+
+    options: the flags that it takes; defaults: where one of them (or of a choice made beside it) has another default
+    than usual; fixed: values that are recorded and cannot be typed. number: the number that may follow after a
+    colon, if it is left out; "" where none may. has_module: whether it is a module of the choice's room.
+
+    Of structures: `params` go with it, the default first (none: those of networks); `idle` are flags without effect and
+    the reason. Of parameters: `networks` says whether they go with networks, `probabilities` whether they are the
+    probabilities of one, so that what is missing can be marginalized, `incomplete` whether they are meant for that.
+    `start` are flags that only make the generative start, so that they have no effect from zero. `clock`: its function
+    takes a clock, by which it keeps a limit of time.
+    """
 
     word: str
     summary: str
-    module: str
     options: tuple[str, ...] = ()
+    number: str = ""
+    defaults: Pairs = ()
+    fixed: Pairs = ()
+    has_module: bool = True
+    params: tuple[str, ...] = ()
+    idle: tuple[tuple[str, ...], str] = ((), "")
+    networks: bool = True
+    probabilities: bool = False
+    incomplete: bool = False
+    start: tuple[str, ...] = ()
+    clock: bool = False
+
+    @property
+    def own_options(self) -> tuple[str, ...]:
+        """Those that its function takes by name: all but files, and what comes with an optimizer as one value."""
+        shared = OPTIMIZATION if "--optimizer" in self.options else ("--trace",)
+        return tuple(flag for flag in self.options if flag not in shared)
 
 
 class Choice(NamedTuple):
-    """An option that chooses among methods, the word it stands for when it is not typed, and the methods."""
+    """An option that chooses among methods: the word it stands for when it is not typed, and where the help shows it.
+
+    room: the folder of the engine that has a module for each word; "" where one function does them all.
+    """
 
     flag: str
     default: str
     methods: tuple[Method, ...]
+    group: str
+    metavar: str
+    summary: str
+    room: str = ""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -38,7 +200,15 @@ class Choice(NamedTuple):
 
     def options_of(self, word: str) -> tuple[str, ...]:
         """The options that `word` takes; none if it is no method's, as a file."""
-        return next((method.options for method in self.methods if method.word == word), ())
+        method = self.method(word)
+        return () if method is None else method.options
+
+    def module_of(self, word: str) -> str:
+        """The module of the method `word`; "" if it has none."""
+        method = self.method(word)
+        if method is None or not method.has_module or not self.room:
+            return ""
+        return f"bncli.engine.{self.room}.{word.replace('-', '_')}"
 
     @property
     def governed(self) -> frozenset[str]:
@@ -47,9 +217,42 @@ class Choice(NamedTuple):
 
 
 class Option(NamedTuple):
-    """A learning option that is not a choice of method: what its value may be, the default in words, what it does."""
+    """A learning option that is not a choice of method.
+
+    default: as it would be typed, "" for none; stands_for: the default in words, where it takes more to say.
+    """
 
     flag: str
-    value: str
+    kind: Kind
     default: str
+    group: str
     summary: str
+    metavar: str = ""
+    stands_for: str = ""
+
+    @property
+    def shown_default(self) -> str:
+        """The default in words."""
+        return self.stands_for or self.default
+
+
+def key_of(flag: str) -> str:
+    """The name of an option where hyphens cannot be written: `--max-order` is `max_order`."""
+    return flag.removeprefix("--").replace("-", "_")
+
+
+def flag_of(key: str) -> str:
+    """The option of this name."""
+    return f"--{key.replace('_', '-')}"
+
+
+def decimal(text: str) -> float | None:
+    """The number that `text` writes in decimal digits; None if it writes none or one that is not finite."""
+    if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
+        return None
+    return float(text)
+
+
+def written(number: float) -> str:
+    """The number in the shortest way."""
+    return repr(number).removesuffix(".0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bncli.cli import learning, learning_flags, options
+from bncli.cli import learning, options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
 
@@ -21,7 +21,7 @@ CUTS_OUT = flag("--cuts-out", group="Output", metavar="FILE", help="The cuts fil
     "discretize",
     EXAMPLES,
     (options.data,),
-    (*learning_flags.CUTTING, *learning_flags.CUTS_FILE),
+    learning.CUTTING,
     options.TABLE,
     (
         options.output("The binned table, as CSV: intervals in place of numbers; rows of weight 0 are left out."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from bncli.cli import learning, learning_flags, options
+from bncli.cli import learning, options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
 from bncli.cli.numbers import whole
@@ -57,7 +57,7 @@ FIGURES = (
     EXAMPLES,
     (options.data,),
     PROTOCOL,
-    learning_flags.ALL,
+    learning.ALL,
     options.TABLE,
     options.UNSEEN,
     options.MISSING_COLUMNS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from bncli.cli import learning, learning_flags, options
+from bncli.cli import learning, options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
 from bncli.cli.moves import move_lines
@@ -31,7 +31,7 @@ _NAMED = 8
     "fit",
     EXAMPLES,
     (options.data,),
-    learning_flags.ALL,
+    learning.ALL,
     options.TABLE,
     options.UNSEEN,
     (options.output("The model file [NAME.bnc beside DATA]."), TRACE),

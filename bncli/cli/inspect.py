@@ -108,7 +108,6 @@ def _perfection(structure: NamedStructure) -> str | None:
 
 
 def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
-    from dataclasses import fields
 
     from bncli.cli.tables import attribute_table, fact_table
 
@@ -125,7 +124,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         facts["perfect graph"] = perfection
     if report.penalty_cv is not None:
         facts["penalty"] = chosen_text(report.penalty_cv)
-    recipe = {f.name.replace("_", "-"): getattr(report.recipe, f.name) for f in fields(report.recipe)}
+    recipe = {key.replace("_", "-"): value for key, value in report.recipe.as_dict().items()}
     return [
         fact_table("Model", facts),
         attribute_table(report.attributes),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bncli.cli import learning, learning_flags, options
+from bncli.cli import learning, options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.moves import move_lines
@@ -23,7 +23,7 @@ bncli learn-structure train.csv --cuts cuts.json --structure kdb --k 2
     "learn-structure",
     EXAMPLES,
     (options.data,),
-    (*learning_flags.STRUCTURE, *learning_flags.CUTTING, *learning_flags.CUTS_FILE),
+    learning.STRUCTURE,
     options.TABLE,
     (options.output("The structure file [standard output]."),),
     options.RUNNING,

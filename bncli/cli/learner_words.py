@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli import catalogue
-from bncli.cli import learning, learning_flags
+from bncli.choices import key_of
+from bncli.cli import learning
 from bncli.cli.command import Callback, Flag
-from bncli.cli.learning_values import key_of
 from bncli.cli.presets import PRESETS
 from bncli.errors import BncliError, UsageError
 
@@ -88,7 +88,7 @@ def _command() -> click.Command:
         """Never called: only the options are of use."""
 
     callback: Callback = nothing
-    for decorator in reversed(learning_flags.ALL):
+    for decorator in reversed(learning.ALL):
         callback = decorator(callback)
     return click.command("learner", add_help_option=False)(callback)
 

@@ -1,69 +1,52 @@
-"""Numbers as a user types them: finite, in range, and named in the error when they are not."""
+"""Values as a user types them: read by the kinds of the catalogue, and named in the error when they are not that."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
-_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+from bncli.choices import Kind, Number, Real, Switch, Whole, Word
+
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:
+    _ParamType = click.ParamType
 
 
-def whole(least: int, most: int = 10**18) -> Callable[[str], int]:
+class KindType(_ParamType):
+    """The type of an option whose value is of a kind."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.name = metavar(kind) or "flag"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value that was typed; a default that is one already stays."""
+        try:
+            return self.kind.read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def metavar(kind: Kind) -> str:
+    """What stands for a value of a kind in the help."""
+    if isinstance(kind, Word):
+        return "|".join(kind.words)
+    if isinstance(kind, Number):
+        return "|".join(kind.numbers)
+    if isinstance(kind, Switch):
+        return ""
+    return "N" if isinstance(kind, Whole) else "|".join(("NUMBER", *kind.words))
+
+
+def whole(least: int, most: int = 10**18) -> KindType:
     """The type of an option that takes a whole number of at least `least` and at most `most`."""
-
-    def convert(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,4000}", text.strip()) or int(text) < least:
-            raise click.BadParameter(f"{text!r} is not a whole number of at least {least}")
-        if int(text) > most:
-            raise click.BadParameter(f"{text} is too much: the most is {most}")
-        return int(text)
-
-    return convert
+    return KindType(Whole(least, most))
 
 
-def real(text: str) -> float:
-    """The type of an option that takes a finite number of at least 0."""
-    number = decimal(text.strip())
-    if number is None or number < 0:
-        raise click.BadParameter(f"{text!r} is not a finite number of at least 0")
-    return number
+real = KindType(Real())
+"""The type of an option that takes a finite number of at least 0."""
 
-
-def positive(text: str) -> float:
-    """The type of an option that takes a finite number above 0."""
-    number = decimal(text.strip())
-    if number is None or number <= 0:
-        raise click.BadParameter(f"{text!r} is not a finite number above 0")
-    return number
-
-
-def share(text: str) -> float:
-    """The type of an option that takes a number of at least 0 and below 1."""
-    number = decimal(text.strip())
-    if number is None or not 0 <= number < 1:
-        raise click.BadParameter(f"{text!r} is not a number of at least 0 and below 1")
-    return number
-
-
-def real_or(word: str) -> Callable[[str], float | str]:
-    """The type of an option that takes a finite number of at least 0, or `word`."""
-
-    def convert(text: str) -> float | str:
-        if text.strip() == word:
-            return word
-        number = decimal(text.strip())
-        if number is None or number < 0:
-            raise click.BadParameter(f"{text!r} is not a finite number of at least 0, nor {word}")
-        return number
-
-    return convert
-
-
-def decimal(text: str) -> float | None:
-    """The number that `text` writes in decimal digits; None if it writes none or one that is not finite."""
-    if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
-        return None
-    return float(text)
+share = KindType(Real(below=1))
+"""The type of an option that takes a number of at least 0 and below 1."""

@@ -8,14 +8,13 @@ Methods are looked up by the word the user types: `--structure tan` is `structur
 from __future__ import annotations
 
 import importlib
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
 from bncli import __version__
-from bncli.catalogue import MARGINALIZED, structure_options
+from bncli.catalogue import MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
+from bncli.choices import Choice, Method
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_schema
@@ -123,46 +122,48 @@ def learn_structure(
     `clock` tells seconds: without one, a search that the recipe limits in time is not limited.
     """
     refuse_wide(counts.data.schema, recipe, memory)
-    search = _method("structure_learners", recipe.structure).learn
-    options = {name: getattr(recipe, name) for name in structure_options(recipe.structure)}
-    if "clock" in inspect.signature(search).parameters:
-        options["clock"] = clock
-    return search(counts, watch=watch, **options)  # type: ignore[no-any-return]
+    method = _method(STRUCTURES, recipe.structure)
+    timed = {"clock": clock} if method.clock else {}
+    search = _module(STRUCTURES, recipe.structure).learn
+    return search(counts, watch=watch, **recipe.options(method), **timed)  # type: ignore[no-any-return]
 
 
 def learn_parameters(counts: Counts, structure: Structure, recipe: Recipe, watch: Watch = silent) -> Parameters:
     """The parameters that the recipe asks for."""
-    method = _method("parameter_learners", recipe.param)
-    chosen = None
+    method, module = _method(PARAMETERS, recipe.param), _module(PARAMETERS, recipe.param)
+    options, chosen = recipe.options(method), None
     if recipe.penalty == "cv":
         watch(Stage("penalty"))
-        space_of = partial(method.space, structure=structure, **_options(method.space, recipe))
-        center = float(recipe.penalty_center or 0.0)
-        chosen = choose_penalty(counts.data, space_of, center=center, seed=recipe.seed or 0, watch=watch)
+        space_of = partial(module.space, structure=structure, **options)
+        chosen = choose_penalty(
+            counts.data, space_of, center=float(recipe.penalty_center), seed=recipe.seed, watch=watch
+        )
     watch(Stage("parameters"))
-    options = _options(method.learn, recipe)
-    if recipe.optimizer is not None:
-        options["ascent"] = _ascent(recipe, chosen)
-    parameters: Parameters = method.learn(counts, structure, watch=watch, **options)
+    ascent = {} if recipe.optimizer is None else {"ascent": _ascent(recipe, chosen)}
+    parameters: Parameters = module.learn(counts, structure, watch=watch, **options, **ascent)
     return replace(parameters, penalty_cv=chosen)
 
 
-def _options(function: Callable[..., Any], recipe: Recipe) -> dict[str, Any]:
-    """The options of the recipe that the function takes, without those that have no effect."""
-    fields = inspect.signature(function).parameters.keys() - {"structure"}
-    return {name: value for name in sorted(fields) if (value := getattr(recipe, name, None)) is not None}
-
-
 def _ascent(recipe: Recipe, chosen: ChosenPenalty | None) -> Ascent:
+    """How to climb; what parameters with an optimizer have no use for is left at zero."""
     return Ascent(
         init=str(recipe.init),
         penalty=float(recipe.penalty or 0.0) if chosen is None else chosen.penalty,
         penalty_center=float(recipe.penalty_center or 0.0),
-        optimizer=str(recipe.optimizer),
-        tolerance=float(recipe.tolerance or 0.0),
-        max_iterations=int(recipe.max_iterations or 0),
+        optimizer=recipe.optimizer,
+        tolerance=recipe.tolerance,
+        max_iterations=recipe.max_iterations,
+        early_stop=recipe.early_stop or "none",
+        seed=recipe.seed or 0,
+        options=recipe.options(_method(OPTIMIZERS, recipe.optimizer)),
     )
 
 
-def _method(folder: str, word: str) -> Any:
-    return importlib.import_module(f"bncli.engine.{folder}.{word.replace('-', '_')}")
+def _method(choice: Choice, word: str) -> Method:
+    method = choice.method(word)
+    assert method is not None, f"{choice.flag} {word}"
+    return method
+
+
+def _module(choice: Choice, word: str) -> Any:
+    return importlib.import_module(choice.module_of(word))

@@ -1,45 +1,51 @@
-"""The recipe of a model as JSON: one key a field of `Recipe`, with the types that its fields declare."""
+"""The recipe of a model as JSON: one key a learning option, read and written by the kinds of the catalogue."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
+from bncli.catalogue import KEYS, LEARNING
+from bncli.choices import Choice, Number, Option, Real, Switch, Whole, key_of
 from bncli.files.documents import Node
 from bncli.recipe import Recipe
 
+_ALWAYS = ("discretize", "structure", "param")
+"""Keys of every recipe ever written."""
+
 
 def recipe_json(recipe: Recipe) -> dict[str, Any]:
-    """Every field by name; where a field holds floats, whole numbers too are written as floats: one text a recipe."""
-    hints = get_type_hints(Recipe)
-    return {
-        name: float(value) if isinstance(value, int) and float in _kinds(hints[name]) else value
-        for name, value in asdict(recipe).items()
-    }
+    """Every option by name; where one holds floats, whole numbers too are written as floats: one text a recipe."""
+    return {key: _written(key, value) for key, value in recipe.as_dict().items()}
+
+
+def _written(key: str, value: Any) -> Any:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if _holds_floats(key) and (whole or isinstance(value, float)) else value
 
 
 def read_recipe(node: Node) -> Recipe:
     """The recipe in a model's `recipe` object; an option that did not exist when it was written had no effect: None."""
-    hints = get_type_hints(Recipe)
-    optional = [field.name for field in fields(Recipe) if type(None) in _kinds(hints[field.name])]
-    members = node.fields([name for name in hints if name not in optional], optional)
-    values: dict[str, Any] = dict.fromkeys(optional)
-    values.update((name, _read_value(member, _kinds(hints[name]))) for name, member in members.items())
-    return Recipe(**values)
+    members = node.fields(_ALWAYS, [key for key in KEYS if key not in _ALWAYS])
+    return Recipe.recorded({key: _read(key, member) for key, member in members.items()})
 
 
-def _kinds(hint: Any) -> tuple[Any, ...]:
-    """The types that a field may have; one that lists words (`Literal`) is a type of its own."""
-    return get_args(hint) or (hint,)
+_ENTRIES: dict[str, Choice | Option] = {key_of(entry.flag): entry for entry in LEARNING}
 
 
-def _read_value(node: Node, kinds: tuple[Any, ...]) -> Any:
-    if node.value is None and type(None) in kinds:
+def _holds_floats(key: str) -> bool:
+    kind = getattr(_ENTRIES.get(key), "kind", None)
+    return isinstance(kind, Real) or (isinstance(kind, Number) and kind.type is float)
+
+
+def _read(key: str, node: Node) -> Any:
+    if node.value is None and key not in _ALWAYS:
         return None
-    if node.value in [word for kind in kinds for word in get_args(kind)]:
+    entry = _ENTRIES.get(key)
+    kind = Whole() if entry is None else getattr(entry, "kind", None)
+    if isinstance(kind, Real) and node.value in kind.words:
         return node.value
-    if float in kinds:
+    if _holds_floats(key):
         return node.number()
-    if int in kinds:
+    if isinstance(kind, Whole | Number):
         return node.integer()
-    return node.flag() if bool in kinds else node.text()
+    return node.flag() if isinstance(kind, Switch) else node.text()

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
-from bncli.catalogue import OPTIONS
+from bncli.catalogue import STRUCTURES
 from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
 from bncli.errors import BncliError, UsageError
 from bncli.files.structure import read_structure
@@ -41,10 +40,10 @@ def recipe_for(recipe: Recipe, structure: NamedStructure | None) -> Recipe:
     theta = _THETA if recipe.theta is None else recipe.theta
     if not theta > 0:
         raise BncliError(f"the structure's option 'theta' is {theta}", where=structure.where, hint="it should exceed 0")
-    return replace(recipe, theta=theta)
+    return recipe.replaced(theta=theta)
 
 
-_THETA = next(float(option.default) for option in OPTIONS if option.flag == "--theta")
+_THETA = next(float(dict(method.defaults)["--theta"]) for method in STRUCTURES.methods if method.word == "kikuchi")
 
 
 def file_with_class(structure: NamedStructure | None, cuts: str | None) -> str | None:

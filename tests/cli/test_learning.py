@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bncli.cli.learning_values import smoothing_rule
 
 from bncli.cli.learning import learning
-from bncli.cli.learning_values import smoothing_rule
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
 
@@ -36,7 +36,7 @@ def test_the_start_follows_from_the_penalty(typed: dict[str, object], init: str)
 
 def test_closed_form_parameters_have_no_optimiser() -> None:
     recipe = learning({"param": "map", "smoothing": "fgg"}).recipe
-    assert recipe == Recipe(smoothing="fgg:5").closed()
+    assert recipe == Recipe.of(smoothing="fgg:5", param="map")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from bncli.watch import Iteration, Note, Progress, Stage
 from tests import oracles
 from tests.holes import complete_rows
 
-MAP = Recipe(structure="nb").closed()
+MAP = Recipe.of(structure="nb", param="map")
 
 
 def mixed(n: int = 300, seed: int = 0, weighted: bool = False) -> Columns:
@@ -62,7 +62,7 @@ def cells_of(learnt: Learnt) -> np.ndarray:
     "recipe",
     [
         MAP,
-        replace(MAP, structure="tan", smoothing="fgg:5"),
+        MAP.replaced(structure="tan", smoothing="fgg:5"),
         Recipe(),
         Recipe(structure="kdb", k=2, param="discriminative", level=None),
         Recipe(structure="nb", param="extended", level=None, init="generative", penalty=0.0),
@@ -120,7 +120,7 @@ def test_threads_do_not_change_a_bit(recipe: Recipe) -> None:
 def test_given_cuts_are_taken_as_they_are() -> None:
     first, other = mixed(seed=1), mixed(seed=2)
     cuts = cuts_of(learn(first, MAP).model.schema, "mdl", {})
-    model = learn(other, replace(MAP, structure="tan"), cuts=cuts).model
+    model = learn(other, MAP.replaced(structure="tan"), cuts=cuts).model
     assert [a.name for a in model.schema.attributes] == [a.name for a in cuts.attributes]
     for given, used in zip(cuts.attributes, model.schema.attributes, strict=True):
         assert getattr(given, "cuts", None) == getattr(used, "cuts", None)
@@ -153,7 +153,7 @@ def test_no_rows_are_one_clear_error(recipe: Recipe) -> None:
 def test_degenerate_tables_give_a_model(structure: str, param: str, rows: str) -> None:
     k = 2 if structure == "kdb" else None
     if param == "map":
-        recipe = replace(MAP, structure=structure, k=k)
+        recipe = MAP.replaced(structure=structure, k=k)
     else:
         recipe = Recipe(structure=structure, k=k, param=param, level=4 if param == "weighted" else None)
     columns = mixed()
@@ -170,7 +170,7 @@ def test_degenerate_tables_give_a_model(structure: str, param: str, rows: str) -
     assert learnt.parameters.stopped_by in StoppedBy
 
 
-SUMMED = replace(MAP, missing_policy="marginalize")
+SUMMED = MAP.replaced(missing_policy="marginalize")
 
 
 @pytest.mark.parametrize("structure", ["nb", "tan", "kdb", "skdb", "hill-climb", "gbn"])
@@ -258,7 +258,7 @@ def test_learners_get_the_options_that_they_take(param: str) -> None:
             SUMMED, param="extended", optimizer="cg", init="generative", penalty=0.0, penalty_center=0.0,
             tolerance=1e-6, max_iterations=10, early_stop="cv", seed=1,
         )  # fmt: skip
-    learnt = learn(mixed(120), replace(recipe, structure="tan"))
+    learnt = learn(mixed(120), recipe.replaced(structure="tan"))
     assert learnt.model.schema.marginalizes
     assert learnt.parameters.iterations <= 50
     assert np.isfinite(cells_of(learnt)).all()
@@ -294,7 +294,7 @@ def test_a_clock_limits_the_search_that_the_recipe_limits() -> None:
     recipe = Recipe(structure="kikuchi", max_order=3, theta=1.0, max_candidates=100, max_seconds=3.0)
     ticks = iter(range(100))
     found = learn_structure(Counts(data), recipe, clock=lambda: float(next(ticks)))
-    whole = learn_structure(Counts(data), replace(recipe, max_seconds=None))
+    whole = learn_structure(Counts(data), recipe.replaced(max_seconds=None))
     assert isinstance(found, Regions)
     assert isinstance(whole, Regions)
     assert found.regions == whole.regions[:1]

@@ -111,22 +111,22 @@ def test_any_model_comes_back(tmp_path_factory: pytest.TempPathFactory, model: M
 
 def test_a_penalty_that_was_chosen_is_kept_with_those_tried(tmp_path: Path) -> None:
     chosen = ChosenPenalty(3.0, (Tried(300.0, 0.7), Tried(3.0, 0.1)))
-    model = replace(MODEL, recipe=replace(MODEL.recipe, penalty="cv", seed=7), penalty_cv=chosen)
+    model = replace(MODEL, recipe=MODEL.recipe.replaced(penalty="cv", seed=7), penalty_cv=chosen)
     again = read(tmp_path, dump_model(model))
     assert (again.penalty_cv, again.penalty, again.recipe) == (chosen, 3.0, model.recipe)
     assert (MODEL.penalty_cv, MODEL.penalty) == (None, 1.0)
-    assert replace(MODEL, recipe=replace(MODEL.recipe, penalty=None)).penalty is None
+    assert replace(MODEL, recipe=MODEL.recipe.replaced(penalty=None)).penalty is None
 
 
 def test_equal_models_are_equal_bytes_however_their_arrays_lie() -> None:
     weights = tuple(np.asfortranarray(w).astype(">f8") for w in MODEL.tables.weights)
-    recipe = replace(MODEL.recipe, penalty=1, tolerance=np.float64(1e-8))  # whole numbers and NumPy's are numbers, too
+    recipe = MODEL.recipe.replaced(penalty=1, tolerance=np.float64(1e-8))  # whole numbers and NumPy's are numbers, too
     assert dump_model(replace(MODEL, tables=replace(MODEL.tables, weights=weights), recipe=recipe)) == BYTES
 
 
 def test_the_first_version_stays_readable() -> None:
     """The file is MODEL as the first release wrote it, without options that came later; it is never made anew."""
-    older = replace(MODEL, recipe=replace(MODEL.recipe, structure_score=None, forest=None, missing_policy=None))
+    older = replace(MODEL, recipe=MODEL.recipe.replaced(structure_score=None, forest=None, missing_policy=None))
     assert_same(read_model(str(Path(__file__).with_name("version_1.bnc"))), older)
 
 
@@ -137,7 +137,7 @@ def test_the_container_has_the_same_bytes_everywhere() -> None:
 
 def test_an_option_that_an_older_recipe_does_not_know_had_no_effect(tmp_path: Path) -> None:
     older = read(tmp_path, forged(BYTES, lambda description: description["recipe"].pop("smoothing")))
-    assert older.recipe == replace(MODEL.recipe, smoothing=None)
+    assert older.recipe == MODEL.recipe.replaced(smoothing=None)
 
 
 def test_models_without_any_table(tmp_path: Path) -> None:

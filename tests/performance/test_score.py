@@ -34,7 +34,7 @@ pytestmark = pytest.mark.performance
 N_ROWS = 200_000
 LEVELS = [9, 16, 7, 15, 6, 5, 2, 42]
 RANGES = [(90, 0), (1_500_000, 0), (16, 0), (10_000, 0), (100, 2), (100, 0)]
-GENERATIVE = Recipe().closed()
+GENERATIVE = Recipe.of(param="map")
 
 
 @pytest.fixture(scope="module")

@@ -46,11 +46,11 @@ STRUCTURES: Mapping[str, Recipe] = {
 
 
 def _ofe(recipe: Recipe) -> Recipe:
-    return recipe.closed()
+    return recipe.CLOSED()
 
 
 def _elr(recipe: Recipe) -> Recipe:
-    return replace(_climbing(recipe, "extended"), penalty=0.0, penalty_center=0.0, early_stop="cv", seed=SEED)
+    return _climbing(recipe, "extended").replaced(penalty=0.0, penalty_center=0.0, early_stop="cv", seed=SEED)
 
 
 def _apn(recipe: Recipe) -> Recipe:
@@ -58,12 +58,12 @@ def _apn(recipe: Recipe) -> Recipe:
 
 
 def _em(recipe: Recipe) -> Recipe:
-    return replace(recipe.closed("em"), tolerance=1e-6, max_iterations=ITERATIONS)
+    return recipe.closed("em").replaced(tolerance=1e-6, max_iterations=ITERATIONS)
 
 
 def _climbing(recipe: Recipe, param: str) -> Recipe:
     """Conjugate gradients from the relative frequencies."""
-    start = replace(recipe.closed(param), init="generative", optimizer="cg")
+    start = recipe.closed(param).replaced(init="generative", optimizer="cg")
     return replace(start, tolerance=1e-6, max_iterations=ITERATIONS)
 
 

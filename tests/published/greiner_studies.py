@@ -115,7 +115,7 @@ def draw(truth: Truth, size: int, run: int) -> Columns:
 def _error(truth: Truth, rows: Columns, way: str) -> float:
     parameters, *unsmoothed = way.split(" ")
     recipe = recipe_of(f"NB+{parameters}")
-    recipe = replace(recipe, smoothing="mle") if unsmoothed else recipe
+    recipe = recipe.replaced(smoothing="mle") if unsmoothed else recipe
     model = learn(rows, recipe, structure=CHAIN if truth.study == "chain" else None).model
     possible = np.flatnonzero(truth.probabilities)
     queries = _table(all_combinations(truth.k + 1)[possible])

@@ -55,8 +55,8 @@ CHOSEN_ON = ("balance_scale", "car", "cmc", "german", "glass", "heart_cleveland"
 FOLDS = 5
 RULES = ("hdp", "m-estimate:1", "fgg:5")
 LOSSES = ("log-loss", "RMSE")
-MAP = Recipe(structure="tan").closed()
-KDB = replace(MAP, structure="kdb", structure_score=None, forest=None)
+MAP = Recipe.of(structure="tan", param="map")
+KDB = MAP.replaced(structure="kdb", structure_score=None, forest=None)
 STRUCTURES = {"TAN": MAP, "KDB-1": replace(KDB, k=1), "KDB-2": replace(KDB, k=2), "KDB-3": replace(KDB, k=3)}
 
 
@@ -91,7 +91,7 @@ def _fold(columns: Columns, held_out: np.ndarray) -> Iterator[tuple[tuple[str, s
     for structure, recipe in STRUCTURES.items():
         dag = learn_structure(counts, recipe)
         for rule in RULES:
-            tables = learn_parameters(counts, dag, replace(recipe, smoothing=rule)).tables
+            tables = learn_parameters(counts, dag, recipe.replaced(smoothing=rule)).tables
             model = Model(schema, dag, tables, recipe, counts.data.n_rows, __version__, None)
             found = examine(model, test).metrics
             yield (structure, rule), found.log_loss * held_out.sum(), found.rmse**2 * held_out.sum()

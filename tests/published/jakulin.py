@@ -110,9 +110,9 @@ THETAS = (10.0, 1.0, 0.1, 1e-3, 1e-6)
 LIKE_THETA = "bdeu:1"
 """One row spread evenly over every table: what theta = 1 is for regions."""
 NB = Recipe(structure="nb", structure_score=None, forest=None, smoothing=LIKE_THETA)
-TAN = Recipe(smoothing=LIKE_THETA).closed()
+TAN = Recipe.of(smoothing=LIKE_THETA, param="map")
 KIKUCHI = replace(
-    Recipe().closed(), structure="kikuchi", structure_score=None, max_order=4, theta=1.0, max_candidates=100_000
+    Recipe.of(param="map"), structure="kikuchi", structure_score=None, max_order=4, theta=1.0, max_candidates=100_000
 )
 PENALTIES = (0.0, 0.01, 0.1, 1.0, 10.0)
 RANKED = ("NB", "LR", "TAN", "kMAP", "kBMA")
@@ -128,9 +128,9 @@ def recipes() -> dict[str, Recipe]:
     names = ("init", "penalty", "penalty_center", "optimizer", "tolerance", "max_iterations", "seed")
     ascent = {name: getattr(Recipe(), name) for name in names}
     return {
-        "NB": NB.closed(),
-        **{f"LR {penalty:g}": replace(NB, param="lr", penalty=penalty) for penalty in PENALTIES},
-        "LR cv": replace(NB, param="lr"),
+        "NB": NB.CLOSED(),
+        **{f"LR {penalty:g}": NB.replaced(param="lr", penalty=penalty) for penalty in PENALTIES},
+        "LR cv": NB.replaced(param="lr"),
         "TAN": TAN,
         "kMAP": replace(KIKUCHI, param="kmap"),
         "kBMA": replace(KIKUCHI, param="kbma"),
@@ -223,8 +223,8 @@ def thetas(name: str) -> Iterator[tuple[str, float, str, float]]:
 
 def _with_theta(recipe: Recipe, theta: float) -> Recipe:
     if recipe.theta is not None:
-        return replace(recipe, theta=theta)
-    return replace(recipe, smoothing=f"bdeu:{theta:g}")
+        return recipe.replaced(theta=theta)
+    return recipe.replaced(smoothing=f"bdeu:{theta:g}")
 
 
 def _fold(

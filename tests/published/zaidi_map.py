@@ -64,7 +64,7 @@ class Case(NamedTuple):
 
 def recipe_of(structure: str, way: str) -> Recipe:
     recipe = STRUCTURES[structure]
-    return recipe.closed() if way == "MAP" else replace(recipe, penalty=_PENALISED[way])
+    return recipe.CLOSED() if way == "MAP" else recipe.replaced(penalty=_PENALISED[way])
 
 
 def cases(name: str) -> Iterator[Case]:

@@ -17,7 +17,7 @@ from bncli.recipe import Recipe
 from bncli.steps.evaluate import METRICS, EvaluateReport, evaluate
 from bncli.watch import Event, Stage
 
-RECIPE = Recipe(structure="nb").closed()
+RECIPE = Recipe.of(structure="nb", param="map")
 
 
 def write_table(path: Path, n: int, seed: int, words: str = "abc") -> Source:
@@ -167,7 +167,7 @@ def test_every_fold_chooses_its_penalty(source: Source) -> None:
 
 
 def test_holes_that_are_summed_out_and_columns_that_are_not_there(source: Source, tmp_path: Path) -> None:
-    recipe = Recipe(structure="tan", missing_policy="marginalize").closed()
+    recipe = Recipe.of(structure="tan", missing_policy="marginalize", param="map")
     crossed = evaluate(source, recipe, folds=3)
     assert crossed.metrics["accuracy"] is not None
     assert crossed.metrics["accuracy"] > 0.5

@@ -43,7 +43,7 @@ def learnt(name: str, folder: Path, structure: str = "tan", param: str = "discri
     level, k = 4 if param == "weighted" else None, 1 if structure == "kdb" else None
     recipe = Recipe(structure=structure, k=k, param=param, penalty=1.0, level=level)
     if param == "map":
-        recipe = replace(recipe, init=None, penalty=None, penalty_center=None, optimizer=None, tolerance=None)
+        recipe = recipe.replaced(init=None, penalty=None, penalty_center=None, optimizer=None, tolerance=None)
     fit(Source((str(SAMPLE_DATA / name),)), recipe, output=path)
     return path
 
@@ -137,7 +137,7 @@ def test_the_option_that_keeps_probabilities_from_zero_is_named(
 ) -> None:
     recipe = Recipe(param=param)
     if recipe.param != "weighted":
-        recipe = replace(recipe, level=None, init=None, penalty=None, penalty_center=None, optimizer=None)
+        recipe = recipe.replaced(level=None, init=None, penalty=None, penalty_center=None, optimizer=None)
     monkeypatch.setattr(step, "largest_difference", lambda *_: 1.0)
     path = learnt("iris.csv", tmp_path, param="map")
     write_model(path, replace(read_model(path), recipe=recipe))

@@ -22,7 +22,7 @@ from bncli.steps.learn_structure import learn_structure
 from bncli.watch import Event, Note, Stage
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
-CLOSED_FORM = Recipe(structure="kdb", k=2).closed()
+CLOSED_FORM = Recipe.of(structure="kdb", k=2, param="map")
 
 
 def source(name: str) -> Source:
@@ -134,7 +134,7 @@ def test_the_methods_of_given_files_are_recorded(tmp_path: Path) -> None:
 
 
 def test_holes_that_are_summed_out_step_by_step_as_at_once(tmp_path: Path) -> None:
-    recipe = replace(CLOSED_FORM, missing_policy="marginalize", structure_score=None, forest=None)
+    recipe = CLOSED_FORM.replaced(missing_policy="marginalize", structure_score=None, forest=None)
     cuts, dag = str(tmp_path / "cuts.json"), str(tmp_path / "dag.json")
     report = fit(source("wine_holes.csv"), recipe, output=str(tmp_path / "once.bnc"))
     discretize(source("wine_holes.csv"), recipe, cuts_out=cuts)

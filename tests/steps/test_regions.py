@@ -74,5 +74,5 @@ def test_without_a_path_only_the_regions_are_told(tmp_path: Path) -> None:
 
 
 def test_a_network_has_none(tmp_path: Path) -> None:
-    fit(MONKS, Recipe().closed(), output=str(tmp_path / "m.bnc"))
+    fit(MONKS, Recipe.of(param="map"), output=str(tmp_path / "m.bnc"))
     assert regions_report(read_model(str(tmp_path / "m.bnc"))) is None

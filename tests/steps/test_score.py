@@ -261,7 +261,7 @@ def sum_out(place: Place) -> Model:
     families = dag.families(schema.cardinalities, whole=True)
     theta = (np.array([[0.7, 0.2], [0.3, 0.8]]), np.array([[0.9, 0.5], [0.4, 0.1], [0.1, 0.5], [0.6, 0.9]]))
     tables = Tables(np.log([0.5, 0.5]), families, tuple(map(np.log, theta)))
-    model = Model(schema, dag, tables, Recipe(missing_policy="marginalize").closed(), 5, "1")
+    model = Model(schema, dag, tables, Recipe.of(missing_policy="marginalize", param="map"), 5, "1")
     write_model(place.model, model)
     return model
 

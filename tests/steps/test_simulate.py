@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from bncli.steps.simulate import simulate
 from bncli.watch import Event, Note, Progress
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
-MAP = Recipe().closed()
+MAP = Recipe.of(param="map")
 TAN = Spec("tan", 1, 6, (2, 4), (3, 3), options={"network": "tan"})
 
 
@@ -103,7 +102,7 @@ def test_the_truth_behind_rows_with_holes_sums_them_out(tmp_path: Path) -> None:
     assert 0.49 < report.holes / (20_000 * 6) < 0.51
     truth = evaluate(Source((str(tmp_path / "r.parquet"),)), None, model_path=str(tmp_path / "m.bnc")).metrics
     source = Source((str(tmp_path / "r.parquet"),))
-    fit(source, replace(MAP, missing_policy="marginalize"), output=str(tmp_path / "f.bnc"))
+    fit(source, MAP.replaced(missing_policy="marginalize"), output=str(tmp_path / "f.bnc"))
     fitted = evaluate(source, None, model_path=str(tmp_path / "f.bnc")).metrics
     assert truth["log_loss"] == pytest.approx(fitted["log_loss"], abs=0.005)
 
@@ -112,7 +111,7 @@ def test_holes_as_often_as_the_model_met_them(tmp_path: Path) -> None:
     """Where they are summed out, it knows their share; the rows that it draws without being asked have none."""
     model, rows = str(tmp_path / "m.bnc"), str(tmp_path / "r.parquet")
     source = Source((str(SAMPLE_DATA / "wine_holes.csv"),))
-    fit(source, Recipe(missing_policy="marginalize").closed(), output=model)
+    fit(source, Recipe.of(missing_policy="marginalize", param="map"), output=model)
     assert simulate(model, 100, output=rows).holes == 0
     simulate(model, 20_000, missing="model", output=rows)
     drawn, read = pq.read_table(rows), read_columns(source)

@@ -67,7 +67,7 @@ def test_a_pipe_is_left_to_whoever_reads_it() -> None:
 
 
 def test_the_recipe_names_what_made_the_structure() -> None:
-    recipe = Recipe().closed()
+    recipe = Recipe.of(param="map")
     assert recipe_for(recipe, None) is recipe
     made = recipe_for(recipe, GRAPH)
     assert (made.structure, made.k, made.theta) == ("kdb", 2, None)
@@ -76,8 +76,8 @@ def test_the_recipe_names_what_made_the_structure() -> None:
 
 
 def test_the_theta_of_regions_is_typed_or_of_the_file_or_the_default() -> None:
-    recipe, plain = Recipe().closed(), replace(REGIONS, options={})
-    assert recipe_for(replace(recipe, theta=0.5), REGIONS).theta == 0.5
+    recipe, plain = Recipe.of(param="map"), replace(REGIONS, options={})
+    assert recipe_for(recipe.replaced(theta=0.5), REGIONS).theta == 0.5
     assert recipe_for(recipe, plain).theta == 1.0
     with pytest.raises(BncliError, match=r"option 'theta' is -1\.0, r\.json; it should exceed 0"):
         recipe_for(recipe, replace(REGIONS, options={"theta": -1}, where="r.json"))

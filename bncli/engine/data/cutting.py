@@ -21,6 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.catalogue import DISCRETIZERS
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.dataset import code_dtype
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, Cuts, MissingPolicy, NumericAttribute, Schema
@@ -84,7 +85,7 @@ def _each(cut: Callable[[str], Attribute], names: list[str], threads: int, watch
 
 def _cutter(columns: Columns, method: str, options: Mapping[str, int]) -> Callable[[str], Attribute]:
     """The function that learns the attribute of a name."""
-    module = importlib.import_module(f"bncli.engine.discretizers.{method.replace('-', '_')}")
+    module = importlib.import_module(DISCRETIZERS.module_of(method))
     cut_points: CutPoints = module.cut_points
     assert columns.label is not None
     n_labels, weights = len(columns.label.levels), columns.weights

@@ -3,10 +3,10 @@
     P(x, y) = P(y | pi(y)) prod over attributes i of theta_i(x_i | pi(i), y)
 
 A classifier needs only the factors with the class in them; rows can be drawn only where every node has one. So a model
-is a network in full where its tables are log probabilities (NETWORK_PARAMETERS below) and every attribute has one of
-them, or has no parents at all. A model that sums holes out has a table for every node of its network, any other model
-for the children of the class. Decided here: an attribute without a table (a root, or one that the model does not use)
-has its training frequencies for probabilities; without any, all its codes are equally likely.
+is a network in full where its tables are log probabilities (MARGINALIZED in the catalogue) and every attribute has
+one of them, or has no parents at all. A model that marginalizes missing values has a table for every node of its
+network, any other model for the children of the class. Conventions: an attribute without a table (a root, or one that
+the model does not use) has its training frequencies for probabilities; without any, all its codes are equally likely.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bncli import __version__
+from bncli.catalogue import MARGINALIZED
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model, Tables
@@ -24,9 +25,7 @@ from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
 from bncli.recipe import Recipe
 
-NETWORK_PARAMETERS = ("map", "extended", "acll", "acll-uniform", "em", "apn")
-"""Parameters whose tables are the log probabilities of a network."""
-_LEARN_AGAIN = f"learn the model with --param {', '.join(NETWORK_PARAMETERS)}"
+_LEARN_AGAIN = f"learn the model with --param {', '.join(MARGINALIZED)}"
 _LEAST = float(np.finfo(np.float64).tiny)
 """Stands for a probability of 0 where a logarithm is taken."""
 _SLACK = 1e-6
@@ -73,7 +72,7 @@ def graph_of(model: Model) -> Dag:
 def network_of(model: Model) -> Network:
     """The network whose log probabilities a model holds; ModelError where it holds none, or not all of them."""
     graph = graph_of(model)
-    if model.recipe.param not in NETWORK_PARAMETERS:
+    if model.recipe.param not in MARGINALIZED:
         what = f"the parameters {model.recipe.param!r} of the model are not the probabilities of a network"
         raise ModelError(what, hint=_LEARN_AGAIN)
     tables = tables_by_child(model)
@@ -138,7 +137,7 @@ def true_model(
         w if f.by_class else np.repeat(w, len(schema.labels), 1) for f, w in zip(families, logs, strict=True)
     )
     bias = np.zeros(len(schema.labels)) if network.structure.class_parents else _logs(network.theta_class)
-    recipe = replace(_recipe(network), missing_policy=schema.missing_policy)
+    recipe = _recipe(network).replaced(missing_policy=schema.missing_policy)
     return Model(schema, network.structure, Tables(bias, families, weights), recipe, n_rows, __version__)
 
 
@@ -156,5 +155,5 @@ def _logs(theta: Array) -> Array:
 
 def _recipe(network: Network) -> Recipe:
     """Nothing was learnt: no option had an effect."""
-    recipe = Recipe(smoothing=None).closed()
+    recipe = Recipe.of(param="map").replaced(smoothing=None)
     return recipe.with_structure(network.structure.method, network.structure.options)

@@ -26,10 +26,11 @@ from graphlib import TopologicalSorter
 
 import numpy as np
 
+from bncli.catalogue import MARGINALIZED
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.logspace import log_sum
 from bncli.engine.model import Model, Tables
-from bncli.engine.networks.network import NETWORK_PARAMETERS, Network, graph_of, network_of, tables_by_child
+from bncli.engine.networks.network import Network, graph_of, network_of, tables_by_child
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
 
@@ -42,9 +43,9 @@ def equivalent_network(model: Model) -> Network:
     graph = graph_of(model)
     if not model.schema.marginalizes:
         model = replace(model, structure=_with_roots(graph))
-    if model.recipe.param not in NETWORK_PARAMETERS:
+    if model.recipe.param not in MARGINALIZED:
         _refuse_imperfect(model)
-        recipe = replace(model.recipe, param=NETWORK_PARAMETERS[0])  # for that is what the tables are now
+        recipe = model.recipe.replaced(param="map")  # for that is what the tables are now
         model = replace(model, tables=normalised_tables(model), recipe=recipe)
     return network_of(model)
 

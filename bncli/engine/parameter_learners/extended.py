@@ -35,20 +35,15 @@ def learn(
     *,
     smoothing: str,
     ascent: Ascent,
-    early_stop: str = "none",
-    seed: int = 0,
     watch: Watch = silent,
 ) -> Parameters:
-    """Network tables of highest penalised conditional likelihood; with `early_stop` cv, of as many iterations as serve.
-
-    `seed` draws the folds of early stopping.
-    """
+    """Network tables of highest penalised conditional likelihood; with early stopping, of the iterations that serve."""
     if counts.data.schema.marginalizes:
         families = structure.families(counts.data.schema.cardinalities, whole=True)
         tell_work(incomplete_likelihood(counts.data, families).work, counts.data.schema, watch)
     space_of = partial(space, structure=structure, smoothing=smoothing)
-    if early_stop == "cv":
-        return ascend_while_it_serves(counts, space_of, ascent, seed=seed, watch=watch)
+    if ascent.early_stop == "cv":
+        return ascend_while_it_serves(counts, space_of, ascent, seed=ascent.seed, watch=watch)
     return ascend(space_of(counts), ascent, watch)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from bncli.catalogue import SCORES
 from bncli.engine.kernels.arrays import Array
 
 
@@ -21,6 +22,6 @@ class FamilyScore:
 def family_score(rule: str) -> FamilyScore:
     """The score named `NAME` or `NAME:NUMBER`; the name is a module of `bncli.engine.scores`."""
     name, _, number = rule.partition(":")
-    module = importlib.import_module(f"bncli.engine.scores.{name.replace('-', '_')}")
+    module = importlib.import_module(SCORES.module_of(name))
     score = partial(module.family_scores, number=float(number)) if number else module.family_scores
     return FamilyScore(score, module.EQUIVALENT)

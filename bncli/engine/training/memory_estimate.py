@@ -100,7 +100,7 @@ def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -
     if recipe.structure == "gbn":
         return "use --structure gbn with a larger --epsilon, so that fewer attributes are joined"
     entries = _entries(structure.families(schema.cardinalities), len(schema.labels))
-    closed = replace(recipe, optimizer=None)
+    closed = recipe.replaced(optimizer=None)
     if recipe.optimizer is not None and _memory(entries, closed) <= memory:
         return f"use --param map (about {_size(_memory(entries, closed))})"
     widest = max(structure.attributes, key=lambda i: (schema.cardinalities[i], -i))

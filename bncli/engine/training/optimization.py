@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from bncli.catalogue import OPTIMIZERS
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, Parameters, Tables
@@ -132,7 +133,10 @@ class _Whitened:
 
 @dataclass(frozen=True)
 class Ascent:
-    """How to climb: start (`zero` or `generative`), penalty lambda and its centre, optimiser, stopping rules."""
+    """How to climb: start (`zero` or `generative`), penalty lambda and its centre, optimiser, stopping rules.
+
+    `seed` draws the folds by which early_stop `cv` chooses; `options` are the optimiser's own.
+    """
 
     init: str
     penalty: float
@@ -140,6 +144,9 @@ class Ascent:
     optimizer: str
     tolerance: float
     max_iterations: int
+    early_stop: str = "none"
+    seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def ascend(space: Space, how: Ascent, watch: Watch) -> Parameters:
@@ -177,9 +184,9 @@ def ascend_from(space: Space, how: Ascent, point: Array) -> Optimum:
 
 
 def _minimise(objective: Objective, start: Array, how: Ascent, report: Report) -> Optimum:
-    optimizer = importlib.import_module(f"bncli.engine.optimizers.{how.optimizer}")
+    optimizer = importlib.import_module(OPTIMIZERS.module_of(how.optimizer))
     limits = {"tolerance": how.tolerance, "max_iterations": how.max_iterations}
-    return optimizer.minimise(objective, start, report=report, **limits)  # type: ignore[no-any-return]
+    return optimizer.minimise(objective, start, report=report, **limits, **how.options)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from bncli.errors import BncliError, UsageError
@@ -24,7 +24,7 @@ class Learner:
     def identity(self) -> dict[str, Any]:
         """All that its results depend on, as JSON values: the content of files, not their names."""
         files = {"cuts": _digest(self.cuts), "structure": _digest(self.structure)}
-        return {"name": self.name, "recipe": asdict(self.recipe), **files}
+        return {"name": self.name, "recipe": self.recipe.as_dict(), **files}
 
 
 def _digest(path: str | None) -> str | None:

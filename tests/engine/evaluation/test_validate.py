@@ -11,7 +11,7 @@ from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
 from bncli.watch import Event, Progress, Stage
 
-RECIPE = Recipe(structure="nb").closed()
+RECIPE = Recipe.of(structure="nb", param="map")
 
 
 def table(n: int, seed: int = 0) -> Columns:

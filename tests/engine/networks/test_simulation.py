@@ -187,7 +187,7 @@ def edges(dag: Dag) -> set[frozenset[int]]:
     return {frozenset((i, j)) for i, parents in enumerate(dag.parents) for j in parents}
 
 
-GENERATIVE = Recipe().closed()
+GENERATIVE = Recipe.of(param="map")
 
 
 def test_a_model_learnt_from_the_rows_of_a_model_is_that_model() -> None:

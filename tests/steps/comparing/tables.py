@@ -14,9 +14,9 @@ from bncli.steps.comparing.runner import Plan
 from bncli.steps.protocol import Protocol
 from bncli.watch import silent
 
-NB = Learner("nb", Recipe(structure="nb").closed(), "--structure nb --param map")
-TAN = Learner("tan", Recipe().closed(), "--param map")
-IMPROBABLE = Learner("improbable", Recipe(missing_policy="marginalize"))
+NB = Learner("nb", Recipe.of(structure="nb", param="map"), "--structure nb --param map")
+TAN = Learner("tan", Recipe.of(param="map"), "--param map")
+IMPROBABLE = Learner("improbable", Recipe.of().replaced(missing_policy="marginalize"))
 """Fails on every fold."""
 
 

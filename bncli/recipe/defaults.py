@@ -1,0 +1,218 @@
+"""What was typed, and every default: from words to the values of a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from bncli.catalogue import (
+    DISCRETIZERS,
+    KEYS,
+    LEARNING,
+    MISSING_POLICIES,
+    OPTIMIZERS,
+    OPTIONS,
+    PARAMETERS,
+    SCORES,
+    STRUCTURES,
+)
+from bncli.choices import Choice, Method, Option, Switch, Whole, decimal, flag_of, key_of, written
+from bncli.errors import UsageError
+
+_MOST_ROWS = 1e15
+"""Above it, added rows drown all counts in rounding."""
+
+BY_FLAG: dict[str, Choice | Option] = {entry.flag: entry for entry in LEARNING}
+_SWITCHES = {option.flag for option in OPTIONS if isinstance(option.kind, Switch)}
+_SEED = Whole()
+
+
+class Supplied(NamedTuple):
+    """Files that stand in for learning, by the names that errors give them; `kind` as in `kind_of`, of the structure.
+
+    `trace` is no stand-in: it is a file that only parameters with an optimizer can write.
+    """
+
+    cuts: str | None = None
+    structure: str | None = None
+    kind: str = ""
+    trace: str | None = None
+
+
+NOTHING = Supplied()
+
+
+def kind_of(structure: str) -> str:
+    """The word of a structure that is no network (kikuchi, interactions, auto); "" for networks."""
+    method = STRUCTURES.method(structure)
+    return structure if method is not None and method.params else ""
+
+
+def params_of(kind: str) -> tuple[str, ...]:
+    """The parameters that go with a kind of structure, the default first."""
+    method = STRUCTURES.method(kind)
+    if method is not None and method.params:
+        return method.params
+    words = tuple(m.word for m in PARAMETERS.methods if m.networks)
+    return (PARAMETERS.default, *(word for word in words if word != PARAMETERS.default))
+
+
+def read(words: Mapping[str, Any]) -> dict[str, Any]:
+    """What was typed, by flag, as the values that it stands for."""
+    typed: dict[str, Any] = {}
+    for key, value in words.items():
+        flag = flag_of(key)
+        if flag != "--seed" and flag not in BY_FLAG:
+            raise UsageError(f"there is no learning option {key!r}", hint=near(key, KEYS))
+        if value is None or (value is False and flag in _SWITCHES):
+            continue
+        entry = BY_FLAG.get(flag)
+        typed[flag] = rule(str(value), entry) if isinstance(entry, Choice) else _value(flag, value, entry)
+    return typed
+
+
+def _value(flag: str, value: object, option: Option | None) -> Any:
+    try:
+        return (_SEED if option is None else option.kind).read(value)
+    except ValueError as error:
+        raise UsageError(f"Invalid value for '{flag}': {error}") from error
+
+
+def rule(text: str, choice: Choice) -> str:
+    """`NAME`, or `NAME:NUMBER` with the number written out in the shortest way; UsageError for anything else."""
+    name, colon, number = text.partition(":")
+    method = choice.method(name)
+    if method is None:
+        raise UsageError(f"{choice.flag} knows no {name!r}", hint=near(name, choice.words))
+    if not method.number:
+        if colon:
+            raise UsageError(f"{choice.flag} {name} takes no number", hint=f"leave out ':{number}'")
+        return name
+    strength = decimal(number if colon else method.number)
+    if strength is None or strength <= 0:
+        raise UsageError(f"{choice.flag} {name} takes a number above 0, not {number!r}", hint=f"for example {name}:5")
+    if strength > _MOST_ROWS:
+        raise UsageError(f"{choice.flag} {name} takes a number up to {_MOST_ROWS:.0e}, not {number}")
+    return f"{name}:{written(strength)}"
+
+
+def near(word: str, words: Iterable[str], also: str = "") -> str:
+    """The advice after a mistyped word: the nearest one, else all that there are."""
+    from difflib import get_close_matches
+
+    words = list(words)
+    found = get_close_matches(word, words, n=1)
+    return f"did you mean {found[0]}?" if found else f"the choices are {', '.join(words)}{also}"
+
+
+class Chosen(NamedTuple):
+    """The methods that are chosen, and what they make of the other options."""
+
+    typed: Mapping[str, Any]
+    structure: Method | None
+    discretizer: Method
+    param: Method
+    optimizer: Method | None
+    words: Mapping[Choice, str]
+    kind: str
+
+    @classmethod
+    def of(cls, typed: Mapping[str, Any], supplied: Supplied) -> Chosen:
+        word = typed.get("--structure") or ("auto" if typed.get("--param") == "auto" else STRUCTURES.default)
+        structure = None if supplied.structure else STRUCTURES.method(word)
+        kind = supplied.kind if structure is None else kind_of(word)
+        of_kind = STRUCTURES.method(kind) if kind else structure
+        usual = dict(of_kind.defaults) if of_kind else {}
+        discretizer = typed.get("--discretize") or usual.get("--discretize", DISCRETIZERS.default)
+        param = typed.get("--param") or params_of(kind)[0]
+        words = {DISCRETIZERS: discretizer, STRUCTURES: "file" if structure is None else word, PARAMETERS: param}
+        fitter = _method(PARAMETERS, param)
+        optimizer = typed.get("--optimizer") or dict(fitter.defaults).get("--optimizer", OPTIMIZERS.default)
+        if takes_optimizer := "--optimizer" in fitter.options:
+            words[OPTIMIZERS] = optimizer
+        return cls(
+            typed,
+            structure,
+            _method(DISCRETIZERS, discretizer),
+            fitter,
+            _method(OPTIMIZERS, optimizer) if takes_optimizer else None,
+            words,
+            kind,
+        )
+
+    @property
+    def taking(self) -> tuple[Method, ...]:
+        """The methods whose options count, the one that decides about defaults first."""
+        return tuple(
+            method for method in (self.structure, self.discretizer, self.param, self.optimizer) if method is not None
+        )
+
+    @property
+    def of_kind(self) -> Method | None:
+        """The structure's method; for a file the one that makes what it holds, unless that is a network."""
+        return self.structure or (STRUCTURES.method(self.kind) if self.kind else None)
+
+    def value(self, flag: str) -> Any:
+        """What was typed, or the default of the first method that takes the option; None where none does."""
+        takers = [method for method in self.taking if flag in method.options]
+        entry = BY_FLAG[flag]
+        if not takers or entry is SCORES:
+            return None
+        deciders = [*((self.of_kind,) if self.of_kind else ()), *takers]
+        fixed = [dict(method.fixed)[flag] for method in deciders if flag in dict(method.fixed)]
+        if fixed:
+            return read({key_of(flag): fixed[0]})[flag]
+        if flag in self.typed:
+            return self.typed[flag]
+        if flag in _SWITCHES:
+            return False
+        defaults = [dict(method.defaults).get(flag, "") for method in deciders]
+        default = next(filter(None, [*defaults, entry.default]), "")
+        return read({key_of(flag): default})[flag] if default else None
+
+
+def _method(choice: Choice, word: str) -> Method:
+    method = choice.method(word)
+    assert method is not None, word
+    return method
+
+
+def score(chosen: Chosen) -> str | None:
+    """The structure score written out, the number of --pseudo-counts included; None where there is none."""
+    structure = chosen.structure
+    if structure is None or "--structure-score" not in structure.options:
+        return None
+    usual = dict(structure.defaults).get("--structure-score", SCORES.default)
+    word = str(chosen.typed.get("--structure-score") or usual)
+    if "--pseudo-counts" not in SCORES.options_of(word):
+        return word
+    option = BY_FLAG["--pseudo-counts"]
+    return f"{word}:{written(float(chosen.typed.get('--pseudo-counts') or option.default))}"
+
+
+def optimization(chosen: Chosen) -> dict[str, Any]:
+    """The missing policy, and what the penalty, the start and the stop are by default."""
+    typed = chosen.typed
+    policy = typed.get("--missing-policy") or ("marginalize" if chosen.param.incomplete else MISSING_POLICIES.default)
+    taken = chosen.param.options
+    early = typed.get("--early-stop") or ("cv" if policy == "marginalize" else "none")
+    early = early if "--early-stop" in taken else None
+    penalty, center = chosen.value("--penalty"), chosen.value("--penalty-center")
+    if early == "cv" and "--penalty" not in typed:
+        penalty = 0.0
+    shrinks = penalty != 0 and center == 0
+    init = chosen.value("--init") or ("zero" if shrinks else "generative") if "--init" in taken else None
+    return {"missing_policy": policy, "early_stop": early, "penalty": penalty, "init": init}
+
+
+def values(chosen: Chosen, seed: int) -> dict[str, Any]:
+    """The value of every key of a recipe."""
+    taken = {key_of(entry.flag): chosen.value(entry.flag) for entry in LEARNING}
+    taken |= {key_of(choice.flag): word for choice, word in chosen.words.items()}
+    taken["structure_score"] = score(chosen)
+    taken["smoothing"] = None if chosen.kind else taken["smoothing"]
+    if chosen.kind == "auto":
+        taken |= {"discretize": "auto", "bins": None}
+    taken |= optimization(chosen)
+    random = chosen.param.word == "auto" or "cv" in (taken["penalty"], taken["early_stop"])
+    return {key: taken.get(key) for key in KEYS} | {"seed": seed if random else None}

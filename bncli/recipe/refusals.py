@@ -1,0 +1,107 @@
+"""What is refused: options without effect, and words that cannot go together. A refusal is a UsageError of one line."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from bncli.catalogue import MARGINALIZED, PARAMETERS, SCORES, STRUCTURES, refuse_idle
+from bncli.choices import Choice
+from bncli.errors import UsageError
+from bncli.recipe.defaults import Chosen, Supplied, optimization, params_of, score
+
+
+def refuse(chosen: Chosen, supplied: Supplied, choices: Collection[Choice]) -> None:
+    """UsageError for what has no effect, or cannot go together."""
+    typed = chosen.typed
+    given = [*typed, *(f"--{name}" for name in ("cuts", "trace") if getattr(supplied, name) is not None)]
+    of_kind = chosen.of_kind
+    if of_kind is not None and "--cuts" in of_kind.idle[0]:
+        _refuse_flags(given, *of_kind.idle)
+    if supplied.cuts is not None:
+        _refuse_flags(given, ("--discretize", "--bins"), "with --cuts FILE")
+    scored = score(chosen)
+    words = {choice.flag: word for choice, word in chosen.words.items()}
+    words["--structure"] = supplied.structure or words["--structure"]
+    words |= {} if scored is None else {"--structure-score": scored.partition(":")[0]}
+    refuse_idle(given, words, choices)
+    if scored == "cmi" and words["--structure"] != "tan":
+        hint = "choose " + ", ".join(word for word in SCORES.words if word != "cmi")
+        raise UsageError(f"--structure-score cmi has no meaning with --structure {words['--structure']}", hint=hint)
+    _refuse_without_parents(chosen, words["--structure"])
+    if PARAMETERS in choices:
+        _refuse_unfit(chosen)
+        _refuse_policy(chosen)
+        _refuse_optimization(chosen)
+
+
+def _refuse_flags(given: Collection[str], idle: tuple[str, ...], why: str) -> None:
+    for flag in given:
+        if flag in idle:
+            raise UsageError(f"{flag} has no effect {why}", hint="leave one of them out")
+
+
+def _refuse_without_parents(chosen: Chosen, structure: str) -> None:
+    """Families of one attribute have no smaller subsets."""
+    typed = chosen.typed
+    if "--lower-orders" not in typed:
+        return
+    bound = {"nb": ("", 0), "kdb": ("--k", 0), "skdb": ("--k", 0), "hill-climb": ("--max-parents", 0)}
+    bound |= {"kikuchi": ("--max-order", 2), "interactions": ("--max-order", 2)}
+    flag, least = bound.get(structure, ("--structure", 0))
+    if not flag or typed.get(flag) == least:
+        what = f"--structure {structure}{f' {flag} {least}' if flag else ''}"
+        hint = "leave it out: every table there has one attribute"
+        raise UsageError(f"--lower-orders has no effect with {what}", hint=hint)
+
+
+def _refuse_unfit(chosen: Chosen) -> None:
+    """UsageError where parameters and structure do not go together, or an option has no meaning with the two."""
+    typed, kind, param = chosen.typed, chosen.kind, chosen.param.word
+    if kind and param not in params_of(kind):
+        what = f"--param {param} cannot go with {_NAMES.get(kind, f'--structure {kind}')}"
+        raise UsageError(what, hint=f"use --param {', '.join(params_of(kind))}, or another structure")
+    if not kind and not chosen.param.networks:
+        words = [m.word for m in STRUCTURES.methods if param in m.params]
+        raise UsageError(f"--param {param} does not go with networks", hint=f"use --structure {words[0]}")
+    if chosen.of_kind is not None and kind:
+        _refuse_flags(list(typed), *chosen.of_kind.idle)
+        fixed = dict(chosen.of_kind.fixed)
+        for flag, value in fixed.items():
+            if typed.get(flag, value) != value:
+                what = f"{flag} {typed[flag]} has no meaning with --structure {kind}"
+                raise UsageError(what, hint=f"there is no generative model of these tables; use {flag} {value}")
+    if not kind:
+        _refuse_flags(list(typed), ("--theta",), "without regions")
+
+
+_NAMES = {
+    "kikuchi": "regions, which are no Bayesian network",
+    "interactions": "regions that look at attributes through fewer intervals",
+    "auto": "--structure auto, which learns them itself",
+}
+
+
+def _refuse_policy(chosen: Chosen) -> None:
+    """UsageError where missing values cannot be what the policy says with these parameters."""
+    param, policy = chosen.param, chosen.typed.get("--missing-policy")
+    if param.incomplete and policy == "level":
+        what = f"--missing-policy level has no meaning with --param {param.word}"
+        raise UsageError(what, hint=f"{param.word} marginalizes missing values; --param map takes them as a level")
+    if policy == "marginalize" and not param.probabilities:
+        what = f"--missing-policy marginalize cannot go with --param {param.word}, whose numbers are not probabilities"
+        raise UsageError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
+
+
+def _refuse_optimization(chosen: Chosen) -> None:
+    """Rules of the penalty, the start and the stop."""
+    typed, resolved = chosen.typed, optimization(chosen)
+    if resolved["early_stop"] == "cv" and typed.get("--penalty") == "cv":
+        hint = "choose one of them: --early-stop none, or a number for --penalty"
+        raise UsageError("--penalty cv and --early-stop cv both hold rows out to choose how far to go", hint=hint)
+    if "--penalty-center" in typed and resolved["penalty"] == 0:
+        raise UsageError("--penalty-center has no effect with --penalty 0", hint="leave one of them out")
+    if resolved["init"] == "zero":
+        for flag in chosen.param.start:
+            if flag in typed and not (chosen.structure is not None and flag in chosen.structure.options):
+                what = f"{flag} has no effect with --param {chosen.param.word} that starts from zero"
+                raise UsageError(what, hint="use --init generative, or leave it out")
