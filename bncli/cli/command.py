@@ -5,13 +5,15 @@ Every option belongs to a group and may carry rows of detail, one for each word 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from bncli.catalogue import COMMANDS
 from bncli.cli.group import write_examples
+from bncli.cli.settings import apply_settings
 
 Callback = Callable[..., None]
 Decorator = Callable[[Callback], Callback]
@@ -20,7 +22,10 @@ Notes = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class Flag(click.Option):
-    """An option with the group it is shown in, its default in words, and a row of help for each word it accepts."""
+    """An option with the group it is shown in, its default in words, and a row of help for each word it accepts.
+
+    `setting`: it may also be set by a variable or a configuration file.
+    """
 
     def __init__(
         self,
@@ -28,12 +33,14 @@ class Flag(click.Option):
         group: str = "Other",
         stands_for: str = "",
         words: Iterable[tuple[str, str]] = (),
+        setting: bool = True,
         **settings: Any,
     ) -> None:
         super().__init__(*declarations, **settings)
         self.group = group
         self.stands_for = stands_for
         self.words = tuple(words)
+        self.setting = setting
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
         """What was typed as the option's type; nothing is no value, unless it may be the name of a column."""
@@ -49,6 +56,40 @@ class Flag(click.Option):
         default = f" [{self.stands_for}]" if self.stands_for else ""
         return [(record[0], record[1] + default), *((f"    {word}", what) for word, what in self.words)]
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The words of a method, the columns of the table that is typed already, or files."""
+        if self.metavar == "COLUMN":
+            return [CompletionItem(name) for name in columns_typed(ctx) if name.startswith(incomplete)]
+        words = [word for word, _ in self.words] or (self.metavar or "").split("|")
+        items = [CompletionItem(word) for word in words if word.islower() and word.startswith(incomplete)]
+        files = [CompletionItem(incomplete, type="file")] if "FILE" in (self.metavar or "") else []
+        return items + files or super().shell_complete(ctx, incomplete)
+
+
+class Paths(click.Argument):
+    """An argument that is completed by the names of files."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
+
+
+def columns_typed(ctx: click.Context) -> Sequence[str]:
+    """The columns of the table that stands on the command line so far; none where it cannot be read."""
+    from bncli.cli.options import source
+    from bncli.errors import BncliError
+
+    before = [argument for argument in ctx.command.params if isinstance(argument, Paths) and argument.nargs == 1]
+    # An option that still lacks its value ends click's reading: the arguments are left where they were.
+    paths = ctx.params.get("data") or [word for word in ctx.args if not word.startswith("-")][len(before) :]
+    if not paths or "-" in paths:
+        return ()
+    try:
+        from bncli.files.table import column_names
+
+        return column_names(source(ctx.params, tuple(paths)))
+    except (BncliError, OSError, ValueError):
+        return ()
+
 
 class ExampleCommand(click.Command):
     """A command whose help begins with examples and shows its options in groups."""
@@ -57,6 +98,13 @@ class ExampleCommand(click.Command):
         super().__init__(*arguments, **settings)
         self.examples = examples
         self.notes = notes
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """What is typed comes first, then variables, then the configuration file."""
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            apply_settings(ctx, [flag for flag in self.params if isinstance(flag, Flag)])
+        return rest
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_text(self.help or "")

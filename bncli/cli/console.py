@@ -78,6 +78,11 @@ class Console:
         else:
             _tell(f"Note: {text}")
 
+    def notes(self, texts: Iterable[str]) -> None:
+        """Several of them."""
+        for text in texts:
+            self.note(text)
+
     def summary(self, lines: Iterable[str]) -> None:
         """The end of a run in a few lines, unless the result is JSON anyway."""
         self.close()

@@ -37,6 +37,7 @@ def command(**typed: Any) -> None:
     from bncli.steps.discretize import discretize
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        console.notes(chosen.notes)
         report = discretize(
             source,
             chosen.recipe,

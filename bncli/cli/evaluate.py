@@ -9,6 +9,7 @@ from bncli.cli import learning, options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
 from bncli.cli.numbers import whole
+from bncli.cli.settings import settings_of_run
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def command(**typed: Any) -> None:
     from bncli.steps.evaluate import evaluate
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        console.notes(chosen.notes)
         report = evaluate(
             source,
             None if typed["model"] else chosen.recipe,
@@ -100,8 +102,10 @@ def command(**typed: Any) -> None:
 
 def _refuse_idle(typed: Mapping[str, Any]) -> None:
     """UsageError for options that the protocol does not use."""
-    protocol = [name for name in ("--folds", "--repeats", "--test") if typed[name[2:]] is not None]
-    columns = [name for name in ("--categorical", "--numeric", "--ignore") if typed[name[2:]]]
+    settings = settings_of_run()
+    names = ("--folds", "--repeats", "--test", "--categorical", "--numeric", "--ignore")
+    given = [name for name in names if typed[name[2:]] and name[2:] not in settings]
+    protocol, columns = [name for name in given if name in names[:3]], [name for name in given if name in names[3:]]
     if typed["model"]:
         idle, why = [*learning.given_flags(typed), *protocol, *columns], "--model: nothing is learnt"
     elif typed["test"]:

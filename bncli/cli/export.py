@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.cli import options
-from bncli.cli.command import declare, flag
+from bncli.cli.command import Paths, declare, flag
 from bncli.cli.console import Console
 from bncli.errors import UsageError
 
@@ -38,7 +38,7 @@ _ENDINGS = {
     ".json": "json",
 }
 
-MODEL = click.argument("model", metavar="MODEL")
+MODEL = click.argument("model", metavar="MODEL", cls=Paths)
 TO = flag(
     "--to",
     "form",

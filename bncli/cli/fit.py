@@ -45,6 +45,7 @@ def command(**typed: Any) -> None:
     from bncli.steps.fit import fit
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        console.notes(chosen.notes)
         report = fit(
             source,
             chosen.recipe,

@@ -9,12 +9,17 @@ import click
 
 from bncli import __version__
 from bncli.catalogue import COMMANDS
+from bncli.errors import UsageError
 
 EXAMPLES = """\
 bncli fit data.csv --structure tan --param weighted    learn data.bnc from data.csv
 bncli score data.bnc new.csv > scores.csv              predict
 bncli evaluate data.csv                                cross-validate
 """
+
+
+COMPLETE = "_BNCLI_COMPLETE"
+"""By this variable a shell's script asks for the words that fit."""
 
 
 class Commands(click.Group):
@@ -29,6 +34,19 @@ class Commands(click.Group):
         module = importlib.import_module(f"bncli.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names; an unknown one gets the nearest name as advice."""
+        from difflib import get_close_matches
+
+        words = self.list_commands(ctx)
+        if args and args[0] not in words and not args[0].startswith("-"):
+            near = get_close_matches(args[0], words, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(words)}"
+            raise UsageError(f"there is no command {args[0]!r}", hint=hint)
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_text("Bayesian network classifiers: learn them from tables, score with them, look inside.")

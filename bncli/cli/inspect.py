@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.cli import options
-from bncli.cli.command import declare, flag
+from bncli.cli.command import Paths, declare, flag
 from bncli.cli.console import Console
 from bncli.cli.penalties import chosen_text, penalty_table
 from bncli.cli.trials import trial_table
@@ -27,7 +27,7 @@ bncli inspect data.bnc --tables
 bncli inspect cuts.json --json
 """
 
-FILE = click.argument("file", metavar="FILE")
+FILE = click.argument("file", metavar="FILE", cls=Paths)
 TABLES = flag("--tables", group="Output", is_flag=True, help="All numbers of a model as well.")
 EFFECTS = flag(
     "--effects",

@@ -37,6 +37,7 @@ def command(**typed: Any) -> None:
     from bncli.steps.learn_structure import learn_structure
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        console.notes(chosen.notes)
         report = learn_structure(
             source,
             chosen.recipe,

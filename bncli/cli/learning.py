@@ -15,6 +15,7 @@ from bncli.catalogue import CHOICES, KEYS, LEARNING, PARAMETERS, STRUCTURES
 from bncli.choices import Choice, Option, Switch, key_of
 from bncli.cli.command import Decorator, flag
 from bncli.cli.numbers import KindType, metavar
+from bncli.cli.settings import settings_of_run
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,11 +61,12 @@ ALL = flags(catalogue.CUTTING, catalogue.STRUCTURE, catalogue.DATA, catalogue.PA
 
 
 class Learning(NamedTuple):
-    """The recipe, and the files that stand in for some of its methods."""
+    """The recipe, the files that stand in for some of its methods, and a note for each setting without effect."""
 
     recipe: Recipe
     cuts: str | None
     structure: str | None
+    notes: tuple[str, ...] = ()
 
 
 def learning(typed: Mapping[str, Any]) -> Learning:
@@ -72,19 +74,36 @@ def learning(typed: Mapping[str, Any]) -> Learning:
     from bncli.recipe import Recipe
     from bncli.recipe.defaults import Supplied
 
-    words = {key: typed[key] for key in KEYS if typed.get(key) is not None}
+    settings = settings_of_run()
+    words = {key: typed[key] for key in KEYS if typed.get(key) is not None and key not in settings}
+    if "structure" in settings and "structure" not in words:
+        words["structure"] = typed["structure"]
     structure = words.get("structure")
     file = words.pop("structure") if structure is not None and _is_file(structure) else None
     kind = "" if file is None else _kind(file)
     choices = [choice for choice in CHOICES if choice is not PARAMETERS or "param" in typed]
     supplied = Supplied(typed.get("cuts"), file, kind, typed.get("trace"))
-    return Learning(Recipe.of(supplied=supplied, choices=choices, **words), supplied.cuts, file)
+    recipe, notes = Recipe.of(supplied=supplied, choices=choices, **words), []
+    for key in sorted(settings.keys() & set(KEYS) - words.keys(), key=_methods_first):
+        try:
+            recipe = Recipe.of(supplied=supplied, choices=choices, **words, **{key: settings[key].value})
+            words[key] = settings[key].value
+        except UsageError as error:
+            notes.append(f"{settings[key].where} is left aside: {error}")
+    return Learning(recipe, supplied.cuts, file, tuple(notes))
+
+
+def _methods_first(key: str) -> tuple[bool, int]:
+    """The order in which settings are tried: what a method takes depends on the method."""
+    return key not in [key_of(choice.flag) for choice in CHOICES], KEYS.index(key)
 
 
 def given_flags(typed: Mapping[str, Any]) -> list[str]:
-    """The learning options (and --cuts, --trace) that were typed, as flags."""
+    """The learning options (and --cuts, --trace) that were typed, as flags; settings do not count."""
     names = [*(choice.flag for choice in CHOICES), *(option.flag for option in catalogue.OPTIONS)]
-    return [name for name in (*names, "--cuts", "--trace") if typed.get(key_of(name)) is not None]
+    settings = settings_of_run()
+    keys = {name: key_of(name) for name in (*names, "--cuts", "--trace")}
+    return [name for name, key in keys.items() if typed.get(key) is not None and key not in settings]
 
 
 def _is_file(structure: str) -> bool:

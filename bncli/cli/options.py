@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.cli.command import Decorator, flag
+from bncli.cli.command import Decorator, Paths, flag
 from bncli.cli.numbers import whole
 from bncli.errors import UsageError
 
@@ -18,7 +18,7 @@ _DATA = "Data"
 _OUTPUT = "Output"
 _OTHER = "Other"
 
-data: Decorator = click.argument("data", nargs=-1, required=True, metavar="DATA...")
+data: Decorator = click.argument("data", nargs=-1, required=True, metavar="DATA...", cls=Paths)
 
 FORMAT = (
     flag(
@@ -122,8 +122,18 @@ THREADS = flag(
 SEED = flag(
     "--seed", group=_OTHER, metavar="N", type=whole(0), default="0", stands_for="0", help="Seed of all that is random."
 )
-DEBUG = flag("--debug", group=_OTHER, is_flag=True, expose_value=False, help="Show the traceback of an error.")
-RUNNING = (JSON, QUIET, THREADS, SEED, DEBUG)
+CONFIG = flag(
+    "--config",
+    group=_OTHER,
+    metavar="FILE",
+    setting=False,
+    stands_for="BNCLI_CONFIG",
+    help="Options of this TOML file stand for those not typed.",
+)
+DEBUG = flag(
+    "--debug", group=_OTHER, is_flag=True, expose_value=False, setting=False, help="Show the traceback of an error."
+)
+RUNNING = (JSON, QUIET, THREADS, SEED, CONFIG, DEBUG)
 """What every command that works on rows takes."""
 
 

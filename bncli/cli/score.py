@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.cli import options
-from bncli.cli.command import declare, flag
+from bncli.cli.command import Paths, declare, flag
 from bncli.cli.console import Console
 from bncli.cli.numbers import whole
 from bncli.errors import UsageError
@@ -23,8 +23,8 @@ bncli score data.bnc new.parquet --output-format jsonl --digits 6 | head
 bncli score data.bnc new.csv --explain 3 --digits 2 -o why.csv
 """
 
-MODEL = click.argument("model", metavar="MODEL")
-DATA = click.argument("data", nargs=-1, metavar="[DATA...]")
+MODEL = click.argument("model", metavar="MODEL", cls=Paths)
+DATA = click.argument("data", nargs=-1, metavar="[DATA...]", cls=Paths)
 WRITING = (
     options.output("Where the predictions go [standard output]."),
     flag(

@@ -9,7 +9,7 @@ import click
 
 from bncli.catalogue import NETWORKS, refuse_idle
 from bncli.cli import options
-from bncli.cli.command import declare, flag
+from bncli.cli.command import Paths, declare, flag
 from bncli.cli.console import Console
 from bncli.cli.numbers import real, share, whole
 from bncli.errors import UsageError
@@ -36,7 +36,7 @@ def _range(text: str) -> Range:
     return number(least), number(most if hyphen else least)
 
 
-MODEL = click.argument("model", required=False, metavar="[MODEL]")
+MODEL = click.argument("model", required=False, metavar="[MODEL]", cls=Paths)
 ORIGIN = (
     flag(
         "--network",

@@ -14,6 +14,13 @@ and taken in order, so the number of threads changes nothing.
 from bncli.files.reading.batches import Batch, Batches, read_batches
 from bncli.files.reading.labelled import read_labelled
 from bncli.files.reading.learning import read_columns
+from bncli.files.reading.reader import Table
 from bncli.files.reading.source import Source
 
-__all__ = ["Batch", "Batches", "Source", "read_batches", "read_columns", "read_labelled"]
+__all__ = ["Batch", "Batches", "Source", "column_names", "read_batches", "read_columns", "read_labelled"]
+
+
+def column_names(source: Source) -> tuple[str, ...]:
+    """The names of the table's columns, in its order; only the head is read."""
+    with Table(source, keep=True) as table:
+        return table.names
