@@ -7,11 +7,12 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from bncli.catalogue import COMMANDS
+from bncli.catalogue import CHOICES, COMMANDS, KEYS, OPTIONS
+from bncli.choices import Whole, key_of
 from bncli.cli import options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
-from bncli.cli.settings import PREFIX, all_settings, is_setting, key_of, near, read_settings, variable_of
+from bncli.cli.settings import PREFIX, all_settings, near, read_settings, setting_key, variable_of
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -59,7 +60,21 @@ def schema_text(word: str) -> str:
         raise UsageError(
             f"{word!r} is no command that prints JSON", hint=hint if hint.startswith("did") else ", ".join(words)
         )
-    return (folder / f"{word}.json").read_text(encoding="utf-8")
+    import json
+
+    schema = json.loads((folder / f"{word}.json").read_text(encoding="utf-8"))
+    if "recipe" in schema["properties"]:
+        schema["properties"]["recipe"] = _recipe_schema()
+    return json.dumps(schema, indent=2) + "\n"
+
+
+def _recipe_schema() -> dict[str, Any]:
+    """The learning options of a model: what each may be, or null where it had no effect."""
+    values: dict[str, Any] = {key_of(choice.flag): {"type": "string"} for choice in CHOICES}
+    values |= {key_of(option.flag): option.kind.schema for option in OPTIONS}
+    values["seed"] = Whole().schema
+    properties = {key: {"anyOf": [values[key], {"type": "null"}]} for key in KEYS}
+    return {"type": "object", "properties": properties, "required": list(KEYS), "additionalProperties": False}
 
 
 def _lines(in_force: dict[str, Any]) -> Iterable[str]:
@@ -81,7 +96,7 @@ def _option(entry: Flag, in_force: dict[str, Any]) -> Iterable[str]:
     yield from textwrap.wrap(f"{entry.help}{default}", _WIDTH, initial_indent="# ", subsequent_indent="# ")
     for word, meaning in entry.words:
         yield from textwrap.wrap(f"{word}: {meaning}", _WIDTH, initial_indent="#   ", subsequent_indent="#     ")
-    key = key_of(entry)
+    key = setting_key(entry)
     text = os.environ.get(variable_of(entry))
     if text:
         yield f"{key} = {_toml(text.split(',') if entry.multiple else text)}  # {variable_of(entry)}"
@@ -114,6 +129,3 @@ def _toml(value: Any) -> str:
             return json.dumps(value, ensure_ascii=False)
         return value
     return json.dumps(value, ensure_ascii=False)
-
-
-__all__ = ["command", "is_setting", "schema_text"]

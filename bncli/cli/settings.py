@@ -38,14 +38,14 @@ def is_setting(flag: Flag) -> bool:
     return flag.setting and not names_file and (flag.group not in _NO_SETTING or "--quiet" in flag.opts)
 
 
-def key_of(flag: Flag) -> str:
+def setting_key(flag: Flag) -> str:
     """The key of an option in the file."""
     return max(flag.opts, key=len).removeprefix("--")
 
 
 def variable_of(flag: Flag) -> str:
     """The name of its variable."""
-    return PREFIX + key_of(flag).upper().replace("-", "_")
+    return PREFIX + setting_key(flag).upper().replace("-", "_")
 
 
 def apply_settings(ctx: click.Context, flags: Sequence[Flag]) -> None:
@@ -75,8 +75,8 @@ def _setting(flag: Flag, file: Mapping[str, Any], path: str) -> Setting | None:
     text = os.environ.get(variable_of(flag))
     if text:
         return Setting(text.split(",") if flag.multiple else text, variable_of(flag))
-    value = file.get(key_of(flag))
-    return None if value is None else Setting(value, f"{key_of(flag)} in {path}")
+    value = file.get(setting_key(flag))
+    return None if value is None else Setting(value, f"{setting_key(flag)} in {path}")
 
 
 def _converted(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
@@ -84,7 +84,7 @@ def _converted(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
     value = setting.value
     if isinstance(value, list) != flag.multiple:
         wanted = "a list" if flag.multiple else "one value"
-        raise UsageError(f"{key_of(flag)} takes {wanted}", where=setting.where)
+        raise UsageError(f"{setting_key(flag)} takes {wanted}", where=setting.where)
     try:
         if flag.is_flag:
             return _switch(value)
@@ -139,7 +139,7 @@ def read_settings(path: str, command: str) -> dict[str, Any]:
 
 def check_keys(settings: Mapping[str, Any], path: str) -> None:
     """UsageError for a key that is no option of any command."""
-    known = [key_of(flag) for flag in all_settings()]
+    known = [setting_key(flag) for flag in all_settings()]
     for key in settings:
         if key not in known:
             raise UsageError(f"there is no option {key!r} to set", where=path, hint=near(key, known))
@@ -156,7 +156,7 @@ def all_settings() -> list[Flag]:
         command = group.get_command(ctx, entry.word)
         for flag in [] if command is None else command.params:
             if isinstance(flag, Flag) and is_setting(flag):
-                flags.setdefault(key_of(flag), flag)
+                flags.setdefault(setting_key(flag), flag)
     return list(flags.values())
 
 
