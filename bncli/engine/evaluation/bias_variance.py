@@ -10,7 +10,7 @@ cross-validation, 2000, Machine Learning 40). With Q[t, y] the share of the tria
 Multiplied out, the squares cancel and 1 - Q[t, y_t] is left: the two add up to the error, the mean 0-1 loss over all
 rows and trials.
 
-Decided here: row weights are multiplicities. Cost: O((T + K) N), a block of rows at a time.
+Conventions: row weights are multiplicities. Cost: O((T + K) N), a block of rows at a time.
 """
 
 from __future__ import annotations

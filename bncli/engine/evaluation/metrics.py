@@ -12,7 +12,7 @@ With P[t, c] = P(c | x_t), y_t the true class, w_t the row weight and N their su
 For more than two classes auc is the mean over pairs of classes of the two areas that either one's probability
 gives (Hand & Till 2001), over the pairs present; None where fewer than two classes are.
 
-Decided here: log-loss comes from the log-probabilities as they are, never from clipped ones; the ten bins of ece
+Conventions: log-loss comes from the log-probabilities as they are, never from clipped ones; the ten bins of ece
 are closed on the right, ((b-1)/10, b/10] (Guo et al. 2017). Cost: K searches of N rows for auc, a pass for the rest.
 """
 

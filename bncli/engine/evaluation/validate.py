@@ -3,7 +3,7 @@
 Everything is learnt inside the fold, cuts and levels included; only the labels of the class come from all rows. Each
 repeat draws its folds anew, from the seed and the number of the repeat.
 
-Decided here: predictions for the rows are those of the first repeat, so that each row is predicted once, by the one
+Conventions: predictions for the rows are those of the first repeat, so that each row is predicted once, by the one
 model that has not seen it. What a fold's learning has to say (notes, iterations) is not passed on; the watch hears
 the stages `fit` and `score` of each fold, and how many folds are done. Cost: folds times repeats fits.
 """
