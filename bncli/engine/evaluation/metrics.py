@@ -51,7 +51,12 @@ class Metrics:
 
 
 def measure(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> Metrics:
-    """The metrics of ln P(c | x_t), shape (K, N), class-major, against labels (N,) under weights (N,) or None for 1."""
+    """The metrics of ln P(c | x_t), shape (K, N), class-major, against labels (N,) under weights (N,) or None for 1.
+
+    >>> found = measure(np.log([[0.9, 0.6, 0.2], [0.1, 0.4, 0.8]]), np.array([0, 1, 1]))
+    >>> round(found.error, 6), round(found.brier, 6), found.auc, found.confusion.tolist()
+    (0.333333, 0.273333, 1.0, [[1, 0], [1, 1]])
+    """
     total = float(len(labels) if weights is None else weights.sum())
     if not total > 0:
         raise BncliError("there are no rows to measure")

@@ -58,7 +58,11 @@ class Friedman:
 
 
 def average_ranks(figures: ArrayLike, lower_is_better: bool) -> Array:
-    """The rank of each method on each data set, figures and ranks (n_data, n_methods); ties share their average."""
+    """The rank of each method on each data set, figures and ranks (n_data, n_methods); ties share their average.
+
+    >>> average_ranks([[0.1, 0.3, 0.2], [0.5, 0.5, 0.9]], lower_is_better=True).tolist()
+    [[1.0, 3.0, 2.0], [1.5, 1.5, 3.0]]
+    """
     values = _table(figures) if lower_is_better else -_table(figures)
     order = np.argsort(values, axis=1, kind="stable")
     ranks = np.empty_like(values)
@@ -144,6 +148,9 @@ def cliques(ranks: Sequence[float], difference: float) -> tuple[tuple[int, ...],
     """The largest groups of methods whose average ranks all lie closer than the critical difference.
 
     Methods are numbers into `ranks`, best first; groups of one are left out, and so are groups inside another one.
+
+    >>> cliques([1.0, 3.75, 1.5, 2.25], difference=1.0)
+    ((0, 2), (2, 3))
     """
     order = sorted(range(len(ranks)), key=lambda j: ranks[j])
     groups: list[tuple[int, ...]] = []

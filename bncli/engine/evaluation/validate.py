@@ -135,7 +135,7 @@ def deal(columns: Columns, folds: int, seed: int, repeat: int) -> Index:
 
 
 def split_of(fold_of: Index, repeat: int, number: int) -> Split:
-    """The fold of this number of rows that were dealt."""
+    """The rows of the fold of this number, and all others, from the fold of every row."""
     held_out = fold_of == number
     return Split(repeat, number, np.flatnonzero(held_out), np.flatnonzero(~held_out))
 

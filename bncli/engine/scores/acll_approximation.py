@@ -1,4 +1,4 @@
-"""The straight line that stands for the logarithm of a sum, so that the conditional log-likelihood falls into parts.
+"""The straight line that stands for the logarithm of a sum, so that the conditional log-likelihood decomposes.
 
 With U_c = P(x, c), ln P(c | x) = ln U_c - ln (sum over c' of U_c'). The second term is what ties all parameters
 together. Replaced by its best linear fit in the logarithms,
@@ -49,7 +49,11 @@ class Line(NamedTuple):
 
 
 def dirichlet(n_labels: int, n: ArrayLike) -> Line:
-    """For K = `n_labels` >= 2 classes and N = `n` >= 0 rows (sums of weights, which need not be whole): n's shape."""
+    """For K = `n_labels` >= 2 classes and N = `n` >= 0 rows (sums of weights, which need not be whole): n's shape.
+
+    >>> dirichlet(2, [10.0, 1000.0]).beta.round(6).tolist()
+    [0.379322, 0.391942]
+    """
     from scipy.special import polygamma, psi
 
     k, rows = float(n_labels), np.asarray(n, np.float64)

@@ -53,6 +53,11 @@ def back_off(counts: Array) -> Array:
     """theta, same shape as `counts`: the child's axis first, then its parents' as listed.
 
     Positive; sums to 1 over the first axis.
+
+    >>> counts = np.array([[8.0, 1.0], [0.0, 0.0]])  # a child of two values under a parent of two
+    >>> theta = back_off(counts)
+    >>> bool(theta[1, 0] < theta[1, 1] < 0.5)  # eight rows move the estimate further from the back-off than one
+    True
     """
     last, above = _solved(counts)
     return np.asarray(np.maximum(last.estimate(above), np.finfo(np.float64).tiny).reshape(counts.shape))
@@ -81,7 +86,7 @@ def _solved(counts: Array) -> tuple[_Level, Array]:
 class FixedPoint:
     """Where the search is for x = g(x), in many unknowns that hardly influence each other.
 
-    x; `pull` is g(x) - x at the point before, None at the start; `before` is that point if a plain step led from it to
+    x; `change` is g(x) - x at the point before, None at the start; `before` is that point if a plain step led from it to
     x: a secant through both is then due (Wegstein 1958, Comm. ACM 1).
 
     Plain repetition x <- g(x) creeps where the slope of g is near 1. From two points, the slope s of g is known, and
@@ -95,23 +100,23 @@ class FixedPoint:
 
     x: Array
     before: Array | None = None
-    pull: Array | None = None
+    change: Array | None = None
 
     @property
     def residual(self) -> float:
         """The largest |g(x) - x| when g was last known; infinite at the start."""
-        return float("inf") if self.pull is None else float(np.abs(self.pull).max(initial=0.0))
+        return float("inf") if self.change is None else float(np.abs(self.change).max(initial=0.0))
 
     def stepped(self, g: Array) -> FixedPoint:
         """The next point, given g(x) at this one."""
-        pull = g - self.x
-        if self.before is None or self.pull is None:
-            return FixedPoint(self.x + np.clip(pull, -LONGEST, LONGEST), self.x, pull)
-        way, fall = self.x - self.before, self.pull - pull
-        times = np.ones_like(pull)
+        change = g - self.x
+        if self.before is None or self.change is None:
+            return FixedPoint(self.x + np.clip(change, -LONGEST, LONGEST), self.x, change)
+        way, fall = self.x - self.before, self.change - change
+        times = np.ones_like(change)
         np.divide(way, fall, out=times, where=way * fall > 0)
-        step = np.clip(times, 1.0, MOST_TIMES) * pull
-        return FixedPoint(self.x + np.clip(step, -LONGEST, LONGEST), None, pull)
+        step = np.clip(times, 1.0, MOST_TIMES) * change
+        return FixedPoint(self.x + np.clip(step, -LONGEST, LONGEST), None, change)
 
 
 @dataclass(frozen=True)
