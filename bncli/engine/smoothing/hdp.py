@@ -86,8 +86,8 @@ def _solved(counts: Array) -> tuple[_Level, Array]:
 class FixedPoint:
     """Where the search is for x = g(x), in many unknowns that hardly influence each other.
 
-    x; `change` is g(x) - x at the point before, None at the start; `before` is that point if a plain step led from it to
-    x: a secant through both is then due (Wegstein 1958, Comm. ACM 1).
+    x; `change` is g(x) - x at the point before, None at the start; `before` is that point if a plain step led from it
+    to x: a secant through both is then due (Wegstein 1958, Comm. ACM 1).
 
     Plain repetition x <- g(x) creeps where the slope of g is near 1. From two points, the slope s of g is known, and
     where g and its secant are the same, the fixed point is the step (g(x) - x) / (1 - s) away.
