@@ -31,3 +31,14 @@ def test_a_command_loads_only_what_it_uses(tmp_path: Path, words: list[str]) -> 
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "4"}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
     assert done.stderr == "('1', [])\n"
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["fit", "--help"], ["fit", "DATA", "-o", "OUT", "--quiet"]], ids=" ".join
+)
+def test_help_and_the_default_fit_load_no_scipy(tmp_path: Path, words: list[str]) -> None:
+    """It takes longer to load than a small table takes to learn from, so only what needs it imports it."""
+    places = {"DATA": str(SAMPLE_DATA / "tumours.csv"), "OUT": str(tmp_path / "out")}
+    program = PROGRAM.format(words=[places.get(word, word) for word in words], heavy=["scipy", "scipy.special"])
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr == "('1', [])\n"

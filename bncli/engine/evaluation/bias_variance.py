@@ -10,7 +10,7 @@ cross-validation, 2000, Machine Learning 40). With Q[t, y] the share of the tria
 Multiplied out, the squares cancel and 1 - Q[t, y_t] is left: the two add up to the error, the mean 0-1 loss over all
 rows and trials.
 
-Decided here: row weights are multiplicities. Cost: O((T + K) N), a block of rows at a time.
+Conventions: row weights are multiplicities. Cost: O((T + K) N), a block of rows at a time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ class BiasVariance:
 def bias_variance(
     labels: Integers, predictions: Integers, n_labels: int, weights: ArrayLike | None = None
 ) -> BiasVariance:
-    """Of the true labels (N,) and those predicted (T, N), all codes below `n_labels`; weights (N,)."""
+    """Of the true labels (N,) and those predicted (T, N), all codes below `n_labels`; weights (N,).
+
+    >>> bias_variance(np.array([0, 1]), np.array([[0, 0], [1, 0]]), n_labels=2)  # one row varies, one is always wrong
+    BiasVariance(bias=0.625, variance=0.125)
+    """
     n_rows = len(labels)
     w = np.ones(n_rows) if weights is None else np.asarray(weights, np.float64)
     if predictions.ndim != 2 or len(predictions) == 0 or predictions.shape[1] != n_rows or w.shape != (n_rows,):

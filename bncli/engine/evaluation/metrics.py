@@ -12,7 +12,7 @@ With P[t, c] = P(c | x_t), y_t the true class, w_t the row weight and N their su
 For more than two classes auc is the mean over pairs of classes of the two areas that either one's probability
 gives (Hand & Till 2001), over the pairs present; None where fewer than two classes are.
 
-Decided here: log-loss comes from the log-probabilities as they are, never from clipped ones; the ten bins of ece
+Conventions: log-loss comes from the log-probabilities as they are, never from clipped ones; the ten bins of ece
 are closed on the right, ((b-1)/10, b/10] (Guo et al. 2017). Cost: K searches of N rows for auc, a pass for the rest.
 """
 
@@ -51,7 +51,12 @@ class Metrics:
 
 
 def measure(log_probabilities: Array, labels: Integers, weights: Array | None = None) -> Metrics:
-    """The metrics of ln P(c | x_t), shape (K, N), class-major, against labels (N,) under weights (N,) or None for 1."""
+    """The metrics of ln P(c | x_t), shape (K, N), class-major, against labels (N,) under weights (N,) or None for 1.
+
+    >>> found = measure(np.log([[0.9, 0.6, 0.2], [0.1, 0.4, 0.8]]), np.array([0, 1, 1]))
+    >>> round(found.error, 6), round(found.brier, 6), found.auc, found.confusion.tolist()
+    (0.333333, 0.273333, 1.0, [[1, 0], [1, 1]])
+    """
     total = float(len(labels) if weights is None else weights.sum())
     if not total > 0:
         raise BncliError("there are no rows to measure")

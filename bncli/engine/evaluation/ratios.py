@@ -27,7 +27,11 @@ Kind = Literal["mean", "root", "plain"]
 
 
 def geometric_mean_ratio(first: ArrayLike, second: ArrayLike, rows: ArrayLike, kind: Kind = "mean") -> float:
-    """The geometric mean of first / second, losses and numbers of rows (n_data,); 1 for no data sets at all."""
+    """The geometric mean of first / second, losses and numbers of rows (n_data,); 1 for no data sets at all.
+
+    >>> round(geometric_mean_ratio([0.1, 0.4], [0.2, 0.2], rows=[100, 100]), 12)  # half on one, twice on the other
+    1.0
+    """
     a, b, n = (np.asarray(values, np.float64) for values in (first, second, rows))
     if not a.shape == b.shape == n.shape or a.ndim != 1:
         raise BncliError(f"losses and rows come in lists of one length, not of shapes {a.shape}, {b.shape}, {n.shape}")

@@ -3,7 +3,7 @@
 Everything is learnt inside the fold, cuts and levels included; only the labels of the class come from all rows. Each
 repeat draws its folds anew, from the seed and the number of the repeat.
 
-Decided here: predictions for the rows are those of the first repeat, so that each row is predicted once, by the one
+Conventions: predictions for the rows are those of the first repeat, so that each row is predicted once, by the one
 model that has not seen it. What a fold's learning has to say (notes, iterations) is not passed on; the watch hears
 the stages `fit` and `score` of each fold, and how many folds are done. Cost: folds times repeats fits.
 """
@@ -135,7 +135,7 @@ def deal(columns: Columns, folds: int, seed: int, repeat: int) -> Index:
 
 
 def split_of(fold_of: Index, repeat: int, number: int) -> Split:
-    """The fold of this number of rows that were dealt."""
+    """The rows of the fold of this number, and all others, from the fold of every row."""
     held_out = fold_of == number
     return Split(repeat, number, np.flatnonzero(held_out), np.flatnonzero(~held_out))
 

@@ -23,7 +23,11 @@ _CUTS_COMPARED = 100
 
 
 def interval_codes(values: NDArray[np.generic], cuts: Sequence[float], dtype: np.dtype[np.unsignedinteger]) -> Codes:
-    """Interval of every value, shape (N,); cuts ascending. Infinities are values; the code of a NaN is arbitrary."""
+    """Interval of every value, shape (N,); cuts ascending. Infinities are values; the code of a NaN is arbitrary.
+
+    >>> interval_codes(np.array([-1.0, 0.5, 0.6, 9.0]), (0.5, 2.0), np.dtype(np.uint8)).tolist()
+    [0, 0, 1, 2]
+    """
     below_all, thresholds = _thresholds(np.asarray(cuts, np.float64), values.dtype)
     codes = np.full(len(values), below_all, dtype)
     for first in range(0, len(values), _BLOCK):

@@ -21,7 +21,11 @@ SPARSE_TABLE = 1 << 18
 
 
 def cell_numbers(codes: Sequence[Integers], shape: Sequence[int]) -> Index:
-    """Cell of every row, shape (rows,), from one code array per digit; no digits: all rows in cell 0."""
+    """Cell of every row, shape (rows,), from one code array per digit; no digits: all rows in cell 0.
+
+    >>> cell_numbers([np.array([0, 1, 2]), np.array([3, 0, 1])], (3, 4)).tolist()
+    [3, 4, 9]
+    """
     cells = codes[0].astype(np.intp)
     for code, radix in zip(codes[1:], shape[1:], strict=True):
         cells *= radix

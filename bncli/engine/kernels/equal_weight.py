@@ -4,7 +4,7 @@ Plain quantiles collapse where one element holds much of the weight: most of the
 one group. So an element that alone holds more than its share of the weight, total / B, gets a group of its own, and the
 remaining groups go to the remaining elements at equal weight.
 
-Decided here: the heavy elements split the row into stretches; every stretch gets one group, and each group still to
+Conventions: the heavy elements split the row into stretches; every stretch gets one group, and each group still to
 give goes to the stretch with the most weight a group (ties: the first). So there are at most B groups, unless the
 heavy elements leave more stretches than groups. Inside a stretch the next group ends at the element where its weight
 comes closest to what remains over the groups that remain (ties: the earlier end), which is never later than leaves one
@@ -19,7 +19,13 @@ from bncli.engine.kernels.arrays import Array
 
 
 def group_ends(mass: Array, n_groups: int) -> list[int]:
-    """The last element of each of about `n_groups` groups, ascending; the last of all is left out. mass (any,)."""
+    """The last element of each of about `n_groups` groups, ascending; the last of all is left out. mass (any,).
+
+    >>> group_ends(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0]), 3)  # {0, 1}, {2, 3}, {4, 5}
+    [1, 3]
+    >>> group_ends(np.array([1.0, 1.0, 9.0, 1.0, 1.0, 1.0]), 3)  # the heavy one alone: {0, 1}, {2}, {3, 4, 5}
+    [1, 2]
+    """
     heavy = np.flatnonzero(mass > mass.sum() / n_groups)
     starts = np.concatenate(([0], heavy + 1))
     stops = np.append(heavy, len(mass))

@@ -20,7 +20,12 @@ SIGNIFICANT_DIGITS = 12
 
 
 def mutual_information(table: Array) -> Array:
-    """I(X; Y) of tables n[a, y], shape (..., values, K) -> (...); 0 for an empty table."""
+    """I(X; Y) of tables n[a, y], shape (..., values, K) -> (...); 0 for an empty table.
+
+    >>> same, independent = np.eye(2), np.ones((2, 2))
+    >>> (mutual_information(np.stack([same, independent])) / math.log(2)).tolist()  # in bits
+    [1.0, 0.0]
+    """
     return conditional_mutual_information(table[..., np.newaxis])
 
 
@@ -41,7 +46,11 @@ def conditional_mutual_information(table: Array) -> Array:
 
 
 def rounded(scores: Array) -> Array:
-    """`scores` to 12 significant digits, the form in which they are compared."""
+    """`scores` to 12 significant digits, the form in which they are compared.
+
+    >>> bool(rounded(np.array(0.1 + 0.2)) == rounded(np.array(0.3)))
+    True
+    """
     magnitude = np.floor(np.log10(np.abs(scores), where=scores != 0, out=np.zeros_like(scores)))
     scale = 10.0 ** (SIGNIFICANT_DIGITS - 1 - np.clip(magnitude, -290, 290))
     return np.round(scores * scale) / scale

@@ -13,6 +13,10 @@ from bncli.engine.kernels.arrays import Array
 
 
 def log_sum(values: Array, axis: int | tuple[int, ...]) -> Array:
-    """ln sum exp over an axis, or several, which stay with length 1; the largest value must be finite."""
+    """ln sum exp over an axis, or several, which stay with length 1; the largest value must be finite.
+
+    >>> log_sum(np.log([1.0, 2.0, 5.0]) - 1000, axis=0).round(9).tolist()  # ln 8 - 1000; exp(-1000) would be 0
+    [-997.920558458]
+    """
     highest = values.max(axis=axis, keepdims=True)
     return np.asarray(highest + np.log(np.exp(values - highest).sum(axis=axis, keepdims=True)))

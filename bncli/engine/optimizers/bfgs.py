@@ -8,7 +8,7 @@ and along d the first acceptable point by backtracking from 1 (see `bncli.engine
 identity again when the direction is not downhill, no point is acceptable, s'y <= 0, or 2P iterations have passed (R's
 optim). This is the BFGS of Feelders & Ivanovs 2006. Cost: P^2 numbers of memory, about 12 P^2 flops an iteration.
 
-Decided here: problems whose matrix would take more than MAX_BYTES are refused; the stopping rules are those that all
+Conventions: problems whose matrix would take more than MAX_BYTES are refused; the stopping rules are those that all
 methods share (see `bncli.engine.optimizers.loop`).
 """
 

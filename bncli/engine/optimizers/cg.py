@@ -5,7 +5,7 @@ backtracking, then one step more, to the minimiser of the parabola known by then
 evaluations an iteration. This is the CG of Feelders & Ivanovs 2006, who used R's optim. Cost: O(P) an iteration beside
 the evaluations.
 
-Decided here: the stopping rules are those that all methods share (see `bncli.engine.optimizers.loop`).
+Conventions: the stopping rules are those that all methods share (see `bncli.engine.optimizers.loop`).
 """
 
 from __future__ import annotations

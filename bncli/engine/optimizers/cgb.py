@@ -5,7 +5,7 @@ Press, Teukolsky, Vetterling & Flannery 1992, Numerical Recipes in C). Fewer ite
 more evaluations each. Directions and restarts are those of `bncli.engine.optimizers.conjugate`. Cost: O(P) an iteration
 beside the evaluations.
 
-Decided here: the bracket is sought from the first trial step of plain conjugate gradients, not always from 1.
+Conventions: the bracket is sought from the first trial step of plain conjugate gradients, not always from 1.
 """
 
 from __future__ import annotations

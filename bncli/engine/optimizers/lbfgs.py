@@ -1,9 +1,9 @@
 """Limited-memory BFGS with a preconditioner (Liu & Nocedal 1989, Mathematical Programming 45).
 
-The inverse Hessian is built from the last pairs on top of the objective's preconditioner (see
-`bncli.engine.optimizers.pairs`): L-BFGS in variables whitened by a factor of it, without ever changing variables. The
-preconditioner is refreshed now and then (`bncli.engine.optimizers.refresh`); the pairs are kept, they describe the same
-function. Line search and reasons to stop are those of `bncli.engine.optimizers.quasi_newton`.
+The inverse Hessian is built from the last pairs on top of the objective's preconditioner (`Pairs` of
+`bncli.engine.optimizers.quasi_newton`): L-BFGS in variables whitened by a factor of it, without ever changing
+variables. The preconditioner is refreshed now and then (`Refresh`); the pairs are kept, they describe the same
+function. Line search and reasons to stop are those of that module.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ parabola through the three best points where that lies inside and the steps shri
 of the longer part (Brent 1973, Algorithms for Minimization without Derivatives, chapter 5). It ends when the bracket
 is within twice 2e-4 of the best step, relatively.
 
-Decided here: the first trial step is the caller's. Where it is not lower than the start, it shrinks to the minimiser of
+Conventions: the first trial step is the caller's. Where it is not lower than the start, it shrinks to the minimiser of
 the parabola through both values and the slope, kept between a tenth and a half of it; where it is, it grows by the
 golden ratio until the value rises. Infinite values are only high.
 """

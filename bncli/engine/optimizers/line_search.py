@@ -5,7 +5,7 @@ With phi(a) = f(x + a d), a step a is accepted when
     phi(a) <= phi(0) + 1e-4 a phi'(0)   and   |phi'(a)| <= 0.9 |phi'(0)|
 
 Bracketing and cubic interpolation after Nocedal & Wright 2006, Numerical Optimization, algorithms 3.5 and 3.6.
-Decided here: first step 1; a bracket grows threefold; the cubic's minimiser is kept off the bracket's ends by a tenth
+Conventions: first step 1; a bracket grows threefold; the cubic's minimiser is kept off the bracket's ends by a tenth
 of its length; after MAX_TRIES evaluations the best point with sufficient decrease is taken, if there is one. Near the
 optimum, where values differ by rounding only, a smaller slope alone is accepted (after Hager & Zhang 2005).
 """

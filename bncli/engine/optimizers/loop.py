@@ -1,12 +1,13 @@
 """The loop that classical descent methods share: a direction, a search along it, and what is kept for the next.
 
-A `Guide` is a method without its loop. Where its direction promises too little or its search finds nothing, it forgets
-what it knows and starts again with steepest descent; only the failure of that is believed (Nash 1990, Compact Numerical
-Methods for Computers, 2nd edition). The objective's preconditioner is not used: these are the methods as published.
+A `Guide` is a method without its loop. Where the decrease predicted for its direction is too small, or its line search
+finds nothing, it forgets what it knows and starts again with steepest descent; only the failure of that is believed
+(Nash 1990, Compact Numerical Methods for Computers, 2nd edition). The objective's preconditioner is not used: these are
+the methods as published.
 
-Stops, with f the objective: `gradient` when steepest descent promises less than tolerance f / 100, i.e. g'g / 2;
-`tolerance` when the last WINDOW iterations together improved f by no more than tolerance f; `line-search` when no
-better point is found along -g; `separable` when the objective says so; `max-iterations`.
+Stops, with f the objective: `gradient` when the decrease predicted for steepest descent, g'g / 2, is under
+tolerance f / 100; `tolerance` when the last WINDOW iterations together improved f by no more than tolerance f;
+`line-search` when no better point is found along -g; `separable` when the objective says so; `max-iterations`.
 
 Counts: an evaluation of the objective gives value and gradient at once; told are the evaluations of the value that the
 method asks for, trial steps included, and of the gradient: one at the start and one after each iteration.
@@ -61,12 +62,12 @@ def descend(
         direction = guide.direction(here.gradient)
         slope = float(direction @ here.gradient)
         enough = tolerance * max(abs(here.value), floor)
-        promising = -slope / 2 > 1e-2 * enough
-        reason = _finished(objective, values, enough, guide.fresh and not promising, iteration >= max_iterations)
+        worthwhile = -slope / 2 > 1e-2 * enough
+        reason = _finished(objective, values, enough, guide.fresh and not worthwhile, iteration >= max_iterations)
         if reason is not None:
             break
         found, step, tries = None, 0.0, 0
-        if promising:
+        if worthwhile:
             found, step, tries = guide.search(objective.value_and_gradient, here, direction, slope)
         evaluations += tries
         if found is None:

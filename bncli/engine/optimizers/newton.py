@@ -3,7 +3,7 @@
 Most problems are at their optimum after some dozens of passes of preconditioned L-BFGS, and Newton's method would have
 taken more. What is left after NEWTON_FROM passes is hard: rare classes, almost separable rows, a small penalty. There
 the curvature changes all along the way, and products with the present Hessian, each the cost of one pass, beat the
-memory of old ones (`bncli.engine.optimizers.truncated`).
+memory of old ones (`newton_direction` of `bncli.engine.optimizers.quasi_newton`).
 """
 
 from __future__ import annotations

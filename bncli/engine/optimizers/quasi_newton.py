@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, StoppedBy
 from bncli.engine.optimizers.line_search import Probe, search
-from bncli.engine.optimizers.objective import Objective, Report, Step
-from bncli.engine.optimizers.pairs import Pairs
-from bncli.engine.optimizers.refresh import Refresh
-from bncli.engine.optimizers.truncated import newton_direction
+from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
 
 WINDOW = 5
 NEWTON_WINDOW = 2
@@ -31,6 +32,15 @@ FLOOR = 1e-10
 """Values are compared with this share of the first one where they have fallen below it."""
 PASSES = 4
 """So many evaluations and products for every iteration allowed are the cap too."""
+HISTORY = 20
+"""Pairs that are remembered."""
+GAP = (15, 120)
+"""Evaluations from one refresh of the preconditioner to the next, at first and at most; it doubles."""
+COST = (12.0, 30.0)
+"""Evaluations that a refresh may cost: half of all made so far, but at least and at most so many."""
+TRUNCATION = 0.3
+MAX_PRODUCTS = 200
+FLAT = 1e-12
 
 
 def descend(
@@ -127,3 +137,109 @@ class _Run:
 
 def _norm(vector: Array) -> float:
     return math.sqrt(float(vector @ vector))
+
+
+class Refresh:
+    """The preconditioner of one run: short runs pay little for it, long runs get the best there is."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.precondition: Precondition = objective.precondition
+        self._objective = objective
+        self._last, self._gap = 0, GAP[0]
+
+    def at(self, point: Array, evaluations: int) -> None:
+        """Make it anew at `point` if it is time; `evaluations` are all since the start, and what cost as much."""
+        if evaluations - self._last >= self._gap:
+            self.precondition = self._objective.refreshed(point, min(max(evaluations / 2, COST[0]), COST[1]))
+            self._last, self._gap = evaluations, min(2 * self._gap, GAP[1])
+
+
+@dataclass(frozen=True)
+class _Pair:
+    s: Array
+    y: Array
+    rho: float
+
+
+class Pairs:
+    """The limited memory: the last HISTORY steps, and how the gradient changed along them.
+
+    The inverse Hessian is built from pairs s = x_{j+1} - x_j, y = g_{j+1} - g_j on top of a given guess Q, scaled:
+
+        H_0 = gamma Q,    gamma = s'y / y'Qy of the last pair  (1 before the first)
+
+    by the two-loop recursion (Nocedal & Wright 2006, Numerical Optimization, algorithm 7.4).
+    """
+
+    def __init__(self) -> None:
+        self._pairs: deque[_Pair] = deque(maxlen=HISTORY)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def forget(self) -> None:
+        self._pairs.clear()
+
+    def remember(self, s: Array, y: Array) -> None:
+        """Keep the pair unless its curvature is lost in rounding."""
+        curvature = float(s @ y)
+        if curvature > 1e-12 * float(np.sqrt((s @ s) * (y @ y))):
+            self._pairs.append(_Pair(s, y, 1.0 / curvature))
+
+    def inverse_hessian(self, precondition: Precondition, gradient: Array) -> Array:
+        """H g, Q being `precondition`."""
+        q = gradient.copy()
+        alphas = []
+        for pair in reversed(self._pairs):
+            alphas.append(pair.rho * float(pair.s @ q))
+            q -= alphas[-1] * pair.y
+        r = precondition(q)
+        if self._pairs:
+            last = self._pairs[-1]
+            r = r * (1.0 / (last.rho * float(last.y @ precondition(last.y))))
+        for pair, alpha in zip(self._pairs, reversed(alphas), strict=True):
+            r += (alpha - pair.rho * float(pair.y @ r)) * pair.s
+        return r
+
+
+def newton_direction(
+    product: Callable[[Array], Array], precondition: Precondition, gradient: Array
+) -> tuple[Array, int]:
+    """(a direction of descent, products taken); `product` multiplies by H, positive semidefinite.
+
+    Conjugate gradients on Hd = -g that end early (Dembo & Steihaug 1983, Mathematical Programming 26). They lower the
+    quadratic model m(d) = g'd + d'Hd / 2 step by step, preconditioned by Q, a guess of the inverse Hessian, and end
+    when the residual r = -g - Hd is small beside the gradient, r'Qr <= TRUNCATION^2 g'Qg: a rough direction is enough
+    where the next point has another Hessian. (The test of Nash & Sofer, by the progress of the model, ends too soon
+    where Q is poor: on the hardest problems it took two to three times as many products.)
+
+    Where H is singular a direction may have no curvature but that of rounding, and a step along it would be rounding
+    too. They end there as well: at a direction p whose curvature in the metric of Q, p'Hp / p'Q^-1 p, is under FLAT
+    times the largest before it. The metric costs nothing: p_i'Q^-1 p_i = r_i'Qr_i + beta_i^2 p_(i-1)'Q^-1 p_(i-1).
+
+    >>> d, products = newton_direction(lambda v: 4.0 * v, lambda v: v, np.array([2.0, -8.0]))
+    >>> d.tolist(), products  # -g / 4, in one product
+    ([-0.5, 2.0], 1)
+    """
+    d = np.zeros(len(gradient))
+    residual = -gradient
+    direction = precondition(residual)
+    fit = first = length = float(residual @ direction)
+    steepest = 0.0
+    for i in range(1, MAX_PRODUCTS + 1):
+        image = product(direction)
+        curvature = float(direction @ image)
+        if curvature <= FLAT * steepest * length:
+            return (d, i) if i > 1 else (direction, i)
+        steepest = max(steepest, curvature / length)
+        alpha = fit / curvature
+        d += alpha * direction
+        residual -= alpha * image
+        z = precondition(residual)
+        last, fit = fit, float(residual @ z)
+        if fit <= TRUNCATION**2 * first:
+            break
+        beta = fit / last
+        direction = z + beta * direction
+        length = fit + beta**2 * length
+    return d, i

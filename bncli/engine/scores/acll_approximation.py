@@ -1,4 +1,4 @@
-"""The straight line that stands for the logarithm of a sum, so that the conditional log-likelihood falls into parts.
+"""The straight line that stands for the logarithm of a sum, so that the conditional log-likelihood decomposes.
 
 With U_c = P(x, c), ln P(c | x) = ln U_c - ln (sum over c' of U_c'). The second term is what ties all parameters
 together. Replaced by its best linear fit in the logarithms,
@@ -35,8 +35,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.kernels.exponential_integral import exponential_integral
-from bncli.engine.kernels.gamma import digamma, trigamma
 
 STEP = 1.0 / 32.0
 FAR = 45.0
@@ -51,10 +49,17 @@ class Line(NamedTuple):
 
 
 def dirichlet(n_labels: int, n: ArrayLike) -> Line:
-    """For K = `n_labels` >= 2 classes and N = `n` >= 0 rows (sums of weights, which need not be whole): n's shape."""
+    """For K = `n_labels` >= 2 classes and N = `n` >= 0 rows (sums of weights, which need not be whole): n's shape.
+
+    >>> dirichlet(2, [10.0, 1000.0]).beta.round(6).tolist()
+    [0.379322, 0.391942]
+    """
+    from scipy.special import polygamma, psi
+
     k, rows = float(n_labels), np.asarray(n, np.float64)
-    beta = (trigamma(k) - trigamma(k + rows)) / (trigamma(1.0) - k * trigamma(k + rows))
-    gamma = digamma(k) - digamma(k + rows) - beta * k * (digamma(1.0) - digamma(k + rows))
+    trigamma = polygamma(1, k + rows)
+    beta = (polygamma(1, k) - trigamma) / (polygamma(1, 1.0) - k * trigamma)
+    gamma = psi(k) - psi(k + rows) - beta * k * (psi(1.0) - psi(k + rows))
     return Line(np.asarray(beta), np.asarray(gamma))
 
 
@@ -70,8 +75,10 @@ def uniform(n_labels: int) -> Line:
 
 def _bracket(z: Array) -> Array:
     """Ein(z) - 1 + exp(-z); by its series below 1, where the difference would lose its digits."""
+    from scipy.special import exp1
+
     large = np.maximum(z, 1.0)
-    ein = exponential_integral(large) + np.log(large) + np.euler_gamma
+    ein = exp1(large) + np.log(large) + np.euler_gamma
     term, series = np.ones(z.shape), np.zeros(z.shape)
     small = np.minimum(z, 1.0)
     for m in range(1, 20):

@@ -2,7 +2,7 @@
 
     bic = ll - (ln N) / 2 * (r - 1) q K
 
-Decided here: parent configurations that no row has count as parameters too, so the penalty follows from the
+Conventions: parent configurations that no row has count as parameters too, so the penalty follows from the
 cardinalities; a total weight under 1 counts as 1, so that the penalty is never negative.
 Source: Schwarz 1978, Annals of Statistics 6.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.kernels.frequencies import free_parameters, log_likelihood
+from bncli.engine.scores.likelihood import free_parameters, log_likelihood
 
 EQUIVALENT = True
 

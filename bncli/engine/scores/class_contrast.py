@@ -22,7 +22,11 @@ from bncli.engine.kernels.arrays import Array
 
 
 def contrast(counts: Array, beta: Array) -> Array:
-    """M of counts (..., K), the same shape; it may be negative. `beta` is one number or fits the counts' axes."""
+    """M of counts (..., K), the same shape; it may be negative. `beta` is one number or fits the counts' axes.
+
+    >>> contrast(np.array([[6.0, 2.0], [0.0, 4.0]]), np.array(0.25)).tolist()  # a cell a row, a class a column
+    [[4.0, 0.0], [-1.0, 3.0]]
+    """
     return np.asarray(counts - beta * counts.sum(axis=-1, keepdims=True))
 
 

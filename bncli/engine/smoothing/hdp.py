@@ -17,7 +17,7 @@ t is how many of n draws are expected to be made anew from the back-off; only th
 a for all the distributions that it is the back-off of, and the sums in the last line go over these; it is the
 mean of what is known of a given the draws, under a Gamma prior of that shape and rate.
 
-Decided here: the paper averages over a Gibbs sampler's walk; here the equations are solved, so nothing is random. t is
+Conventions: the paper averages over a Gibbs sampler's walk; here the equations are solved, so nothing is random. t is
 exact for a back-off that is known; the approximation is to put estimates where back-offs and concentrations are
 uncertain. Beside 400 sweeps of the sampler, TAN and KDB-2 on six tables lost between 7 % less and 2 % more log-loss on
 rows held out, at a tenth of the cost. Which distributions share an a is open in the paper: shared below a common
@@ -35,8 +35,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.kernels.digamma import scaled_rise
-from bncli.engine.kernels.wegstein import FixedPoint
 
 SHAPE = 1.0
 RATE = 0.1
@@ -44,12 +42,22 @@ TOLERANCE = 1e-4
 """Of the relative change of every a, where the sweeps end."""
 MAX_SWEEPS = 200
 """What still moves then is the a of a handful of rows, along a likelihood that is flat."""
+RAISED = 8
+"""How far the recurrence of the digamma function raises its argument, to where four terms of its series are enough."""
+MOST_TIMES = 30.0
+LONGEST = 3.0
+"""Bounds of a step of the search for ln a: times the plain step, and altogether."""
 
 
 def back_off(counts: Array) -> Array:
     """theta, same shape as `counts`: the child's axis first, then its parents' as listed.
 
     Positive; sums to 1 over the first axis.
+
+    >>> counts = np.array([[8.0, 1.0], [0.0, 0.0]])  # a child of two values under a parent of two
+    >>> theta = back_off(counts)
+    >>> bool(theta[1, 0] < theta[1, 1] < 0.5)  # eight rows move the estimate further from the back-off than one
+    True
     """
     last, above = _solved(counts)
     return np.asarray(np.maximum(last.estimate(above), np.finfo(np.float64).tiny).reshape(counts.shape))
@@ -72,6 +80,43 @@ def _solved(counts: Array) -> tuple[_Level, Array]:
     for level in tree[:-1]:
         theta = level.estimate(theta)
     return tree[-1], theta
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """Where the search is for x = g(x), in many unknowns that hardly influence each other.
+
+    x; `change` is g(x) - x at the point before, None at the start; `before` is that point if a plain step led from it
+    to x: a secant through both is then due (Wegstein 1958, Comm. ACM 1).
+
+    Plain repetition x <- g(x) creeps where the slope of g is near 1. From two points, the slope s of g is known, and
+    where g and its secant are the same, the fixed point is the step (g(x) - x) / (1 - s) away.
+
+    Conventions: each unknown has its own secant; one whose slope is not between 0 and 1 takes the plain step. A step is
+    at most MOST_TIMES the plain one, and at most LONGEST. Every other step is plain for all, as in Aitken's method:
+    where the unknowns do influence each other, secants through points that secants chose feed on each other's errors,
+    until rounding decides where the search goes.
+    """
+
+    x: Array
+    before: Array | None = None
+    change: Array | None = None
+
+    @property
+    def residual(self) -> float:
+        """The largest |g(x) - x| when g was last known; infinite at the start."""
+        return float("inf") if self.change is None else float(np.abs(self.change).max(initial=0.0))
+
+    def stepped(self, g: Array) -> FixedPoint:
+        """The next point, given g(x) at this one."""
+        change = g - self.x
+        if self.before is None or self.change is None:
+            return FixedPoint(self.x + np.clip(change, -LONGEST, LONGEST), self.x, change)
+        way, fall = self.x - self.before, self.change - change
+        times = np.ones_like(change)
+        np.divide(way, fall, out=times, where=way * fall > 0)
+        step = np.clip(times, 1.0, MOST_TIMES) * change
+        return FixedPoint(self.x + np.clip(step, -LONGEST, LONGEST), None, change)
 
 
 @dataclass(frozen=True)
@@ -169,6 +214,34 @@ def _log_concentrations(level: _Level, draws: Array) -> Array:
     drawn = _sums(draws, level.group[level.node])
     rise = _sums(scaled_rise(a, level.totals) / a, level.group)
     return np.asarray(np.log(SHAPE + drawn) - np.log(RATE + rise))
+
+
+def scaled_rise(x: Array, n: Array) -> Array:
+    """x (psi(x + n) - psi(x)), elementwise, for x > 0 and n >= 0, psi the digamma function.
+
+    For whole n it is the sum over i from 0 to n - 1 of x / (x + i), the expected number of distinct draws from the base
+    distribution among n draws from a Dirichlet process of concentration x (Antoniak 1974, Annals of Statistics 2).
+
+    The difference of two values of psi would lose its digits. Both arguments are raised to 8 and more by the recurrence
+    psi(x + 1) = psi(x) + 1/x, from where four terms of the asymptotic series leave a relative error below 1e-11. All
+    terms that count are positive, so the precision holds from n << x to x << n. Cost: some 40 operations an element.
+
+    >>> round(float(scaled_rise(np.array(2.0), np.array(3.0))), 9)  # 2/2 + 2/3 + 2/4
+    2.166666667
+    """
+    end = x + n
+    total = n / end
+    for i in range(1, RAISED):
+        total += (x / (x + i)) * (n / (end + i))
+    low, high = x + RAISED, end + RAISED
+    logarithms = np.log1p(n / low) + n / (2.0 * low) / high
+    return np.asarray(total + x * (logarithms + (_tail(high) - _tail(low))))
+
+
+def _tail(z: Array) -> Array:
+    """psi(z) - ln z + 1 / 2z."""
+    inverse = np.square(1.0 / z)
+    return np.asarray(-inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse / 240))))
 
 
 def _sums(values: Array, places: Index) -> Array:

@@ -31,13 +31,21 @@ def log_conditional(counts: Array, rule: str, axis: int) -> Array:
 
     `rule` is `mle`, `hdp` or `NAME:NUMBER` as in the module's table. The last axis is the class: the child itself or
     the first of its parents; the other parents stand as they are listed. Finite everywhere.
+
+    >>> counts = np.array([[3.0, 0.0], [1.0, 0.0]])  # two values, two classes; the second class was never met
+    >>> np.exp(log_conditional(counts, "laplace:1", axis=0)).round(9).tolist()
+    [[0.666666667, 0.5], [0.333333333, 0.5]]
     """
-    theta = _by_parents(counts, axis, back_off) if rule == "hdp" else _pulled(np.moveaxis(counts, axis, 0), rule)
+    theta = _by_parents(counts, axis, back_off) if rule == "hdp" else _smoothed(np.moveaxis(counts, axis, 0), rule)
     return np.moveaxis(np.log(np.maximum(theta, FLOOR) if rule == "mle" else theta), 0, axis)
 
 
 def pseudo_counts(counts: Array, rule: str, axis: int) -> Array:
-    """What `rule` adds to each count, a prior_k, same shape as `counts`; `axis` is the child's, as above."""
+    """What `rule` adds to each count, a prior_k, same shape as `counts`; `axis` is the child's, as above.
+
+    >>> pseudo_counts(np.array([[3.0, 0.0], [1.0, 0.0]]), "m-estimate:1", axis=0).tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
     if rule == "hdp":
         return np.moveaxis(_by_parents(counts, axis, lent), 0, axis)
     added = _pseudo_counts(np.moveaxis(counts, axis, 0), rule)
@@ -52,7 +60,7 @@ def _by_parents(counts: Array, axis: int, of: Callable[[Array], Array]) -> Array
     return np.moveaxis(of(class_second), 1, -1)
 
 
-def _pulled(counts: Array, rule: str) -> Array:
+def _smoothed(counts: Array, rule: str) -> Array:
     """theta by a rule that adds to the counts, the child's axis first."""
     pseudo = _pseudo_counts(counts, rule)
     total = (counts + pseudo).sum(axis=0)

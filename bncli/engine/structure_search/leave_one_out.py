@@ -13,7 +13,14 @@ m-estimate of strength 1, for a row of weight w with d = min(w, 1),
 
 and likewise for the class (Martinez, Webb, Chen & Zaidi 2016, Journal of Machine Learning Research 17).
 
-Decided here: a weight is so many rows alike, of which one is left out, and all of them count in the loss; a row of
+The loss of a row follows from how far every class is ahead of the true one, d[y] = ln P(y | x) - ln P(true class | x).
+With p = P(true class | x) = 1 / sum_y e^d[y],
+
+    rmse        the squared error (1 - p)^2
+    error       1 if the first class of the highest d is not the true one, else 0
+    log-loss    -ln p
+
+Conventions: a weight is so many rows alike, of which one is left out, and all of them count in the loss; a row of
 less than weight 1 is left out whole. Cost: for each attribute and k three passes over rows and K N exponentials;
 K + 1 numbers a row for each k held at a time, so many as fit STATE_BUDGET, and for tables only the joint values that
 occur.
@@ -31,13 +38,12 @@ from bncli.engine.counting.joint_codes import JointCodes, extend, no_attributes
 from bncli.engine.data.dataset import Dataset, Shard
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.kernels.cells import add_counts
-from bncli.engine.kernels.row_losses import errors, squared_misses, surprises
 from bncli.watch import Progress, Watch, silent
 
 RowLoss = Callable[[Array, Integers], Array]
 
-ROW_LOSSES: dict[str, RowLoss] = {"rmse": squared_misses, "error": errors, "log-loss": surprises}
-"""What is summed over rows for each loss by name."""
+TIE = 1e-10
+"""Classes no further than this (nats) behind the highest are as likely as it; the first of them is predicted."""
 STATE_BUDGET = 1 << 26
 """Running scores held at a time (512 MiB); more values of k take another round each."""
 
@@ -186,3 +192,45 @@ def _add_factor(
         block[-1] += np.log((counts.take(own) - left_out + prior) / (totals.take(own) - left_out + 1.0))
         summed += _sum_block(shard, rows, block, loss)
     return scores, summed
+
+
+def squared_errors(ahead: Array, labels: Integers) -> Array:
+    """(1 - p)^2 of every row; ahead = d, shape (K, rows), labels (rows,).
+
+    1 - p is summed up from the other classes, not subtracted from 1: it keeps its digits where p is next to 1.
+
+    >>> ahead = np.log([[1.0, 0.25], [3.0, 1.0]])  # class 1 is three times as likely as the true 0; then 4 to 1 right
+    >>> squared_errors(ahead, np.array([0, 1])).round(12).tolist()
+    [0.5625, 0.04]
+    """
+    _, own, others = _shares(ahead, labels)
+    error: Array = np.square(others / (own + others))
+    return error
+
+
+def errors(ahead: Array, labels: Integers) -> Array:
+    """1 for every row that is given a wrong class, else 0; arguments as for `squared_errors`."""
+    predicted = (ahead >= ahead.max(axis=0) - TIE).argmax(axis=0)
+    wrong: Array = np.not_equal(predicted, labels).astype(np.float64)
+    return wrong
+
+
+def log_losses(ahead: Array, labels: Integers) -> Array:
+    """-ln p of every row, nats; arguments as for `squared_errors`."""
+    top, own, others = _shares(ahead, labels)
+    loss: Array = top + np.log1p((own - 1.0) + others)
+    return loss
+
+
+def _shares(ahead: Array, labels: Integers) -> tuple[Array, Array, Array]:
+    """The highest d, then e^(d - highest) of the true class, and its sum over the other classes."""
+    top = ahead.max(axis=0)
+    shares = np.exp(ahead - top)
+    rows = np.arange(len(labels))
+    own = shares[labels, rows]
+    shares[labels, rows] = 0.0
+    return top, own, shares.sum(axis=0)
+
+
+ROW_LOSSES: dict[str, RowLoss] = {"rmse": squared_errors, "error": errors, "log-loss": log_losses}
+"""What is summed over rows for each loss by name."""

@@ -10,10 +10,10 @@ the rows, not the product of the cardinalities:
 
     cell = ((s_1 |S_2| + s_2) |S_3| + s_3) ...
 
-Where holes are to be summed out, each answer comes from the rows in which A, B and all of Z are observed, so that a sum
-belongs to a set and to the attributes that have to be observed.
+Where missing values are to be marginalized, each answer comes from the rows in which A, B and all of Z are observed,
+so that a sum belongs to a set and to the attributes that have to be observed.
 
-Decided here: where that number would not fit into 62 bits, its leading part is replaced by its rank among those that
+Conventions: where that number would not fit into 62 bits, its leading part is replaced by its rank among those that
 occur; answers are rounded to 12 decimals, below which a difference of such sums means nothing. Cost of a new G: N
 increments where the table is small, else a sort of N numbers; what a call needs is counted together.
 """
@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset, Shard
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
-from bncli.engine.kernels.observed import observed, sum_n_log_n
 
 CLASS_NODE = -1
 """The class among attribute indices; it comes before all of them."""
@@ -66,7 +65,7 @@ class Number(NamedTuple):
 
 
 class Question(NamedTuple):
-    """G(S) in the rows in which all of `observed`, attributes with holes, are observed."""
+    """G(S) in the rows in which all of `observed`, attributes with missing values, are observed."""
 
     nodes: Nodes
     observed: Nodes
@@ -193,3 +192,27 @@ def _complete_rows(shard: Shard, number: Number) -> Index | None:
 
 def _codes(shard: Shard, node: Node) -> Codes:
     return shard.labels if node == CLASS_NODE else shard.codes[node]
+
+
+def observed(cells: Integers, weights: Array | None) -> tuple[Integers, Array]:
+    """The distinct cells, ascending, and the sum of the weights of each (None: how often it occurs).
+
+    Cost: one sort of the rows' cell numbers. Numbers of 32 bits are sorted in two thirds of the time of longer ones; a
+    hash table (by array operations) takes twice as long where the caches are shared.
+
+    >>> cells, counts = observed(np.array([7, 2, 7, 7]), None)
+    >>> cells.tolist(), counts.tolist()
+    ([2, 7], [1.0, 3.0])
+    """
+    if weights is not None:
+        distinct, place = np.unique(cells, return_inverse=True)
+        return distinct, np.bincount(place, weights, len(distinct)).astype(np.float64)
+    ascending = np.sort(cells)
+    starts = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]])[: len(cells)])
+    return ascending[starts], np.diff(starts, append=len(cells)).astype(np.float64)
+
+
+def sum_n_log_n(counts: Array) -> float:
+    """sum over cells of n ln n, 0 for n = 0."""
+    several = counts[(counts > 0) & (counts != 1)]  # 1 ln 1 = 0
+    return float((several * np.log(several)).sum())

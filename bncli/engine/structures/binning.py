@@ -1,7 +1,7 @@
-"""Coarser views of an attribute: neighbouring intervals joined, so that tables over several attributes stay small.
+"""Coarser binning of an attribute: neighbouring intervals joined, so that tables over several attributes stay small.
 
 An attribute has one set of codes, fine enough for a table of its own. A table over two or three attributes cannot
-afford as many cells, so its family looks at each attribute through a merge,
+afford as many cells, so its family has each attribute regrouped by a merge of its codes,
 
     coarse code = merge[code],
 
@@ -9,7 +9,7 @@ which joins neighbouring intervals to a few groups of about equal training weigh
 which equal-frequency cuts are made (`bncli.engine.kernels.equal_weight`), applied to intervals in place of values. A
 missing level keeps a code of its own, the last. Levels of a category have no neighbours and are left as they are.
 
-Decided here: there are never more groups than asked for; where the heavy intervals leave more, the two neighbours with
+Conventions: there are never more groups than asked for; where the heavy intervals leave more, the two neighbours with
 the least joint weight are joined until there are not (ties: the first). A merge follows from the training frequencies
 alone, so that the number of groups says it all. Cost: a few operations an interval.
 """
@@ -56,7 +56,7 @@ def _fewer(mass: Array, ends: list[int], most: int) -> list[int]:
 
 
 def coarse(attribute: Attribute, merge: Merge) -> Attribute:
-    """The attribute as a family sees it that looks through `merge`: codes, frequencies, and the cuts that remain."""
+    """The attribute regrouped by `merge`: codes, frequencies, and the cuts that remain."""
     frequencies = tuple(np.bincount(merge, attribute.frequencies, max(merge) + 1).tolist())
     if isinstance(attribute, NumericAttribute):
         cuts = tuple(cut for cut, left, right in zip(attribute.cuts, merge, merge[1:], strict=False) if left != right)

@@ -10,7 +10,7 @@ and the search goes on in the smaller graph; its solution opens each cycle at th
 Nodes are visited backwards along a growing path, so that every node is drawn together at most once (Gabow, Galil,
 Spencer & Tarjan 1986, Combinatorica 6). Where a tree begins is decided by a virtual root with an arc to every node.
 
-Decided here: of equally heavy arcs the one with the lower tail is taken, of equally good roots the lower. These ties
+Conventions: of equally heavy arcs the one with the lower tail is taken, of equally good roots the lower. These ties
 are exact only where sums and differences of weights are, as of whole numbers. Cost: O(n^2) time and memory.
 """
 
@@ -25,6 +25,10 @@ def best_branching(weights: Array, *, forest: bool) -> list[int | None]:
     """The parent of every node, None for a root; weights[u, v] of the arc u -> v, finite, the diagonal ignored.
 
     With `forest` any number of trees, and an arc only where it adds weight; else one tree over all nodes.
+
+    >>> weights = np.array([[0.0, 6.0, 1.0], [5.0, 0.0, 2.0], [9.0, 1.0, 0.0]])  # 0 and 1 would choose each other
+    >>> best_branching(weights, forest=False)
+    [2, 0, None]
     """
     n = len(weights)
     graph = _Graph(weights, forest)

@@ -6,7 +6,7 @@
    must follow, gets the other (the rules of Meek 1995, UAI).
 3. Where nothing decides, the first edge goes from its lower to its higher end; then 2 again, until all have directions.
 
-Decided here: the second condition of 1, since along a chain of weak edges the ends seem independent whether or not the
+Conventions: the second condition of 1, since along a chain of weak edges the ends seem independent whether or not the
 middle is known, and such chains are many (on random networks it halves the v-structures found and loses hardly a true
 one). V-structures are taken in the order of falling I(a; b | cut-set, c) (ties: lower c, then lower ends); one that
 would turn an arc or close a cycle is left out. Cost: one question for each pair with a common neighbour.

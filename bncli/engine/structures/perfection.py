@@ -6,8 +6,8 @@ distributions of the target are those of a log-linear model over the complete se
 hence of a logistic regression (Roos, Wettig, Grünwald, Myllymäki & Tirri 2005, Machine Learning 59). Naive Bayes,
 trees, forests and k-dependence networks with k = 1 are perfect below their class; others need not be.
 
-A graph is a mapping from nodes to their parents, without cycles; a node that is only a parent may be left out. Decided
-here: between married nodes the arc points as the order of the whole graph does. Cost: the arcs, and the pairs of
+A graph is a mapping from nodes to their parents, without cycles; a node that is only a parent may be left out.
+Conventions: between married nodes the arc points as the order of the whole graph does. Cost: the arcs, and the pairs of
 parents.
 """
 
@@ -45,6 +45,9 @@ def first_unmarried(parents: Mapping[Node, tuple[Node, ...]], target: Node) -> U
     """The first two parents of a common child that the canonical form leaves apart; None where it is perfect.
 
     Children and parents in the order of the mapping.
+
+    >>> first_unmarried({"x": ("class",), "z": ("class",), "y": ("class", "x", "z")}, "class")
+    Unmarried(child='y', one='x', other='z')
     """
     form = _blanket(parents, target)
     spouses = set(form.get(target, ()))

@@ -55,7 +55,11 @@ class Coverage:
 
 
 def subsets(region: Region) -> Iterable[Region]:
-    """Every subset, the empty one first, then by size."""
+    """Every subset, the empty one first, then by size.
+
+    >>> list(subsets((0, 2)))
+    [(), (0,), (2,), (0, 2)]
+    """
     return itertools.chain.from_iterable(itertools.combinations(region, size) for size in range(len(region) + 1))
 
 
@@ -66,6 +70,10 @@ def counting_changes(newly_covered: Iterable[Region]) -> dict[Region, int]:
 
     The sum is taken over one member of Q - R after the other, sets being the bits of a number: m 2^m steps for the m
     members of the region, not 3^m.
+
+    >>> model = Coverage([(0, 1)])
+    >>> counting_changes(model.add((1, 2)))  # P(0, 1) P(1, 2) / P(1): the overlap would be counted twice
+    {(1,): -1, (1, 2): 1}
     """
     covered = list(newly_covered)
     bits = {member: 1 << place for place, member in enumerate(sorted(set(itertools.chain.from_iterable(covered))))}
@@ -81,12 +89,20 @@ def counting_changes(newly_covered: Iterable[Region]) -> dict[Region, int]:
 
 
 def degrees_of_freedom(newly_covered: Iterable[Region], cardinalities: Sequence[int], n_labels: int) -> int:
-    """What these sets add to df; that of the class alone, (), is K - 1."""
+    """What these sets add to df; that of the class alone, (), is K - 1.
+
+    >>> degrees_of_freedom(subsets((0, 1)), cardinalities=(3, 4), n_labels=2)  # 3 * 4 cells
+    12
+    """
     return (n_labels - 1) * sum(math.prod(cardinalities[i] - 1 for i in covered) for covered in newly_covered)
 
 
 def maximal(regions: Iterable[tuple[Member, ...]]) -> list[tuple[Member, ...]]:
-    """The regions that no other one contains, each once, in the order given."""
+    """The regions that no other one contains, each once, in the order given.
+
+    >>> maximal([(0,), (0, 1), (1, 0), (2,)])
+    [(0, 1), (2,)]
+    """
     distinct: dict[frozenset[Member], tuple[Member, ...]] = {}
     for region in regions:
         distinct.setdefault(frozenset(region), region)

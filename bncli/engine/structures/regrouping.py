@@ -1,8 +1,8 @@
-"""Merged attributes as columns of their own, so that whoever walks the rows knows nothing of merges.
+"""Regrouped attributes as columns of their own, so that whoever reads the rows knows nothing of regrouping.
 
-A family that looks at an attribute through a merge (see `structures.binning`) is a plain family over a data set
-that has one more column: the codes of that view. Each distinct pair of attribute and merge is one column, whichever
-families share it. Cost: one narrow look-up a row and view, once.
+A family with a regrouped attribute (a merge of its codes, see `structures.binning`) is a plain family over a data set
+that has one more column: the coarser codes. Each distinct pair of attribute and merge is one column, whichever families
+share it. Cost: one narrow look-up a row and regrouped attribute, once.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.structure import Family, Merge
 
 View = tuple[int, Merge]
-"""An attribute and the merge through which it is seen."""
+"""A regrouped attribute: its number, and the merge of its codes."""
 
 
 def with_views(data: Dataset, families: Sequence[Family]) -> tuple[Dataset, tuple[Family, ...]]:
-    """The data with a column for each view of the families, and the families over these columns, without merges.
+    """The data with a column for each regrouped attribute of the families, and the families over these columns.
 
-    The families stay in their order and keep their cells. Where nothing is merged, all is as it was.
+    The families stay in their order and keep their cells. Where nothing is regrouped, all is as it was.
     """
     views = views_of(families)
     if not views:
@@ -39,7 +39,7 @@ def with_views(data: Dataset, families: Sequence[Family]) -> tuple[Dataset, tupl
 
 
 def views_of(families: Iterable[Family]) -> tuple[View, ...]:
-    """Each view of these families once, in the order of first use."""
+    """Each regrouped attribute of these families once, in the order of first use."""
     seen = (view for family in families for view in family.seen)
     return tuple(dict.fromkeys((a, merge) for a, merge in seen if merge is not None))
 

@@ -9,7 +9,7 @@ Two nodes that do not touch are independent given nodes that block every path be
 so a set is shrunk node by node, each time by the one that leaves the lowest I(A; B | Z), until that is at most the
 threshold.
 
-Decided here: shrinking fails where every removal raises the information; small sets are tried first, of equally many
+Conventions: shrinking fails where every removal raises the information; small sets are tried first, of equally many
 nodes that of the lower end; of removals that tie, the lowest index goes. Cost: O(m^2) questions for a set of m nodes.
 """
 

@@ -1,6 +1,6 @@
 """Maximum-weight spanning trees and forests of undirected graphs, and how their edges are given a direction.
 
-Prim's algorithm (1957, Bell System Technical Journal 36) on a dense table of weights. Decided here: edges of equal
+Prim's algorithm (1957, Bell System Technical Journal 36) on a dense table of weights. Conventions: edges of equal
 weight are taken in the order of their lower, then their higher end; that order makes the tree unique. The edges of
 positive weight in it are the spanning forest of highest weight. Cost: O(n^2).
 """
@@ -15,7 +15,12 @@ from bncli.engine.kernels.arrays import Array, Index, Mask
 
 
 def spanning_tree(weights: Array, nodes: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Edges (i, j), i < j, of the maximum-weight spanning tree over `nodes`; weights (n, n) symmetric."""
+    """Edges (i, j), i < j, of the maximum-weight spanning tree over `nodes`; weights (n, n) symmetric.
+
+    >>> weights = np.array([[0.0, 5.0, 1.0], [5.0, 0.0, 2.0], [1.0, 2.0, 0.0]])
+    >>> spanning_tree(weights, (0, 1, 2))
+    [(0, 1), (1, 2)]
+    """
     w = weights[np.ix_(nodes, nodes)]
     n = len(nodes)
     outside = np.arange(1, n)
@@ -48,6 +53,9 @@ def directed_away(edges: Iterable[tuple[int, int]], roots: Iterable[int]) -> dic
     """The parent of every node but the roots when all edges of a forest point away from them.
 
     The root of each tree is its first node in `roots`; nodes of trees that have none of them stay out.
+
+    >>> directed_away([(0, 1), (1, 2)], roots=[1])
+    {0: 1, 2: 1}
     """
     neighbours: dict[int, list[int]] = {}
     for i, j in edges:

@@ -19,9 +19,9 @@ CLASS = None
 Merge = tuple[int, ...]
 """The coarse code of every code of an attribute; each coarse code from 0 on occurs."""
 View = tuple[int, Merge | None]
-"""An attribute with the merge through which it is seen, if there is one."""
+"""An attribute with the merge that regroups its codes, None where they are as cut."""
 Merges = tuple[tuple[Merge | None, ...], ...]
-"""merges[k][i]: how attribute i is seen in regions of k + 1 attributes, the last for larger ones; None: as cut."""
+"""merges[k][i]: how attribute i is regrouped in regions of k + 1 attributes, the last for larger ones; None: as cut."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Family:
 
     `by_class` is False where the table holds the same numbers for every class: the child lacks the class as a parent.
 
-    A family may look at an attribute through a merge, which joins codes to coarser ones: x_i above is then
-    merge[code], and `shape` counts the coarse codes. `merges` has a merge or None for each of the attributes in their
-    order; it is empty where the family merges nothing. See `bncli.engine.structures.binning`.
+    A family may regroup an attribute by a merge, which joins codes to coarser ones: x_i above is then merge[code], and
+    `shape` counts the coarse codes. `merges` has a merge or None for each of the attributes in their order; it is empty
+    where the family regroups nothing. See `bncli.engine.structures.binning`.
     """
 
     attributes: tuple[int, ...]
@@ -90,7 +90,7 @@ class Dag:
 
         A node that is neither the class nor its child has a factor without the class in it: it cancels in P(y | x)
         where all of x is known. `whole` adds these (`by_class` False, in attribute order, before the class's parents):
-        with them, the tables say P(y, x), and what is unknown of x can be summed out.
+        with them, the tables say P(y, x), and what is unknown of x can be marginalized.
         """
         members: list[tuple[tuple[int, ...], int | None, bool]]
         members = [((i, *self.parents[i]), i, True) for i in self.class_children]
@@ -165,7 +165,7 @@ class Regions:
 
     bins[k]: the most intervals that an attribute has in a region of k + 1 attributes, the last for larger ones; None or
     no entry at all: as it was cut. `merges` are those that follow for the schema at hand, one entry for one of `bins`.
-    gains[r] is what region r promised when it was chosen, nats; empty where nobody says.
+    gains[r] is the candidate gain of region r when it was chosen, nats; empty where it is not known.
     """
 
     regions: tuple[tuple[int, ...], ...]

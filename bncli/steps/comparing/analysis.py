@@ -16,8 +16,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bncli.engine.evaluation.ratios import geometric_mean_ratio
-from bncli.engine.evaluation.resampled import corrected_resampled_t
-from bncli.engine.evaluation.significance import paired_differences
+from bncli.engine.evaluation.significance import corrected_resampled_t, paired_differences
 from bncli.errors import UsageError
 from bncli.steps.comparing.outcomes import Outcome, Trial
 from bncli.steps.comparing.report import HIGHER_IS_BETTER, CompareReport, Figure, Pace

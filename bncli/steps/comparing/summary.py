@@ -15,10 +15,9 @@ from itertools import combinations
 
 import numpy as np
 
-from bncli.engine.evaluation.correction import holm
 from bncli.engine.evaluation.ranking import cliques, critical_difference, friedman
 from bncli.engine.evaluation.ratios import Kind, geometric_mean_ratio
-from bncli.engine.evaluation.significance import paired_t, signed_ranks, win_draw_loss
+from bncli.engine.evaluation.significance import holm, paired_t, signed_ranks, win_draw_loss
 from bncli.engine.kernels.arrays import Array
 from bncli.steps.comparing.outcomes import Trial
 from bncli.steps.comparing.report import HIGHER_IS_BETTER, Figure, Pair, Summary

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.discretizers.mdl import cut_points
+from bncli.engine.discretizers.mdl import NLogN, cut_points
 
 EXTREMES = [0.0, -0.0, 5e-324, -5e-324, 1e-323, 1e308, 1.7e308, -1.7e308, 1.0, 1.0 + 2**-52, 0.1, 16777217.0, 2.0**31]
 
@@ -143,3 +143,20 @@ def test_a_long_column_of_many_blocks_equals_its_collapsed_form() -> None:
     collapsed = cut_points(cells[:, 0], cells[:, 1].astype(np.uint8), 4, weights.astype(np.float64))
     assert len(collapsed) > 10
     assert cut_points(values, labels, 4, None) == collapsed
+
+
+@given(st.lists(st.integers(0, 2**40), min_size=1, max_size=10), st.sampled_from([0, 10**6]))
+def test_entropy_is_that_of_the_definition(counts: list[int], n_lookups: int) -> None:
+    n = sum(counts)
+    expected = math.fsum(-c * math.log2(c / n) for c in counts if c)
+    found = NLogN(n, n_lookups).entropy(np.array(counts))
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-13 * n + 1e-12)
+
+
+@pytest.mark.parametrize("total", [0, 1, 2, 3, 1000, 2**53])
+def test_no_overflow_and_no_difference_between_table_and_formula(total: int) -> None:
+    whole = NLogN(total, 0)
+    numbers = np.array(sorted({0, min(1, total), total // 2, total}))
+    assert (np.diff(whole(numbers)) >= 0).all()
+    if total <= 1000:
+        assert (NLogN(total, total)(numbers) == whole(numbers)).all()

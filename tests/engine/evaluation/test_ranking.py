@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 from scipy import stats
 
-from bncli.engine.evaluation.ranking import average_ranks, cliques, critical_difference, friedman
+from bncli.engine.evaluation.ranking import average_ranks, cliques, critical_difference, friedman, range_quantile
 from bncli.errors import BncliError
 from tests.engine.evaluation.demsar import AUC, QUANTILES
 
@@ -114,6 +114,17 @@ def test_critical_differences_are_those_of_scipy(alpha: float) -> None:
         assert critical_difference(k, 11, alpha) == pytest.approx(
             q / math.sqrt(2) * math.sqrt(k * (k + 1) / 66), rel=1e-6
         )
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 100])
+def test_range(k: int) -> None:
+    for alpha in (1e-6, 0.01, 0.5, 0.99):
+        assert range_quantile(alpha, k) == pytest.approx(stats.studentized_range.ppf(1 - alpha, k, np.inf), rel=1e-6)
+
+
+@given(st.floats(1e-9, 1 - 1e-9))
+def test_the_range_of_two_is_a_normal(alpha: float) -> None:
+    assert range_quantile(alpha, 2) == pytest.approx(math.sqrt(2) * stats.norm.isf(alpha / 2), rel=1e-6, abs=1e-9)
 
 
 @given(st.lists(st.integers(2, 30).map(lambda twice: twice / 2), max_size=9), st.floats(0.1, 6))

@@ -1,4 +1,7 @@
-"""Hierarchical Dirichlet back-off: its equations by plain loops, exact posteriors, a Gibbs sampler, and laws."""
+"""Hierarchical Dirichlet back-off: its equations by plain loops, exact posteriors, a Gibbs sampler, and laws.
+
+The scaled rise of digamma: the sum it stands for, scipy, its limits. Fixed points: secants are exact on lines.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import gammaln, psi
 
 from bncli.engine.smoothing import hdp
-from bncli.engine.smoothing.hdp import RATE, SHAPE, back_off
+from bncli.engine.smoothing.hdp import LONGEST, RATE, SHAPE, FixedPoint, back_off, scaled_rise
 
 TABLES = hnp.arrays(
     np.float64,
@@ -221,3 +224,79 @@ def test_the_input_is_left_alone() -> None:
     counts = np.array([[1.0, 0.0], [2.0, 0.0]])
     back_off(counts)
     assert counts.tolist() == [[1.0, 0.0], [2.0, 0.0]]
+
+
+def rise(x: float, n: float) -> float:
+    return float(scaled_rise(np.array([x]), np.array([n]))[0])
+
+
+@given(st.floats(-300, 15).map(lambda power: 10.0**power), st.integers(0, 300))
+def test_whole_numbers_of_draws_are_a_sum(x: float, n: int) -> None:
+    assert rise(x, float(n)) == pytest.approx(math.fsum(x / (x + i) for i in range(n)), rel=1e-11)
+
+
+@given(st.floats(0.1, 100), st.floats(0.5, 1e6))
+def test_is_the_difference_of_two_values_of_digamma(x: float, n: float) -> None:
+    assert rise(x, n) == pytest.approx(x * (psi(x + n) - psi(x)), rel=1e-10)
+
+
+@given(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
+def test_rises_add_up(x: float, n: float, more: float) -> None:
+    assert rise(x, n + more) == pytest.approx(rise(x, n) + x / (x + n) * rise(x + n, more), rel=1e-9)
+
+
+def test_limits() -> None:
+    assert rise(5.0, 0.0) == 0.0
+    assert rise(1e-300, 7.0) == pytest.approx(1.0)  # all draws repeat the first
+    assert rise(1e18, 7.0) == pytest.approx(7.0)  # no draw repeats another
+    assert rise(1e-300, 1e300) == pytest.approx(1.0)
+    assert rise(2.0, 1e300) == pytest.approx(2.0 * (300 * math.log(10) - float(psi(2.0))))
+
+
+def test_the_expected_number_of_new_draws_by_enumeration() -> None:
+    """Every way in which five draws may each be new or a repetition."""
+    x, n = 0.7, 5
+    expected = 0.0
+    for pattern in range(2**n):
+        new = [(pattern >> i) & 1 for i in range(n)]
+        chance = math.prod(x / (x + i) if new[i] else i / (x + i) for i in range(n))
+        expected += chance * sum(new)
+    assert rise(x, n) == pytest.approx(expected, rel=1e-11)
+
+
+@given(st.floats(0.0, 0.95), st.floats(-1, 1))
+def test_a_line_is_solved_by_one_secant(slope: float, solution: float) -> None:
+    search = FixedPoint(np.zeros(1))
+    for _ in range(2):
+        search = search.stepped(solution + slope * (search.x - solution))
+    np.testing.assert_allclose(search.x, solution, atol=1e-9)
+
+
+def test_many_unknowns_each_have_their_own_secant() -> None:
+    target, slope = np.array([1.0, -2.0, 0.5]), np.array([0.9, 0.1, -0.5])
+    search = FixedPoint(np.zeros(3))
+    assert search.residual == np.inf
+    steps = 0
+    while search.residual > 1e-9:
+        search = search.stepped(target + slope * (search.x - target))
+        steps += 1
+    np.testing.assert_allclose(search.x, target, atol=1e-8)
+    assert steps < 40
+
+
+def test_a_curve_on_which_repetition_creeps() -> None:
+    """g(x) = x - x^3 / 10, whose slope tends to 1: repetition needs some 500 steps to 0.1."""
+    search, steps = FixedPoint(np.ones(1)), 0
+    while abs(search.x[0]) > 0.1:
+        search = search.stepped(search.x - search.x**3 / 10)
+        steps += 1
+    assert steps < 40
+
+
+def test_no_step_is_longer_than_the_limit() -> None:
+    search = FixedPoint(np.zeros(2)).stepped(np.array([1e9, -1e9]))
+    assert search.x.tolist() == [LONGEST, -LONGEST]
+
+
+def test_nothing_to_find_is_found() -> None:
+    assert FixedPoint(np.zeros(0)).stepped(np.zeros(0)).residual == 0.0

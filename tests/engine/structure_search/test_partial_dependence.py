@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_search import partial_dependence
-from bncli.engine.structure_search.partial_dependence import CLASS_NODE, PartialDependence
+from bncli.engine.structure_search.partial_dependence import CLASS_NODE, PartialDependence, observed, sum_n_log_n
 from tests.datasets import random_dataset
 from tests.holes import complete_rows, with_holes
 from tests.oracles import weights_of
@@ -126,3 +126,23 @@ def test_more_nodes_than_a_number_holds() -> None:
 
 def test_without_rows_nothing_is_shared() -> None:
     assert PartialDependence(random_dataset(0, (2, 3), 2)).given(0, 1, [frozenset(), frozenset({CLASS_NODE})]) == [0, 0]
+
+
+numbers = st.lists(st.integers(0, 2**62), max_size=30) | st.lists(st.integers(0, 3), max_size=30)
+
+
+@given(numbers, st.booleans())
+def test_every_cell_that_occurs_once_and_its_weight(cells: list[int], weighted: bool) -> None:
+    weights = np.arange(1.0, len(cells) + 1.0) if weighted else None
+    expected: Counter[int] = Counter()
+    for t, cell in enumerate(cells):
+        expected[cell] += t + 1 if weighted else 1
+    distinct, counts = observed(np.array(cells, np.int64), weights)
+    assert counts.dtype == np.float64
+    assert list(zip(distinct.tolist(), counts.tolist(), strict=True)) == sorted(expected.items())
+
+
+@given(st.lists(st.integers(0, 9) | st.floats(0, 1e6), max_size=20))
+def test_the_sum_is_that_of_its_terms(counts: list[float]) -> None:
+    expected = math.fsum(n * math.log(n) for n in counts if n > 0)
+    assert sum_n_log_n(np.array(counts, float)) == pytest.approx(expected, rel=1e-12, abs=1e-12)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.optimizers import pairs as module
-from bncli.engine.optimizers.pairs import Pairs
+from bncli.engine.optimizers import quasi_newton as module
+from bncli.engine.optimizers.quasi_newton import Pairs
 
 Array = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.optimizers import truncated
-from bncli.engine.optimizers.truncated import TRUNCATION, newton_direction
+from bncli.engine.optimizers import quasi_newton
+from bncli.engine.optimizers.quasi_newton import TRUNCATION, newton_direction
 from tests.problems import identity
 
 Array = NDArray[np.float64]
@@ -31,10 +31,10 @@ def test_with_enough_steps_it_is_newtons_direction(n: int, seed: int, condition:
     h, q = spd(n, seed, condition), spd(n, seed + 1, 10.0)
     g = np.random.default_rng(seed).normal(size=n)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(truncated, "TRUNCATION", 1e-9)
+        patch.setattr(quasi_newton, "TRUNCATION", 1e-9)
         d, used = newton_direction(times(h), times(q), g)
     np.testing.assert_allclose(d, np.linalg.solve(h, -g), rtol=1e-5, atol=1e-6 * np.linalg.norm(g))
-    assert 1 <= used <= truncated.MAX_PRODUCTS
+    assert 1 <= used <= quasi_newton.MAX_PRODUCTS
 
 
 @given(st.integers(1, 12), st.integers(0, 99), st.floats(1, 1e6))
@@ -81,7 +81,7 @@ def test_it_always_leads_down_and_lowers_the_model(n: int, rank: int, seed: int,
     root, q = rng.normal(size=(n, rank)), spd(n, seed, 100.0)
     h, g = root @ root.T, rng.normal(size=n)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(truncated, "MAX_PRODUCTS", most)
+        patch.setattr(quasi_newton, "MAX_PRODUCTS", most)
         d, used = newton_direction(times(h), times(q), g)
     assert 1 <= used <= most
     assert np.isfinite(d).all()
@@ -122,7 +122,7 @@ def test_products_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         return h @ v
 
     for most in (1, 3, 200):
-        monkeypatch.setattr(truncated, "MAX_PRODUCTS", most)
+        monkeypatch.setattr(quasi_newton, "MAX_PRODUCTS", most)
         calls.clear()
         _, used = newton_direction(product, identity, np.ones(30))
         assert used == len(calls) <= most
