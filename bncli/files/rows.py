@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns
 from bncli.errors import UsageError
-from bncli.files.lines import CsvLines
+from bncli.files.formats.csv import CsvLines
 from bncli.files.output_streams import Valve, outlet, write_faults
 from bncli.files.reading.growing import more_than_two
 from bncli.files.reading.numerals import to_numbers
