@@ -39,12 +39,12 @@ def read_attribute(node: Node, *, counted: bool) -> Attribute:
     else:
         attribute = CategoricalAttribute(name, missing, frequencies, _read_levels(fields["levels"]))
     if counted:
-        attribute = replace(attribute, holes=_read_holes(fields["holes"])) if "holes" in fields else attribute
+        attribute = replace(attribute, holes=_read_missing_weight(fields["holes"])) if "holes" in fields else attribute
         _check_frequencies(fields["frequencies"], attribute)
     return attribute
 
 
-def _read_holes(node: Node) -> float:
+def _read_missing_weight(node: Node) -> float:
     holes = node.number()
     if holes < 0:
         node.fail("a weight of holes cannot be negative")

@@ -15,7 +15,7 @@ import pyarrow as pa
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
 from bncli.files.formats import SCORES, ScoreFormat, by_ending, score_format, score_formats
-from bncli.files.output_streams import outlet, write_faults
+from bncli.files.output_streams import output_stream, write_faults
 from bncli.files.score_layout import Layout, Predictions
 
 
@@ -67,7 +67,7 @@ def open_scores(output: str | None, output_format: str | None, layout: Layout) -
     """
     path = None if output == "-" else output
     chosen = score_format(output_format or by_ending(path, score_formats()) or SCORES[0])
-    with outlet(path) as file:
+    with output_stream(path) as file:
         scores = ScoreFile(file, chosen, layout, piped=path is None)
         try:
             yield scores

@@ -9,7 +9,7 @@ have none, and `table` with all numbers, where the state of the child changes sl
 fastest. Commas may be left out, names may stand in double quotes, comments are those of C and C++. Written are
 `table` for a node without parents, else rows; numbers with all their digits.
 
-Decided here: what other readers (pgmpy, pyAgrum, bnlearn) trip over is not written. Names are ASCII identifiers,
+Conventions: what other readers (pgmpy, pyAgrum, bnlearn) trip over is not written. Names are ASCII identifiers,
 states may be whole numbers too; no name is a keyword, and no two differ in case alone. The originals stand in
 properties (`name_escaping`).
 """

@@ -8,7 +8,7 @@ for directed graphs: chains `a -> b -> c`, groups `a -> {b c}`, subgraphs, ports
 comments, HTML labels. Tables of probabilities have no place in DOT. A list of regions is drawn as an undirected graph,
 which is not read back.
 
-Decided here: names are written as they are, in quotes; those with quotes, backslashes or invisible characters are
+Conventions: names are written as they are, in quotes; those with quotes, backslashes or invisible characters are
 changed, and the originals stand in the attribute `bncli_name`, as in the other formats.
 """
 

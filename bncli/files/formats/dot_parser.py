@@ -153,12 +153,12 @@ def _identifier(tokens: Tokens) -> str:
     first = tokens.take()
     if first.kind == "word":
         return first.text
-    pieces = [first.text]
+    texts = [first.text]
     while tokens.take_if("+"):
         if tokens.next.kind != "quoted":
             tokens.fail(f"expected a text in quotes, found {describe(tokens.next)}")
-        pieces.append(tokens.take().text)
-    return "".join(pieces).replace("\\\n", "").replace('\\"', '"')
+        texts.append(tokens.take().text)
+    return "".join(texts).replace("\\\n", "").replace('\\"', '"')
 
 
 def _named(graph: _Graph, where: str) -> NamedDag:

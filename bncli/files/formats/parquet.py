@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from bncli.files.formats import ScoreFormat
-from bncli.files.output_streams import Valve
+from bncli.files.output_streams import AbandonableStream
 from bncli.files.score_layout import Layout, Predictions, record_batch
 
 ROWS_PER_GROUP = 1 << 17
@@ -18,8 +18,8 @@ class _ParquetScores:
         from pyarrow import parquet
 
         self._layout = layout
-        self._valve = Valve(file)
-        self._writer: Any = parquet.ParquetWriter(self._valve, layout.arrow)
+        self._stream = AbandonableStream(file)
+        self._writer: Any = parquet.ParquetWriter(self._stream, layout.arrow)
         self._waiting: list[pa.RecordBatch] = []
 
     def write(self, predictions: Predictions) -> None:
@@ -32,7 +32,7 @@ class _ParquetScores:
         self._writer.close()
 
     def abandon(self) -> None:
-        self._valve.shut = True
+        self._stream.abandoned = True
         self._writer.close()
 
     def _write_group(self) -> None:
