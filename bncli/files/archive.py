@@ -28,7 +28,7 @@ from bncli.files.recognition import HEAD, recognise
 _DIGEST = 64
 _ALIGNMENT = 64
 """Of the numbers in a `.npy` file."""
-_CHUNK = 1 << 20
+_BLOCK = 1 << 20
 _ZIP_FAULTS = (zipfile.BadZipFile, struct.error, ValueError, RuntimeError, EOFError, KeyError, OverflowError, OSError)
 
 
@@ -112,11 +112,11 @@ def _check(file: BinaryIO, path: str) -> int:
     digest = hashlib.sha256()
     left = max(size - _DIGEST, 0)
     while left > 0:
-        chunk = file.read(min(left, _CHUNK))
-        if not chunk:
+        block = file.read(min(left, _BLOCK))
+        if not block:
             break
-        digest.update(chunk)
-        left -= len(chunk)
+        digest.update(block)
+        left -= len(block)
     if file.read() != digest.hexdigest().encode():
         what = "the model file is damaged or incomplete: its checksum does not match"
         raise ModelError(what, where=path, hint="copy it again or fit it again")

@@ -45,10 +45,10 @@ def read_attribute(node: Node, *, counted: bool) -> Attribute:
 
 
 def _read_missing_weight(node: Node) -> float:
-    holes = node.number()
-    if holes < 0:
+    weight = node.number()
+    if weight < 0:
         node.fail("a weight of holes cannot be negative")
-    return holes
+    return weight
 
 
 def _read_cuts(node: Node) -> tuple[float, ...]:

@@ -12,8 +12,8 @@ Kikuchi-Bayes has them:
 
 with what the search says of every step, where there was one (see `graphs`).
 
-The structure of a network that other programs wrote (BIF, XMLBIF, DOT) is read as well; the content tells which it is,
-not the name of the file.
+The structure of a network that other programs wrote (the formats of EXPORTS that can be read: BIF, XMLBIF, DOT) is read
+as well; the content tells which it is, not the name of the file.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def test_faults_in_one_line() -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
 
-def test_a_valve() -> None:
+def test_an_abandoned_stream() -> None:
     file = io.BytesIO()
     stream = AbandonableStream(file)
     assert stream.write(b"seen") == 4

@@ -33,9 +33,9 @@ SCORES = ("csv", "jsonl", "parquet", "arrow")
 
 
 class Signature(NamedTuple):
-    """How files of a format are told from others: a regular expression for their first bytes; `this is <description>`.
+    """How files of a format are told from others: a regular expression for their first bytes, and "this is ...".
 
-    JSON files and files with NUL bytes are told apart otherwise, and never asked for a signature.
+    JSON files and files with NUL bytes are told apart before any signature is looked at.
     """
 
     beginning: bytes
@@ -85,9 +85,9 @@ class ScoreWriter(Protocol):
 
 
 class ScoreFormat(NamedTuple):
-    """A format for predictions. `write(file, layout, piped)` begins them; `is_text`: fit for a terminal.
+    """A format for predictions: `write(file, layout, piped)` begins them, `is_text` says whether a terminal takes them.
 
-    Nobody reads predictions back, but as a table: `read` is the work of `bncli.files.reading`.
+    What is written is a table as any other, which `bncli.files.reading` reads: there is no `read`.
     """
 
     word: str

@@ -133,7 +133,7 @@ def _looks_like_codes(column: Column) -> bool:
     if not isinstance(column, NumericColumn):
         return False
     values: NDArray[Any] = column.values
-    return all(_few_integers(part) for part in (values[:_N_TRIED], values))
+    return all(_few_integers(sample) for sample in (values[:_N_TRIED], values))
 
 
 def _few_integers(values: NDArray[Any]) -> bool:

@@ -110,12 +110,12 @@ class Batches:
                 yield None
 
     def _batch(self, unit: Unit, wants: Sequence[Want]) -> _Parsed:
-        piece = parse(unit, wants, self._tokens)
+        block = parse(unit, wants, self._tokens)
         n_coded = len(self._coded)
-        pairs = zip(self._coded, piece.values[:n_coded], strict=True)
+        pairs = zip(self._coded, block.values[:n_coded], strict=True)
         attributes = {coded.want.name: coded.column(values) for coded, values in pairs}
-        columns = Columns(piece.n_rows, attributes, self._class_name, None)
-        return Batch(columns, piece.values[n_coded:], piece.locate), piece.bad
+        columns = Columns(block.n_rows, attributes, self._class_name, None)
+        return Batch(columns, block.values[n_coded:], block.locate), block.bad
 
     def close(self) -> None:
         self._table.close()

@@ -20,7 +20,7 @@ class Vocabulary:
     """What texts mean: codes[i] is the code of texts[i]; a text that is not there is looked at without its blanks."""
 
     levels: tuple[str, ...]
-    holes: tuple[str, ...]
+    missing: tuple[str, ...]
     texts: pa.Array
     codes: SignedCodes
 
@@ -41,7 +41,7 @@ class Vocabulary:
         unknown = pc.is_null(indices)
         codes: SignedCodes = self.codes[indices.fill_null(0).to_numpy()]
         encoded = values.filter(unknown).dictionary_encode()
-        found = codes_of(encoded.dictionary, self.levels, self.holes, UNSEEN)
+        found = codes_of(encoded.dictionary, self.levels, self.missing, UNSEEN)
         codes[unknown.to_numpy(zero_copy_only=False)] = found[encoded.indices.to_numpy()]
         return codes
 

@@ -1,6 +1,6 @@
 """Parquet and Arrow files: record batches in place of blocks of text.
 
-Integers, floats and decimals are numbers, NaN among them a hole; everything else that has a text (strings, booleans,
+Integers, floats and decimals are numbers, NaN among them missing; everything else that has a text (strings, booleans,
 dates, times) is text, a null being the empty text. An infinite number makes its row malformed.
 """
 

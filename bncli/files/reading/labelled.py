@@ -69,7 +69,7 @@ def _coded(source: Source, schema: Schema, names: Sequence[str], tokens: Tokens)
 
 
 def _tokens_of_class(labels: tuple[str, ...], tokens: Tokens) -> Tokens:
-    """Where all labels are numbers a hole is what it is among numbers, as in the table that was learnt from."""
+    """Where all labels are numbers the missing tokens are those of numbers, as in the table that was learnt from."""
     _, wrong = to_numbers(pa.array(labels, pa.string()), ())
     return Tokens(tokens.number, tokens.number) if wrong is None else tokens
 

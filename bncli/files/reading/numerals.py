@@ -21,7 +21,7 @@ _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
-    """The numbers (NaN at `missing` tokens and where there is none), a mask of the texts that are neither (None: none)."""
+    """The numbers (NaN at `missing` tokens and where there is none), a mask of texts that are neither (None: none)."""
     values = _all_numbers(texts, missing)
     if values is not None:
         return values, None

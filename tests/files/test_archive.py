@@ -1,4 +1,4 @@
-"""Arrays are NumPy's own format."""
+"""The arrays of a model file are NumPy's own format."""
 
 import io
 
