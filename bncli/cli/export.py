@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from bncli.cli import options
 from bncli.cli.command import Paths, declare, flag
 from bncli.cli.console import Console
 from bncli.errors import UsageError
+from bncli.files.formats import EXPORTS, by_ending, export_formats
 
 if TYPE_CHECKING:
     from bncli.steps.export import ExportReport
@@ -22,30 +22,14 @@ bncli export data.bnc --to xmlbif > data.xml
 bncli export data.bnc --to dot | dot -Tsvg > data.svg   a drawing, by Graphviz
 """
 
-_FORMATS = (
-    ("bif", "the network with its probabilities, in the Bayesian Interchange Format"),
-    ("xmlbif", "the same as XML, version 0.3"),
-    ("dot", "the graph alone, for Graphviz"),
-    ("json", "the structure file that --structure reads"),
-)
-_ENDINGS = {
-    ".bif": "bif",
-    ".xml": "xmlbif",
-    ".bifxml": "xmlbif",
-    ".xmlbif": "xmlbif",
-    ".dot": "dot",
-    ".gv": "dot",
-    ".json": "json",
-}
-
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
 TO = flag(
     "--to",
     "form",
     group="Output",
-    type=click.Choice([word for word, _ in _FORMATS]),
+    type=click.Choice(EXPORTS),
     stands_for="by the ending of FILE",
-    words=_FORMATS,
+    words=[(form.word, form.summary) for form in export_formats()],
     help="Format.",
 )
 
@@ -85,11 +69,12 @@ def _form(typed: Mapping[str, Any]) -> str:
     """The format typed, or that which the ending of the file stands for."""
     if typed["form"] is not None:
         return str(typed["form"])
-    ending = os.path.splitext(typed["output"] or "")[1].lower()
-    if ending not in _ENDINGS:
-        words = "|".join(word for word, _ in _FORMATS)
-        raise UsageError("the format is not clear", hint=f"say --to {words}, or end the name of FILE in .bif")
-    return _ENDINGS[ending]
+    formats = export_formats()
+    form = by_ending(typed["output"], formats)
+    if form is None:
+        hint = f"say --to {'|'.join(EXPORTS)}, or end the name of FILE in {formats[0].endings[0]}"
+        raise UsageError("the format is not clear", hint=hint)
+    return form
 
 
 def summary(report: ExportReport) -> list[str]:

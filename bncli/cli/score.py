@@ -12,6 +12,7 @@ from bncli.cli.command import Paths, declare, flag
 from bncli.cli.console import Console
 from bncli.cli.numbers import whole
 from bncli.errors import UsageError
+from bncli.files.formats import SCORES, score_format
 
 if TYPE_CHECKING:
     from bncli.steps.score import ScoreReport
@@ -30,8 +31,8 @@ WRITING = (
     flag(
         "--output-format",
         group="Output",
-        type=click.Choice(["csv", "jsonl", "parquet", "arrow"]),
-        stands_for="by the ending of FILE, else csv",
+        type=click.Choice(SCORES),
+        stands_for=f"by the ending of FILE, else {SCORES[0]}",
         help="Format of the predictions.",
     ),
     flag("--keep", group="Output", multiple=True, metavar="COLUMN", help="Carry this column through; may be repeated."),
@@ -107,7 +108,7 @@ def _refuse_terminals(typed: Mapping[str, Any]) -> None:
     if not typed["data"] and sys.stdin is not None and sys.stdin.isatty():
         raise UsageError("there is no table to score", hint="give DATA, or pipe it in")
     to_stdout = typed["output"] in (None, "-") and sys.stdout is not None and sys.stdout.isatty()
-    if to_stdout and typed["output_format"] in ("parquet", "arrow"):
+    if to_stdout and typed["output_format"] is not None and not score_format(typed["output_format"]).is_text:
         what = f"--output-format {typed['output_format']} is nothing for a terminal"
         raise UsageError(what, hint="name a file with -o, or pipe it on")
 

@@ -1,9 +1,12 @@
 """The container of a model file: a ZIP archive with a checksum, made so that equal content is equal bytes.
 
 Members are stored, not compressed, and carry no time and no trace of the machine. The comment of the archive, the last
-64 bytes of the file, is the SHA-256 in hex of all bytes before it. Decided here: the checksum is proved before the ZIP
+64 bytes of the file, is the SHA-256 in hex of all bytes before it. Conventions: the checksum is proved before the ZIP
 is looked at; members are then handed out only by name and exact size, and members that overlap (so that a small file
 could unfold into a large one) are refused. The checksum guards against accidents; against malice guard the sizes.
+
+Arrays are `.npy` files in NumPy's format 1.0, float64, little-endian, in C order, so their header follows from their
+shape: a reader that knows the shape compares instead of parsing.
 """
 
 from __future__ import annotations
@@ -16,11 +19,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, NoReturn
 
+import numpy as np
+
+from bncli.engine.kernels.arrays import Array
 from bncli.errors import ModelError
 from bncli.files.recognition import HEAD, recognise
 
 _DIGEST = 64
-_CHUNK = 1 << 20
+_ALIGNMENT = 64
+"""Of the numbers in a `.npy` file."""
+_BLOCK = 1 << 20
 _ZIP_FAULTS = (zipfile.BadZipFile, struct.error, ValueError, RuntimeError, EOFError, KeyError, OverflowError, OSError)
 
 
@@ -104,11 +112,11 @@ def _check(file: BinaryIO, path: str) -> int:
     digest = hashlib.sha256()
     left = max(size - _DIGEST, 0)
     while left > 0:
-        chunk = file.read(min(left, _CHUNK))
-        if not chunk:
+        block = file.read(min(left, _BLOCK))
+        if not block:
             break
-        digest.update(chunk)
-        left -= len(chunk)
+        digest.update(block)
+        left -= len(block)
     if file.read() != digest.hexdigest().encode():
         what = "the model file is damaged or incomplete: its checksum does not match"
         raise ModelError(what, where=path, hint="copy it again or fit it again")
@@ -131,3 +139,23 @@ def _zip_faults(path: str) -> Iterator[None]:
         yield
     except _ZIP_FAULTS as error:
         raise ModelError(f"the model file is not well made: {error}", where=path) from error
+
+
+def npy_bytes(array: Array) -> bytes:
+    """The `.npy` file of an array."""
+    return npy_header(array.shape) + array.astype("<f8", copy=False).tobytes("C")
+
+
+def npy_header(shape: tuple[int, ...]) -> bytes:
+    """The header of a `.npy` file of this shape; the numbers that follow start at a multiple of 64 bytes."""
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {tuple(map(int, shape))!r}, }}".encode()
+    text += b" " * (-(len(text) + 11) % _ALIGNMENT) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+
+
+def npy_array(data: bytes, shape: tuple[int, ...]) -> Array | None:
+    """The read-only array of this shape in a `.npy` file of the right size; None if the header says anything else."""
+    header = npy_header(shape)
+    if not data.startswith(header):
+        return None
+    return np.frombuffer(data, "<f8", offset=len(header)).astype(np.float64, copy=False).reshape(shape)

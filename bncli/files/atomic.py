@@ -2,7 +2,7 @@
 
 The bytes go to a temporary file in the same folder, which is flushed to the disk and then renamed over the target;
 whatever goes wrong before that (a full disk, ^C, an error of the caller) removes it and leaves an older file as it
-was. Decided here: a symbolic link is followed; an existing file keeps its permission bits, and a read-only one is
+was. Conventions: a symbolic link is followed; an existing file keeps its permission bits, and a read-only one is
 refused although a rename could replace it. What is no regular file (/dev/stdout, a pipe, /dev/null) is written
 directly: there is nothing to rename.
 """

@@ -39,16 +39,16 @@ def read_attribute(node: Node, *, counted: bool) -> Attribute:
     else:
         attribute = CategoricalAttribute(name, missing, frequencies, _read_levels(fields["levels"]))
     if counted:
-        attribute = replace(attribute, holes=_read_holes(fields["holes"])) if "holes" in fields else attribute
+        attribute = replace(attribute, holes=_read_missing_weight(fields["holes"])) if "holes" in fields else attribute
         _check_frequencies(fields["frequencies"], attribute)
     return attribute
 
 
-def _read_holes(node: Node) -> float:
-    holes = node.number()
-    if holes < 0:
+def _read_missing_weight(node: Node) -> float:
+    weight = node.number()
+    if weight < 0:
         node.fail("a weight of holes cannot be negative")
-    return holes
+    return weight
 
 
 def _read_cuts(node: Node) -> tuple[float, ...]:

@@ -6,7 +6,7 @@ in groups, and a group is a machine word of eight bytes,
 
     0.123456  =  "0.123..." from a table of 1001 words  |  ".....456" from a table of 1000 words   (. = a zero byte).
 
-Decided here: at most 14 decimals, which a float64 between 0 and 1 always has; who wants more wants `shortest`.
+Conventions: at most 14 decimals, which a float64 between 0 and 1 always has; who wants more wants `shortest`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
     log_odds = base + explain_1 + ... + explain_N + rest
 
 `explain_k` is text, `size=large:+1.23`, `age<=27.5&colour=red:-0.4`, or in JSON lines an object
-`{"attributes": ["size"], "values": ["large"], "contribution": 1.23}`; a row with fewer contributions has holes there.
-Decided here: with fewer decimals every number is rounded for itself but `rest`, which takes what rounding leaves, so
+`{"attributes": ["size"], "values": ["large"], "contribution": 1.23}`; missing in a row with fewer contributions.
+
+Conventions: with fewer decimals every number is rounded for itself but `rest`, which takes what rounding leaves, so
 that the printed numbers add up as well.
 """
 

@@ -34,7 +34,8 @@ def families_json(families: Iterable[Family], schema: Schema) -> list[dict[str, 
 def read_families(node: Node, schema: Schema, structure: Structure) -> tuple[Family, ...]:
     """The families, checked against the schema.
 
-    In a model that sums holes out, a child that the structure does not put below the class has a table without it.
+    In a model that marginalizes missing values, a child that is not below the class in the structure has a table
+    without the class.
     """
     index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
     graph = structure if schema.marginalizes and isinstance(structure, Dag) else None

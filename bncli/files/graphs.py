@@ -5,8 +5,8 @@ A graph has the key `parents`: every column with the list of those it depends on
 `log_likelihood` and `log_posterior` then have one number more than there are regions, for step 0, the class alone, and
 `map_step` counts the regions of the best model. A log posterior of null is minus infinity. `bins` is there where
 regions see attributes more coarsely than they were cut: the most intervals that an attribute has in regions of 1, 2,
-3, ... attributes, the last for larger ones (null: as cut). `gains` has what each region promised when it was chosen, in
-nats, where a search tells that.
+3, ... attributes, the last for larger ones (null: as cut). `gains` has the candidate gain of each region when
+it was chosen, in nats, where a search tells that.
 """
 
 from __future__ import annotations

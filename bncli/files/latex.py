@@ -1,7 +1,7 @@
 r"""Tables for LaTeX, as the package booktabs wants them; without the package its rules are plain lines.
 
 A file of tables is a fragment: it compiles where it is pasted, or read by \input, between \begin{document} and
-\end{document}. Decided here: letters beyond ASCII stay as they are (UTF-8 is LaTeX's own since 2018).
+\end{document}. Conventions: letters beyond ASCII stay as they are (UTF-8 is LaTeX's own since 2018).
 """
 
 from __future__ import annotations

@@ -27,8 +27,7 @@ from bncli.engine.model import Model, Path, PathStep, Tables
 from bncli.engine.structures.named_structure import name_structure
 from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.errors import BncliError, ModelError
-from bncli.files.archive import Archive, open_archive, pack
-from bncli.files.arrays import npy_array, npy_bytes, npy_header
+from bncli.files.archive import Archive, npy_array, npy_bytes, npy_header, open_archive, pack
 from bncli.files.atomic import write_bytes
 from bncli.files.documents import Node, parse
 from bncli.files.ensembles import Blend, blend_json, read_blend

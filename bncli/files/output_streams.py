@@ -16,7 +16,7 @@ from bncli.errors import BncliError
 from bncli.files.atomic import atomic_writer
 
 
-def outlet(path: str | None) -> AbstractContextManager[BinaryIO]:
+def output_stream(path: str | None) -> AbstractContextManager[BinaryIO]:
     """A place to write bytes to: the file at `path`, or the standard output for None."""
     if path is None and sys.stdout is None:
         raise BncliError("the standard output is closed", hint="name a file with -o")
@@ -25,7 +25,7 @@ def outlet(path: str | None) -> AbstractContextManager[BinaryIO]:
 
 @contextmanager
 def write_faults() -> Iterator[None]:
-    """Around every write to an outlet."""
+    """Around every write to an output stream."""
     try:
         yield
     except BrokenPipeError:
@@ -35,19 +35,19 @@ def write_faults() -> Iterator[None]:
         raise BncliError(f"cannot write: {reason}", where="standard output") from error
 
 
-class Valve(io.RawIOBase):
-    """A file that swallows all bytes once it is shut: Arrow's Parquet writer writes a footer whatever has failed."""
+class AbandonableStream(io.RawIOBase):
+    """A file that swallows bytes once it is abandoned: Arrow's Parquet writer writes a footer whatever has failed."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self.shut = False
+        self.abandoned = False
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        return len(data) if self.shut else self._file.write(data)
+        return len(data) if self.abandoned else self._file.write(data)
 
     def flush(self) -> None:
-        if not self.shut and not self._file.closed:
+        if not self.abandoned and not self._file.closed:
             self._file.flush()

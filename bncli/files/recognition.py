@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from bncli.files.formats import export_formats
+
 HEAD = 1 << 16
 """So many first bytes are enough to tell."""
 
 
 class Recognised(NamedTuple):
-    """`description` completes "this is ..."; `kind` is model, cuts, structure, bif, xmlbif, dot, json or other."""
+    """`description` completes "this is ..."; `kind` is model, cuts, structure, json (of another kind), the word of a
+    format that models are exported in, or other."""
 
     kind: str
     description: str
@@ -32,9 +35,9 @@ def recognise(head: bytes) -> Recognised:
         return _recognise_json(head[:HEAD])
     if b"\0" in head[:HEAD]:
         return Recognised("other", "a binary file of an unknown kind")
-    for pattern, kind, description in _NETWORKS:
-        if re.match(pattern, head[:HEAD]):
-            return Recognised(kind, description)
+    for form in export_formats():
+        if form.signature is not None and re.match(form.signature.beginning, head[:HEAD]):
+            return Recognised(form.word, form.signature.description)
     return Recognised("other", "a text file, perhaps a table")
 
 
@@ -51,16 +54,6 @@ _MAGIC = {
     b"\xff\xfe": "a UTF-16 text",
     b"\xfe\xff": "a UTF-16 text",
 }
-
-
-_BLANK = rb"\A(?:\xef\xbb\xbf)?(?:\s++|//[^\n]*+|/\*(?s:.*?)\*/|\#[^\n]*+)*+"
-"""What may stand before the first word of a BIF or DOT file: blanks and comments."""
-_NAME = rb"""(?:"[^"\n]*"|[^\s{}"]+)"""
-_NETWORKS = (
-    (_BLANK + rb"(?:network(?:\s+" + _NAME + rb")?|variable\s+" + _NAME + rb")\s*\{", "bif", "a BIF network"),
-    (_BLANK + rb"(?:strict\s+)?(?:di)?graph\b\s*(?:" + _NAME + rb")?\s*\{", "dot", "a DOT graph"),
-    (rb"\A(?:\xef\xbb\xbf)?\s*<(?s:.*?)<BIF\b|\A(?:\xef\xbb\xbf)?\s*<BIF\b", "xmlbif", "an XMLBIF network"),
-)
 
 
 def _recognise_json(head: bytes) -> Recognised:

@@ -1,7 +1,7 @@
 """Tables of rows to a file or to stdout, as CSV or Parquet, a block of rows at a time; any bncli reads them back.
 
 Attributes come in their order, then the class. A number has the shortest text that reads back as the same float64; a
-hole is an empty field, in Parquet a null. Decided here: without a word about the format, the file's extension
+missing value is an empty field, in Parquet a null. Conventions: without a word about the format, the file's extension
 decides. Parquet gathers rows into groups of at least 2^17, or fewer where they are wide.
 """
 
@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns
 from bncli.errors import UsageError
-from bncli.files.lines import CsvLines
-from bncli.files.output_streams import Valve, outlet, write_faults
+from bncli.files.formats.csv import CsvLines
+from bncli.files.output_streams import AbandonableStream, output_stream, write_faults
 from bncli.files.reading.growing import more_than_two
 from bncli.files.reading.numerals import to_numbers
 
@@ -51,7 +51,7 @@ def open_rows(output: str | None, output_format: str | None) -> Iterator[RowFile
     chosen = output_format or by_ending
     if chosen not in FORMATS:
         raise UsageError(f"there is no output format {chosen!r}", hint=f"choose one of {', '.join(FORMATS)}")
-    with outlet(path) as file:
+    with output_stream(path) as file:
         rows: RowFile = _ParquetRows(file) if chosen == "parquet" else _CsvRows(file)
         try:
             yield rows
@@ -102,7 +102,7 @@ class _CsvRows:
 
 class _ParquetRows:
     def __init__(self, file: BinaryIO) -> None:
-        self._valve = Valve(file)
+        self._stream = AbandonableStream(file)
         self._writer: Any = None
         self._waiting: list[pa.RecordBatch] = []
 
@@ -120,7 +120,7 @@ class _ParquetRows:
             self._writer.close()
 
     def abandon(self) -> None:
-        self._valve.shut = True
+        self._stream.abandoned = True
         if self._writer is not None:
             self._writer.close()
 
@@ -131,7 +131,7 @@ class _ParquetRows:
             return
         with write_faults():
             if self._writer is None:
-                self._writer = parquet.ParquetWriter(self._valve, self._waiting[0].schema)
+                self._writer = parquet.ParquetWriter(self._stream, self._waiting[0].schema)
             self._writer.write_table(pa.Table.from_batches(self._waiting))
         self._waiting.clear()
 

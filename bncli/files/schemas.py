@@ -9,7 +9,7 @@ from bncli.files.attributes import attribute_json, check_unique_names, read_attr
 from bncli.files.documents import Node
 
 _POLICY = "missing_policy"
-"""A key of models that sum holes out, since version 3; no key: a hole is a level."""
+"""A key of models that marginalize missing values, since version 3; no key: missing is a level."""
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def read_schema(node: Node) -> Schema:
 
 def _read_policy(node: Node, attributes: tuple[Attribute, ...]) -> MissingPolicy:
     if node.text() != "marginalize":
-        node.fail("holes can be 'marginalize'd; where they are a level, nothing is said")
+        node.fail("missing values can be 'marginalize'd; where they are a level, nothing is said")
     for attribute in attributes:
         if attribute.missing:
             node.fail(f"'{attribute.name}' has a missing level, which leaves nothing to sum out")

@@ -16,7 +16,7 @@ from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.errors import UsageError
 from bncli.files.decimals import MOST_DIGITS
-from bncli.files.explanations import explanation_names, rounded
+from bncli.files.explanations import contribution_texts, explanation_names, rounded
 
 SMALLEST = 1e-300
 LARGEST = 1.0 - 2.0**-53
@@ -104,3 +104,16 @@ def most_probable(log_probabilities: Array) -> Index:
     else:
         codes = log_probabilities.argmax(axis=0)
     return codes
+
+
+def record_batch(predictions: Predictions, layout: Layout) -> pa.RecordBatch:
+    """The rows as Arrow has them."""
+    labels = pa.array(layout.labels, pa.string()).take(pa.array(predictions.codes))
+    numbers = predictions.numbers
+    if layout.digits is not None:
+        numbers = tuple(np.round(column, layout.digits) for column in numbers)
+    columns = [column.cast(pa.string()) for column in predictions.kept]
+    columns += [labels, *(pa.array(column) for column in numbers)]
+    if (why := predictions.explanation) is not None:
+        columns += [pa.array(why.log_odds), pa.array(why.base), *contribution_texts(why), pa.array(why.rest)]
+    return pa.record_batch(columns, schema=layout.arrow)

@@ -1,12 +1,11 @@
-"""Predictions to a file or to stdout: CSV, JSON lines, Parquet or Arrow, a batch of rows at a time.
+"""Predictions to a file or to stdout, in one of the formats SCORES, a batch of rows at a time.
 
-Text has the shortest number that reads back as the same float64, or a fixed number of decimals. Decided here: without
+Text has the shortest number that reads back as the same float64, or a fixed number of decimals. Conventions: without
 a word about the format, the file's extension decides. Nearly all the cost is the text of the numbers.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -15,24 +14,30 @@ import pyarrow as pa
 
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
-from bncli.errors import UsageError
-from bncli.files.output_streams import outlet, write_faults
-from bncli.files.score_formats import FORMATS, score_writer
+from bncli.files.formats import SCORES, ScoreFormat, by_ending, score_format, score_formats
+from bncli.files.output_streams import output_stream, write_faults
 from bncli.files.score_layout import Layout, Predictions
 
-_EXTENSIONS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow"}
-NOT_WRITTEN = (".tsv", ".tab", ".xlsx")
+
+def _written() -> str:
+    """CSV, JSON lines (.jsonl), ...: the formats with their usual endings, that of the first left out."""
+    first, *others = score_formats()
+    names = [first.summary, *(f"{form.summary} ({form.endings[0]})" for form in others)]
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+WRITTEN = f"predictions are written as {_written()}"
+NOT_WRITTEN = tuple(ending for ending in (".tsv", ".tab", ".xlsx") if not by_ending(f"x{ending}", score_formats()))
 """Endings of tables in formats that predictions are not written in."""
-WRITTEN = "predictions are written as CSV, JSON lines (.jsonl), Parquet (.parquet) or Arrow (.arrow)"
 
 
 class ScoreFile:
     """Where predictions go, batch by batch."""
 
-    def __init__(self, file: BinaryIO, output_format: str, layout: Layout, piped: bool) -> None:
+    def __init__(self, file: BinaryIO, form: ScoreFormat, layout: Layout, piped: bool) -> None:
         self._layout = layout
         with write_faults():
-            self._writer = score_writer(output_format, file, layout, piped)
+            self._writer = form.write(file, layout, piped)
 
     def write(
         self,
@@ -58,13 +63,11 @@ class ScoreFile:
 def open_scores(output: str | None, output_format: str | None, layout: Layout) -> Iterator[ScoreFile]:
     """A place to write predictions to: the file `output`, whole or not at all, or stdout (None or `-`).
 
-    `output_format`: one of FORMATS; None = by the file's extension, else CSV.
+    `output_format`: one of SCORES; None = by the file's extension, else CSV.
     """
     path = None if output == "-" else output
-    chosen = output_format or _EXTENSIONS.get(os.path.splitext(path or "")[1].lower(), "csv")
-    if chosen not in FORMATS:
-        raise UsageError(f"there is no output format {chosen!r}", hint=f"choose one of {', '.join(FORMATS)}")
-    with outlet(path) as file:
+    chosen = score_format(output_format or by_ending(path, score_formats()) or SCORES[0])
+    with output_stream(path) as file:
         scores = ScoreFile(file, chosen, layout, piped=path is None)
         try:
             yield scores

@@ -12,8 +12,8 @@ Kikuchi-Bayes has them:
 
 with what the search says of every step, where there was one (see `graphs`).
 
-The structure of a network that other programs wrote (BIF, XMLBIF, DOT) is read as well; the content tells which it is,
-not the name of the file.
+The structure of a network that other programs wrote (the formats of EXPORTS that can be read: BIF, XMLBIF, DOT) is read
+as well; the content tells which it is, not the name of the file.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from bncli.engine.structures.named_structure import NamedDag, NamedStructure
+from bncli.engine.structures.named_structure import NamedStructure
 from bncli.errors import BncliError
 from bncli.files.atomic import write_bytes
-from bncli.files.documents import decode, dump, parse
+from bncli.files.documents import dump, parse
+from bncli.files.formats import EXPORTS, NetworkFormat, export_format, export_formats
 from bncli.files.graphs import graph_json, read_graph
-from bncli.files.recognition import HEAD, recognise
+from bncli.files.recognition import HEAD, Recognised, recognise
 
 VERSION = 1
 
@@ -38,41 +39,42 @@ def read_structure(path: str) -> NamedStructure:
         with open(path, "rb") as file:
             head = file.read(HEAD)
             found = recognise(head)
-            if found.kind not in ("structure", "json", *_READERS):
+            reader = _reader(found)
+            if reader is None:
                 what = f"this is {found.description}, not a structure file"
-                raise BncliError(what, where=path, hint="learn-structure writes one; BIF, XMLBIF and DOT are read too")
+                raise BncliError(what, where=path, hint=f"learn-structure writes one; {_others()} are read too")
             data = head + file.read()
     except OSError as error:
         raise BncliError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path) from error
-    read: Callable[[bytes, str], NamedStructure] = _READERS.get(found.kind, _read_json)
-    return replace(read(data, path), where=path)
+    return replace(reader(data, path), where=path)
 
 
-def _read_json(data: bytes, path: str) -> NamedStructure:
+def _reader(found: Recognised) -> Callable[[bytes, str], NamedStructure] | None:
+    """What reads a file of this kind; None where it holds no structure."""
+    if found.kind in ("structure", "json"):
+        return parse_structure
+    form = export_format(found.kind) if found.kind in EXPORTS else None
+    if isinstance(form, NetworkFormat):
+        return _dag_reader(form)
+    return form.read if form is not None else None
+
+
+def _dag_reader(form: NetworkFormat) -> Callable[[bytes, str], NamedStructure] | None:
+    read = form.read
+    return None if read is None else lambda data, path: read(data, path).dag
+
+
+def _others() -> str:
+    """The formats of other programs that are read: BIF, XMLBIF and DOT."""
+    names = [form.word.upper() for form in export_formats() if form.read is not None and form.signature is not None]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def parse_structure(data: bytes, path: str) -> NamedStructure:
+    """The structure in the text of the structure file."""
     document = parse(data, path)
     document.check_format("structure", VERSION)
     return read_graph(document, besides=("format", "version"))
-
-
-def _read_bif(data: bytes, path: str) -> NamedDag:
-    from bncli.files.bif import read_bif
-
-    return read_bif(decode(data, path), path).dag
-
-
-def _read_xmlbif(data: bytes, path: str) -> NamedDag:
-    from bncli.files.xmlbif import read_xmlbif
-
-    return read_xmlbif(data, path).dag
-
-
-def _read_dot(data: bytes, path: str) -> NamedDag:
-    from bncli.files.dot import read_dot
-
-    return read_dot(decode(data, path), path)
-
-
-_READERS: dict[str, Callable[[bytes, str], NamedDag]] = {"bif": _read_bif, "xmlbif": _read_xmlbif, "dot": _read_dot}
 
 
 def dump_structure(structure: NamedStructure) -> str:

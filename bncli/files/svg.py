@@ -1,6 +1,6 @@
 """Drawings as SVG text: lines, circles and words on paper of their own, light or dark as the reader's screen is.
 
-Decided here: no fonts are measured. Words are taken to be as wide as in a common sans-serif font, generously, so that
+Conventions: no fonts are measured. Words are taken to be as wide as in a common sans-serif font, generously, so that
 what is laid out by `text_width` does not overlap where another font stands in. Words out of files lose control
 characters and what XML 1.0 cannot hold.
 """

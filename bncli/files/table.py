@@ -5,8 +5,8 @@
     Batches         rows to score, in batches of bounded size; `read_batches` is its short form
 
 How it works, from the bytes up (one module a step in `reading/`): `inputs` finds and decompresses, `headers` and
-`blocks` cut text into blocks of whole rows, `parse` turns a block into typed arrays and finds malformed rows,
-`columnar` does the same for Parquet and Arrow, `reader` joins files into one table. On top of it `learning` lets
+`text_blocks` cut text into blocks of whole rows, `parse` turns one into typed arrays (`row_blocks`) and finds malformed
+rows, `columnar` does the same for Parquet and Arrow, `reader` joins files into one table. On top of it `learning` lets
 columns grow and finds their types, `coding` reads them as a schema says. Blocks are parsed on several threads (`ahead`)
 and taken in order, so the number of threads changes nothing.
 """

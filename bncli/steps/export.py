@@ -1,18 +1,17 @@
 """Writes a model in a format that other programs read: its structure, or the whole network with its probabilities.
 
-    dot, json    the structure alone
-    bif, xmlbif  the network, where the model is or can be made one (see `bncli.engine.networks.normalisation`); a model
-                 of regions and a blend cannot
+    StructureFormat    the structure alone (dot, json)
+    NetworkFormat      the network (bif, xmlbif), where the model is or can be made one (see
+                       `bncli.engine.networks.normalisation`); a model of regions and a blend cannot
 
-A network is trusted only after it was read back: what its file says of 10,000 random rows is compared with what the
-model says, and it appears only if no probability differs by more than 1e-9.
+A network is trusted only after it was read back, where its format can be: what its file says of 10,000 random rows is
+compared with what the model says, and it appears only if no probability differs by more than 1e-9.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,15 +21,12 @@ from bncli.engine.networks.named_network import NamedNetwork
 from bncli.engine.networks.naming import name_network
 from bncli.engine.networks.network import graph_of
 from bncli.engine.networks.normalisation import equivalent_network
-from bncli.engine.structures.named_structure import NamedDag, NamedStructure, name_structure
+from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import BncliError, ModelError
 from bncli.files.atomic import write_bytes
-from bncli.files.bif import read_bif, write_bif
-from bncli.files.dot import write_dot
+from bncli.files.formats import NetworkFormat, StructureFormat, export_format
 from bncli.files.model import read_model
 from bncli.files.paths import check_outputs, refuse_ending
-from bncli.files.structure import dump_structure
-from bncli.files.xmlbif import read_xmlbif, write_xmlbif
 from bncli.recipe import Recipe
 from bncli.watch import Note, Watch, silent
 
@@ -38,23 +34,13 @@ ROWS = 10_000
 TOLERANCE = 1e-9
 
 
-class Format(NamedTuple):
-    """How a network is written and read back."""
-
-    write: Callable[[NamedNetwork], str]
-    read: Callable[[str, str], NamedNetwork]
-
-
-STRUCTURES: dict[str, Callable[[NamedStructure], str]] = {"dot": write_dot, "json": dump_structure}
-NETWORKS = {"bif": Format(write_bif, read_bif), "xmlbif": Format(write_xmlbif, read_xmlbif)}
-
-
 @dataclass(frozen=True)
 class ExportReport:
     """What was written where; `output` is None where only the text is wanted.
 
     nodes and arcs count the class; regions have no arcs (None). probabilities, rows and max_dp (the largest difference
-    of a probability between the text and the model on so many random rows) are None for a structure.
+    of a probability between the text and the model on so many random rows) are None for a structure, the last two also
+    for a network in a format that is not read back.
     """
 
     model: str
@@ -76,15 +62,16 @@ class ExportReport:
 def export(
     model_path: str, form: str, *, output: str | None = None, seed: int = 0, watch: Watch = silent
 ) -> ExportReport:
-    """The model at `model_path` as dot, bif, xmlbif or json, written to `output` where one is named."""
+    """The model at `model_path` in one of the formats EXPORTS, written to `output` where one is named."""
+    chosen = export_format(form)
     refuse_ending(output, (), "the file is written as plain text")
     check_outputs((output,), (model_path,))
     model = read_model(model_path)
-    if form in STRUCTURES:
+    if isinstance(chosen, StructureFormat):
         _name_member(model, watch)
-        report = _structure(model, model_path, form, output)
+        report = _structure(model, model_path, chosen, output)
     else:
-        report = _network(model, model_path, form, output, seed, watch)
+        report = _network(model, model_path, chosen, output, seed, watch)
     if output is not None:
         write_bytes(output, report.text.encode())
     return report
@@ -96,24 +83,27 @@ def _name_member(model: Model, watch: Watch) -> None:
         watch(Note(f"the model is a blend of {len(model.blend):,}: written is the structure of {model.blend[0].name}"))
 
 
-def _structure(model: Model, path: str, form: str, output: str | None) -> ExportReport:
+def _structure(model: Model, path: str, form: StructureFormat, output: str | None) -> ExportReport:
     structure = name_structure(model.structure, model.schema)
     n_nodes = len({structure.class_name, *structure.nodes})
     n_arcs = sum(map(len, structure.parents.values())) if isinstance(structure, NamedDag) else None
-    return ExportReport(path, form, output, n_nodes, n_arcs, None, None, None, STRUCTURES[form](structure))
+    return ExportReport(path, form.word, output, n_nodes, n_arcs, None, None, None, form.write(structure))
 
 
-def _network(model: Model, path: str, form: str, output: str | None, seed: int, watch: Watch) -> ExportReport:
+def _network(model: Model, path: str, form: NetworkFormat, output: str | None, seed: int, watch: Watch) -> ExportReport:
     try:
         network = name_network(equivalent_network(model))
     except ModelError as error:
         raise ModelError(error.what, where=path, hint=error.hint) from error
     _name_lost_arcs(model, watch)
-    text = NETWORKS[form].write(network)
-    difference = _verified(model, network, NETWORKS[form].read(text, output or f"the {form} text"), seed)
+    text = form.write(network)
+    rows, difference = None, None
+    if form.read is not None:
+        again = form.read(text.encode(), output or f"the {form.word} text")
+        rows, difference = ROWS, _verified(model, network, again, seed)
     arcs = sum(len(node.parents) for node in network.nodes)
     size = sum(node.probabilities.size for node in network.nodes)
-    return ExportReport(path, form, output, len(network.nodes), arcs, size, ROWS, difference, text)
+    return ExportReport(path, form.word, output, len(network.nodes), arcs, size, rows, difference, text)
 
 
 def _name_lost_arcs(model: Model, watch: Watch) -> None:

@@ -19,6 +19,7 @@ from bncli.engine.structures.structure import Family
 from bncli.errors import ModelError
 from bncli.files.cuts import cuts_json, read_cuts
 from bncli.files.ensembles import trials_json
+from bncli.files.formats import EXPORTS
 from bncli.files.graphs import graph_json
 from bncli.files.model import format_version, read_model
 from bncli.files.penalties import tried_json
@@ -185,7 +186,7 @@ def inspect(path: str, *, tables: bool = False, effects: bool = False) -> ModelR
     found = recognise(_head(path))
     if found.kind == "cuts":
         return CutsReport(read_cuts(path))
-    if found.kind in ("structure", "bif", "xmlbif", "dot"):
+    if found.kind == "structure" or found.kind in EXPORTS:
         return StructureReport(read_structure(path), found.kind)
     if found.kind != "model":
         what = f"this is {found.description}, not a model, a cuts file or a structure file"

@@ -51,7 +51,7 @@ def test_help_shows_every_learning_option_with_its_default(bncli: Bncli, word: s
 
 def test_help_loads_nothing_heavy() -> None:
     heavy = "{'numpy', 'scipy', 'pyarrow', 'rich', 'dataclasses', 'importlib.metadata', 'json', 'difflib', 'logging'}"
-    for words in (["--help"], ["fit", "--help"]):
+    for words in (["--help"], ["fit", "--help"], ["export", "--help"], ["score", "--help"]):
         program = f"import sys; from bncli.cli.run import run; run({words!r})"
         program += f"; sys.stderr.write(str({heavy} & set(sys.modules)))"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

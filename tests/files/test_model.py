@@ -22,8 +22,7 @@ from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Sch
 from bncli.engine.model import ChosenPenalty, Model, Tables, Tried
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError
-from bncli.files.archive import pack
-from bncli.files.arrays import npy_bytes
+from bncli.files.archive import npy_bytes, pack
 from bncli.files.model import dump_model, read_model, write_model
 from bncli.recipe import Recipe
 from tests.files.archives import damaged, damaged_inside, forged, members, read, sealed

@@ -10,14 +10,14 @@ import pytest
 
 from bncli.errors import BncliError
 from bncli.files import output_streams
-from bncli.files.output_streams import Valve, outlet, write_faults
+from bncli.files.output_streams import AbandonableStream, output_stream, write_faults
 
 
 def test_a_file_or_the_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = io.BytesIO()
     monkeypatch.setattr(output_streams, "sys", SimpleNamespace(stdout=SimpleNamespace(buffer=pipe)))
     for path in (None, str(tmp_path / "x")):
-        with outlet(path) as file:
+        with output_stream(path) as file:
             file.write(b"rows")
     assert pipe.getvalue() == (tmp_path / "x").read_bytes() == b"rows"
 
@@ -25,7 +25,7 @@ def test_a_file_or_the_standard_output(tmp_path: Path, monkeypatch: pytest.Monke
 def test_without_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output_streams, "sys", SimpleNamespace(stdout=None))
     with pytest.raises(BncliError, match="the standard output is closed; name a file with -o"):
-        outlet(None)
+        output_stream(None)
 
 
 def test_faults_in_one_line() -> None:
@@ -35,11 +35,11 @@ def test_faults_in_one_line() -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
 
-def test_a_valve() -> None:
+def test_an_abandoned_stream() -> None:
     file = io.BytesIO()
-    valve = Valve(file)
-    assert valve.write(b"seen") == 4
-    valve.flush()
-    valve.shut = True
-    assert valve.write(b"lost") == 4
+    stream = AbandonableStream(file)
+    assert stream.write(b"seen") == 4
+    stream.flush()
+    stream.abandoned = True
+    assert stream.write(b"lost") == 4
     assert file.getvalue() == b"seen"

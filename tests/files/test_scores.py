@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bncli.errors import BncliError, UsageError
 from bncli.files import output_streams
-from bncli.files.score_formats import FORMATS
+from bncli.files.formats import SCORES
 from bncli.files.score_layout import LARGEST, SMALLEST, Layout, Predictions
 from bncli.files.scores import open_scores, write_predictions
 
@@ -40,7 +40,7 @@ def read(path: Path, output_format: str) -> tuple[list[str], list[list[Any]]]:
     return table.column_names, [list(row.values()) for row in table.to_pylist()]
 
 
-@pytest.mark.parametrize("output_format", FORMATS)
+@pytest.mark.parametrize("output_format", SCORES)
 def test_every_format(tmp_path: Path, output_format: str) -> None:
     path = tmp_path / "out"
     with open_scores(str(path), output_format, Layout(("no", "yes"), kept=("id",))) as out:
@@ -69,14 +69,14 @@ def test_plain_csv(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("output_format", FORMATS)
+@pytest.mark.parametrize("output_format", SCORES)
 def test_labels_only(tmp_path: Path, output_format: str) -> None:
     with open_scores(str(tmp_path / "out"), output_format, Layout(("no", "yes"), labels_only=True)) as out:
         out.write((), LOG_P)
     assert read(tmp_path / "out", output_format) == (["prediction"], [["yes"], ["no"], ["yes"]])
 
 
-@pytest.mark.parametrize("output_format", FORMATS)
+@pytest.mark.parametrize("output_format", SCORES)
 @pytest.mark.parametrize("digits", [None, 2])
 def test_log_probabilities(tmp_path: Path, output_format: str, digits: int | None) -> None:
     layout = Layout(("no", "yes"), log_proba=True, digits=digits)
@@ -170,7 +170,7 @@ def test_arrow_into_a_pipe_is_a_stream(stdout: Pipe) -> None:
     assert pa.ipc.open_stream(stdout.getvalue()).read_all().num_rows == 3
 
 
-@pytest.mark.parametrize("output_format", FORMATS)
+@pytest.mark.parametrize("output_format", SCORES)
 def test_a_full_disk_behind_standard_output(stdout: Pipe, output_format: str) -> None:
     stdout.fault = OSError(28, "No space left on device")
     with (
@@ -180,14 +180,14 @@ def test_a_full_disk_behind_standard_output(stdout: Pipe, output_format: str) ->
         out.write((), LOG_P)
 
 
-@pytest.mark.parametrize("output_format", FORMATS)
+@pytest.mark.parametrize("output_format", SCORES)
 def test_a_closed_pipe_stays_one(stdout: Pipe, output_format: str) -> None:
     stdout.fault = BrokenPipeError(32, "Broken pipe")
     with pytest.raises(BrokenPipeError), open_scores(None, output_format, Layout(("no", "yes"))) as out:
         out.write((), LOG_P)
 
 
-@pytest.mark.parametrize("output_format", FORMATS)
+@pytest.mark.parametrize("output_format", SCORES)
 def test_a_failure_leaves_no_file(tmp_path: Path, output_format: str) -> None:
     with pytest.raises(ZeroDivisionError):
         _write_and_fail(str(tmp_path / "out"), output_format)

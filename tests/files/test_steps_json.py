@@ -19,8 +19,7 @@ from bncli.engine.model import Model
 from bncli.engine.parameter_learners import kmap
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError
-from bncli.files.archive import pack
-from bncli.files.arrays import npy_bytes
+from bncli.files.archive import npy_bytes, pack
 from bncli.files.model import dump_model
 from tests.datasets import random_dataset
 from tests.files.archives import damaged, damaged_inside, forged, members, read

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.engine.structures.named_structure import NamedDag
 from bncli.errors import BncliError
-from bncli.files.bif import write_bif
-from bncli.files.dot import write_dot
+from bncli.files.formats.bif import write_bif
+from bncli.files.formats.dot import write_dot
+from bncli.files.formats.xmlbif import write_xmlbif
 from bncli.files.structure import dump_structure, read_structure, write_structure
-from bncli.files.xmlbif import write_xmlbif
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 SCALARS = (

@@ -19,7 +19,8 @@ from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.named_structure import name_dag
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError, UsageError
-from bncli.files.bif import read_bif
+from bncli.files.formats import bif
+from bncli.files.formats.bif import read_bif
 from bncli.files.model import read_model, write_model
 from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns
@@ -156,11 +157,11 @@ def test_extreme_tables_that_can_be_held(tmp_path: Path, scale: float) -> None:
 
 
 def test_a_file_that_reads_back_as_another_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgetful(text: str, where: str) -> object:
-        network = read_bif(text, where)
+    def forgetful(data: bytes, where: str) -> object:
+        network = read_bif(data.decode(), where)
         return replace(network, nodes=(replace(network.nodes[0], states=("a", "b", "c")), *network.nodes[1:]))
 
-    monkeypatch.setitem(step.NETWORKS, "bif", step.NETWORKS["bif"]._replace(read=forgetful))
+    monkeypatch.setattr(bif, "FORMAT", bif.FORMAT._replace(read=forgetful))
     with pytest.raises(BncliError, match="does not read back"):
         export(learnt("iris.csv", tmp_path), "bif", output=str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.csv
 
-from bncli.files.reading.pieces import Kind
+from bncli.files.reading.row_blocks import Kind
 
 _TYPES = {Kind.TEXT: pa.string(), Kind.INTEGER: pa.int64(), Kind.NUMBER: pa.float64()}
 
 
 def read_arrays(
-    data: bytes, n_columns: int, delimiter: bytes, kinds: Mapping[int, Kind], holes: Sequence[str]
+    data: bytes, n_columns: int, delimiter: bytes, kinds: Mapping[int, Kind], missing: Sequence[str]
 ) -> dict[int, pa.Array]:
-    """The columns at the positions in `kinds`; `holes` become nulls among numbers only.
+    """The columns at the positions in `kinds`; `missing` become nulls among numbers only.
 
     The data must be UTF-8. Raises pa.ArrowInvalid when a row is ragged or a text is no number.
     """
@@ -29,7 +29,7 @@ def read_arrays(
             check_utf8=False,
             column_types={names[i]: _TYPES[kind] for i, kind in kinds.items()},
             include_columns=[names[i] for i in kinds],
-            null_values=list(holes),
+            null_values=list(missing),
             strings_can_be_null=False,
         ),
     )

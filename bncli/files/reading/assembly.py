@@ -17,8 +17,8 @@ from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
 from bncli.files.reading.growing import Growing
 from bncli.files.reading.non_numeric import doubts_about
-from bncli.files.reading.pieces import Kind
 from bncli.files.reading.roles import Roles
+from bncli.files.reading.row_blocks import Kind
 from bncli.files.reading.source import Tokens
 from bncli.files.reading.vocabulary import distinct_levels, narrow_codes
 from bncli.watch import Note, Watch
@@ -104,7 +104,7 @@ def _attributes(
 
 def _doubts(columns: Mapping[str, Growing], roles: Roles, tokens: Tokens) -> list[str]:
     found = [(name, columns[name]) for name in roles.attributes]
-    return [doubt for name, c in found for doubt in doubts_about(name, c.stranger, c.chunks, tokens)]
+    return [doubt for name, c in found for doubt in doubts_about(name, c.non_numeric, c.blocks, tokens)]
 
 
 def _check_levels(column: Growing, levels: tuple[str, ...], keep: Mask, where: str, tokens: Tokens) -> None:
@@ -133,7 +133,7 @@ def _looks_like_codes(column: Column) -> bool:
     if not isinstance(column, NumericColumn):
         return False
     values: NDArray[Any] = column.values
-    return all(_few_integers(part) for part in (values[:_N_TRIED], values))
+    return all(_few_integers(sample) for sample in (values[:_N_TRIED], values))
 
 
 def _few_integers(values: NDArray[Any]) -> bool:
@@ -168,14 +168,14 @@ def _only_used(column: CategoricalColumn) -> CategoricalColumn:
     used = np.bincount(column.codes[column.codes >= 0], minlength=len(column.levels)) > 0
     if used.all():
         return column
-    # The last element stands for the code of a hole, -1.
+    # The last element stands for the code MISSING, -1.
     renumbered = np.append(np.cumsum(used) - 1, -1)
     levels = tuple(level for level, is_used in zip(column.levels, used, strict=True) if is_used)
     return CategoricalColumn(narrow_codes(renumbered[column.codes], len(levels)), levels)
 
 
 def _check_labels(table: Columns, where: str) -> None:
-    """Decided here: two labels are never too many, however few the rows."""
+    """Conventions: two labels are never too many, however few the rows."""
     assert table.label is not None
     labels = table.label.levels
     if len(labels) == 1:

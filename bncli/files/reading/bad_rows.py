@@ -10,7 +10,7 @@ from typing import BinaryIO
 from bncli.errors import BncliError
 from bncli.files.atomic import atomic_writer
 from bncli.files.reading.headers import LATIN_TO_UTF8
-from bncli.files.reading.pieces import NOT_UTF8, BadRow
+from bncli.files.reading.row_blocks import NOT_UTF8, BadRow
 from bncli.watch import Note, Watch
 
 

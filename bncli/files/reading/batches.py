@@ -18,12 +18,12 @@ from bncli.engine.data.schema import Schema
 from bncli.errors import ModelError
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.bad_rows import BadRows
-from bncli.files.reading.blocks import BLOCK_SIZE, Block
 from bncli.files.reading.coding import Coded
-from bncli.files.reading.pieces import BadRow, Kind, Want
 from bncli.files.reading.reader import Table, Unit, parse
 from bncli.files.reading.roles import missing_column
+from bncli.files.reading.row_blocks import BadRow, Kind, Want
 from bncli.files.reading.source import Source, Tokens
+from bncli.files.reading.text_blocks import BLOCK_SIZE, TextBlock
 from bncli.watch import Watch, silent
 
 _N_NAMED = 3
@@ -106,16 +106,16 @@ class Batches:
     def _tasks(self, names: Sequence[str], wants: Sequence[Want]) -> Iterator[Callable[[], _Parsed] | None]:
         for unit in self._table.units(names, self._watch):
             yield partial(self._batch, unit, wants)
-            if isinstance(unit, Block) and unit.paused:
+            if isinstance(unit, TextBlock) and unit.paused:
                 yield None
 
     def _batch(self, unit: Unit, wants: Sequence[Want]) -> _Parsed:
-        piece = parse(unit, wants, self._tokens)
+        block = parse(unit, wants, self._tokens)
         n_coded = len(self._coded)
-        pairs = zip(self._coded, piece.values[:n_coded], strict=True)
+        pairs = zip(self._coded, block.values[:n_coded], strict=True)
         attributes = {coded.want.name: coded.column(values) for coded, values in pairs}
-        columns = Columns(piece.n_rows, attributes, self._class_name, None)
-        return Batch(columns, piece.values[n_coded:], piece.locate), piece.bad
+        columns = Columns(block.n_rows, attributes, self._class_name, None)
+        return Batch(columns, block.values[n_coded:], block.locate), block.bad
 
     def close(self) -> None:
         self._table.close()

@@ -1,4 +1,4 @@
-"""Columns of a piece as a model's schema reads them: types and levels are the schema's, never a guess at the data."""
+"""Columns of a row block as a model's schema reads them: types and levels are the schema's, never guessed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Column, NumericColumn
 from bncli.engine.data.schema import Attribute, CategoricalAttribute
-from bncli.files.reading.pieces import Kind, Values, Want
+from bncli.files.reading.row_blocks import Kind, Values, Want
 from bncli.files.reading.source import Tokens
 from bncli.files.reading.vocabulary import SignedCodes, codes_of, narrow_codes
 
@@ -20,7 +20,7 @@ class Vocabulary:
     """What texts mean: codes[i] is the code of texts[i]; a text that is not there is looked at without its blanks."""
 
     levels: tuple[str, ...]
-    holes: tuple[str, ...]
+    missing: tuple[str, ...]
     texts: pa.Array
     codes: SignedCodes
 
@@ -41,7 +41,7 @@ class Vocabulary:
         unknown = pc.is_null(indices)
         codes: SignedCodes = self.codes[indices.fill_null(0).to_numpy()]
         encoded = values.filter(unknown).dictionary_encode()
-        found = codes_of(encoded.dictionary, self.levels, self.holes, UNSEEN)
+        found = codes_of(encoded.dictionary, self.levels, self.missing, UNSEEN)
         codes[unknown.to_numpy(zero_copy_only=False)] = found[encoded.indices.to_numpy()]
         return codes
 
@@ -60,7 +60,7 @@ class Coded:
         return Coded(Want(attribute.name, Kind.NUMBER, strict=True), None)
 
     def column(self, values: Values) -> Column:
-        """The values of a piece as a column: float64 with NaN for holes, or codes into the levels."""
+        """The values of a row block as a column: float64 with NaN where missing, or codes into the levels."""
         if self.vocabulary is None:
             return NumericColumn(np.asarray(values, np.float64))
         return CategoricalColumn(self.vocabulary.encode(values), self.vocabulary.levels)

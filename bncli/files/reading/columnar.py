@@ -1,6 +1,6 @@
 """Parquet and Arrow files: record batches in place of blocks of text.
 
-Integers, floats and decimals are numbers, NaN among them a hole; everything else that has a text (strings, booleans,
+Integers, floats and decimals are numbers, NaN among them missing; everything else that has a text (strings, booleans,
 dates, times) is text, a null being the empty text. An infinite number makes its row malformed.
 """
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bncli.errors import BncliError
-from bncli.files.reading.pieces import BadRow, Kind, Piece, Values, Want, is_text, select
+from bncli.files.reading.row_blocks import BadRow, Kind, RowBlock, Values, Want, is_text, select
 from bncli.files.reading.source import Tokens
 from bncli.files.reading.values import find_faults, resolve
 
@@ -67,9 +67,9 @@ class ColumnarFile:
         batches = self._guarded(lambda: self._all(names))
         while (data := self._guarded(lambda: next(batches, None))) is not None:
             for start in range(0, data.num_rows, ROWS_PER_BATCH):
-                part = data.slice(start, ROWS_PER_BATCH)
-                yield Batch(self.path, part, row)
-                row += part.num_rows
+                rows = data.slice(start, ROWS_PER_BATCH)
+                yield Batch(self.path, rows, row)
+                row += rows.num_rows
 
     def _all(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if self._kind == "parquet":
@@ -96,7 +96,7 @@ def _open(file: BinaryIO, kind: str, path: str) -> Any:
     return pa.ipc.open_file(file) if kind == "file" else pa.ipc.open_stream(file)
 
 
-def parse_batch(batch: Batch, wants: Sequence[Want], tokens: Tokens) -> Piece:
+def parse_batch(batch: Batch, wants: Sequence[Want], tokens: Tokens) -> RowBlock:
     """The wanted columns of a batch's rows."""
     found = [_values(batch, want) for want in wants]
     resolved = [resolve(want, values, tokens) for want, values in zip(wants, found, strict=True)]
@@ -107,7 +107,7 @@ def parse_batch(batch: Batch, wants: Sequence[Want], tokens: Tokens) -> Piece:
     rows = np.arange(batch.row, batch.row + len(keep))[keep]
     values = tuple(select(values, keep) if faults else values for values, _ in resolved)
     bad = (BadRow(what, batch.path, batch.row + r, _as_line(batch.data, r), "row") for r, what in faults.items())
-    return Piece(len(rows), values, tuple(bad), lambda row: f"{batch.path} row {rows[row]}")
+    return RowBlock(len(rows), values, tuple(bad), lambda row: f"{batch.path} row {rows[row]}")
 
 
 def _also_infinite(values: Values, wrong: Any) -> Any:

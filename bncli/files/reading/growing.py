@@ -1,16 +1,16 @@
-"""One column of a table that is learnt from, while its rows come in chunks and its type is still open.
+"""One column of a table that is learnt from, while its rows come block by block and its type is still open.
 
-A column is taken for numbers as long as nothing speaks against it, and for text from the first chunk that does; the
-chunks that were read as numbers before are then read again as text, this column alone. Chunks are kept small: numbers
+A column is taken for numbers as long as nothing speaks against it, and for text from the first block that does; the
+blocks that were read as numbers before are then read again as text, this column alone. Blocks are kept small: numbers
 in the narrowest type that holds them exactly, text as codes.
 
-Decided here: a column is numeric when every value that is present is a finite decimal number and there are more than
+Conventions: a column is numeric when every value that is present is a finite decimal number and there are more than
 two different ones; a column all empty is categorical, without levels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,14 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, NumericColumn
 from bncli.engine.kernels.arrays import Mask
-from bncli.files.reading.narrow import join_numbers, narrow_numbers
-from bncli.files.reading.non_numeric import Stranger, first_stranger
+from bncli.files.reading.non_numeric import NonNumeric, first_non_numeric
 from bncli.files.reading.numerals import to_numbers
-from bncli.files.reading.pieces import Kind, Values, Want, is_text
+from bncli.files.reading.row_blocks import Kind, Values, Want, is_text
 from bncli.files.reading.source import Tokens
 from bncli.files.reading.vocabulary import (
     EMPTY,
     MAX_SHARED,
-    TextChunk,
+    CodedTexts,
     codes_of,
     distinct_levels,
     encode,
@@ -36,32 +35,34 @@ from bncli.files.reading.vocabulary import (
     sort_levels,
 )
 
-Chunk = TextChunk | NDArray[Any]
+ColumnBlock = CodedTexts | NDArray[Any]
+"""A column of a row block as it is kept."""
+_N_TRIED = 64
 
 
 class Growing:
-    """A column's chunks so far. `want` says how the next rows are asked for; `free`: its type is not yet settled."""
+    """A column's blocks so far. `want` says how the next rows are asked for; `free`: its type is not yet settled."""
 
     def __init__(self, want: Want, *, free: bool, tokens: Tokens) -> None:
         self.want = want
         self.shared: pa.Array = EMPTY
-        self.chunks: list[Chunk] = []
-        self.stranger: Stranger | None = None
+        self.blocks: list[ColumnBlock] = []
+        self.non_numeric: NonNumeric | None = None
         """The text that settled that a column of free type is no column of numbers."""
         self._free = free
         self._tokens = tokens
 
-    def add(self, chunk: Chunk, locate: Callable[[int], str]) -> None:
-        """Takes the next chunk and learns from it; `locate` tells where its rows stand."""
-        self.chunks.append(chunk)
-        if isinstance(chunk, TextChunk):
-            if chunk.texts is not self.shared:
-                self._learn_texts(chunk, locate)
-        elif self.want.kind is Kind.INTEGER and chunk.dtype.kind == "f":
+    def add(self, block: ColumnBlock, locate: Callable[[int], str]) -> None:
+        """Takes the next block and learns from it; `locate` tells where its rows stand."""
+        self.blocks.append(block)
+        if isinstance(block, CodedTexts):
+            if block.texts is not self.shared:
+                self._learn_texts(block, locate)
+        elif self.want.kind is Kind.INTEGER and block.dtype.kind == "f":
             self.want = Want(self.want.name, Kind.NUMBER)
 
-    def _learn_texts(self, chunk: TextChunk, locate: Callable[[int], str]) -> None:
-        texts = chunk.texts
+    def _learn_texts(self, block: CodedTexts, locate: Callable[[int], str]) -> None:
+        texts = block.texts
         if len(self.shared) < MAX_SHARED:
             self.shared = merged(self.shared, texts)
         if not self._free:
@@ -69,87 +70,87 @@ class Growing:
         numbers, wrong = to_numbers(texts, self._tokens.number)
         if wrong is not None:
             self._free = False
-            self.stranger = first_stranger(chunk, wrong, locate)
+            self.non_numeric = first_non_numeric(block, wrong, locate)
             self.want = Want(self.want.name, Kind.TEXT)
         elif self.want.kind is Kind.TEXT and more_than_two([numbers]):
             self.want = Want(self.want.name, Kind.NUMBER)
 
     def settle(self) -> list[int]:
-        """Ends the search for the type; returns the chunks that must be read again as text and put in by `replace`."""
+        """Ends the search for the type; returns the blocks that must be read again as text and put in by `replace`."""
         if self._free:
-            kind = Kind.NUMBER if more_than_two(self._numbers(chunk) for chunk in self.chunks) else Kind.TEXT
+            kind = Kind.NUMBER if more_than_two(self._numbers(block) for block in self.blocks) else Kind.TEXT
             self.want = Want(self.want.name, kind)
             self._free = False
         if self.want.kind is not Kind.TEXT:
             return []
-        return [i for i, chunk in enumerate(self.chunks) if not isinstance(chunk, TextChunk)]
+        return [i for i, block in enumerate(self.blocks) if not isinstance(block, CodedTexts)]
 
     def replace(self, index: int, values: pa.Array) -> None:
-        self.chunks[index] = encode(values, self.shared)
+        self.blocks[index] = encode(values, self.shared)
 
-    def _numbers(self, chunk: Chunk) -> NDArray[Any]:
-        """The different numbers of a chunk of text, the numbers of another."""
-        return to_numbers(chunk.texts, self._tokens.number)[0] if isinstance(chunk, TextChunk) else chunk
+    def _numbers(self, block: ColumnBlock) -> NDArray[Any]:
+        """The different numbers of a block of text, the numbers of another."""
+        return to_numbers(block.texts, self._tokens.number)[0] if isinstance(block, CodedTexts) else block
 
     def texts(self, rows: Mask | None = None) -> pa.Array:
         """All raw texts of a column of text, or those of the rows that are marked, once each."""
-        chunks = [chunk for chunk in self.chunks if isinstance(chunk, TextChunk)]
-        different = {id(chunk.texts): chunk.texts for chunk in chunks}.values()
-        return pa.concat_arrays([EMPTY, *(different if rows is None else _marked(chunks, rows))]).unique()
+        blocks = [block for block in self.blocks if isinstance(block, CodedTexts)]
+        different = {id(block.texts): block.texts for block in blocks}.values()
+        return pa.concat_arrays([EMPTY, *(different if rows is None else _marked(blocks, rows))]).unique()
 
     def numeric(self) -> NumericColumn:
-        """The finished column of numbers; the chunks are gone."""
-        parts = []
-        for chunk in self.chunks:
-            if isinstance(chunk, TextChunk):
-                chunk = narrow_numbers(self._numbers(chunk)[chunk.codes])
-            parts.append(chunk)
-        self.chunks = []
-        return NumericColumn(join_numbers(parts))
+        """The finished column of numbers; the blocks are gone."""
+        numbers = []
+        for block in self.blocks:
+            if isinstance(block, CodedTexts):
+                block = narrow_numbers(self._numbers(block)[block.codes])
+            numbers.append(block)
+        self.blocks = []
+        return NumericColumn(join_numbers(numbers))
 
     def label(self, *, as_text: bool) -> CategoricalColumn:
-        """The finished class: in one whose values are all numbers a hole is what it is among numbers."""
+        """The finished class: in one whose values are all numbers the missing tokens are those of numbers."""
         numbers, wrong = to_numbers(self.texts(), self._tokens.number)
         if not as_text and wrong is None and not np.isnan(numbers).all():
             self._tokens = Tokens(self._tokens.number, self._tokens.number)
         return self.categorical()
 
     def categorical(self, levels: tuple[str, ...] | None = None) -> CategoricalColumn:
-        """The finished column of text; the chunks are gone. `levels`: as found, sorted, unless given.
+        """The finished column of text; the blocks are gone. `levels`: as found, sorted, unless given.
 
         A text that is not among the given levels has the code MISSING: see `unknown`.
         """
         if levels is None:
             levels = sort_levels(distinct_levels(self.texts(), self._tokens.text))
         tables: dict[int, NDArray[Any]] = {}
-        parts = [np.empty(0, np.int8)]
-        for chunk in self.chunks:
-            assert isinstance(chunk, TextChunk)
-            if id(chunk.texts) not in tables:
-                codes = codes_of(chunk.texts, levels, self._tokens.text)
-                tables[id(chunk.texts)] = narrow_codes(codes, len(levels))
-            parts.append(tables[id(chunk.texts)][chunk.codes])
-        self.chunks = []
-        return CategoricalColumn(np.concatenate(parts), levels)
+        codes_by_block = [np.empty(0, np.int8)]
+        for block in self.blocks:
+            assert isinstance(block, CodedTexts)
+            if id(block.texts) not in tables:
+                codes = codes_of(block.texts, levels, self._tokens.text)
+                tables[id(block.texts)] = narrow_codes(codes, len(levels))
+            codes_by_block.append(tables[id(block.texts)][block.codes])
+        self.blocks = []
+        return CategoricalColumn(np.concatenate(codes_by_block), levels)
 
 
-def _marked(chunks: Iterable[TextChunk], rows: Mask) -> Iterable[pa.Array]:
+def _marked(blocks: Iterable[CodedTexts], rows: Mask) -> Iterable[pa.Array]:
     first = 0
-    for chunk in chunks:
-        end = first + len(chunk.codes)
-        yield chunk.texts.take(pa.array(np.unique(chunk.codes[rows[first:end]])))
+    for block in blocks:
+        end = first + len(block.codes)
+        yield block.texts.take(pa.array(np.unique(block.codes[rows[first:end]])))
         first = end
 
 
-def digest(values: Values, shared: pa.Array) -> Chunk:
-    """The values of a piece in the form that is kept."""
+def digest(values: Values, shared: pa.Array) -> ColumnBlock:
+    """The values of a column in a row block, in the form that is kept."""
     return encode(values, shared) if is_text(values) else narrow_numbers(values)
 
 
-def more_than_two(chunks: Iterable[NDArray[Any]]) -> bool:
+def more_than_two(blocks: Iterable[NDArray[Any]]) -> bool:
     """Whether there are more than two different numbers in all."""
     seen: list[float] = []
-    for values in chunks:
+    for values in blocks:
         rest = values[~np.isnan(values)] if values.dtype.kind == "f" else values
         for known in seen:
             rest = rest[rest != known]
@@ -159,3 +160,36 @@ def more_than_two(chunks: Iterable[NDArray[Any]]) -> bool:
                 return True
             rest = rest[rest != rest[0]]
     return False
+
+
+def narrow_numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """int64 as int8, int16, int32 or (beyond) float64; float64, NaN included, as float32 if nothing is lost."""
+    if values.dtype.kind == "i":
+        return values.astype(_integer_type(values), copy=False)
+    for sample in (values[:_N_TRIED], values):
+        if not _is_single(sample):
+            return values
+    return values.astype(np.float32)
+
+
+def _integer_type(values: NDArray[Any]) -> type[np.generic]:
+    low, high = (values.min(), values.max()) if len(values) else (0, 0)
+    for kind in (np.int8, np.int16, np.int32):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return kind
+    return np.float64
+
+
+def _is_single(values: NDArray[Any]) -> bool:
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        singles = values.astype(np.float32)
+    return bool(((singles == values) | np.isnan(values)).all())
+
+
+def join_numbers(blocks: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """One array of a type that holds all blocks exactly; float64 if values are missing."""
+    kind = np.result_type(*(block.dtype for block in blocks)) if blocks else np.dtype(np.float64)
+    joined = np.concatenate([block.astype(kind, copy=False) for block in blocks]) if blocks else np.empty(0, kind)
+    if kind == np.float32 and np.isnan(joined).any():
+        return joined.astype(np.float64)
+    return joined

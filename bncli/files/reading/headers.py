@@ -77,7 +77,7 @@ def _check_encoding(start: bytes, name: str) -> None:
 def _first_row(text: bytes, delimiter: bytes | None, *, at_end: bool) -> tuple[int, bytes]:
     """The end of the first row (0: not in sight) and the delimiter: the one given or else the most frequent one.
 
-    Decided here: a tie goes to the first of comma, tab, semicolon, bar.
+    Conventions: a tie goes to the first of comma, tab, semicolon, bar.
     """
     candidates = [delimiter] if delimiter else [bytes([d]) for d in _DELIMITERS]
     rows = [(_row_end(text, d, at_end=at_end), d) for d in candidates]

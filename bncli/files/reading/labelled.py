@@ -15,13 +15,13 @@ from bncli.files.reading.ahead import in_order
 from bncli.files.reading.assembly import rows_that_count
 from bncli.files.reading.bad_rows import BadRows
 from bncli.files.reading.batches import absent_names, tokens_of
-from bncli.files.reading.blocks import BLOCK_SIZE
 from bncli.files.reading.coding import Coded, Vocabulary
 from bncli.files.reading.numerals import to_numbers
-from bncli.files.reading.pieces import Kind, Piece, Want
 from bncli.files.reading.reader import Table, Unit, parse
 from bncli.files.reading.roles import missing_column
+from bncli.files.reading.row_blocks import Kind, RowBlock, Want
 from bncli.files.reading.source import Source, Tokens
+from bncli.files.reading.text_blocks import BLOCK_SIZE
 from bncli.watch import Watch, silent
 
 
@@ -69,7 +69,7 @@ def _coded(source: Source, schema: Schema, names: Sequence[str], tokens: Tokens)
 
 
 def _tokens_of_class(labels: tuple[str, ...], tokens: Tokens) -> Tokens:
-    """Where all labels are numbers a hole is what it is among numbers, as in the table that was learnt from."""
+    """Where all labels are numbers the missing tokens are those of numbers, as in the table that was learnt from."""
     _, wrong = to_numbers(pa.array(labels, pa.string()), ())
     return Tokens(tokens.number, tokens.number) if wrong is None else tokens
 
@@ -88,27 +88,27 @@ def _read_all(
 ) -> list[Column]:
     wants = [c.want for c in coded]
     units = table.units([want.name for want in wants], watch)
-    parts: list[list[Column]] = []
-    for piece, columns in in_order((partial(_code, unit, wants, coded, tokens) for unit in units), threads):
-        bad.take(piece.bad)
-        _check_labels(piece, columns[0], wants[0].name)
-        parts.append(columns)
-    if not sum(len(_numbers(part[0])) for part in parts):
+    blocks: list[list[Column]] = []
+    for block, columns in in_order((partial(_code, unit, wants, coded, tokens) for unit in units), threads):
+        bad.take(block.bad)
+        _check_labels(block, columns[0], wants[0].name)
+        blocks.append(columns)
+    if not sum(len(_numbers(block[0])) for block in blocks):
         raise BncliError("the table has no rows", where=table.name, hint="there must be rows below the header")
-    return [_joined(columns) for columns in zip(*parts, strict=True)]
+    return [_joined(columns) for columns in zip(*blocks, strict=True)]
 
 
-def _code(unit: Unit, wants: Sequence[Want], coded: Sequence[Coded], tokens: Tokens) -> tuple[Piece, list[Column]]:
-    piece = parse(unit, wants, tokens)
-    return piece, [c.column(values) for c, values in zip(coded, piece.values, strict=True)]
+def _code(unit: Unit, wants: Sequence[Want], coded: Sequence[Coded], tokens: Tokens) -> tuple[RowBlock, list[Column]]:
+    block = parse(unit, wants, tokens)
+    return block, [c.column(values) for c, values in zip(coded, block.values, strict=True)]
 
 
-def _check_labels(piece: Piece, label: Column, name: str) -> None:
+def _check_labels(block: RowBlock, label: Column, name: str) -> None:
     unknown = np.flatnonzero(_numbers(label) == UNSEEN)
     if len(unknown):
         row = int(unknown[0])
-        what = f"the class '{name}' has the value '{piece.values[0][row].as_py()}', which is no label of the model"
-        raise ModelError(what, where=piece.locate(row))
+        what = f"the class '{name}' has the value '{block.values[0][row].as_py()}', which is no label of the model"
+        raise ModelError(what, where=block.locate(row))
 
 
 def _joined(columns: Sequence[Column]) -> Column:

@@ -10,19 +10,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import pyarrow as pa
+
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.schema import Cuts
 from bncli.errors import BncliError
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.assembly import assemble
 from bncli.files.reading.bad_rows import BadRows
-from bncli.files.reading.blocks import BLOCK_SIZE, Block
-from bncli.files.reading.growing import Chunk, Growing, digest
-from bncli.files.reading.guess import guess_kinds
-from bncli.files.reading.pieces import BadRow, Kind, Piece, Want
+from bncli.files.reading.growing import ColumnBlock, Growing, digest, more_than_two
+from bncli.files.reading.numerals import to_numbers
+from bncli.files.reading.parse import parse_block
 from bncli.files.reading.reader import Table, Unit, parse
 from bncli.files.reading.roles import Roles, assign_roles
+from bncli.files.reading.row_blocks import BadRow, Kind, RowBlock, Values, Want
 from bncli.files.reading.source import Source, Tokens
+from bncli.files.reading.text_blocks import BLOCK_SIZE, TextBlock
 from bncli.watch import Note, Watch, silent
 
 _NAMED = 8
@@ -73,7 +76,7 @@ def _start(table: Table, roles: Roles, tokens: Tokens) -> dict[str, Growing]:
     hint = table.hint()
     guessed = dict.fromkeys(open_names, Kind.TEXT)
     if hint is not None:
-        guessed |= guess_kinds(hint, open_names, tokens) if isinstance(hint, Block) else hint
+        guessed |= _guess_kinds(hint, open_names, tokens) if isinstance(hint, TextBlock) else hint
     columns = {}
     for name in roles.attributes:
         if name in said:
@@ -81,7 +84,7 @@ def _start(table: Table, roles: Roles, tokens: Tokens) -> dict[str, Growing]:
         else:
             want = Want(name, guessed[name])
         # The text of a columnar file is meant as text, whatever it looks like.
-        free = name not in said and (isinstance(hint, Block) or want.kind is not Kind.TEXT)
+        free = name not in said and (isinstance(hint, TextBlock) or want.kind is not Kind.TEXT)
         columns[name] = Growing(want, free=free, tokens=tokens)
     columns[roles.class_name] = Growing(Want(roles.class_name, Kind.TEXT), free=False, tokens=tokens)
     if roles.weights is not None:
@@ -90,9 +93,30 @@ def _start(table: Table, roles: Roles, tokens: Tokens) -> dict[str, Growing]:
     return columns
 
 
+def _guess_kinds(block: TextBlock, names: Sequence[str], tokens: Tokens) -> dict[str, Kind]:
+    """A first guess, from the first rows of a text file, which later rows may overturn.
+
+    INTEGER or NUMBER where there are more than two numbers and nothing else, TEXT elsewhere.
+    """
+    texts = parse_block(block, [Want(name, Kind.TEXT) for name in names], tokens).values
+    return {name: _guess(values, tokens) for name, values in zip(names, texts, strict=True)}
+
+
+def _guess(values: Values, tokens: Tokens) -> Kind:
+    texts = values.unique()
+    numbers, wrong = to_numbers(texts, tokens.number)
+    if wrong is not None or not more_than_two([numbers]):
+        return Kind.TEXT
+    try:
+        texts.filter(pa.array(numbers == numbers)).cast(pa.int64())
+    except pa.ArrowInvalid:
+        return Kind.NUMBER
+    return Kind.INTEGER
+
+
 @dataclass(frozen=True)
 class _Digested:
-    chunks: list[Chunk]
+    columns: list[ColumnBlock]
     n_rows: int
     bad: tuple[BadRow, ...]
     locate: Callable[[int], str]
@@ -101,7 +125,7 @@ class _Digested:
 def _read_all(
     table: Table, columns: dict[str, Growing], tokens: Tokens, bad: BadRows, threads: int, watch: Watch
 ) -> list[int]:
-    """Fills the columns; returns the number of rows of every chunk."""
+    """Fills the columns; returns the number of rows of every row block."""
     growing = list(columns.values())
     tasks = (
         # Built when its turn comes, so that it knows what earlier rows have taught.
@@ -112,21 +136,21 @@ def _read_all(
     for digested in in_order(tasks, threads):
         bad.take(digested.bad)
         sizes.append(digested.n_rows)
-        for column, chunk in zip(growing, digested.chunks, strict=True):
-            column.add(chunk, digested.locate)
+        for column, block in zip(growing, digested.columns, strict=True):
+            column.add(block, digested.locate)
     return sizes
 
 
 def _digest(unit: Unit, asked: Sequence[tuple[Want, object]], tokens: Tokens) -> _Digested:
-    piece = parse(unit, [want for want, _ in asked], tokens)
-    chunks = [digest(values, shared) for values, (_, shared) in zip(piece.values, asked, strict=True)]
-    return _Digested(chunks, piece.n_rows, piece.bad, piece.locate)
+    block = parse(unit, [want for want, _ in asked], tokens)
+    columns = [digest(values, shared) for values, (_, shared) in zip(block.values, asked, strict=True)]
+    return _Digested(columns, block.n_rows, block.bad, block.locate)
 
 
 def _read_again(table: Table, columns: dict[str, Growing], sizes: Sequence[int], tokens: Tokens, threads: int) -> None:
     """Reads the columns that turned out to be text once more where they had been read as numbers."""
     lost = {name: set(column.settle()) for name, column in columns.items()}
-    again = [name for name, chunks in lost.items() if chunks]
+    again = [name for name, blocks in lost.items() if blocks]
     if not again:
         return
     # The strict columns come along, for they say which rows are malformed.
@@ -135,13 +159,13 @@ def _read_again(table: Table, columns: dict[str, Growing], sizes: Sequence[int],
     needed = set().union(*lost.values())
     units = enumerate(table.units([want.name for want in wants], silent))
     tasks = (partial(_numbered, i, unit, wants, tokens) for i, unit in units if i in needed)
-    for i, piece in in_order(tasks, threads):
-        if piece.n_rows != sizes[i]:
+    for i, block in in_order(tasks, threads):
+        if block.n_rows != sizes[i]:
             raise BncliError("the file changed while it was read", where=table.name, hint="run again")
-        for name, values in zip(again, piece.values, strict=False):
+        for name, values in zip(again, block.values, strict=False):
             if i in lost[name]:
                 columns[name].replace(i, values)
 
 
-def _numbered(i: int, unit: Unit, wants: Sequence[Want], tokens: Tokens) -> tuple[int, Piece]:
+def _numbered(i: int, unit: Unit, wants: Sequence[Want], tokens: Tokens) -> tuple[int, RowBlock]:
     return i, parse(unit, wants, tokens)

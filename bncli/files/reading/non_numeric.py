@@ -1,8 +1,8 @@
-"""A column of numbers that a few strange texts turn into text: a slip of the pen, or another way to write numbers.
+"""A column of numbers that a few non-numeric values turn into text: a slip of the pen, or another way to write numbers.
 
 One `1.2x` among thousands of numbers makes a column categorical, or lets it look like an identifier. That is what the
 file says, so it is done; but hardly ever is it meant, so the user is told. Only columns whose type nobody has named are
-looked at. Decided here: at least 90 % of the values that are present, and at least 20 of them, must be numbers.
+looked at. Conventions: at least 90 % of the values that are present, and at least 20 of them, must be numbers.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ import pyarrow.compute as pc
 from bncli.engine.kernels.arrays import Mask
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.source import BLANKS, Tokens
-from bncli.files.reading.vocabulary import TextChunk
+from bncli.files.reading.vocabulary import CodedTexts
 
 _LEAST_SHARE = 0.9
 _LEAST_NUMBER = 20
 _N_SHOWN = 40
 
 
-class Stranger(NamedTuple):
+class NonNumeric(NamedTuple):
     """The first text of a column that is no number; where it stands (empty: not looked for)."""
 
     text: str
     where: str
 
 
-def first_stranger(chunk: TextChunk, wrong: Mask, locate: Callable[[int], str]) -> Stranger:
+def first_non_numeric(block: CodedTexts, wrong: Mask, locate: Callable[[int], str]) -> NonNumeric:
     """The first row whose text is `wrong`. Its line is only sought among numbers: that takes a walk over the block."""
-    is_wrong = wrong[chunk.codes]
+    is_wrong = wrong[block.codes]
     row = int(np.argmax(is_wrong))
-    text = chunk.texts[int(chunk.codes[row])].as_py().strip(BLANKS)
-    return Stranger(text, locate(row) if is_wrong.mean() <= 1 - _LEAST_SHARE else "")
+    text = block.texts[int(block.codes[row])].as_py().strip(BLANKS)
+    return NonNumeric(text, locate(row) if is_wrong.mean() <= 1 - _LEAST_SHARE else "")
 
 
-def doubts_about(name: str, stranger: Stranger | None, chunks: Sequence[Any], tokens: Tokens) -> list[str]:
+def doubts_about(name: str, non_numeric: NonNumeric | None, blocks: Sequence[Any], tokens: Tokens) -> list[str]:
     """A note for the user if the column of text was most likely meant to be numbers."""
-    if stranger is None:
+    if non_numeric is None:
         return []
-    text = stranger.text if len(stranger.text) <= _N_SHOWN else stranger.text[:_N_SHOWN] + "..."
-    count = _count_numbers(chunks, tokens)
+    text = non_numeric.text if len(non_numeric.text) <= _N_SHOWN else non_numeric.text[:_N_SHOWN] + "..."
+    count = _count_numbers(blocks, tokens)
     if _are_most(count):
-        place = f" ({stranger.where})" if stranger.where else ""
+        place = f" ({non_numeric.where})" if non_numeric.where else ""
         what = f"column '{name}': {count[0]} of {count[1]} values are numbers, but '{text}'{place} is not"
         return [f"{what}; --numeric {name} reads it as numbers, --missing {text} as missing"]
-    if "," in text and _are_most(_count_numbers(chunks, tokens, decimal_commas=True)):
+    if "," in text and _are_most(_count_numbers(blocks, tokens, decimal_commas=True)):
         return [f"column '{name}': numbers with a decimal comma, as '{text}', are text here; write a decimal point"]
     return []
 
@@ -59,16 +59,16 @@ def _are_most(count: tuple[int, int]) -> bool:
     return n_numbers >= max(_LEAST_NUMBER, _LEAST_SHARE * n_present)
 
 
-def _count_numbers(chunks: Sequence[Any], tokens: Tokens, *, decimal_commas: bool = False) -> tuple[int, int]:
+def _count_numbers(blocks: Sequence[Any], tokens: Tokens, *, decimal_commas: bool = False) -> tuple[int, int]:
     """How many values are numbers, and how many are present; counting ends early where numbers cannot be most."""
-    tolerable = (1 - _LEAST_SHARE) * sum(len(chunk.codes) for chunk in chunks) + 1
+    tolerable = (1 - _LEAST_SHARE) * sum(len(block.codes) for block in blocks) + 1
     marks: dict[int, tuple[Mask, Mask]] = {}
     n_numbers = n_present = 0
-    for chunk in chunks:
-        if id(chunk.texts) not in marks:
-            marks[id(chunk.texts)] = _marks(chunk.texts, tokens, decimal_commas)
-        is_number, is_present = marks[id(chunk.texts)]
-        times = np.bincount(chunk.codes, minlength=len(chunk.texts))
+    for block in blocks:
+        if id(block.texts) not in marks:
+            marks[id(block.texts)] = _marks(block.texts, tokens, decimal_commas)
+        is_number, is_present = marks[id(block.texts)]
+        times = np.bincount(block.codes, minlength=len(block.texts))
         n_numbers += int(times[is_number].sum())
         n_present += int(times[is_present].sum())
         if n_present - n_numbers > tolerable:
@@ -77,7 +77,7 @@ def _count_numbers(chunks: Sequence[Any], tokens: Tokens, *, decimal_commas: boo
 
 
 def _marks(texts: pa.Array, tokens: Tokens, decimal_commas: bool) -> tuple[Mask, Mask]:
-    """Of each text: whether it is a number, whether it is no hole."""
+    """Of each text: whether it is a number, whether it is not missing."""
     if decimal_commas:
         texts = pc.replace_substring(texts, ",", ".", max_replacements=1)
     numbers, wrong = to_numbers(texts, tokens.number)

@@ -20,23 +20,23 @@ from bncli.files.reading.source import BLANKS
 _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
-def to_numbers(texts: pa.Array, holes: Sequence[str]) -> tuple[Array, Mask | None]:
-    """The numbers (NaN at `holes` and where there is none), a mask of texts that are neither (None: no such text)."""
-    values = _all_numbers(texts, holes)
+def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
+    """The numbers (NaN at `missing` tokens and where there is none), a mask of texts that are neither (None: none)."""
+    values = _all_numbers(texts, missing)
     if values is not None:
         return values, None
     encoded = texts.dictionary_encode()
-    distinct, is_number, is_hole = _examine(encoded.dictionary, holes)
+    distinct, is_number, is_missing = _examine(encoded.dictionary, missing)
     codes = encoded.indices.to_numpy()
-    bad = ~(is_number | is_hole)[codes]
+    bad = ~(is_number | is_missing)[codes]
     return distinct[codes], bad if bad.any() else None
 
 
-def _all_numbers(texts: pa.Array, holes: Sequence[str]) -> Array | None:
-    """The quick way, for plain numbers and plain holes only."""
-    is_hole = pc.is_in(texts, value_set=pa.array(holes, pa.string()))
-    if pc.any(is_hole).as_py():
-        texts = pc.if_else(is_hole, pa.scalar(None, pa.string()), texts)
+def _all_numbers(texts: pa.Array, missing: Sequence[str]) -> Array | None:
+    """The quick way, for plain numbers and plain missing tokens only."""
+    is_missing = pc.is_in(texts, value_set=pa.array(missing, pa.string()))
+    if pc.any(is_missing).as_py():
+        texts = pc.if_else(is_missing, pa.scalar(None, pa.string()), texts)
     try:
         numbers = texts.cast(pa.float64())
     except pa.ArrowInvalid:
@@ -53,18 +53,18 @@ def to_numpy(numbers: pa.Array) -> NDArray[Any] | None:
     return values if n_finite + numbers.null_count == len(values) else None
 
 
-def _examine(texts: pa.Array, holes: Sequence[str]) -> tuple[Array, Mask, Mask]:
-    """Of each text: its number or NaN, whether it is a finite number, whether it is a hole."""
+def _examine(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask, Mask]:
+    """Of each text: its number or NaN, whether it is a finite number, whether it is missing."""
     trimmed = pc.utf8_trim(texts, characters=BLANKS)
-    is_hole = pc.is_in(trimmed, value_set=pa.array(holes, pa.string())).to_numpy(zero_copy_only=False)
-    is_decimal = pc.match_substring_regex(trimmed, pattern=_DECIMAL).to_numpy(zero_copy_only=False) & ~is_hole
+    is_missing = pc.is_in(trimmed, value_set=pa.array(missing, pa.string())).to_numpy(zero_copy_only=False)
+    is_decimal = pc.match_substring_regex(trimmed, pattern=_DECIMAL).to_numpy(zero_copy_only=False) & ~is_missing
     values = np.full(len(texts), np.nan)
     values[is_decimal] = trimmed.filter(pa.array(is_decimal)).cast(pa.float64()).to_numpy()
     is_number = np.isfinite(values)
     values[~is_number] = np.nan
-    return values, is_number, is_hole
+    return values, is_number, is_missing
 
 
-def padded(holes: Sequence[str]) -> list[str]:
-    """The holes with up to one blank at each end: what a parser that compares without trimming should look for."""
-    return list(dict.fromkeys(f"{a}{hole}{b}" for hole in holes for a in ("", " ") for b in ("", " ")))
+def padded(missing: Sequence[str]) -> list[str]:
+    """The tokens with up to one blank at each end: what a parser that compares without trimming should look for."""
+    return list(dict.fromkeys(f"{a}{token}{b}" for token in missing for a in ("", " ") for b in ("", " ")))

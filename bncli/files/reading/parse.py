@@ -1,4 +1,4 @@
-"""From a block of text to a piece: the columns that are wanted, typed, and the malformed rows told apart.
+"""From a block of text to a row block: the columns that are wanted, typed, and the malformed rows told apart.
 
 The quick way is one call of Arrow's parser. Only when that fails, or the bytes are foul (NUL, not UTF-8), the rows of
 this one block are looked at one by one: ragged and foul rows go, and a column that is not all numbers is read as text.
@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from bncli.engine.kernels.arrays import Mask
 from bncli.files.reading.arrow_csv import read_arrays
-from bncli.files.reading.blocks import Block
 from bncli.files.reading.headers import Layout
 from bncli.files.reading.numerals import padded, to_numpy
-from bncli.files.reading.pieces import NOT_UTF8, BadRow, Kind, Piece, Values, Want, select
 from bncli.files.reading.records import Records, scan
+from bncli.files.reading.row_blocks import NOT_UTF8, BadRow, Kind, RowBlock, Values, Want, select
 from bncli.files.reading.source import Tokens
+from bncli.files.reading.text_blocks import TextBlock
 from bncli.files.reading.values import find_faults, resolve
 
 
@@ -41,7 +41,7 @@ class _Rows:
         return scan(self.data, self.layout.delimiter), self.data
 
 
-def parse_block(block: Block, wants: Sequence[Want], tokens: Tokens) -> Piece:
+def parse_block(block: TextBlock, wants: Sequence[Want], tokens: Tokens) -> RowBlock:
     """The wanted columns of a block's rows."""
     rows = _Rows(block.layout, block.data, block.line, block.bad)
     if _is_foul(rows.data):
@@ -120,17 +120,17 @@ def _without_wrong_values(
     wants: Sequence[Want],
     resolved: Sequence[tuple[Values, Mask | None]],
     found: Sequence[Values],
-) -> Piece:
+) -> RowBlock:
     faults = find_faults(wants, found, [wrong for _, wrong in resolved])
     if not faults:
-        return Piece(n_rows, tuple(values for values, _ in resolved), rows.bad, _locator(rows))
+        return RowBlock(n_rows, tuple(values for values, _ in resolved), rows.bad, _locator(rows))
     keep = np.ones(n_rows, np.bool_)
     keep[list(faults)] = False
     records, raw = rows.scanned()
     bad = [_bad_row(rows, records, raw, row, what) for row, what in faults.items()]
     left = _Rows(rows.layout, b"", rows.line, _in_order(rows.bad, bad), records.take(keep), raw)
     values = tuple(select(values, keep) for values, _ in resolved)
-    return Piece(int(keep.sum()), values, left.bad, _locator(left))
+    return RowBlock(int(keep.sum()), values, left.bad, _locator(left))
 
 
 def _bad_row(rows: _Rows, records: Records, raw: bytes, row: int, what: str) -> BadRow:

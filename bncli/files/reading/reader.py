@@ -1,4 +1,4 @@
-"""A table opened for reading: one or several files with the same columns, as pieces in order.
+"""A table opened for reading: one or several files with the same columns, as row blocks in order.
 
 The columns of the files are matched by name; their order is that of the first file.
 """
@@ -12,16 +12,16 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from bncli.errors import BncliError, UsageError
-from bncli.files.reading.blocks import BLOCK_SIZE, Block, cut
 from bncli.files.reading.columnar import Batch, ColumnarFile, parse_batch, recognise
 from bncli.files.reading.headers import check_distinct, parse_delimiter, read_header
 from bncli.files.reading.inputs import Input, Stream, find_inputs
 from bncli.files.reading.parse import parse_block
-from bncli.files.reading.pieces import Kind, Piece, Want
+from bncli.files.reading.row_blocks import Kind, RowBlock, Want
 from bncli.files.reading.source import Source, Tokens
+from bncli.files.reading.text_blocks import BLOCK_SIZE, TextBlock, cut
 from bncli.watch import Progress, Watch
 
-Unit = Block | Batch
+Unit = TextBlock | Batch
 _FORMATS = ("csv", "tsv", "parquet", "arrow")
 _ZIP = b"PK\x03\x04"
 
@@ -32,13 +32,13 @@ class TextFile:
     def __init__(self, stream: Stream, delimiter: bytes | None, block_size: int) -> None:
         header = read_header(stream, delimiter)
         self.names = header.layout.names
-        self._blocks: Iterator[Block] = cut(stream, header, block_size)
+        self._blocks: Iterator[TextBlock] = cut(stream, header, block_size)
 
     def units(self, names: Sequence[str]) -> Iterator[Unit]:
         """The rows; which columns are needed plays no part."""
         return self._blocks
 
-    def first(self) -> Block | None:
+    def first(self) -> TextBlock | None:
         """The first block, which stays to be read."""
         block = next(self._blocks, None)
         if block is not None:
@@ -99,7 +99,7 @@ class Table:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def hint(self) -> dict[str, Kind] | Block | None:
+    def hint(self) -> dict[str, Kind] | TextBlock | None:
         """What tells the columns' types beforehand: the file's own word, or the first rows of a text file, if any."""
         if isinstance(self._first, ArrowFile):
             return self._first.kinds()
@@ -164,6 +164,6 @@ def _describe(kind: str) -> str:
     return "Parquet" if kind == "parquet" else "Arrow"
 
 
-def parse(unit: Unit, wants: Sequence[Want], tokens: Tokens) -> Piece:
+def parse(unit: Unit, wants: Sequence[Want], tokens: Tokens) -> RowBlock:
     """The wanted columns of some rows, whatever file they are from."""
-    return parse_block(unit, wants, tokens) if isinstance(unit, Block) else parse_batch(unit, wants, tokens)
+    return parse_block(unit, wants, tokens) if isinstance(unit, TextBlock) else parse_batch(unit, wants, tokens)

@@ -85,8 +85,8 @@ def count_lines(data: bytes) -> int:
     # In slices, for a mask that stays in the cache.
     n_lines = 0
     for start in range(0, len(data), _SLICE):
-        part = np.frombuffer(data, np.uint8, min(_SLICE, len(data) - start), start)
-        n_lines += int(np.count_nonzero(part == _LINE_FEED))
+        found = np.frombuffer(data, np.uint8, min(_SLICE, len(data) - start), start)
+        n_lines += int(np.count_nonzero(found == _LINE_FEED))
     return n_lines if b"\r" not in data else n_lines + data.count(b"\r") - data.count(b"\r\n")
 
 

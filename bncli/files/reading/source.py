@@ -39,7 +39,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Tokens:
-    """The texts, blanks around them stripped, that mean a hole: `text` in any column, `number` among numbers."""
+    """The texts, blanks around them stripped, of missing values: `text` in any column, `number` among numbers."""
 
     text: tuple[str, ...]
     number: tuple[str, ...]

@@ -8,7 +8,7 @@ import numpy as np
 
 from bncli.engine.kernels.arrays import Mask
 from bncli.files.reading.numerals import to_numbers
-from bncli.files.reading.pieces import Kind, Values, Want, is_text
+from bncli.files.reading.row_blocks import Kind, Values, Want, is_text
 from bncli.files.reading.source import BLANKS, Tokens
 
 _N_SHOWN = 40

@@ -1,4 +1,4 @@
-"""Columns of text as codes: the texts of a chunk of rows once each, and per row which one it is.
+"""Columns of text as codes: the texts of a row block once each, and per row which one it is.
 
 Texts are kept raw (blanks and all) until all rows are read; stripping, missing tokens and the final order of levels
 then cost a pass over the distinct texts, not over the rows.
@@ -21,27 +21,27 @@ from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.source import BLANKS
 
 MAX_SHARED = 4096
-"""More distinct texts than that are not looked up but encoded anew in every chunk."""
+"""More distinct texts than that are not looked up but encoded anew in every block."""
 EMPTY = pa.array([], pa.string())
 SignedCodes = NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True)
-class TextChunk:
+class CodedTexts:
     """codes[t] is the index of row t's raw text in `texts`."""
 
     codes: SignedCodes
     texts: pa.Array
 
 
-def encode(values: pa.Array, shared: pa.Array) -> TextChunk:
-    """Codes into the shared texts if all values are among them, else into the chunk's own."""
+def encode(values: pa.Array, shared: pa.Array) -> CodedTexts:
+    """Codes into the shared texts if all values are among them, else into the block's own."""
     if len(shared):
         indices = pc.index_in(values, value_set=shared)
         if not indices.null_count:
-            return TextChunk(narrow_codes(indices.to_numpy(), len(shared)), shared)
+            return CodedTexts(narrow_codes(indices.to_numpy(), len(shared)), shared)
     encoded = values.dictionary_encode()
-    return TextChunk(narrow_codes(encoded.indices.to_numpy(), len(encoded.dictionary)), encoded.dictionary)
+    return CodedTexts(narrow_codes(encoded.indices.to_numpy(), len(encoded.dictionary)), encoded.dictionary)
 
 
 def narrow_codes(codes: NDArray[Any], n_levels: int) -> SignedCodes:
@@ -55,17 +55,17 @@ def merged(shared: pa.Array, texts: pa.Array) -> pa.Array:
     return pc.unique(pa.concat_arrays([shared, texts]))
 
 
-def strip(texts: pa.Array, holes: Sequence[str]) -> tuple[pa.Array, Mask]:
-    """The texts without blanks around them, and which of them mean a hole."""
+def strip(texts: pa.Array, missing: Sequence[str]) -> tuple[pa.Array, Mask]:
+    """The texts without blanks around them, and which of them are missing tokens."""
     trimmed = pc.utf8_trim(texts, characters=BLANKS)
-    is_hole = pc.is_in(trimmed, value_set=pa.array(holes, pa.string())).to_numpy(zero_copy_only=False)
-    return trimmed, is_hole
+    is_missing = pc.is_in(trimmed, value_set=pa.array(missing, pa.string())).to_numpy(zero_copy_only=False)
+    return trimmed, is_missing
 
 
-def distinct_levels(texts: pa.Array, holes: Sequence[str]) -> pa.Array:
-    """The values, once each, that are no holes."""
-    trimmed, is_hole = strip(texts, holes)
-    return trimmed.filter(pa.array(~is_hole)).unique()
+def distinct_levels(texts: pa.Array, missing: Sequence[str]) -> pa.Array:
+    """The values, once each, that are not missing."""
+    trimmed, is_missing = strip(texts, missing)
+    return trimmed.filter(pa.array(~is_missing)).unique()
 
 
 def sort_levels(levels: pa.Array) -> tuple[str, ...]:
@@ -77,10 +77,12 @@ def sort_levels(levels: pa.Array) -> tuple[str, ...]:
     return tuple(text for _, text in sorted(zip(numbers.tolist(), texts, strict=True)))
 
 
-def codes_of(texts: pa.Array, levels: Sequence[str], holes: Sequence[str], unknown: int = MISSING) -> NDArray[np.int64]:
-    """The code of each text: its level's, MISSING for a hole, `unknown` for a text that is neither."""
-    trimmed, is_hole = strip(texts, holes)
+def codes_of(
+    texts: pa.Array, levels: Sequence[str], missing: Sequence[str], unknown: int = MISSING
+) -> NDArray[np.int64]:
+    """The code of each text: its level's, MISSING for a missing token, `unknown` for a text that is neither."""
+    trimmed, is_missing = strip(texts, missing)
     indices = pc.index_in(trimmed, value_set=pa.array(levels, pa.string())).fill_null(unknown)
     codes: NDArray[np.int64] = indices.to_numpy().astype(np.int64)
-    codes[is_hole] = MISSING
+    codes[is_missing] = MISSING
     return codes

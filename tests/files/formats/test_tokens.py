@@ -5,7 +5,7 @@ import re
 import pytest
 
 from bncli.errors import BncliError
-from bncli.files.tokens import Token, Tokens, describe
+from bncli.files.formats.tokens import Token, Tokens, describe
 
 GRAMMAR = re.compile(r'(?P<skip>\s+)|"(?P<quoted>[^"]*)"|(?P<mark>[;{])|(?P<word>[a-z]+)')
 

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.lines import CsvLines, JsonLines, LineFormat
+from bncli.files.formats.csv import CsvLines
+from bncli.files.formats.jsonl import JsonLines
+from bncli.files.formats.lines import LineFormat
 
 text = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=6)
 nasty = st.one_of(text, st.text('",\r\n\\ \t', max_size=5))

@@ -9,9 +9,9 @@ have none, and `table` with all numbers, where the state of the child changes sl
 fastest. Commas may be left out, names may stand in double quotes, comments are those of C and C++. Written are
 `table` for a node without parents, else rows; numbers with all their digits.
 
-Decided here: what other readers (pgmpy, pyAgrum, bnlearn) trip over is not written. Names are ASCII identifiers,
+Conventions: what other readers (pgmpy, pyAgrum, bnlearn) trip over is not written. Names are ASCII identifiers,
 states may be whole numbers too; no name is a keyword, and no two differ in case alone. The originals stand in
-properties (`bncli.files.name_escaping`).
+properties (`name_escaping`).
 """
 
 from __future__ import annotations
@@ -19,23 +19,31 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from bncli.engine.networks.named_network import NamedNetwork
-from bncli.files.bif_parser import parse_bif
-from bncli.files.legal_names import identifier
-from bncli.files.name_escaping import DraftNode, Rules, disguise, restore
+from bncli.files.formats import BLANK, NAME, NetworkFormat, Signature
+from bncli.files.formats.legal_names import identifier
+
+if TYPE_CHECKING:
+    from bncli.engine.networks.named_network import NamedNetwork
+    from bncli.files.formats.name_escaping import EscapedNode
 
 _KEYWORDS = ("network", "variable", "probability", "property", "type", "discrete", "table", "default")
 
 
 def read_bif(text: str, where: str) -> NamedNetwork:
     """The network in a BIF text; errors name `where`, line and column."""
-    return restore(parse_bif(text, where), where)
+    from bncli.files.formats.bif_parser import parse_bif
+    from bncli.files.formats.name_escaping import restore_names
+
+    return restore_names(parse_bif(text, where), where)
 
 
 def write_bif(network: NamedNetwork) -> str:
     """The text of the BIF file, ASCII."""
-    name, nodes, properties = disguise(network, Rules(_network_name, _name, _state, str.lower))
+    from bncli.files.formats.name_escaping import NameRules, escape_names
+
+    name, nodes, properties = escape_names(network, NameRules(_network_name, _name, _state, str.lower))
     states = {node.name: node.states for node in nodes}
     lines = [f"network {name} {{", *_properties(properties), "}"]
     for node in nodes:
@@ -69,19 +77,35 @@ def _properties(properties: Mapping[str, str]) -> list[str]:
     return [f"  property {name} = {value} ;" for name, value in properties.items()]
 
 
-def _variable(node: DraftNode) -> list[str]:
+def _variable(node: EscapedNode) -> list[str]:
     kind = f"  type discrete [ {len(node.states)} ] {{ {', '.join(node.states)} }};"
     return [f"variable {node.name} {{", kind, *_properties(node.properties), "}"]
 
 
-def _heading(node: DraftNode) -> str:
+def _heading(node: EscapedNode) -> str:
     return f"{node.name} | {', '.join(node.parents)}" if node.parents else node.name
 
 
-def _rows(node: DraftNode, states: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+def _rows(node: EscapedNode, states: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """A line per combination of the parents' states."""
     rows = node.probabilities.reshape(-1, len(node.states)).tolist()
     combinations = itertools.product(*(states[parent] for parent in node.parents))
     for combination, row in zip(combinations, rows, strict=True):
         head = f"({', '.join(combination)})" if combination else "table"
         yield f"  {head} {', '.join(map(repr, row))};"
+
+
+def _read(data: bytes, where: str) -> NamedNetwork:
+    from bncli.files.documents import decode
+
+    return read_bif(decode(data, where), where)
+
+
+FORMAT = NetworkFormat(
+    "bif",
+    "the network with its probabilities, in the Bayesian Interchange Format",
+    (".bif",),
+    write_bif,
+    _read,
+    Signature(BLANK + rb"(?:network(?:\s+" + NAME + rb")?|variable\s+" + NAME + rb")\s*\{", "a BIF network"),
+)

@@ -1,7 +1,7 @@
-"""A piece: some consecutive rows of a table as typed arrays, whatever file they came from.
+"""A row block: some consecutive rows of a table as typed arrays, whatever file they came from.
 
-Text files and columnar files alike are cut into units that are parsed one by one, on any thread, into pieces; all that
-follows (learning types, coding rows for a model) sees pieces only.
+Text files and columnar files alike are cut into units that are parsed one by one, on any thread, into row blocks; all
+that follows (learning types, coding rows for a model) sees row blocks only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 from bncli.engine.kernels.arrays import Mask
 
 Values = Any
-"""Of N rows: an Arrow array of strings without nulls, int64 numbers, or finite float64 numbers with NaN at holes."""
+"""Of N rows: an Arrow array of strings without nulls, int64 numbers, or finite float64 numbers, NaN where missing."""
 
 
 NOT_UTF8 = "not UTF-8 text"
@@ -34,9 +34,9 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Want:
-    """A column asked of every piece.
+    """A column asked of every row block.
 
-    A column of numbers in which a piece has other text comes back as text; if `strict`, the rows with such text are
+    A column of numbers in which a row block has other text comes back as text; if `strict`, the rows with such text are
     malformed instead. A weight is strict and must be present, and 0 or between 1e-100 and 1e100.
     """
 
@@ -62,7 +62,7 @@ class BadRow:
 
 
 @dataclass(frozen=True)
-class Piece:
+class RowBlock:
     """Rows in file order; values[i] belongs to the i-th Want. `locate` tells where a row stands: `FILE line L`."""
 
     n_rows: int

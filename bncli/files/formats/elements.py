@@ -1,6 +1,6 @@
-"""XML from strangers as a small tree that knows its lines; nothing in a document can make it grow.
+"""XML from unknown sources as a small tree that knows its lines; nothing in a document can make it grow.
 
-Decided here: a document type may declare elements and attributes, as those of XMLBIF files do, but no entities, and
+Conventions: a document type may declare elements and attributes, as those of XMLBIF files do, but no entities, and
 nothing outside the document is read: entities that stand for one another are how a kilobyte becomes a gigabyte
 ("billion laughs"), and external ones read files.
 """
@@ -25,12 +25,12 @@ class Element:
     attributes: Mapping[str, str]
     where: str
     line: int
-    pieces: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
     children: list[Element] = field(default_factory=list)
 
     @property
     def text(self) -> str:
-        return "".join(self.pieces).strip()
+        return "".join(self.texts).strip()
 
     def all(self, tag: str) -> list[Element]:
         """The inner elements with this tag."""
@@ -89,7 +89,7 @@ class _Builder:
         self._path.pop()
 
     def _text(self, text: str) -> None:
-        self._path[-1].pieces.append(text)
+        self._path[-1].texts.append(text)
 
     def _refuse(self, name: str, *rest: Any) -> None:
         place = f"{self.root.where}, line {self.parser.CurrentLineNumber}"

@@ -1,27 +1,14 @@
-"""DOT, the language of Graphviz: a structure as a drawing.
-
-    digraph "tan" { "diagnosis" [shape=doublecircle, bncli_role="class"]; "diagnosis" -> "age"; "pulse" -> "age" }
-    graph { "region 1" [shape=box]; "region 1" -- "diagnosis"; "region 1" -- "age"; "region 1" -- "pulse" }
-
-An arc runs from parent to child; a node's parents are in the order in which its arcs are. Read is the whole language
-for directed graphs: chains `a -> b -> c`, groups `a -> {b c}`, subgraphs, ports, attributes (skipped but for our own),
-comments, HTML labels. Tables of probabilities have no place in DOT. A list of regions is drawn as an undirected graph,
-which is not read back.
-
-Decided here: names are written as they are, in quotes; those with quotes, backslashes or invisible characters are
-changed, and the originals stand in the attribute `bncli_name`, as in the other formats.
-"""
+"""The reader of DOT (`bncli.files.formats.dot`): the whole language for directed graphs."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 
-from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure
+from bncli.engine.structures.named_structure import NamedDag
 from bncli.errors import BncliError
-from bncli.files.legal_names import distinct, encoded, printed
-from bncli.files.name_escaping import class_among, origin, origin_marks, original
-from bncli.files.tokens import Tokens, describe
+from bncli.files.formats.name_escaping import class_among, origin, original
+from bncli.files.formats.tokens import Tokens, describe
 
 MAX_DEPTH = 64
 """So deep may subgraphs be nested."""
@@ -39,7 +26,7 @@ _GRAMMAR = re.compile(
 _HTML = re.compile(r"<[^<>]*(?:<[^<>]*>[^<>]*)*+>")
 
 
-def read_dot(text: str, where: str) -> NamedDag:
+def parse_dot(text: str, where: str) -> NamedDag:
     """The structure in a DOT text; errors name `where`, and the line and column of what is not DOT."""
     tokens = Tokens(text, where, _GRAMMAR)
     tokens.take_if("strict")
@@ -166,12 +153,12 @@ def _identifier(tokens: Tokens) -> str:
     first = tokens.take()
     if first.kind == "word":
         return first.text
-    pieces = [first.text]
+    texts = [first.text]
     while tokens.take_if("+"):
         if tokens.next.kind != "quoted":
             tokens.fail(f"expected a text in quotes, found {describe(tokens.next)}")
-        pieces.append(tokens.take().text)
-    return "".join(pieces).replace("\\\n", "").replace('\\"', '"')
+        texts.append(tokens.take().text)
+    return "".join(texts).replace("\\\n", "").replace('\\"', '"')
 
 
 def _named(graph: _Graph, where: str) -> NamedDag:
@@ -186,48 +173,3 @@ def _named(graph: _Graph, where: str) -> NamedDag:
         return NamedDag(class_name, parents, method, options)
     except BncliError as error:
         raise BncliError(error.what, where=error.where or where, hint=error.hint) from error
-
-
-def write_dot(structure: NamedStructure) -> str:
-    """The text of the DOT file, to be stored as UTF-8: a graph, or the regions of the best step as boxes."""
-    return _write_graph(structure) if isinstance(structure, NamedDag) else _write_regions(structure)
-
-
-def _write_graph(dag: NamedDag) -> str:
-    nodes = dict.fromkeys(dag.parents)
-    for parents in dag.parents.values():
-        nodes |= dict.fromkeys(parents)
-    if dag.class_name is not None:
-        nodes = dict.fromkeys([dag.class_name, *nodes])
-    legal = dict(zip(nodes, distinct(list(nodes), _legal), strict=True))
-    marks = [f'  {name}="{value}";' for name, value in origin_marks(dag.method, dag.options).items()]
-    lines = ["digraph structure {", *marks, *(_node(name, legal[name], dag.class_name) for name in nodes)]
-    for child, parents in dag.parents.items():
-        lines += [f'  "{legal[parent]}" -> "{legal[child]}";' for parent in parents]
-    return "\n".join([*lines, "}"]) + "\n"
-
-
-def _legal(text: str) -> str:
-    return printed(re.sub(r"[\\\"]", "_", text))
-
-
-def _node(name: str, legal: str, class_name: str | None) -> str:
-    attributes = ["shape=doublecircle", 'bncli_role="class"'] if name == class_name else []
-    attributes += [f'bncli_name="{encoded(name)}"'] if name != legal else []
-    return f'  "{legal}" [{", ".join(attributes)}];' if attributes else f'  "{legal}";'
-
-
-def _write_regions(regions: NamedRegions) -> str:
-    """An undirected factor graph: a box is joined to the attributes that it looks up together with the class."""
-    chosen = regions.chosen
-    names = [regions.class_name, *dict.fromkeys(name for region in chosen for name in region)]
-    nodes = dict(zip(names, distinct(names, _legal), strict=True))
-    word = "region"
-    while any(name.startswith(word) for name in nodes.values()):
-        word += "_"
-    lines = ["graph structure {", *(_node(name, nodes[name], regions.class_name) for name in names)]
-    for number, region in enumerate(chosen, 1):
-        box = f"{word} {number}"
-        lines.append(f'  "{box}" [shape=box, label="", width=0.15, height=0.15];')
-        lines += [f'  "{box}" -- "{nodes[name]}";' for name in (regions.class_name, *region)]
-    return "\n".join([*lines, "}"]) + "\n"

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.networks.named_network import NamedNetwork, Node
-from bncli.files.bif import read_bif, write_bif
-from bncli.files.bif_parser import parse_bif
-from bncli.files.dot import read_dot, write_dot
-from bncli.files.xmlbif import read_xmlbif, write_xmlbif
+from bncli.files.formats.bif import read_bif, write_bif
+from bncli.files.formats.bif_parser import parse_bif
+from bncli.files.formats.dot import read_dot, write_dot
+from bncli.files.formats.xmlbif import read_xmlbif, write_xmlbif
 from tests.networks import NASTY, assert_same, networks, posterior, probabilities
 
 Writer = Callable[[NamedNetwork], str]

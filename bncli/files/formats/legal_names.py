@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from urllib.parse import quote, unquote
 
 Legal = Callable[[str], str]
 """A text that the format can hold in place of any text; a text that it can hold is its own."""
@@ -65,10 +64,14 @@ def encoded(text: str) -> str:
 
     The words by which simple parsers of BIF find their way are broken up.
     """
+    from urllib.parse import quote
+
     written = quote(text, safe="") or "%"
     return re.sub("(v)(?=ariable)|(p)(?=roper|robab)", lambda found: f"%{ord(found[0]):x}", written)
 
 
 def decoded(text: str) -> str:
     """What `encoded` was given. Raises ValueError for bytes that are not UTF-8."""
+    from urllib.parse import unquote
+
     return "" if text == "%" else unquote(text, errors="strict")

@@ -7,11 +7,18 @@ import pytest
 
 from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.errors import BncliError
-from bncli.files.legal_names import identifier
-from bncli.files.name_escaping import Rules, disguise, origin, origin_marks, parse_property, restore
+from bncli.files.formats.legal_names import identifier
+from bncli.files.formats.name_escaping import (
+    NameRules,
+    escape_names,
+    origin,
+    origin_marks,
+    parse_property,
+    restore_names,
+)
 from tests.networks import assert_same
 
-RULES = Rules(identifier, identifier, identifier, str.lower)
+RULES = NameRules(identifier, identifier, identifier, str.lower)
 NODES = (
     Node("y", ("no", "yes!"), (), np.array([0.25, 0.75])),
     Node("Y", ("0.5", "_0_5"), ("y",), np.full((2, 2), 0.5)),
@@ -20,27 +27,27 @@ NETWORK = NamedNetwork("my net", "y", NODES, "kdb", {"k": 2, "a": 0.1})
 
 
 def test_only_what_is_lost_is_kept() -> None:
-    draft = disguise(NETWORK, RULES)
-    assert (draft.name, [node.name for node in draft.nodes]) == ("my_net", ["y", "Y_2"])
-    assert draft.properties == {
+    escaped = escape_names(NETWORK, RULES)
+    assert (escaped.name, [node.name for node in escaped.nodes]) == ("my_net", ["y", "Y_2"])
+    assert escaped.properties == {
         "bncli_name": "my%20net",
         "bncli_method": "kdb",
         "bncli_options": "%7B%22a%22%3A0.1%2C%22k%22%3A2%7D",
     }
-    assert draft.nodes[0].properties == {"bncli_role": "class", "bncli_states": "no yes%21"}
-    assert draft.nodes[0].states == ("no", "yes")
-    assert draft.nodes[1].properties == {"bncli_name": "Y", "bncli_states": "0.5 _0_5"}
-    assert draft.nodes[1].states == ("_0_5_2", "_0_5")
-    assert_same(restore(draft, "f"), NETWORK)
+    assert escaped.nodes[0].properties == {"bncli_role": "class", "bncli_states": "no yes%21"}
+    assert escaped.nodes[0].states == ("no", "yes")
+    assert escaped.nodes[1].properties == {"bncli_name": "Y", "bncli_states": "0.5 _0_5"}
+    assert escaped.nodes[1].states == ("_0_5_2", "_0_5")
+    assert_same(restore_names(escaped, "f"), NETWORK)
     assert origin_marks("file", {}) == {}
 
 
 def test_whatever_is_wrong_names_the_file() -> None:
-    draft = disguise(NETWORK, RULES)
+    escaped = escape_names(NETWORK, RULES)
     with pytest.raises(BncliError, match="the network has no variables, f"):
-        restore(draft._replace(nodes=()), "f")
+        restore_names(escaped._replace(nodes=()), "f")
     with pytest.raises(BncliError, match="does not hold a percent-encoded text, f; leave it out"):
-        restore(draft._replace(properties={"bncli_method": "%ff"}), "f")
+        restore_names(escaped._replace(properties={"bncli_method": "%ff"}), "f")
 
 
 @pytest.mark.parametrize(

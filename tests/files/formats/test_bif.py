@@ -7,7 +7,7 @@ import pytest
 
 from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.errors import BncliError
-from bncli.files.bif import read_bif, write_bif
+from bncli.files.formats.bif import read_bif, write_bif
 
 ASIA = """\
 // From the repository of bnlearn

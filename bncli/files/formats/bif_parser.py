@@ -1,4 +1,4 @@
-"""From the text of a BIF file to the network in it, by the names in the file; `bncli.files.bif` tells of the format."""
+"""The reader of BIF (`bncli.files.formats.bif`): a text in, a network by the names in the file out."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array
-from bncli.files.name_escaping import Draft, DraftNode, parse_property
-from bncli.files.tokens import NUMBER, Token, Tokens, describe
+from bncli.files.formats.name_escaping import EscapedNetwork, EscapedNode, parse_property
+from bncli.files.formats.tokens import NUMBER, Token, Tokens, describe
 
 MAX_CELLS = 1 << 24
 """So many numbers a `default` row may stand for."""
@@ -28,7 +28,7 @@ _NUMBERS = re.compile(rf"(?:{NUMBER.pattern}(?:\s*,\s*|\s+|(?=;)))*+;", re.ASCII
 """Nothing but numbers up to the semicolon: most of a large file, so read at one stroke."""
 
 
-def parse_bif(text: str, where: str) -> Draft:
+def parse_bif(text: str, where: str) -> EscapedNetwork:
     """The network in a BIF text; errors name `where`, line and column."""
     tokens = Tokens(text, where, _GRAMMAR)
     name, properties = _network_block(tokens)
@@ -45,7 +45,7 @@ def parse_bif(text: str, where: str) -> Draft:
                 f"'{child}' is no variable", at=block.at, hint="declare it: variable NAME { type discrete ... }"
             )
     nodes = tuple(_node(tokens, variable, variables, tables) for variable in variables.values())
-    return Draft(name, nodes, properties)
+    return EscapedNetwork(name, nodes, properties)
 
 
 @dataclass
@@ -189,7 +189,7 @@ def _numbers(tokens: Tokens) -> list[float]:
 
 def _node(
     tokens: Tokens, variable: _Variable, variables: Mapping[str, _Variable], tables: Mapping[str, _Block]
-) -> DraftNode:
+) -> EscapedNode:
     block = tables.get(variable.name)
     if block is None:
         what = f"the variable '{variable.name}' has no probability block"
@@ -204,7 +204,7 @@ def _node(
         table = _from_table(tokens, variable, block, [len(listed) for listed in states])
     else:
         table = _from_rows(tokens, variable, block, states)
-    return DraftNode(variable.name, variable.states, block.parents, table, variable.properties)
+    return EscapedNode(variable.name, variable.states, block.parents, table, variable.properties)
 
 
 def _from_table(tokens: Tokens, variable: _Variable, block: _Block, sizes: list[int]) -> Array:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.errors import BncliError
-from bncli.files.reading import blocks
-from bncli.files.reading.blocks import Block, cut
+from bncli.files.reading import text_blocks
 from bncli.files.reading.headers import Header, Layout
+from bncli.files.reading.text_blocks import TextBlock, cut
 from tests.files.reading.oracles import read_rows
 
 texts = st.lists(st.sampled_from([b"a", b'"', b'""', b",", b"\n", b"\r", b"\r\n", b"bc"]), max_size=60).map(b"".join)
@@ -33,7 +33,7 @@ class Pipe(io.BytesIO):
         return self.read(size if stop is None else stop - here)
 
 
-def cut_all(data: bytes, size: int, n_rest: int = 0, pauses: Collection[int] = ()) -> list[Block]:
+def cut_all(data: bytes, size: int, n_rest: int = 0, pauses: Collection[int] = ()) -> list[TextBlock]:
     stream = Pipe(data[n_rest:], pauses)
     return list(cut(stream, Header(layout, data[:n_rest], 2), size))  # type: ignore[arg-type]
 
@@ -71,7 +71,7 @@ def test_only_the_line_of_an_open_quote_is_dropped() -> None:
 
 
 def test_an_open_quote_does_not_swallow_a_long_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "MAX_ROW", 1000)
+    monkeypatch.setattr(text_blocks, "MAX_ROW", 1000)
     data = b'1,"2\n' + b"3,4\n" * 5000
     found = cut_all(data, 100)
     assert [row.where for block in found for row in block.bad] == ["f line 2"]
@@ -80,7 +80,7 @@ def test_an_open_quote_does_not_swallow_a_long_file(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_endless_line_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "MAX_ROW", 1000)
+    monkeypatch.setattr(text_blocks, "MAX_ROW", 1000)
     with pytest.raises(BncliError, match="a line of more than"):
         cut_all(b"x" * 10_000, 100)
 

@@ -6,7 +6,7 @@ import pytest
 
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions
 from bncli.errors import BncliError
-from bncli.files.dot import read_dot, write_dot
+from bncli.files.formats.dot import read_dot, write_dot
 
 
 @pytest.mark.parametrize(

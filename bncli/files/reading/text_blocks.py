@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from bncli.errors import BncliError
 from bncli.files.reading.headers import Header, Layout
 from bncli.files.reading.inputs import Stream
-from bncli.files.reading.pieces import BadRow
 from bncli.files.reading.records import count_lines, last_boundary, quoted_sections
+from bncli.files.reading.row_blocks import BadRow
 
 BLOCK_SIZE = 1 << 21
 FIRST_BLOCK_SIZE = 1 << 18
@@ -22,7 +22,7 @@ MAX_ROW = 1 << 26
 
 
 @dataclass(frozen=True)
-class Block:
+class TextBlock:
     """Whole rows; `line` is the number of the first one's line in the file (from 1, the header's)."""
 
     layout: Layout
@@ -33,7 +33,7 @@ class Block:
     """Nothing more was at hand: the rows so far should not wait for the next ones."""
 
 
-def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[Block]:
+def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[TextBlock]:
     """The blocks of the file after its header, in order."""
     layout, rest, line = header.layout, header.rest, header.line
     wanted = min(size, FIRST_BLOCK_SIZE)
@@ -46,7 +46,7 @@ def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[Bloc
         at_end = not paused_already and (not more or (len(rest) + len(more) < wanted and not paused))
         data, rest, bad = _split(layout, rest, more, line, at_end)
         if data or bad:
-            yield Block(layout, data, line, bad, paused)
+            yield TextBlock(layout, data, line, bad, paused)
             line += count_lines(data) + sum(count_lines(row.raw) for row in bad)
             wanted = size
         else:

@@ -1,11 +1,11 @@
-"""Arrays are NumPy's own format."""
+"""The arrays of a model file are NumPy's own format."""
 
 import io
 
 import numpy as np
 import pytest
 
-from bncli.files.arrays import npy_array, npy_bytes, npy_header
+from bncli.files.archive import npy_array, npy_bytes, npy_header
 
 SHAPES = [(), (0,), (1,), (7,), (2, 3), (10**6, 0), (1, 2, 3, 4)]
 

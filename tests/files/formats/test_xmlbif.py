@@ -7,7 +7,7 @@ import pytest
 
 from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.errors import BncliError
-from bncli.files.xmlbif import read_xmlbif, write_xmlbif
+from bncli.files.formats.xmlbif import read_xmlbif, write_xmlbif
 
 DOCTYPE = """\
 <!DOCTYPE BIF [

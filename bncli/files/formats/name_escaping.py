@@ -6,7 +6,7 @@ name. What they lack goes into properties, which other programs skip (`NAME = VA
     of the network    bncli_name, bncli_method, bncli_options (a JSON object)
     of a node         bncli_role = class, bncli_name, bncli_states (one after the other, with blanks between)
 
-Each is written only where there is something to keep. `restore(disguise(network, ...))` is the network.
+Each is written only where there is something to keep. `restore_names(escape_names(network, ...))` is the network.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.networks.named_network import NamedNetwork, Node
 from bncli.errors import BncliError
 from bncli.files.documents import parse
-from bncli.files.legal_names import Legal, decoded, distinct, encoded
+from bncli.files.formats.legal_names import Legal, decoded, distinct, encoded
 
 
-class DraftNode(NamedTuple):
+class EscapedNode(NamedTuple):
     """A node by the names in the file; probabilities[state of parent 1, ..., own state]."""
 
     name: str
@@ -32,15 +32,15 @@ class DraftNode(NamedTuple):
     properties: Mapping[str, str]
 
 
-class Draft(NamedTuple):
+class EscapedNetwork(NamedTuple):
     """A network by the names in the file."""
 
     name: str
-    nodes: tuple[DraftNode, ...]
+    nodes: tuple[EscapedNode, ...]
     properties: Mapping[str, str]
 
 
-class Rules(NamedTuple):
+class NameRules(NamedTuple):
     """What a format can hold; names that are the same after `fold` are the same to its readers."""
 
     network: Legal
@@ -49,23 +49,23 @@ class Rules(NamedTuple):
     fold: Callable[[str], str]
 
 
-def disguise(network: NamedNetwork, rules: Rules) -> Draft:
-    """The network by legal names, with everything that `restore` needs."""
+def escape_names(network: NamedNetwork, rules: NameRules) -> EscapedNetwork:
+    """The network by legal names, with everything that `restore_names` needs."""
     names = [node.name for node in network.nodes]
     legal = dict(zip(names, distinct(names, rules.name, rules.fold), strict=True))
-    nodes = tuple(_disguise_node(node, legal, network.class_name, rules) for node in network.nodes)
+    nodes = tuple(_escape_node(node, legal, network.class_name, rules) for node in network.nodes)
     name = rules.network(network.name)
-    return Draft(name, nodes, _named(name, network.name) | origin_marks(network.method, network.options))
+    return EscapedNetwork(name, nodes, _named(name, network.name) | origin_marks(network.method, network.options))
 
 
-def _disguise_node(node: Node, legal: Mapping[str, str], class_name: str | None, rules: Rules) -> DraftNode:
+def _escape_node(node: Node, legal: Mapping[str, str], class_name: str | None, rules: NameRules) -> EscapedNode:
     states = distinct(node.states, rules.state)
     properties = {"bncli_role": "class"} if node.name == class_name else {}
     properties |= _named(legal[node.name], node.name)
     if states != node.states:
         properties["bncli_states"] = " ".join(encoded(state) for state in node.states)
     parents = tuple(legal[parent] for parent in node.parents)
-    return DraftNode(legal[node.name], states, parents, node.probabilities, properties)
+    return EscapedNode(legal[node.name], states, parents, node.probabilities, properties)
 
 
 def _named(written: str, name: str) -> dict[str, str]:
@@ -81,16 +81,16 @@ def origin_marks(method: str, options: Mapping[str, Any]) -> dict[str, str]:
     return marks
 
 
-def restore(draft: Draft, where: str) -> NamedNetwork:
+def restore_names(escaped: EscapedNetwork, where: str) -> NamedNetwork:
     """The network by its own names. Whatever is wrong with it is an error that names `where`."""
     try:
-        if not draft.nodes:
+        if not escaped.nodes:
             raise BncliError("the network has no variables")
-        names = {node.name: original(node.properties, node.name) for node in draft.nodes}
-        method, options = origin(draft.properties, where)
-        nodes = tuple(_restore_node(node, names) for node in draft.nodes)
-        name = original(draft.properties, draft.name)
-        marks = ((names[node.name], node.properties) for node in draft.nodes)
+        names = {node.name: original(node.properties, node.name) for node in escaped.nodes}
+        method, options = origin(escaped.properties, where)
+        nodes = tuple(_restore_node(node, names) for node in escaped.nodes)
+        name = original(escaped.properties, escaped.name)
+        marks = ((names[node.name], node.properties) for node in escaped.nodes)
         return NamedNetwork(name, class_among(marks), nodes, method, options)
     except BncliError as error:
         raise BncliError(error.what, where=error.where or where, hint=error.hint) from error
@@ -118,7 +118,7 @@ def origin(properties: Mapping[str, str], where: str) -> tuple[str, dict[str, in
     return method, {name: option.scalar() for name, option in document.members().items()}
 
 
-def _restore_node(node: DraftNode, names: Mapping[str, str]) -> Node:
+def _restore_node(node: EscapedNode, names: Mapping[str, str]) -> Node:
     states = node.states
     if "bncli_states" in node.properties:
         states = tuple(_decode(word) for word in node.properties["bncli_states"].split())
