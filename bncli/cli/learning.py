@@ -41,14 +41,14 @@ from bncli.errors import UsageError
 
 if TYPE_CHECKING:
     from bncli.recipe import Recipe
+    from bncli.steps.supplied_files import Supplied
 
 
 class Learning(NamedTuple):
-    """The recipe, and the files that stand in for some of its methods."""
+    """The recipe, and what the supplied files hold, which stands in for some of its methods."""
 
     recipe: Recipe
-    cuts: str | None
-    structure: str | None
+    supplied: Supplied
 
 
 def learning(typed: Mapping[str, Any]) -> Learning:
@@ -56,15 +56,18 @@ def learning(typed: Mapping[str, Any]) -> Learning:
     given = given_flags(typed)
     structure = typed.get("structure") or ("auto" if typed.get("param") == "auto" else STRUCTURES.default)
     is_file = _is_file(structure)
-    kind = _kind(structure, is_file)
+    if structure == "auto":
+        _refuse(given, ("--discretize", "--bins", "--cuts"), "with --structure auto, which makes its own cuts")
+    if "--cuts" in given:
+        _refuse(given, ("--discretize", "--bins"), "with --cuts FILE")
+    from bncli.steps.supplied_files import read_supplied
+
+    supplied = read_supplied(typed.get("cuts"), structure if is_file else None)
+    kind = supplied.kind if is_file else structure if structure in FITTING else ""
     words = {choice.flag: word(typed, choice) for choice in (OPTIMIZERS, MISSING_POLICIES)}
     words["--structure"] = structure
     words["--discretize"] = discretize = word(typed, DISCRETIZERS, default("--discretize", kind))
     words["--param"] = param = word(typed, PARAMETERS, FITTING.get(kind, ("",))[0])
-    if kind == "auto":
-        _refuse(given, ("--discretize", "--bins", "--cuts"), "with --structure auto, which makes its own cuts")
-    if "--cuts" in given:
-        _refuse(given, ("--discretize", "--bins"), "with --cuts FILE")
     score = _score(typed, structure)
     chosen = words if score is None else words | {"--structure-score": score.partition(":")[0]}
     catalogue.refuse_idle(given, chosen, [c for c in catalogue.CHOICES if c is not PARAMETERS or "param" in typed])
@@ -88,7 +91,7 @@ def learning(typed: Mapping[str, Any]) -> Learning:
         missing_policy=policy,
         **_ascent({**typed, "init": "zero"} if kind == "interactions" else typed, param, policy),
     )
-    return Learning(recipe, typed.get("cuts"), structure if is_file else None)
+    return Learning(recipe, supplied)
 
 
 _PARAMETER_VALUES = ("level", "lower_orders", "metric", "time_limit")
@@ -119,15 +122,6 @@ def _is_file(structure: str) -> bool:
     if os.sep in structure or structure.endswith(".json"):
         raise UsageError(f"there is no structure file {structure!r}")
     raise unknown(STRUCTURES, structure, " or a file")
-
-
-def _kind(structure: str, is_file: bool) -> str:
-    """The method if its structures are no networks, for a file the one that makes what it holds; "" for networks."""
-    if not is_file:
-        return structure if structure in FITTING else ""
-    from bncli.steps.supplied_files import kind_of_structure
-
-    return kind_of_structure(structure)
 
 
 def _refuse_unfit(typed: Mapping[str, Any], given: list[str], param: str, kind: str) -> None:
