@@ -45,12 +45,12 @@ class Given:
 class Learnt:
     """A model, and how its parameters were reached.
 
-    `holes` counts the missing values of informative attributes that are marginalized.
+    `missing` counts the missing values of informative attributes that are marginalized.
     """
 
     model: Model
     parameters: Parameters
-    holes: int
+    missing: int
 
 
 def learn(
@@ -69,7 +69,7 @@ def learn(
     if recipe.param == "auto":
         from bncli.engine.auto.learning import learn_auto  # many modules that no other method needs
 
-        return Learnt(*learn_auto(columns, recipe, reading, run), holes=0)
+        return Learnt(*learn_auto(columns, recipe, reading, run), missing=0)
     data = _coded(columns, recipe, given.cuts, reading, run)
     del columns  # codes are all that is needed from here; the raw table may be freed
     counts, schema = Counts(data), data.schema

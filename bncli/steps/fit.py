@@ -136,7 +136,7 @@ def _report(
         left_out=left_out,
         unnamed=() if given is None else tuple(name for name in left_out if name not in given.nodes),
         missing_policy=schema.missing_policy,
-        holes=learnt.holes,
+        holes=learnt.missing,
         classes=len(schema.labels),
         cuts=sum(len(a.cuts) for a in schema.attributes if isinstance(a, NumericAttribute)),
         structure=model.recipe.structure,
@@ -165,7 +165,7 @@ def _used(model: Model) -> set[int]:
 
 
 def _weight(schema: Schema, n_rows: int) -> float:
-    """The sum of row weights, which every attribute's frequencies and holes add up to."""
+    """The sum of row weights, which every attribute's frequencies and missing values add up to."""
     if not schema.attributes:
         return float(n_rows)
     return math.fsum((*schema.attributes[0].frequencies, schema.attributes[0].holes))

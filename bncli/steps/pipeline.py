@@ -45,7 +45,7 @@ class PipelineStage(Generic[T]):
             if self._failure is None:
                 try:
                     self._work(item)
-                except BaseException as error:  # raised again in the thread that feeds the lane
+                except BaseException as error:  # raised again in the thread that feeds the stage
                     self._failure = error
 
     def __enter__(self) -> PipelineStage[T]:

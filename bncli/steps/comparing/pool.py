@@ -1,4 +1,4 @@
-"""Tasks run by several processes at once, each asked for one at a time; the program that such a process runs.
+"""Tasks run by several processes at once, each asked for one at a time; and the program that such a process runs.
 
 Conventions: the processes are programs of their own, started afresh (no copy of a parent with threads), in sessions
 of their own (^C reaches the parent alone, which then ends them), with one thread in the BLAS. One that dies (killed

@@ -83,7 +83,7 @@ def test_a_learner_that_fails_leaves_a_gap(tmp_path: Path, jobs: int) -> None:
     plan = planned([write_table(tmp_path / f"{name}.csv", 30, 0) for name in "ab"], (NB, IMPROBABLE), Protocol(3, 2, 0))
     trial = run_plan(*plan, Checkpoint(None, *plan), jobs=jobs, watch=silent)
     assert [(gap.data, gap.learner) for gap in trial.gaps] == [("a", "improbable"), ("b", "improbable")]
-    assert all("cannot be summed out" in gap.reason for gap in trial.gaps)
+    assert all("cannot be marginalized" in gap.reason for gap in trial.gaps)
     assert {outcome.learner for outcome in trial.outcomes} == {"nb"}
     assert len(trial.outcomes) == 12
     assert set(trial.bias_variance) == {("a", "nb"), ("b", "nb")}
@@ -117,21 +117,21 @@ def test_what_was_found_is_not_done_again(
 ) -> None:
     path = str(tmp_path / "kept.jsonl")
     done: list[Task] = []
-    attempt = Runner.attempt
+    run_task = Runner.run
 
     def interrupted(self: Runner, task: Task) -> Outcome | Failure:
         if len(done) == 7:
             raise KeyboardInterrupt
         done.append(task)
-        return attempt(self, task)
+        return run_task(self, task)
 
-    monkeypatch.setattr(Runner, "attempt", interrupted)
+    monkeypatch.setattr(Runner, "run", interrupted)
     heard: list[Event] = []
     with pytest.raises(KeyboardInterrupt):
         resumable(path, plan, watch=heard.append)
     assert heard[-1] == Note(f"7 of 24 folds are kept in {path}; the same command goes on from there")
     again: list[Task] = []
-    monkeypatch.setattr(Runner, "attempt", lambda self, task: (again.append(task), attempt(self, task))[1])
+    monkeypatch.setattr(Runner, "run", lambda self, task: (again.append(task), run_task(self, task))[1])
     heard.clear()
     resumed = resumable(path, plan, watch=heard.append)
     assert heard[0] == Note(f"7 of 24 folds are taken from {path}")
@@ -148,7 +148,7 @@ def test_without_a_file_nothing_is_said_to_be_kept(
     def interrupted(self: Runner, task: Task) -> Outcome | Failure:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Runner, "attempt", interrupted)
+    monkeypatch.setattr(Runner, "run", interrupted)
     heard: list[Event] = []
     with pytest.raises(KeyboardInterrupt):
         run_plan(*plan, Checkpoint(None, *plan), jobs=1, watch=heard.append)
