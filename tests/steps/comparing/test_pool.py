@@ -41,7 +41,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     return started
 
 
-def test_every_unit_is_done_once_and_all_processes_end(plan: Plan, started: list[subprocess.Popen[bytes]]) -> None:
+def test_every_task_is_done_once_and_all_processes_end(plan: Plan, started: list[subprocess.Popen[bytes]]) -> None:
     results = list(in_processes(plan, TASKS, 2, lambda task: task.fold == 3))
     assert sorted(task for task, _ in results) == [task for task in TASKS if task.fold != 3]
     assert all(isinstance(result, Outcome) for _, result in results)
@@ -49,7 +49,7 @@ def test_every_unit_is_done_once_and_all_processes_end(plan: Plan, started: list
     assert all(process.returncode is not None for process in started)
 
 
-def test_no_more_processes_than_units_begin(plan: Plan, started: list[subprocess.Popen[bytes]]) -> None:
+def test_no_more_processes_than_tasks_begin(plan: Plan, started: list[subprocess.Popen[bytes]]) -> None:
     assert len(list(in_processes(plan, TASKS[:1], 3, lambda task: False))) == 1
     assert len(started) == 1
 
