@@ -119,7 +119,7 @@ def _write(learnt: Learnt, model_path: str, tracer: Trace, trace: str | None) ->
 
 
 def _report(
-    path: str, learnt: Learnt, given: NamedStructure | None, moves: tuple[NamedMove, ...], seconds: dict[str, float]
+    path: str, learnt: Learnt, supplied: NamedStructure | None, moves: tuple[NamedMove, ...], seconds: dict[str, float]
 ) -> FitReport:
     model, parameters = learnt.model, learnt.parameters
     schema = model.schema
@@ -134,7 +134,7 @@ def _report(
         used=len(used),
         uninformative=tuple(a.name for a in schema.attributes if not a.informative),
         left_out=left_out,
-        unnamed=() if given is None else tuple(name for name in left_out if name not in given.nodes),
+        unnamed=() if supplied is None else tuple(name for name in left_out if name not in supplied.nodes),
         missing_policy=schema.missing_policy,
         holes=learnt.missing,
         classes=len(schema.labels),
