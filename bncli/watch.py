@@ -1,4 +1,4 @@
-"""What a long computation tells whoever watches it: one callback, five kinds of events.
+"""How a computation is carried out (`Run`) and what it tells whoever watches it: one callback, five kinds of events.
 
 The engine and the readers never print and never look at a clock. They call `watch(event)`; a command turns the
 events into stages with their seconds, progress bars, notes, the rows of `--trace` and a list of moves.
@@ -66,3 +66,16 @@ Clock = Callable[[], float]
 
 def silent(event: Event) -> None:
     """The watch of whoever does not care."""
+
+
+class Run(NamedTuple):
+    """How a computation is carried out; no part of it changes a result, but for a limit in seconds that a recipe sets.
+
+    threads: for work on columns and row blocks. memory: bytes that may be taken, None = not limited; what needs more is
+    refused before it is begun. clock: what a recipe's limit in seconds is kept by, None = that limit is not kept.
+    """
+
+    threads: int = 1
+    memory: int | None = None
+    clock: Clock | None = None
+    watch: Watch = silent

@@ -132,6 +132,19 @@ def test_outside_libraries_stay_in_their_rooms(path: Path) -> None:
         assert not roots & {"os", "sys", "time", "datetime", "random", "logging"}, "the engine is pure"
 
 
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_what_travels_together_is_one_value(path: Path) -> None:
+    """At most seven parameters, but for a method's `learn`, which takes the options that are typed."""
+    tree = ast.parse(path.read_text())
+    methods = {word.replace("-", "_") for word in WORDS}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef) or (node.name == "learn" and path.stem in methods):
+            continue
+        given = node.args
+        names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+        assert len(names) - (names[:1] in (["self"], ["cls"])) <= 7, f"{node.name} takes {', '.join(names)}"
+
+
 def test_help_imports_nothing_heavy() -> None:
     """What `bncli COMMAND --help` loads, followed through the imports at the top of modules.
 

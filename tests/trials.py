@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from bncli.engine.evaluation.bias_variance import BiasVariance
+from bncli.engine.evaluation.validate import Protocol
 from bncli.steps.comparing.outcomes import Gap, Outcome, Trial
-from bncli.steps.protocol import Protocol
 
 Losses = Mapping[tuple[str, str], Sequence[float | None]]
 """The losses of the folds, repeat after repeat, by data set and learner."""

@@ -53,7 +53,7 @@ PROTOCOL = (
         metavar="N",
         type=whole(1),
         stands_for="1",
-        help="Do it so often, dealt anew; from 2 on bias and variance are told apart.",
+        help="Do it so often, with new random folds; from 2 on bias and variance are told apart.",
     ),
     flag(
         "--resume",
@@ -128,22 +128,28 @@ def command(**typed: Any) -> None:
         raise UsageError("--resume needs a file that can be read again", hint="name one")
     who = learner_words.learners(typed["learner"], typed["preset"], typed["seed"])
     sources = [options.source(typed, (path,)) for path in typed["data"]]
-    from bncli.steps.compare import DEFAULT_METRICS, Outputs, compare
-    from bncli.steps.protocol import Protocol
+    from bncli.engine.evaluation.validate import Protocol
+    from bncli.steps.compare import DEFAULT_METRICS, Outputs, Question, compare
+    from bncli.watch import Run
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         report = compare(
             sources,
             who,
-            protocol=Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"]),
-            metrics=[name.replace("-", "_") for name in typed["metric"]] or DEFAULT_METRICS,
-            baseline=typed["baseline"],
+            Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"]),
+            question=Question(
+                [name.replace("-", "_") for name in typed["metric"]] or DEFAULT_METRICS, typed["baseline"]
+            ),
             unseen=typed["unseen"] or "average",
-            jobs=_jobs(typed),
-            resume=typed["resume"],
-            outputs=Outputs(*(options.named(typed[name]) for name in ("csv", "latex", "diagram", "scatter"))),
-            show=lambda report: _show(console, report),
-            watch=console.watch,
+            outputs=Outputs(
+                csv=options.named(typed["csv"]),
+                latex=options.named(typed["latex"]),
+                diagram=options.named(typed["diagram"]),
+                scatter=options.named(typed["scatter"]),
+                resume=typed["resume"],
+                show=lambda report: _show(console, report),
+            ),
+            run=Run(_jobs(typed), watch=console.watch),
         )
     _tell_gaps(report)
 

@@ -35,17 +35,17 @@ def command(**typed: Any) -> None:
     chosen = learning.learning(typed)
     source = options.source(typed, typed["data"])
     from bncli.steps.discretize import discretize
+    from bncli.watch import Run
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(chosen.notes)
         report = discretize(
             source,
             chosen.recipe,
-            cuts=chosen.cuts,
+            supplied=chosen.supplied,
             cuts_out=options.named(typed["cuts_out"]),
             output=options.output_path(typed),
-            threads=options.threads(typed),
-            watch=console.watch,
+            run=Run(options.threads(typed), watch=console.watch),
         )
         written = [f"written     {path}" for path in (report.cuts_file, report.table) if path]
         console.summary([f"rows        {report.rows:,}", f"cuts        {report.n_cuts:,}", *written])

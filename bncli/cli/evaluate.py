@@ -30,7 +30,14 @@ _LABELS_SHOWN = 12
 
 PROTOCOL = (
     flag("--folds", group=_PROTOCOL, metavar="N", type=whole(2), stands_for="5", help="Number of folds, stratified."),
-    flag("--repeats", group=_PROTOCOL, metavar="N", type=whole(1), stands_for="1", help="Do it so often, dealt anew."),
+    flag(
+        "--repeats",
+        group=_PROTOCOL,
+        metavar="N",
+        type=whole(1),
+        stands_for="1",
+        help="Do it so often, with new random folds.",
+    ),
     flag("--test", group=_PROTOCOL, metavar="FILE", help="Learn on DATA, test on FILE."),
     flag("--model", group=_PROTOCOL, metavar="FILE", help="Test this model on DATA; nothing is learnt."),
 )
@@ -74,30 +81,30 @@ def command(**typed: Any) -> None:
     chosen = learning.learning(typed)
     source = options.source(typed, typed["data"])
     test = _test_source(typed)
-    from bncli.steps.evaluate import evaluate
-
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(chosen.notes)
-        report = evaluate(
-            source,
-            None if typed["model"] else chosen.recipe,
-            folds=typed["folds"] or 5,
-            repeats=typed["repeats"] or 1,
-            seed=typed["seed"],
-            test=test,
-            model_path=typed["model"],
-            cuts=chosen.cuts,
-            structure=chosen.structure,
-            predictions=typed["predictions"],
-            unseen=typed["unseen"],
-            allow_missing_columns=typed["allow_missing_columns"],
-            threads=options.threads(typed),
-            watch=console.watch,
-        )
+        report = _measured(typed, chosen, source, test, console)
         if console.as_json:
             console.json(report)
         else:
             console.tables(*_tables(report))
+
+
+def _measured(
+    typed: Mapping[str, Any], chosen: learning.Learning, source: Source, test: Source | None, console: Console
+) -> EvaluateReport:
+    from bncli.engine.evaluation.validate import Protocol
+    from bncli.steps.evaluate import evaluate, evaluate_model, evaluate_on
+    from bncli.watch import Run
+
+    run, predictions = Run(options.threads(typed), watch=console.watch), typed["predictions"]
+    if typed["model"]:
+        return evaluate_model(typed["model"], source, predictions=predictions, unseen=typed["unseen"], run=run)
+    how: dict[str, Any] = {"predictions": predictions, "unseen": typed["unseen"] or "average", "run": run}
+    if test is not None:
+        return evaluate_on(source, test, chosen.recipe, supplied=chosen.supplied, **how)
+    protocol = Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"])
+    return evaluate(source, chosen.recipe, protocol, supplied=chosen.supplied, **how)
 
 
 def _refuse_idle(typed: Mapping[str, Any]) -> None:

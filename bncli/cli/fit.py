@@ -43,6 +43,7 @@ def command(**typed: Any) -> None:
     chosen = learning.learning(typed)
     source = options.source(typed, typed["data"])
     from bncli.steps.fit import fit
+    from bncli.watch import Run
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(chosen.notes)
@@ -50,14 +51,12 @@ def command(**typed: Any) -> None:
             source,
             chosen.recipe,
             output=options.output_path(typed),
-            cuts=chosen.cuts,
-            structure=chosen.structure,
+            supplied=chosen.supplied,
             trace=options.named(typed["trace"]),
             unseen=typed["unseen"] or "average",
-            threads=options.threads(typed),
-            watch=console.watch,
+            run=Run(options.threads(typed), watch=console.watch),
         )
-        console.summary(summary(report, chosen.structure))
+        console.summary(summary(report, chosen.supplied.structure_path))
         if console.as_json:
             console.json(report)
 

@@ -35,6 +35,7 @@ def command(**typed: Any) -> None:
     learning.refuse_auto(chosen.recipe.structure)
     source = options.source(typed, typed["data"])
     from bncli.steps.learn_structure import learn_structure
+    from bncli.watch import Run
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(chosen.notes)
@@ -42,9 +43,8 @@ def command(**typed: Any) -> None:
             source,
             chosen.recipe,
             output=options.output_path(typed),
-            cuts=chosen.cuts,
-            threads=options.threads(typed),
-            watch=console.watch,
+            supplied=chosen.supplied,
+            run=Run(options.threads(typed), watch=console.watch),
         )
         console.summary(summary(report))
         if console.as_json:

@@ -49,7 +49,7 @@ def learner(text: str, seed: int) -> Learner:
         raise UsageError(
             what.rstrip("."), where=_place(text), hint="it takes the learning options of bncli fit"
         ) from error
-    return Learner(name or _name(typed, chosen.recipe), chosen.recipe, options, chosen.cuts, chosen.structure)
+    return Learner(name or _name(typed, chosen.recipe), chosen.recipe, options, chosen.supplied)
 
 
 def _place(text: str, where: str = "") -> str:

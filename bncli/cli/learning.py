@@ -20,6 +20,7 @@ from bncli.errors import UsageError
 
 if TYPE_CHECKING:
     from bncli.recipe import Recipe
+    from bncli.steps.supplied_files import Supplied
 
 CUTS_FILE = flag(
     "--cuts", group=catalogue.CUTTING, metavar="FILE", help="Take the cuts of this file instead of learning them."
@@ -61,18 +62,18 @@ ALL = flags(catalogue.CUTTING, catalogue.STRUCTURE, catalogue.DATA, catalogue.PA
 
 
 class Learning(NamedTuple):
-    """The recipe, the files that stand in for some of its methods, and a note for each setting without effect."""
+    """The recipe, what the supplied files hold, which stands in for some of its methods, and notes about settings."""
 
     recipe: Recipe
-    cuts: str | None
-    structure: str | None
+    supplied: Supplied
     notes: tuple[str, ...] = ()
 
 
 def learning(typed: Mapping[str, Any]) -> Learning:
     """What the learning options mean together; options that a command does not have count as not typed."""
     from bncli.recipe import Recipe
-    from bncli.recipe.defaults import Supplied
+    from bncli.recipe.defaults import Files
+    from bncli.steps.supplied_files import read_supplied
 
     settings = settings_of_run()
     words = {key: typed[key] for key in KEYS if typed.get(key) is not None and key not in settings}
@@ -80,17 +81,21 @@ def learning(typed: Mapping[str, Any]) -> Learning:
         words["structure"] = typed["structure"]
     structure = words.get("structure")
     file = words.pop("structure") if structure is not None and _is_file(structure) else None
-    kind = "" if file is None else _kind(file)
+    cuts = typed.get("cuts")
+    if cuts is not None:
+        # What needs no file to be known is refused before one is read.
+        Recipe.of(files=Files(cuts), **{key: words[key] for key in ("structure", "discretize", "bins") if key in words})
+    supplied = read_supplied(cuts, file)
     choices = [choice for choice in CHOICES if choice is not PARAMETERS or "param" in typed]
-    supplied = Supplied(typed.get("cuts"), file, kind, typed.get("trace"))
-    recipe, notes = Recipe.of(supplied=supplied, choices=choices, **words), []
+    files = Files(cuts, file, supplied.kind, typed.get("trace"))
+    recipe, notes = Recipe.of(files=files, choices=choices, **words), []
     for key in sorted(settings.keys() & set(KEYS) - words.keys(), key=_methods_first):
         try:
-            recipe = Recipe.of(supplied=supplied, choices=choices, **words, **{key: settings[key].value})
+            recipe = Recipe.of(files=files, choices=choices, **words, **{key: settings[key].value})
             words[key] = settings[key].value
         except UsageError as error:
             notes.append(f"{settings[key].where} is left aside: {error}")
-    return Learning(recipe, supplied.cuts, file, tuple(notes))
+    return Learning(recipe, supplied, tuple(notes))
 
 
 def _methods_first(key: str) -> tuple[bool, int]:
@@ -117,12 +122,6 @@ def _is_file(structure: str) -> bool:
     from bncli.recipe.defaults import near
 
     raise UsageError(f"--structure knows no {structure!r}", hint=near(structure, STRUCTURES.words, " or a file"))
-
-
-def _kind(structure: str) -> str:
-    from bncli.steps.supplied_files import kind_of_structure
-
-    return kind_of_structure(structure)
 
 
 def refuse_auto(structure: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bncli.steps.moves import NamedMove
+    from bncli.steps.run import NamedMove
 
 
 def move_lines(moves: Sequence[NamedMove]) -> list[str]:

@@ -156,6 +156,7 @@ def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
         missing_tokens=typed.get("missing") or None,
         on_bad_row=typed.get("on_bad_row", "fail"),
         drop_unlabelled=typed.get("drop_unlabelled", False),
+        allow_missing_columns=typed.get("allow_missing_columns", False),
     )
 
 

@@ -78,23 +78,24 @@ def command(**typed: Any) -> None:
     _refuse_idle(typed)
     _refuse_terminals(typed)
     source = options.source(typed, typed["data"] or ("-",))
-    from bncli.steps.score import score
+    from bncli.steps.score import Output, score
+    from bncli.watch import Run
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         report = score(
             typed["model"],
             source,
-            output=typed["output"],
-            output_format=typed["output_format"],
-            keep="all" if typed["keep_all"] else typed["keep"],
-            labels_only=typed["labels_only"],
-            log_proba=typed["log_proba"],
-            digits=typed["digits"],
-            explain=typed["explain"] or 0,
+            Output(
+                typed["output"],
+                typed["output_format"],
+                keep="all" if typed["keep_all"] else typed["keep"],
+                labels_only=typed["labels_only"],
+                log_proba=typed["log_proba"],
+                digits=typed["digits"],
+                explain=typed["explain"] or 0,
+            ),
             unseen=typed["unseen"],
-            allow_missing_columns=typed["allow_missing_columns"],
-            threads=options.threads(typed),
-            watch=console.watch,
+            run=Run(options.threads(typed), watch=console.watch),
         )
         console.summary([closing_line(report)])
         if console.as_json:

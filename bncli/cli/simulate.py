@@ -125,18 +125,20 @@ def command(**typed: Any) -> None:
     _refuse_unclear(typed, given)
     _refuse_mixing(typed)
     origin, rows = _origin(typed, given)
-    from bncli.steps.simulate import simulate
+    from bncli.steps.simulate import Outputs, simulate
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         report = simulate(
             origin,
             rows,
+            Outputs(
+                typed["output"],
+                typed["output_format"],
+                options.named(typed["network_out"]),
+                options.named(typed["model_out"]),
+            ),
             seed=typed["seed"],
             missing="model" if typed["missing_from_model"] else typed["missing"],
-            output=typed["output"],
-            output_format=typed["output_format"],
-            network_out=options.named(typed["network_out"]),
-            model_out=options.named(typed["model_out"]),
             watch=console.watch,
         )
         console.summary(summary(report))

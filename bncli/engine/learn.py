@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from bncli import __version__
 from bncli.catalogue import MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
@@ -20,7 +20,7 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_schema
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.encoding import encode
-from bncli.engine.data.schema import Cuts, MissingPolicy
+from bncli.engine.data.schema import Cuts, MissingPolicy, Reading
 from bncli.engine.model import ChosenPenalty, Model, Parameters
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Structure
@@ -29,103 +29,95 @@ from bncli.engine.training.optimization import Ascent
 from bncli.engine.training.penalty_cv import choose_penalty
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
-from bncli.watch import Clock, Stage, Watch, silent
+from bncli.watch import Run, Stage, Watch, silent
+
+
+@dataclass(frozen=True)
+class Given:
+    """What is supplied instead of being learnt, and taken as it is; None: it is learnt."""
+
+    cuts: Cuts | None = None
+    structure: NamedStructure | None = None
 
 
 @dataclass(frozen=True)
 class Learnt:
     """A model, and how its parameters were reached.
 
-    `holes` counts the missing values of informative attributes that are summed out.
+    `missing` counts the missing values of informative attributes that are marginalized.
     """
 
     model: Model
     parameters: Parameters
-    holes: int
+    missing: int
 
 
 def learn(
     columns: Columns,
     recipe: Recipe,
     *,
-    cuts: Cuts | None = None,
-    structure: NamedStructure | None = None,
-    missing_tokens: tuple[str, ...] | None = None,
-    unseen: Literal["average", "error"] = "average",
-    threads: int = 1,
-    memory: int | None = None,
-    clock: Clock | None = None,
-    watch: Watch = silent,
+    given: Given = Given(),
+    reading: Reading = Reading(),
+    run: Run = Run(),
 ) -> Learnt:
-    """Learn a model from labelled rows; given `cuts` or a given `structure` are taken as they are.
+    """Learn a model from labelled rows; where cuts or a structure are given, the recipe names what made them.
 
-    The recipe then names the methods that made them. `clock` is what a limit of the recipe in seconds is kept by.
-    Raises BncliError where there are no rows to learn from, or where the network would take more than `memory` bytes.
+    Raises BncliError where there are no rows to learn from, or where the network would take more than `run.memory`.
     """
     _refuse_improbable(recipe)
-    reading: dict[str, Any] = {"missing_tokens": missing_tokens, "unseen": unseen, "threads": threads}
     if recipe.param == "auto":
         from bncli.engine.auto.learning import learn_auto  # many modules that no other method needs
 
-        return Learnt(*learn_auto(columns, recipe, **reading, clock=clock, watch=watch), holes=0)
-    data = _coded(columns, recipe, cuts, reading, watch)
+        return Learnt(*learn_auto(columns, recipe, reading, run), missing=0)
+    data = _coded(columns, recipe, given.cuts, reading, run)
     del columns  # codes are all that is needed from here; the raw table may be freed
     counts, schema = Counts(data), data.schema
-    watch(Stage("structure"))
-    found = learn_structure(counts, recipe, memory, watch, clock) if structure is None else structure.resolve(schema)
-    refuse_large(found, schema, recipe, memory)
-    parameters = learn_parameters(counts, found, recipe, watch)
+    run.watch(Stage("structure"))
+    structure = learn_structure(counts, recipe, run) if given.structure is None else given.structure.resolve(schema)
+    refuse_large(structure, schema, recipe, run.memory)
+    parameters = learn_parameters(counts, structure, recipe, run.watch)
     penalty, path = parameters.penalty_cv, parameters.path
-    model = Model(schema, found, parameters.tables, recipe, data.n_rows, __version__, penalty, path)
+    model = Model(schema, structure, parameters.tables, recipe, data.n_rows, __version__, penalty, path)
     return Learnt(model, parameters, sum(data.holes))
 
 
-def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: dict[str, Any], watch: Watch) -> Dataset:
-    """The rows under the schema learnt from them; `reading`: further arguments of `learn_schema`."""
-    watch(Stage("discretize"))
+def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: Reading, run: Run) -> Dataset:
+    """The rows under the schema learnt from them."""
+    run.watch(Stage("discretize"))
     schema = learn_schema(
         columns,
         discretize=recipe.discretize,
         bins=recipe.bins,
         given=cuts,
         missing_policy=missing_policy(recipe),
-        watch=watch,
-        **reading,
+        reading=reading,
+        run=run,
     )
-    data = encode(columns, schema, threads=reading["threads"])
+    data = encode(columns, schema, threads=run.threads)
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
     return data
 
 
 def missing_policy(recipe: Recipe) -> MissingPolicy:
-    """What a hole is."""
+    """What a missing value is."""
     return "marginalize" if recipe.missing_policy == "marginalize" else "level"
 
 
 def _refuse_improbable(recipe: Recipe) -> None:
-    """Only where parameters are the probabilities of a network can anything be summed out."""
+    """Only where parameters are the probabilities of a network can anything be marginalized."""
     if recipe.missing_policy == "marginalize" and recipe.param not in MARGINALIZED:
-        what = f"missing values cannot be summed out with the parameters {recipe.param!r}, which are not probabilities"
+        what = f"missing values cannot be marginalized with the parameters {recipe.param!r}, which are no probabilities"
         raise BncliError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
 
 
-def learn_structure(
-    counts: Counts,
-    recipe: Recipe,
-    memory: int | None = None,
-    watch: Watch = silent,
-    clock: Clock | None = None,
-) -> Structure:
-    """The structure that the recipe asks for; BncliError where its search would take more than `memory` bytes.
-
-    `clock` tells seconds: without one, a search that the recipe limits in time is not limited.
-    """
-    refuse_wide(counts.data.schema, recipe, memory)
+def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structure:
+    """The structure that the recipe asks for; BncliError where its search would take more than `run.memory`."""
+    refuse_wide(counts.data.schema, recipe, run.memory)
     method = _method(STRUCTURES, recipe.structure)
-    timed = {"clock": clock} if method.clock else {}
+    timed = {"clock": run.clock} if method.clock else {}
     search = _module(STRUCTURES, recipe.structure).learn
-    return search(counts, watch=watch, **recipe.options(method), **timed)  # type: ignore[no-any-return]
+    return search(counts, watch=run.watch, **recipe.options(method), **timed)  # type: ignore[no-any-return]
 
 
 def learn_parameters(counts: Counts, structure: Structure, recipe: Recipe, watch: Watch = silent) -> Parameters:

@@ -16,7 +16,7 @@ from typing import Any
 from bncli.catalogue import CHOICES, KEYS, STRUCTURES
 from bncli.choices import Choice, Method, Option, Switch, flag_of, key_of
 from bncli.errors import BncliError
-from bncli.recipe.defaults import BY_FLAG, NOTHING, Chosen, Supplied, read, values
+from bncli.recipe.defaults import BY_FLAG, NOTHING, Chosen, Files, read, values
 from bncli.recipe.refusals import refuse
 
 
@@ -37,12 +37,12 @@ class Recipe:
         object.__setattr__(self, "_values", _resolved(words, NOTHING, CHOICES))
 
     @classmethod
-    def of(cls, *, supplied: Supplied = NOTHING, choices: Collection[Choice] = CHOICES, **words: Any) -> Recipe:
+    def of(cls, *, files: Files = NOTHING, choices: Collection[Choice] = CHOICES, **words: Any) -> Recipe:
         """The recipe that these words mean; None is not typed, numbers may be text.
 
         `choices` are those that the asking command has: errors speak of no others. Raises UsageError.
         """
-        return cls.recorded(_resolved(words, supplied, choices))
+        return cls.recorded(_resolved(words, files, choices))
 
     @classmethod
     def recorded(cls, values: Mapping[str, Any]) -> Recipe:
@@ -119,10 +119,10 @@ def _typical(option: Option) -> object:
     return True if isinstance(option.kind, Switch) else option.default or "1"
 
 
-def _resolved(words: Mapping[str, Any], supplied: Supplied, choices: Collection[Choice]) -> dict[str, Any]:
+def _resolved(words: Mapping[str, Any], files: Files, choices: Collection[Choice]) -> dict[str, Any]:
     """A value for every key, from what was typed, the catalogue's defaults and the rules."""
     typed = read(words)
     seed = typed.pop("--seed", 0)
-    chosen = Chosen.of(typed, supplied)
-    refuse(chosen, supplied, choices)
+    chosen = Chosen.of(typed, files)
+    refuse(chosen, files, choices)
     return values(chosen, seed)

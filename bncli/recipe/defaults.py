@@ -27,7 +27,7 @@ _SWITCHES = {option.flag for option in OPTIONS if isinstance(option.kind, Switch
 _SEED = Whole()
 
 
-class Supplied(NamedTuple):
+class Files(NamedTuple):
     """Files that stand in for learning, by the names that errors give them; `kind` as in `kind_of`, of the structure.
 
     `trace` is no stand-in: it is a file that only parameters with an optimizer can write.
@@ -39,7 +39,7 @@ class Supplied(NamedTuple):
     trace: str | None = None
 
 
-NOTHING = Supplied()
+NOTHING = Files()
 
 
 def kind_of(structure: str) -> str:
@@ -117,10 +117,10 @@ class Chosen(NamedTuple):
     kind: str
 
     @classmethod
-    def of(cls, typed: Mapping[str, Any], supplied: Supplied) -> Chosen:
+    def of(cls, typed: Mapping[str, Any], files: Files) -> Chosen:
         word = typed.get("--structure") or ("auto" if typed.get("--param") == "auto" else STRUCTURES.default)
-        structure = None if supplied.structure else STRUCTURES.method(word)
-        kind = supplied.kind if structure is None else kind_of(word)
+        structure = None if files.structure else STRUCTURES.method(word)
+        kind = files.kind if structure is None else kind_of(word)
         of_kind = STRUCTURES.method(kind) if kind else structure
         usual = dict(of_kind.defaults) if of_kind else {}
         discretizer = typed.get("--discretize") or usual.get("--discretize", DISCRETIZERS.default)

@@ -7,21 +7,21 @@ from collections.abc import Collection
 from bncli.catalogue import MARGINALIZED, PARAMETERS, SCORES, STRUCTURES, refuse_idle
 from bncli.choices import Choice
 from bncli.errors import UsageError
-from bncli.recipe.defaults import Chosen, Supplied, optimization, params_of, score
+from bncli.recipe.defaults import Chosen, Files, optimization, params_of, score
 
 
-def refuse(chosen: Chosen, supplied: Supplied, choices: Collection[Choice]) -> None:
+def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
     """UsageError for what has no effect, or cannot go together."""
     typed = chosen.typed
-    given = [*typed, *(f"--{name}" for name in ("cuts", "trace") if getattr(supplied, name) is not None)]
+    given = [*typed, *(f"--{name}" for name in ("cuts", "trace") if getattr(files, name) is not None)]
     of_kind = chosen.of_kind
     if of_kind is not None and "--cuts" in of_kind.idle[0]:
         _refuse_flags(given, *of_kind.idle)
-    if supplied.cuts is not None:
+    if files.cuts is not None:
         _refuse_flags(given, ("--discretize", "--bins"), "with --cuts FILE")
     scored = score(chosen)
     words = {choice.flag: word for choice, word in chosen.words.items()}
-    words["--structure"] = supplied.structure or words["--structure"]
+    words["--structure"] = files.structure or words["--structure"]
     words |= {} if scored is None else {"--structure-score": scored.partition(":")[0]}
     refuse_idle(given, words, choices)
     if scored == "cmi" and words["--structure"] != "tan":

@@ -9,67 +9,74 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal
 
+from bncli.engine.data.schema import Unseen
 from bncli.engine.evaluation.metrics import METRICS
+from bncli.engine.evaluation.validate import Protocol
 from bncli.errors import UsageError
 from bncli.files.paths import check_outputs
 from bncli.files.table import Source
 from bncli.steps.comparing.analysis import analyse
-from bncli.steps.comparing.checkpoint import Ledger
+from bncli.steps.comparing.checkpoint import Checkpoint
 from bncli.steps.comparing.entries import Entry, read_entries
 from bncli.steps.comparing.learners import Learner, check_names
 from bncli.steps.comparing.outputs import refuse_idle_outputs, write_outputs
 from bncli.steps.comparing.report import CompareReport
 from bncli.steps.comparing.runner import Plan
-from bncli.steps.comparing.running import run
-from bncli.steps.memory import free_memory
-from bncli.steps.protocol import Protocol
-from bncli.watch import Stage, Watch, silent
+from bncli.steps.comparing.running import run_plan
+from bncli.steps.run import free_memory
+from bncli.watch import Run, Stage
 
 DEFAULT_METRICS = ("error", "log_loss", "rmse")
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files that a comparison writes; None: not this one."""
+    """The files that a comparison writes; None: not this one.
+
+    `resume` keeps every outcome and is gone on from where it is there. `show` gets the report before the others are
+    written, so that no full disk can hide it.
+    """
 
     csv: str | None = None
     latex: str | None = None
     diagram: str | None = None
     scatter: str | None = None
+    resume: str | None = None
+    show: Callable[[CompareReport], object] = lambda report: None
+
+
+@dataclass(frozen=True)
+class Question:
+    """By which metrics learners are compared, and with whom the others are (None: the first)."""
+
+    metrics: Sequence[str] = DEFAULT_METRICS
+    baseline: str | None = None
 
 
 def compare(
     sources: Sequence[Source],
     learners: Sequence[Learner],
+    protocol: Protocol = Protocol(),
     *,
-    protocol: Protocol | None = None,
-    metrics: Sequence[str] = DEFAULT_METRICS,
-    baseline: str | None = None,
-    unseen: Literal["average", "error"] = "average",
-    jobs: int = 1,
-    resume: str | None = None,
-    outputs: Outputs | None = None,
-    show: Callable[[CompareReport], object] = lambda report: None,
-    watch: Watch = silent,
+    question: Question = Question(),
+    unseen: Unseen = "average",
+    outputs: Outputs = Outputs(),
+    run: Run = Run(),
 ) -> CompareReport:
     """Tries every learner on every data set, each source one, and concludes.
 
-    The work is done by `jobs` processes. `resume` is a file that keeps every outcome and is gone on from where it is
-    there. `show` gets the report before the outputs are written, so that no full disk can hide it. A learner that
-    fails on a data set is a gap of the report, not an error.
+    The work is done by as many processes as the run has threads. A learner that fails on a data set is a gap of the
+    report, not an error.
     """
-    outputs = outputs or Outputs()
-    protocol = protocol or Protocol(folds=5, repeats=1, seed=0)
-    _check(sources, learners, metrics, baseline, resume, outputs)
-    entries = read_entries(sources, protocol, threads=jobs, watch=watch)
-    plan = _plan(entries, learners, protocol, unseen, jobs)
-    with closing(Ledger(resume, plan, entries)) as ledger:
-        trial = run(plan, entries, ledger, jobs=jobs, watch=watch)
-    watch(Stage("analyse"))
-    report = analyse(trial, metrics=tuple(dict.fromkeys(metrics)), baseline=baseline)
-    show(report)
+    _check(sources, learners, question, outputs)
+    entries = read_entries(sources, protocol, threads=run.threads, watch=run.watch)
+    plan = _plan(entries, learners, protocol, unseen, run.threads)
+    with closing(Checkpoint(outputs.resume, plan, entries)) as checkpoint:
+        trial = run_plan(plan, entries, checkpoint, jobs=run.threads, watch=run.watch)
+    run.watch(Stage("analyse"))
+    report = analyse(trial, metrics=tuple(dict.fromkeys(question.metrics)), baseline=question.baseline)
+    outputs.show(report)
     write_outputs(report, csv=outputs.csv, latex=outputs.latex, diagram=outputs.diagram, scatter=outputs.scatter)
     return report
 
@@ -78,7 +85,7 @@ def _plan(
     entries: Sequence[Entry],
     learners: Sequence[Learner],
     protocol: Protocol,
-    unseen: Literal["average", "error"],
+    unseen: Unseen,
     jobs: int,
 ) -> Plan:
     free = free_memory()
@@ -92,28 +99,21 @@ def _plan(
     )
 
 
-def _check(
-    sources: Sequence[Source],
-    learners: Sequence[Learner],
-    metrics: Sequence[str],
-    baseline: str | None,
-    resume: str | None,
-    outputs: Outputs,
-) -> None:
+def _check(sources: Sequence[Source], learners: Sequence[Learner], question: Question, outputs: Outputs) -> None:
     """Everything that can be known to be wrong before a table is read."""
     check_names(learners)
     names = [learner.name for learner in learners]
-    for metric in metrics:
+    for metric in question.metrics:
         _check_known(metric, METRICS, "metric")
-    if baseline is not None:
-        _check_known(baseline, names, "learner")
+    if question.baseline is not None:
+        _check_known(question.baseline, names, "learner")
     if any(source.bad_rows_file for source in sources):
         raise UsageError("a file for bad rows would be written by every process", hint="say fail or skip")
     refuse_idle_outputs(len(learners), len(sources), diagram=outputs.diagram, scatter=outputs.scatter)
     inputs = [path for source in sources for path in (*source.paths, source.schema_file)]
-    given = [path for learner in learners for path in (learner.cuts, learner.structure)]
-    written = (resume, outputs.csv, outputs.latex, outputs.diagram, outputs.scatter)
-    check_outputs(written, dict.fromkeys([*inputs, *given]))
+    supplied = [path for learner in learners for path in learner.supplied.paths]
+    written = (outputs.resume, outputs.csv, outputs.latex, outputs.diagram, outputs.scatter)
+    check_outputs(written, dict.fromkeys([*inputs, *supplied]))
 
 
 def _check_known(name: str, known: Sequence[str], what: str) -> None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from bncli.engine.data.cutting import cuts_of, learn_schema
 from bncli.engine.data.encoding import encode
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
 from bncli.files.binned import write_binned
-from bncli.files.cuts import cuts_json, read_cuts, write_cuts
+from bncli.files.cuts import cuts_json, write_cuts
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.roles import read_schema_file
-from bncli.files.table import Source, read_columns
+from bncli.files.table import Source
 from bncli.recipe import Recipe
-from bncli.steps.stopwatch import Stopwatch
-from bncli.watch import Stage, Watch, silent
+from bncli.steps.run import Stopwatch
+from bncli.steps.supplied_files import Supplied
+from bncli.watch import Run, Stage
 
 _NOT_CSV = (".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather")
 
@@ -49,30 +50,25 @@ def discretize(
     source: Source,
     recipe: Recipe,
     *,
-    cuts: str | None = None,
+    supplied: Supplied = Supplied(),
     cuts_out: str | None = None,
     output: str | None = None,
-    threads: int = 1,
-    watch: Watch = silent,
+    run: Run = Run(),
 ) -> DiscretizeReport:
-    """Learns the cuts of `source` (or takes those in the file `cuts`); writes them and the binned table where asked."""
+    """Learns the cuts of `source` (or takes those supplied); writes them and the binned table where asked."""
     refuse_ending(output, _NOT_CSV, "the binned table is written as CSV")
-    check_outputs((cuts_out, output), (*source.paths, source.schema_file, cuts))
-    given = read_cuts(cuts) if cuts else None
-    if given is not None:
-        source = replace(source, class_name=source.class_name or given.class_name)
-    stopwatch = Stopwatch(watch)
+    check_outputs((cuts_out, output), (*source.paths, source.schema_file, *supplied.paths))
+    stopwatch = Stopwatch(run.watch)
+    run = run._replace(watch=stopwatch)
     stopwatch(Stage("read"))
-    columns = read_columns(source, threads=threads, watch=stopwatch, given=given)
+    columns = supplied.read(source, run)
     stopwatch(Stage("discretize"))
-    schema = learn_schema(
-        columns, discretize=recipe.discretize, bins=recipe.bins, given=given, threads=threads, watch=stopwatch
-    )
-    learnt = given or cuts_of(schema, recipe.discretize, {} if recipe.bins is None else {"bins": recipe.bins})
+    schema = learn_schema(columns, discretize=recipe.discretize, bins=recipe.bins, given=supplied.cuts, run=run)
+    learnt = supplied.cuts or cuts_of(schema, recipe.discretize, {} if recipe.bins is None else {"bins": recipe.bins})
     if cuts_out is not None:
         write_cuts(cuts_out, learnt)
     if output is not None:
         stopwatch(Stage("write"))
         weights = source.weights or read_schema_file(source).weights or "weight"
-        write_binned(output, encode(columns, schema, threads=threads), weights)
+        write_binned(output, encode(columns, schema, threads=run.threads), weights)
     return DiscretizeReport(columns.n_rows, cuts_out, output, learnt, schema.attributes, stopwatch.seconds())

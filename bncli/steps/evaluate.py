@@ -6,38 +6,27 @@ testing a model file on a table. A report holds means over the folds, their stan
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from bncli.engine.data.columns import Columns
-from bncli.engine.data.schema import Cuts
+from bncli.engine.data.schema import Reading, Unseen
 from bncli.engine.evaluation.metrics import METRICS as METRICS
-from bncli.engine.evaluation.validate import Examined, Fold, cross_validate, examine, out_of_fold
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.evaluation.validate import Examined, Fold, Protocol, cross_validate, examine, out_of_fold
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer
-from bncli.engine.structures.named_structure import NamedStructure
-from bncli.errors import UsageError
-from bncli.files.cuts import read_cuts
 from bncli.files.model import read_model
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.scores import NOT_WRITTEN, WRITTEN, write_predictions
-from bncli.files.structure import read_structure
-from bncli.files.table import Source, read_columns, read_labelled
+from bncli.files.table import Source, read_labelled
 from bncli.recipe import Recipe
-from bncli.steps.memory import free_memory
-from bncli.steps.protocol import Protocol
-from bncli.steps.stopwatch import Stopwatch
-from bncli.steps.supplied_files import class_named_by, file_with_class, recipe_for
-from bncli.watch import Stage, Watch, silent
-
-Unseen = Literal["average", "error"]
+from bncli.steps.run import Stopwatch, limited
+from bncli.steps.supplied_files import Supplied
+from bncli.watch import Run, Stage, silent
 
 
 @dataclass(frozen=True)
@@ -91,121 +80,95 @@ class EvaluateReport:
 
 def evaluate(
     source: Source,
-    recipe: Recipe | None,
+    recipe: Recipe,
+    protocol: Protocol = Protocol(),
     *,
-    folds: int = 5,
-    repeats: int = 1,
-    seed: int = 0,
-    test: Source | None = None,
-    model_path: str | None = None,
-    cuts: str | None = None,
-    structure: str | None = None,
+    supplied: Supplied = Supplied(),
     predictions: str | None = None,
-    unseen: Unseen | None = None,
-    allow_missing_columns: bool = False,
-    threads: int = 1,
-    watch: Watch = silent,
+    unseen: Unseen = "average",
+    run: Run = Run(),
 ) -> EvaluateReport:
-    """Cross-validates `recipe` on `source`; or learns on `source` and tests on `test`; or tests a model on `source`.
+    """Cross-validates `recipe` on `source`; what is supplied stands in for its methods in every fold.
 
-    `cuts` and `structure` are files that stand in for the recipe's methods. The predictions of the rows tested, in
-    their order, go to the file `predictions`. With `allow_missing_columns` a test set may lack columns that
-    the model uses.
+    The predictions of the rows tested, in their order, go to the file `predictions`.
     """
-    test_paths = () if test is None else (*test.paths, test.schema_file)
-    refuse_ending(predictions, NOT_WRITTEN, WRITTEN)
-    check_outputs((predictions,), (*source.paths, source.schema_file, *test_paths, model_path, cuts, structure))
-    given = _Given(read_cuts(cuts) if cuts else None, read_structure(structure) if structure else None, cuts)
-    running = _Running(predictions, unseen, allow_missing_columns, threads, Stopwatch(watch))
-    if model_path is not None:
-        if test is not None:
-            raise UsageError("a model is tested on DATA", hint="leave out --test")
-        return _of_model(read_model(model_path), source, running)
-    if recipe is None:
-        raise UsageError("there is nothing to evaluate", hint="give learning options or a model")
-    recipe = recipe_for(recipe, given.structure)
-    if test is not None:
-        return _on_test(source, recipe, given, test, running)
-    return _crossed(source, recipe, given, Protocol(folds, repeats, seed), running)
+    _check_files(predictions, source, *supplied.paths)
+    recipe, watch = supplied.recipe(recipe), Stopwatch(run.watch)
+    run = run._replace(watch=watch)
+    watch(Stage("read"))
+    columns = supplied.read(source, run)
+    reading = Reading(source.missing_tokens, unseen)
+    folds = cross_validate(columns, recipe, protocol, given=supplied, reading=reading, run=limited(run))
+    timed = list(_timed(folds, watch))
+    assert columns.label is not None
+    labels = columns.label.levels
+    watch(Stage("write"))
+    if predictions is not None:
+        write_predictions(predictions, labels, out_of_fold([fold for fold, _ in timed], columns.n_rows))
+    return _averaged(str(protocol), columns.n_rows, labels, timed)
 
 
-@dataclass(frozen=True)
-class _Given:
-    """What stands in for learning in every fold."""
-
-    cuts: Cuts | None
-    structure: NamedStructure | None
-    cuts_file: str | None
-
-    def read(self, source: Source, running: _Running) -> Columns:
-        """The table to learn from; its class is the one that was typed (checked later), else that of the files."""
-        class_file = None if source.class_name else file_with_class(self.structure, self.cuts_file)
-        given = [given.class_name for given in (self.structure, self.cuts) if given is not None]
-        class_name = source.class_name or next(filter(None, given), None)
-        with class_named_by(class_file, class_name):
-            source = replace(source, class_name=class_name)
-            return read_columns(source, threads=running.threads, watch=running.watch, given=self.cuts)
-
-
-@dataclass(frozen=True)
-class _Running:
-    predictions: str | None
-    unseen: Unseen | None
-    allow_missing_columns: bool
-    threads: int
-    watch: Stopwatch
-
-    def write(self, labels: tuple[str, ...], log_probabilities: Array) -> None:
-        """The predictions file, if one was asked for."""
-        if self.predictions is not None:
-            write_predictions(self.predictions, labels, log_probabilities)
-
-
-def _of_model(model: Model, source: Source, running: _Running) -> EvaluateReport:
-    if running.unseen is not None:
-        model = replace(model, schema=replace(model.schema, unseen=running.unseen))
-    examined, rows = _examined(model, source, running)
-    seconds = running.watch.seconds()
-    return _single("a model on a test set", rows, model, examined, {"fit": None, "score": seconds["score"]})
-
-
-def _on_test(source: Source, recipe: Recipe, given: _Given, test: Source, running: _Running) -> EvaluateReport:
-    running.watch(Stage("read"))
-    columns = given.read(source, running)
-    running.watch(Stage("fit"))
-    model = learn(
-        columns,
-        recipe,
-        cuts=given.cuts,
-        structure=given.structure,
-        missing_tokens=source.missing_tokens,
-        unseen=running.unseen or "average",
-        threads=running.threads,
-        memory=free_memory(),
-        clock=time.monotonic,
-    ).model
-    examined, rows = _examined(model, test, running)
-    seconds = running.watch.seconds()
+def evaluate_on(
+    source: Source,
+    test: Source,
+    recipe: Recipe,
+    *,
+    supplied: Supplied = Supplied(),
+    predictions: str | None = None,
+    unseen: Unseen = "average",
+    run: Run = Run(),
+) -> EvaluateReport:
+    """Learns on `source`, as `evaluate` does, and tests on `test`."""
+    _check_files(predictions, source, *test.paths, test.schema_file, *supplied.paths)
+    recipe, watch = supplied.recipe(recipe), Stopwatch(run.watch)
+    run = run._replace(watch=watch)
+    watch(Stage("read"))
+    columns = supplied.read(source, run)
+    watch(Stage("fit"))
+    quiet = limited(run._replace(watch=silent))
+    reading = Reading(source.missing_tokens, unseen)
+    model = learn(columns, recipe, given=supplied, reading=reading, run=quiet).model
+    examined, rows = _examined(model, test, predictions, run)
+    seconds = watch.seconds()
     spent: dict[str, float | None] = {"fit": seconds["fit"], "score": seconds["score"]}
     return _single("trained on one table, tested on another", rows, model, examined, spent)
 
 
-def _examined(model: Model, source: Source, running: _Running) -> tuple[Examined, int]:
+def evaluate_model(
+    path: str,
+    source: Source,
+    *,
+    predictions: str | None = None,
+    unseen: Unseen | None = None,
+    run: Run = Run(),
+) -> EvaluateReport:
+    """Tests the model in a file on `source`; `unseen` None: as the model says."""
+    _check_files(predictions, source, path)
+    watch = Stopwatch(run.watch)
+    model = read_model(path)
+    if unseen is not None:
+        model = replace(model, schema=replace(model.schema, unseen=unseen))
+    examined, rows = _examined(model, source, predictions, run._replace(watch=watch))
+    seconds = watch.seconds()
+    return _single("a model on a test set", rows, model, examined, {"fit": None, "score": seconds["score"]})
+
+
+def _check_files(predictions: str | None, source: Source, *others: str | None) -> None:
+    """UsageError for predictions that cannot be written, or would be written over what is read."""
+    refuse_ending(predictions, NOT_WRITTEN, WRITTEN)
+    check_outputs((predictions,), (*source.paths, source.schema_file, *others))
+
+
+def _examined(model: Model, source: Source, predictions: str | None, run: Run) -> tuple[Examined, int]:
     """The model's predictions for a table, written if asked for, and the number of its rows."""
-    running.watch(Stage("read"))
+    run.watch(Stage("read"))
     used = [model.schema.attributes[i].name for i in compile_scorer(model).used]
-    columns = read_labelled(
-        source,
-        model.schema,
-        used,
-        allow_missing=running.allow_missing_columns,
-        threads=running.threads,
-        watch=running.watch,
-    )
-    running.watch(Stage("score"))
-    examined = examine(model, columns, allow_missing=running.allow_missing_columns)
-    running.watch(Stage("write"))
-    running.write(model.schema.labels, examined.log_probabilities)
+    columns = read_labelled(source, model.schema, used, threads=run.threads, watch=run.watch)
+    run.watch(Stage("score"))
+    examined = examine(model, columns, allow_missing=source.allow_missing_columns)
+    run.watch(Stage("write"))
+    if predictions is not None:
+        write_predictions(predictions, model.schema.labels, examined.log_probabilities)
     return examined, columns.n_rows
 
 
@@ -215,32 +178,6 @@ def _single(
     metrics = examined.metrics
     confusion = metrics.confusion.tolist()
     return EvaluateReport(rows, protocol, metrics.figures(), seconds, model.schema.labels, confusion)
-
-
-def _crossed(source: Source, recipe: Recipe, given: _Given, protocol: Protocol, running: _Running) -> EvaluateReport:
-    running.watch(Stage("read"))
-    columns = given.read(source, running)
-    folds = cross_validate(
-        columns,
-        recipe,
-        folds=protocol.folds,
-        repeats=protocol.repeats,
-        seed=protocol.seed,
-        cuts=given.cuts,
-        structure=given.structure,
-        missing_tokens=source.missing_tokens,
-        unseen=running.unseen or "average",
-        threads=running.threads,
-        memory=free_memory(),
-        clock=time.monotonic,
-        watch=running.watch,
-    )
-    timed = list(_timed(folds, running.watch))
-    assert columns.label is not None
-    labels = columns.label.levels
-    running.watch(Stage("write"))
-    running.write(labels, out_of_fold([fold for fold, _ in timed], columns.n_rows))
-    return _averaged(str(protocol), columns.n_rows, labels, timed)
 
 
 def _timed(folds: Iterable[Fold], watch: Stopwatch) -> Iterator[tuple[Fold, dict[str, float]]]:

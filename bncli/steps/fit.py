@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import math
-import time
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from bncli.engine.data.schema import Cuts, NumericAttribute, Schema
+from bncli.engine.data.schema import NumericAttribute, Reading, Schema, Unseen
 from bncli.engine.learn import Learnt, learn
 from bncli.engine.model import ChosenPenalty, Model, StoppedBy, TriedCandidate
 from bncli.engine.structures.named_structure import NamedStructure
-from bncli.files.cuts import read_cuts
 from bncli.files.ensembles import trials_json
 from bncli.files.model import write_model
 from bncli.files.paths import beside, check_outputs
 from bncli.files.penalties import tried_json
-from bncli.files.structure import read_structure
-from bncli.files.table import Source, read_columns
+from bncli.files.table import Source
 from bncli.files.trace import Trace
 from bncli.recipe import Recipe
-from bncli.steps.memory import free_memory
-from bncli.steps.moves import Moves, NamedMove
 from bncli.steps.regions import RegionsReport, regions_report
-from bncli.steps.stopwatch import Stopwatch
-from bncli.steps.supplied_files import class_named_by, file_with_class, recipe_for
-from bncli.watch import Stage, Watch, silent
+from bncli.steps.run import Moves, NamedMove, Stopwatch, limited
+from bncli.steps.supplied_files import Supplied
+from bncli.watch import Run, Stage
 
 
 @dataclass(frozen=True)
@@ -34,11 +29,11 @@ class FitReport:
 
     `attributes` counts those of the schema, of which `uninformative` ones (one value in all) and those that the
     structure leaves out, `left_out`, are not used; `unnamed` are those of them that a structure file does not name, the
-    others do not help to tell the class. `holes` counts the missing values of informative attributes that are summed
-    out: none where missing_policy is `level`. `cuts` are all cut points together. `moves` are those of a greedy search
-    for the structure, in the order they were made. `regions` is None for a network. `penalty` is None for parameters in
-    closed form; penalty_cv says how it was chosen, if it was. `trials` are the candidates of a blend, whose `penalty`
-    is that of its heaviest member.
+    others do not help to tell the class. `holes` counts the missing values of informative attributes that are
+    marginalized: none where missing_policy is `level`. `cuts` are all cut points together. `moves` are those of a
+    greedy search for the structure, in the order they were made. `regions` is None for a network. `penalty` is None for
+    parameters in closed form; penalty_cv says how it was chosen, if it was. `trials` are the candidates of an ensemble,
+    whose `penalty` is that of its heaviest component.
     cll_start and cll are conditional log-likelihoods of the training rows in nats, without the penalty; log_loss is
     -cll a row.
     """
@@ -87,57 +82,34 @@ def fit(
     recipe: Recipe,
     *,
     output: str | None = None,
-    cuts: str | None = None,
-    structure: str | None = None,
+    supplied: Supplied = Supplied(),
     trace: str | None = None,
-    unseen: Literal["average", "error"] = "average",
-    threads: int = 1,
-    watch: Watch = silent,
+    unseen: Unseen = "average",
+    run: Run = Run(),
 ) -> FitReport:
     """Learns from `source` and writes the model to `output`, or beside the data.
 
-    `cuts` and `structure` are files that stand in for the recipe's methods, and the model records the methods that
-    made them: cutting, structure and parameters one by one give the same file as all at once.
+    What is supplied stands in for the recipe's methods, and the model records the methods that made it: cutting,
+    structure and parameters one by one give the same file as all at once.
     """
     model_path = beside(source.paths, ".bnc") if output is None else output
-    check_outputs((model_path, trace, source.bad_rows_file), (*source.paths, source.schema_file, cuts, structure))
-    given_cuts, given_structure = read_cuts(cuts) if cuts else None, read_structure(structure) if structure else None
-    class_file = None if source.class_name else file_with_class(given_structure, cuts)
-    source, recipe = _settle(source, recipe, given_cuts, given_structure)
-    stopwatch = Stopwatch(watch)
+    check_outputs((model_path, trace, source.bad_rows_file), (*source.paths, source.schema_file, *supplied.paths))
+    recipe = supplied.recipe(recipe)
+    stopwatch = Stopwatch(run.watch)
     tracer = Trace(stopwatch)
     moves = Moves(tracer)
     tracer(Stage("read"))
-    with class_named_by(class_file, source.class_name):
-        columns = [read_columns(source, threads=threads, watch=tracer, given=given_cuts)]
+    columns = [supplied.read(source, run._replace(watch=tracer))]
     learnt = learn(
         columns.pop(),  # nothing holds the table here, so that it may be freed on the way
         recipe,
-        cuts=given_cuts,
-        structure=given_structure,
-        missing_tokens=source.missing_tokens,
-        unseen=unseen,
-        threads=threads,
-        memory=free_memory(),
-        clock=time.monotonic,
-        watch=moves,
+        given=supplied,
+        reading=Reading(source.missing_tokens, unseen),
+        run=limited(run._replace(watch=moves)),
     )
     tracer(Stage("write"))
     _write(learnt, model_path, tracer, trace)
-    return _report(model_path, learnt, given_structure, moves.named(learnt.model.schema), stopwatch.seconds())
-
-
-def _settle(
-    source: Source, recipe: Recipe, cuts: Cuts | None, structure: NamedStructure | None
-) -> tuple[Source, Recipe]:
-    """The class and the methods that given files name; a class that was typed wins and is checked later."""
-    class_name, recipe = source.class_name, recipe_for(recipe, structure)
-    if structure is not None:
-        class_name = class_name or structure.class_name
-    if cuts is not None:
-        recipe = recipe.with_cuts(cuts.method, cuts.options)
-        class_name = class_name or cuts.class_name
-    return replace(source, class_name=class_name), recipe
+    return _report(model_path, learnt, supplied.structure, moves.named(learnt.model.schema), stopwatch.seconds())
 
 
 def _write(learnt: Learnt, model_path: str, tracer: Trace, trace: str | None) -> None:
@@ -147,7 +119,7 @@ def _write(learnt: Learnt, model_path: str, tracer: Trace, trace: str | None) ->
 
 
 def _report(
-    path: str, learnt: Learnt, given: NamedStructure | None, moves: tuple[NamedMove, ...], seconds: dict[str, float]
+    path: str, learnt: Learnt, supplied: NamedStructure | None, moves: tuple[NamedMove, ...], seconds: dict[str, float]
 ) -> FitReport:
     model, parameters = learnt.model, learnt.parameters
     schema = model.schema
@@ -162,9 +134,9 @@ def _report(
         used=len(used),
         uninformative=tuple(a.name for a in schema.attributes if not a.informative),
         left_out=left_out,
-        unnamed=() if given is None else tuple(name for name in left_out if name not in given.nodes),
+        unnamed=() if supplied is None else tuple(name for name in left_out if name not in supplied.nodes),
         missing_policy=schema.missing_policy,
-        holes=learnt.holes,
+        holes=learnt.missing,
         classes=len(schema.labels),
         cuts=sum(len(a.cuts) for a in schema.attributes if isinstance(a, NumericAttribute)),
         structure=model.recipe.structure,
@@ -186,14 +158,14 @@ def _report(
 
 
 def _used(model: Model) -> set[int]:
-    """The attributes that the model looks at, in a blend those of all its members."""
+    """The attributes that the model looks at, in an ensemble those of all its components."""
     if model.blend is not None:
         return {a for member in model.blend for family in member.tables.families for a in family.attributes}
     return set(model.structure.nodes if model.schema.marginalizes else model.structure.attributes)
 
 
 def _weight(schema: Schema, n_rows: int) -> float:
-    """The sum of row weights, which every attribute's frequencies and holes add up to."""
+    """The sum of row weights, which every attribute's frequencies and missing values add up to."""
     if not schema.attributes:
         return float(n_rows)
     return math.fsum((*schema.attributes[0].frequencies, schema.attributes[0].holes))

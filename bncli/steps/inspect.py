@@ -71,7 +71,7 @@ class ModelReport:
 
     Where it averages over the `steps` of a path, `tables` are those of the `best_step`, `parameters` those of all; in a
     blend, for which there were `trials`, `tables` and `structure` are those of the heaviest of its `members`.
-    missing_tokens: None = those that mean a hole by default. `penalty` is None for parameters in closed form;
+    missing_tokens: None = those that mean a missing value by default. `penalty` is None for parameters in closed form;
     penalty_cv says how it was chosen, if it was.
     """
 
@@ -100,7 +100,7 @@ class ModelReport:
 
     @property
     def marginalizes(self) -> bool:
-        """Whether holes are summed out."""
+        """Whether missing values are marginalized."""
         return self.missing_policy == "marginalize"
 
     def as_json(self) -> dict[str, Any]:

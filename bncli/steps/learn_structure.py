@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_schema
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.encoding import encode
-from bncli.engine.data.schema import Cuts
 from bncli.engine.learn import learn_structure as search
 from bncli.engine.learn import missing_policy
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
-from bncli.files.cuts import read_cuts
 from bncli.files.graphs import content_json
 from bncli.files.paths import check_outputs
 from bncli.files.structure import dump_structure, write_structure
-from bncli.files.table import Source, read_columns
+from bncli.files.table import Source
 from bncli.recipe import Recipe
-from bncli.steps.memory import free_memory
-from bncli.steps.moves import Moves, NamedMove
 from bncli.steps.regions import RegionsReport, report_of_search
-from bncli.steps.stopwatch import Stopwatch
-from bncli.watch import Stage, Watch, silent
+from bncli.steps.run import Moves, NamedMove, Stopwatch, limited
+from bncli.steps.supplied_files import Supplied
+from bncli.watch import Run, Stage
 
 
 @dataclass(frozen=True)
@@ -65,22 +61,18 @@ def learn_structure(
     recipe: Recipe,
     *,
     output: str | None = None,
-    cuts: str | None = None,
-    threads: int = 1,
-    watch: Watch = silent,
+    supplied: Supplied = Supplied(),
+    run: Run = Run(),
 ) -> StructureReport:
-    """Learns the recipe's structure from `source`, on learnt cuts or those of the file `cuts`; `output` is written."""
-    check_outputs((output,), (*source.paths, source.schema_file, cuts))
-    given = read_cuts(cuts) if cuts else None
-    if given is not None:
-        source = replace(source, class_name=source.class_name or given.class_name)
-        recipe = recipe.with_cuts(given.method, given.options)
-    stopwatch = Stopwatch(watch)
-    data = _rows(source, recipe, given, threads, stopwatch)
+    """Learns the recipe's structure from `source`, on learnt cuts or those supplied; `output` is written."""
+    check_outputs((output,), (*source.paths, source.schema_file, *supplied.paths))
+    recipe = supplied.recipe(recipe)
+    stopwatch = Stopwatch(run.watch)
+    data = _rows(source, recipe, supplied, run._replace(watch=stopwatch))
     schema = data.schema
     stopwatch(Stage("structure"))
     moves = Moves(stopwatch)
-    structure = name_structure(search(Counts(data), recipe, free_memory(), moves, time.monotonic), schema)
+    structure = name_structure(search(Counts(data), recipe, limited(run._replace(watch=moves))), schema)
     if output is not None:
         write_structure(output, structure)
     arcs = sum(map(len, structure.parents.values())) if isinstance(structure, NamedDag) else None
@@ -89,18 +81,17 @@ def learn_structure(
     return StructureReport(output, *found, moves.named(schema), stopwatch.seconds())
 
 
-def _rows(source: Source, recipe: Recipe, given: Cuts | None, threads: int, watch: Watch) -> Dataset:
+def _rows(source: Source, recipe: Recipe, supplied: Supplied, run: Run) -> Dataset:
     """The rows in codes."""
-    watch(Stage("read"))
-    columns = read_columns(source, threads=threads, watch=watch, given=given)
-    watch(Stage("discretize"))
+    run.watch(Stage("read"))
+    columns = supplied.read(source, run)
+    run.watch(Stage("discretize"))
     schema = learn_schema(
         columns,
         discretize=recipe.discretize,
         bins=recipe.bins,
-        given=given,
+        given=supplied.cuts,
         missing_policy=missing_policy(recipe),
-        threads=threads,
-        watch=watch,
+        run=run,
     )
-    return encode(columns, schema, threads=threads)
+    return encode(columns, schema, threads=run.threads)

@@ -1,9 +1,9 @@
-"""Lanes: stages of a stream that overlap, each on a thread of its own, fed in order through a short queue.
+"""Pipeline stages that overlap, each on a thread of its own, fed in order through a short queue.
 
-The thread that opens a lane puts items into it; the lane works on them one by one. Decided here: a queue holds
-2 items, so memory does not grow with the stream. When the work fails, the lane stops working and the next `put`
+The thread that opens a stage puts items into it; the stage works on them one by one. Conventions: a queue holds
+2 items, so memory does not grow with the stream. When the work fails, the stage stops working and the next `put`
 raises the failure, so that it travels up the stream to whoever feeds it; what was put before the failure is still
-worked on. On ^C nothing more is begun, and a lane that hangs in a write is left behind.
+worked on. On ^C nothing more is begun, and a stage that hangs in a write is left behind.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 _WAITING_ITEMS = 2
 _PATIENCE = 1.0
-"""Seconds given to a lane that is interrupted."""
+"""Seconds given to a stage that is interrupted."""
 
 
 class _End:
     """Put into the queue after the last item."""
 
 
-class Lane(Generic[T]):
+class PipelineStage(Generic[T]):
     """A context: leaving it waits until all items are worked on, and raises what the work has raised."""
 
     def __init__(self, work: Callable[[T], None]) -> None:
@@ -35,7 +35,7 @@ class Lane(Generic[T]):
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def put(self, item: T) -> None:
-        """Hands an item to the lane; waits while the queue is full."""
+        """Hands an item to the stage; waits while the queue is full."""
         if self._failure is not None:
             raise self._failure
         self._items.put(item)
@@ -45,10 +45,10 @@ class Lane(Generic[T]):
             if self._failure is None:
                 try:
                     self._work(item)
-                except BaseException as error:  # raised again in the thread that feeds the lane
+                except BaseException as error:  # raised again in the thread that feeds the stage
                     self._failure = error
 
-    def __enter__(self) -> Lane[T]:
+    def __enter__(self) -> PipelineStage[T]:
         self._thread.start()
         return self
 

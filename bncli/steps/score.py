@@ -3,7 +3,7 @@
 Reading and parsing, scoring, and formatting and writing overlap, each on a thread of its own; the output begins before
 the input ends. The reader stays on the caller's thread, where ^C is heard even while it waits for input.
 
-Decided here: no batch of probabilities holds more than 2^21 numbers, however many classes there are. With
+Conventions: no batch of probabilities holds more than 2^21 numbers, however many classes there are. With
 `unseen="error"` the first value in the rows' order that training never saw stops the run.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 
 from bncli.engine.data.columns import UNSEEN, CategoricalColumn
 from bncli.engine.data.encoding import encode_attributes
-from bncli.engine.data.schema import CategoricalAttribute
+from bncli.engine.data.schema import CategoricalAttribute, Unseen
 from bncli.engine.explanation.contributions import Explainer, Explanation
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.engine.model import Model
@@ -28,16 +28,32 @@ from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.score_layout import Layout, most_probable
 from bncli.files.scores import NOT_WRITTEN, WRITTEN, ScoreFile, open_scores
 from bncli.files.table import Batch, Batches, Source
-from bncli.steps.pipeline import Lane
-from bncli.steps.stopwatch import Stopwatch
-from bncli.watch import Stage, Watch, silent
+from bncli.steps.pipeline import PipelineStage
+from bncli.steps.run import Stopwatch
+from bncli.watch import Run, Stage
 
-NUMBERS_PER_PART = 1 << 21
+NUMBERS_PER_BLOCK = 1 << 21
 _PER_REASON = 16
 """Numbers that a contribution and its words count for."""
 
-Part = tuple[list[Any], Array, Explanation | None]
+Block = tuple[list[Any], Array, Explanation | None]
 """Rows on their way to the output: the kept columns, log P(y | x_t) of shape (K, N), and why, if asked for."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where predictions go (None or `-`: standard output) and what is written of a row.
+
+    keep: input columns carried through. digits None: full precision. explain: how many contributions to the prediction.
+    """
+
+    path: str | None = None
+    format: str | None = None
+    keep: tuple[str, ...] | Literal["all"] = ()
+    labels_only: bool = False
+    log_proba: bool = False
+    digits: int | None = None
+    explain: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,61 +83,48 @@ class ScoreReport:
 def score(
     model_path: str,
     source: Source,
+    output: Output = Output(),
     *,
-    output: str | None = None,
-    output_format: str | None = None,
-    keep: tuple[str, ...] | Literal["all"] = (),
-    labels_only: bool = False,
-    log_proba: bool = False,
-    digits: int | None = None,
-    explain: int = 0,
-    unseen: Literal["average", "error"] | None = None,
-    allow_missing_columns: bool = False,
-    threads: int = 1,
-    watch: Watch = silent,
+    unseen: Unseen | None = None,
+    run: Run = Run(),
 ) -> ScoreReport:
-    """Scores `source` and writes the predictions to `output` (None or `-`: standard output).
-
-    `unseen` and the source's missing tokens: None = as the model says. With `allow_missing_columns` the values
-    of columns that are not there are unknown. `explain`: how many contributions to the prediction to tell, a row.
-    """
-    output = None if output == "-" else output
-    refuse_ending(output, NOT_WRITTEN, WRITTEN)
-    check_outputs((output, source.bad_rows_file), (*source.paths, model_path))
-    stopwatch = Stopwatch(watch)
+    """Scores `source` and writes the predictions; `unseen` and its missing tokens: None = as the model says."""
+    path = None if output.path == "-" else output.path
+    refuse_ending(path, NOT_WRITTEN, WRITTEN)
+    check_outputs((path, source.bad_rows_file), (*source.paths, model_path))
+    stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("score"))
     model = read_model(model_path)
-    rows = _Rows(model, strict=(unseen or model.schema.unseen) == "error", explain=explain)
+    rows = _Rows(model, strict=(unseen or model.schema.unseen) == "error", explain=output.explain)
     with Batches(
         source,
         model.schema,
         rows.needed,
-        keep=keep,
+        keep=output.keep,
         texts=rows.texts_wanted(),
-        allow_missing=allow_missing_columns,
-        threads=threads,
-        watch=stopwatch,
+        run=run._replace(watch=stopwatch),
     ) as batches:
         rows.absent = batches.absent
-        kept = batches.kept_names if keep == "all" else tuple(keep)
-        layout = Layout(model.schema.labels, kept, labels_only, log_proba, digits, explain)
-        with open_scores(output, output_format, layout) as scores:
+        kept = batches.kept_names if output.keep == "all" else tuple(output.keep)
+        wanted = (output.labels_only, output.log_proba, output.digits, output.explain)
+        layout = Layout(model.schema.labels, kept, *wanted)
+        with open_scores(path, output.format, layout) as scores:
             _stream(batches, rows, scores, len(kept))
-        return _report(model_path, output, rows, batches, stopwatch.seconds())
+        return _report(model_path, path, rows, batches, stopwatch.seconds())
 
 
 def _stream(batches: Batches, rows: _Rows, scores: ScoreFile, n_kept: int) -> None:
-    """Reading here, scoring and writing in a lane each; of the texts that were read the first `n_kept` are written."""
+    """Reading here, scoring and writing in a stage each; of the texts that were read the first `n_kept` are written."""
 
     def score_batch(batch: Batch) -> None:
         if rows.strict:
             rows.refuse_unseen(batch, batches.kept_names)
-        for part, log_p, why in rows.score(batch):
-            writing.put(([column[part] for column in batch.kept[:n_kept]], log_p, why))
+        for block, log_p, why in rows.score(batch):
+            writing.put(([column[block] for column in batch.kept[:n_kept]], log_p, why))
 
     with (
-        Lane[Part](lambda part: scores.write(*part)) as writing,
-        Lane(score_batch) as scoring,
+        PipelineStage[Block](lambda block: scores.write(*block)) as writing,
+        PipelineStage(score_batch) as scoring,
         closing(cast(Generator[Batch, None, None], iter(batches))) as stream,
     ):
         for batch in stream:
@@ -172,12 +175,12 @@ class _Rows:
         self.count += n_rows
         self.unseen.update(dict(zip(self.needed, encoded.unseen, strict=True)))
         self.missing.update(dict(zip(self.needed, encoded.holes, strict=True)))
-        step = max(1, NUMBERS_PER_PART // (self._scorer.n_labels + _PER_REASON * self._explain))
+        step = max(1, NUMBERS_PER_BLOCK // (self._scorer.n_labels + _PER_REASON * self._explain))
         for start in range(0, n_rows, step):
-            part = slice(start, min(start + step, n_rows))
-            codes = [column[part] for column in encoded.codes]
-            log_p = log_probabilities(self._scorer, codes, part.stop - start)
-            yield part, log_p, self._why(codes, log_p)
+            block = slice(start, min(start + step, n_rows))
+            codes = [column[block] for column in encoded.codes]
+            log_p = log_probabilities(self._scorer, codes, block.stop - start)
+            yield block, log_p, self._why(codes, log_p)
 
     def _why(self, codes: Sequence[Codes], log_p: Array) -> Explanation | None:
         if self._explainer is None:

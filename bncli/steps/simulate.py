@@ -1,8 +1,8 @@
 """Draws rows from a model or from a network made for the purpose, and writes them and the truth behind them.
 
 Drawing and writing overlap, and memory does not grow with the rows. The seed decides the network first and then the
-rows: more rows of the same network begin with the same rows. Holes are decided apart, by the same seed: the values that
-are not removed are those of the rows without holes.
+rows: more rows of the same network begin with the same rows. Missing values are decided apart, by the same seed: the
+values that are not removed are those of the rows without missing values.
 """
 
 from __future__ import annotations
@@ -26,9 +26,19 @@ from bncli.files.model import read_model, write_model
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.rows import NOT_WRITTEN, WRITTEN, open_rows, read_as_numbers
 from bncli.files.structure import write_structure
-from bncli.steps.pipeline import Lane
-from bncli.steps.stopwatch import Stopwatch
+from bncli.steps.pipeline import PipelineStage
+from bncli.steps.run import Stopwatch
 from bncli.watch import Note, Progress, Stage, Watch, silent
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files to write: rows (None or `-`: standard output) and their format, the network, the model of the truth."""
+
+    rows: str | None = None
+    format: str | None = None
+    network: str | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True)
@@ -36,8 +46,9 @@ class SimulateReport:
     """What was drawn from what, and which files were written (None: not asked for; `output` None: standard output).
 
     `model` is the file drawn from, `network` the name of a network that was made; the other is None. `probabilities`
-    counts the entries of all tables. `missing` is the share of holes that was asked for (None: none), or `model` where
-    every attribute has its own from the model; `holes` counts the values that are missing, for whatever reason.
+    counts the entries of all tables. `missing` is the share of missing values that was asked for (None: none), or
+    `model` where every attribute has its own from the model; `holes` counts the values that are missing, for whatever
+    reason.
     """
 
     model: str | None
@@ -63,38 +74,35 @@ class SimulateReport:
 def simulate(
     origin: str | Spec | float,
     rows: int,
+    outputs: Outputs = Outputs(),
     *,
     seed: int = 0,
     missing: float | Literal["model"] | None = None,
-    output: str | None = None,
-    output_format: str | None = None,
-    network_out: str | None = None,
-    model_out: str | None = None,
     watch: Watch = silent,
 ) -> SimulateReport:
-    """Writes `rows` rows to `output` (None or `-`: standard output), drawn from `origin`.
+    """Writes `rows` rows, drawn from `origin`.
 
     That is the path of a model, a kind of random network, or the exponent of the conditioning experiment; only the
-    networks that are made here may be written as a model with the true tables, to `model_out`. Every attribute value is
-    removed with probability `missing`, or with the share of holes that the attribute had when the model was learnt.
+    networks that are made here may be written as a model with the true tables. Every attribute value is
+    removed with probability `missing`, or with the share that the attribute had when the model was learnt.
     """
-    output = None if output == "-" else output
+    output = None if outputs.rows == "-" else outputs.rows
     model_path = origin if isinstance(origin, str) else None
     refuse_ending(output, NOT_WRITTEN, WRITTEN)
-    check_outputs((output, network_out, model_out), (model_path,))
+    check_outputs((output, outputs.network, outputs.model), (model_path,))
     stopwatch = Stopwatch(watch)
     stopwatch(Stage("network"))
     rng = np.random.Generator(np.random.PCG64(seed))
     network = _network(origin, rng)
     _name_codes(network, stopwatch)
     stopwatch(Stage("rows"))
-    tally, holes = _Tally(network), _holes(network, missing, seed)
-    with open_rows(output, output_format) as file, Lane(file.write) as writing:
-        blocks = map(holes.punch, sample_blocks(network, rows, rng))
+    tally, missing_values = _Tally(network), _missing_values(network, missing, seed)
+    with open_rows(output, outputs.format) as file, PipelineStage(file.write) as writing:
+        blocks = map(missing_values.punch, sample_blocks(network, rows, rng))
         for block in tally.counted(blocks, rows, stopwatch):
             writing.put(block)
-    _write_truth(network, tally, missing is not None, network_out, model_out)
-    paths = (model_path, output, network_out, model_out)
+    _write_truth(network, tally, missing is not None, outputs.network, outputs.model)
+    paths = (model_path, output, outputs.network, outputs.model)
     return _report(network, paths, tally, missing, stopwatch.seconds())
 
 
@@ -110,15 +118,15 @@ def _network(origin: str | Spec | float, rng: np.random.Generator) -> Network:
         raise ModelError(error.what, where=origin, hint=error.hint) from error
 
 
-def _holes(network: Network, missing: float | Literal["model"] | None, seed: int) -> Holes:
+def _missing_values(network: Network, missing: float | Literal["model"] | None, seed: int) -> Holes:
     """Their random streams follow from the seed and from nothing else."""
     n = len(network.schema.attributes)
     shares = shares_of_holes(network.schema) if missing == "model" else (missing or 0.0,) * n
-    return Holes(shares, np.random.Generator(np.random.PCG64([seed, _HOLES])))
+    return Holes(shares, np.random.Generator(np.random.PCG64([seed, _MISSING])))
 
 
-_HOLES = 1
-"""What tells the seed of the holes from that of the rows."""
+_MISSING = 1
+"""What tells the seed of the missing values from that of the rows."""
 
 
 def _name_codes(network: Network, watch: Watch) -> None:
@@ -137,14 +145,14 @@ class _Tally:
         self._names = [attribute.name for attribute in network.schema.attributes]
         self._counts: list[Index] = [np.zeros(n, np.intp) for n in network.schema.cardinalities]
         self.rows = 0
-        self.holes_by_attribute = [0] * len(self._names)
+        self.missing_by_attribute = [0] * len(self._names)
 
     def counted(self, blocks: Iterator[Columns], rows: int, watch: Watch) -> Iterator[Columns]:
         """The blocks, counted as they pass."""
         for block in blocks:
             for i, (counts, name) in enumerate(zip(self._counts, self._names, strict=True)):
                 column = block.attributes[name]
-                self.holes_by_attribute[i] += count_holes(column)
+                self.missing_by_attribute[i] += count_holes(column)
                 if isinstance(column, CategoricalColumn) and len(counts):
                     counts += np.bincount(column.codes[column.codes >= 0], minlength=len(counts))
             yield block
@@ -152,8 +160,8 @@ class _Tally:
             watch(Progress(self.rows, rows))
 
     @property
-    def holes(self) -> int:
-        return sum(self.holes_by_attribute)
+    def missing(self) -> int:
+        return sum(self.missing_by_attribute)
 
     @property
     def frequencies(self) -> list[list[float]]:
@@ -161,13 +169,13 @@ class _Tally:
 
 
 def _write_truth(
-    network: Network, tally: _Tally, has_holes: bool, network_out: str | None, model_out: str | None
+    network: Network, tally: _Tally, any_missing: bool, network_out: str | None, model_out: str | None
 ) -> None:
     if network_out is not None:
         write_structure(network_out, name_dag(network.structure, network.schema))
     if model_out is not None:
-        holes = tally.holes_by_attribute if has_holes else None
-        write_model(model_out, true_model(network, tally.frequencies, tally.rows, holes))
+        counts = tally.missing_by_attribute if any_missing else None
+        write_model(model_out, true_model(network, tally.frequencies, tally.rows, counts))
 
 
 def _report(
@@ -190,7 +198,7 @@ def _report(
         perfect=named.unmarried is None,
         probabilities=network.n_entries,
         missing=missing,
-        holes=tally.holes,
+        holes=tally.missing,
         network_file=network_file,
         model_file=model_file,
         seconds=seconds,

@@ -1,54 +1,82 @@
-"""A structure or cuts file that stands in for learning also says how it was made and which column is the class.
+"""A cuts or structure file that stands in for learning: read once, with what it says of how it was made.
 
-Who does not type `--class` may not know that: an error about that column names the file.
+Such a file also says which column is the class. Who does not type `--class` may not know that: an error about that
+column names the file.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from bncli.catalogue import STRUCTURES
-from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
+from bncli.engine.data.columns import Columns
+from bncli.engine.learn import Given
+from bncli.engine.structures.named_structure import NamedRegions
 from bncli.errors import BncliError, UsageError
+from bncli.files.cuts import read_cuts
 from bncli.files.structure import read_structure
+from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
+from bncli.watch import Run
 
 
-def kind_of_structure(path: str) -> str:
-    """The method whose parameters go with the structure in a file: kikuchi or interactions; "" for a network.
+@dataclass(frozen=True)
+class Supplied(Given):
+    """What the supplied files hold, and their paths; None: no such file."""
 
-    A pipe, which is read but once, counts as a network.
-    """
-    structure = read_structure(path) if os.path.isfile(path) else None
-    if not isinstance(structure, NamedRegions):
-        return ""
-    return "interactions" if structure.bins else "kikuchi"
+    cuts_path: str | None = None
+    structure_path: str | None = None
 
+    @property
+    def paths(self) -> tuple[str | None, str | None]:
+        """The files, which nothing may be written to."""
+        return self.cuts_path, self.structure_path
 
-def recipe_for(recipe: Recipe, structure: NamedStructure | None) -> Recipe:
-    """The recipe with the methods that made a given structure.
+    @property
+    def kind(self) -> str:
+        """The method whose parameters go with the structure: kikuchi or interactions; "" for a network or none."""
+        if not isinstance(self.structure, NamedRegions):
+            return ""
+        return "interactions" if self.structure.bins else "kikuchi"
 
-    Regions have a theta too: that of the recipe, else that of the file, else the default.
-    """
-    if structure is None:
-        return recipe
-    recipe = recipe.with_structure(structure.method, structure.options)
-    if not isinstance(structure, NamedRegions) or structure.bins:
-        return recipe
-    theta = _THETA if recipe.theta is None else recipe.theta
-    if not theta > 0:
-        raise BncliError(f"the structure's option 'theta' is {theta}", where=structure.where, hint="it should exceed 0")
-    return recipe.replaced(theta=theta)
+    def recipe(self, recipe: Recipe) -> Recipe:
+        """The recipe with the methods that made what is supplied.
+
+        Regions have a theta too: that of the recipe, else that of the file, else the default.
+        """
+        if self.cuts is not None:
+            recipe = recipe.with_cuts(self.cuts.method, self.cuts.options)
+        structure = self.structure
+        if structure is None:
+            return recipe
+        recipe = recipe.with_structure(structure.method, structure.options)
+        if self.kind != "kikuchi":
+            return recipe
+        theta = _THETA if recipe.theta is None else recipe.theta
+        if not theta > 0:
+            what = f"the structure's option 'theta' is {theta}"
+            raise BncliError(what, where=structure.where, hint="it should exceed 0")
+        return recipe.replaced(theta=theta)
+
+    def read(self, source: Source, run: Run = Run()) -> Columns:
+        """The table to learn from; its class is the one that was typed (checked later), else that of the files."""
+        if source.class_name:
+            return read_columns(source, threads=run.threads, watch=run.watch, given=self.cuts)
+        path, class_name = self._class()
+        with class_named_by(path, class_name):
+            source = replace(source, class_name=class_name)
+            return read_columns(source, threads=run.threads, watch=run.watch, given=self.cuts)
+
+    def _class(self) -> tuple[str | None, str | None]:
+        """A file that says which column is the class, and that column: the structure, if it does, else the cuts."""
+        if self.structure is not None and self.structure.class_name is not None:
+            return self.structure.where, self.structure.class_name
+        return self.cuts_path, None if self.cuts is None else self.cuts.class_name
 
 
 _THETA = next(float(dict(method.defaults)["--theta"]) for method in STRUCTURES.methods if method.word == "kikuchi")
-
-
-def file_with_class(structure: NamedStructure | None, cuts: str | None) -> str | None:
-    """Which file says what the class is: that of the structure, if it does, else the cuts file, if there is one."""
-    return cuts if structure is None or structure.class_name is None else structure.where
 
 
 @contextmanager
@@ -62,3 +90,10 @@ def class_named_by(path: str | None, class_name: str | None) -> Iterator[None]:
         advice = f"; {error.hint}" if error.hint else ""
         hint = f"{path} names it as the class{advice}"
         raise UsageError(error.what, where=error.where, hint=hint) from error
+
+
+def read_supplied(cuts_path: str | None = None, structure_path: str | None = None) -> Supplied:
+    """The content of both files, each checked for itself and read once, so that it may be a pipe."""
+    cuts = None if cuts_path is None else read_cuts(cuts_path)
+    structure = None if structure_path is None else read_structure(structure_path)
+    return Supplied(cuts, structure, cuts_path, structure_path)

@@ -120,7 +120,7 @@ def test_what_is_wrong_is_said_before_the_work(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("the work began")
 
-    monkeypatch.setattr(compare, "run", never)
+    monkeypatch.setattr(compare, "run_plan", never)
     (tmp_path / "broken.csv").write_text("a,class\n1,x\n2\n")
     (tmp_path / "single.csv").write_text("a,class\n" + "1,x\n" * 9)
     ran = bncli("compare", *words)

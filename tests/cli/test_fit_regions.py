@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,6 +25,32 @@ def test_step_by_step_is_all_at_once(bncli: Bncli, tmp_path: Path, data: str, pa
         ran = bncli(*words)
         assert ran.code == 0, ran.err
     assert (tmp_path / "one.bnc").read_bytes() == (tmp_path / "other.bnc").read_bytes()
+
+
+def test_supplied_files_may_be_pipes(bncli: Bncli, tmp_path: Path) -> None:
+    """Each is read once, though the options, the step and every fold ask what it holds."""
+    for words in (
+        ("discretize", "iris.csv", "--cuts-out", "cuts.json"),
+        ("learn-structure", "iris.csv", "--cuts", "cuts.json", "--structure", "kikuchi", "-o", "regions.json"),
+        ("fit", "iris.csv", "--cuts", "cuts.json", "--structure", "regions.json", "-o", "files.bnc"),
+    ):
+        assert bncli(*words).code == 0
+    with piped(tmp_path / "cuts.json") as cuts, piped(tmp_path / "regions.json") as regions:
+        assert bncli("fit", "iris.csv", "--cuts", cuts, "--structure", regions, "-o", "pipes.bnc").code == 0
+    assert (tmp_path / "pipes.bnc").read_bytes() == (tmp_path / "files.bnc").read_bytes()
+    with piped(tmp_path / "regions.json") as regions:
+        learner = f"--structure {regions} --param kmap"
+        assert bncli("compare", "iris.csv", "--learner", learner, "--folds", "2", "--jobs", "2").code == 0
+
+
+@contextmanager
+def piped(path: Path) -> Iterator[str]:
+    """The name of a pipe that holds the content of a file, once."""
+    reader, writer = os.pipe()
+    os.write(writer, path.read_bytes())
+    os.close(writer)
+    yield f"/dev/fd/{reader}"
+    os.close(reader)
 
 
 def test_a_list_of_regions_by_hand(bncli: Bncli, tmp_path: Path) -> None:

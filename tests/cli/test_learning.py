@@ -11,6 +11,7 @@ from bncli.cli.learning_values import smoothing_rule
 from bncli.cli.learning import learning
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
+from bncli.steps.supplied_files import Supplied, read_supplied
 
 
 def test_nothing_typed_is_the_default_recipe() -> None:
@@ -121,8 +122,9 @@ def test_a_method_beats_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "nb").touch()
     (tmp_path / "mine").write_text('{"format": "bncli-structure", "version": 1, "class": "y", "parents": {"x": ["y"]}}')
     plain = Recipe(structure_score=None, forest=None)
-    assert learning({"structure": "nb"}) == (replace(plain, structure="nb"), None, None)
-    assert learning({"structure": "mine"}) == (replace(plain, structure="file"), None, "mine")
+    assert learning({"structure": "nb"}) == (replace(plain, structure="nb"), Supplied())
+    found = learning({"structure": "mine"})
+    assert found == (replace(plain, structure="file"), read_supplied(None, "mine"))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from bncli.cli.moves import move_lines
-from bncli.steps.moves import NamedMove
+from bncli.steps.run import NamedMove
 from tests.cli.conftest import Bncli
 
 

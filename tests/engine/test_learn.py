@@ -13,8 +13,8 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.cutting import cuts_of, learn_schema
 from bncli.engine.data.encoding import encode
-from bncli.engine.data.schema import Attribute
-from bncli.engine.learn import Learnt, learn, learn_structure
+from bncli.engine.data.schema import Attribute, Reading
+from bncli.engine.learn import Given, Learnt, learn, learn_structure
 from bncli.engine.model import StoppedBy
 from bncli.engine.structure_learners import kdb, tan
 from bncli.engine.structures.binning import coarse
@@ -22,7 +22,7 @@ from bncli.engine.structures.named_structure import NamedDag, NamedRegions, name
 from bncli.engine.structures.structure import Dag, Merge, Regions
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
-from bncli.watch import Iteration, Note, Progress, Stage
+from bncli.watch import Iteration, Note, Progress, Run, Stage
 from tests import oracles
 from tests.holes import complete_rows
 
@@ -100,7 +100,7 @@ def test_what_has_one_value_takes_no_part() -> None:
 
 def test_stages_are_told_in_order() -> None:
     events: list[Any] = []
-    learn(mixed(), Recipe(), watch=events.append)
+    learn(mixed(), Recipe(), run=Run(watch=events.append))
     stages = [event.name for event in events if isinstance(event, Stage)]
     assert stages == ["discretize", "structure", "penalty", "parameters"]
     assert any(isinstance(event, Progress) for event in events)
@@ -111,7 +111,7 @@ def test_stages_are_told_in_order() -> None:
 @pytest.mark.parametrize("recipe", [MAP, Recipe(max_iterations=12, penalty=1.0)], ids=["map", "weighted"])
 @pytest.mark.usefixtures("small_shards")
 def test_threads_do_not_change_a_bit(recipe: Recipe) -> None:
-    learnt = [learn(mixed(4_000), recipe, threads=threads) for threads in (1, 2, 3)]
+    learnt = [learn(mixed(4_000), recipe, run=Run(threads)) for threads in (1, 2, 3)]
     assert learnt[0].model.schema == learnt[1].model.schema == learnt[2].model.schema
     assert learnt[0].model.structure == learnt[1].model.structure == learnt[2].model.structure
     assert len({cells_of(fit).tobytes() for fit in learnt}) == 1
@@ -120,7 +120,7 @@ def test_threads_do_not_change_a_bit(recipe: Recipe) -> None:
 def test_given_cuts_are_taken_as_they_are() -> None:
     first, other = mixed(seed=1), mixed(seed=2)
     cuts = cuts_of(learn(first, MAP).model.schema, "mdl", {})
-    model = learn(other, MAP.replaced(structure="tan"), cuts=cuts).model
+    model = learn(other, MAP.replaced(structure="tan"), given=Given(cuts)).model
     assert [a.name for a in model.schema.attributes] == [a.name for a in cuts.attributes]
     for given, used in zip(cuts.attributes, model.schema.attributes, strict=True):
         assert getattr(given, "cuts", None) == getattr(used, "cuts", None)
@@ -130,14 +130,14 @@ def test_given_cuts_are_taken_as_they_are() -> None:
 
 def test_a_given_structure_is_taken_as_it_is() -> None:
     named = NamedDag("class", {"word": ("class", "size"), "size": ("class",), "class": ("hole",), "same": ("class",)})
-    model = learn(mixed(), Recipe(), structure=named).model
+    model = learn(mixed(), Recipe(), given=Given(structure=named)).model
     assert model.structure == Dag(((), (), (0,), (), (), (), ()), (0, 2), (4,))
     assert [f.attributes for f in model.tables.families] == [(0,), (2, 0), (4,)]
     assert model.tables.bias.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_unseen_and_missing_tokens_are_written_down() -> None:
-    schema = learn(mixed(), MAP, missing_tokens=("?",), unseen="error").model.schema
+    schema = learn(mixed(), MAP, reading=Reading(("?",), "error")).model.schema
     assert (schema.missing_tokens, schema.unseen) == (("?",), "error")
 
 
@@ -191,7 +191,7 @@ def test_summed_out_holes_are_available_cases(structure: str) -> None:
     data = encode(columns, schema)
     ages = columns.attributes["age"]
     assert isinstance(ages, NumericColumn)
-    assert learnt.holes == data.holes[1] == np.isnan(ages.values).sum()
+    assert learnt.missing == data.holes[1] == np.isnan(ages.values).sum()
     families = learnt.model.tables.families
     assert families == learnt.model.structure.families(schema.cardinalities, whole=True)
     for family, w in zip(families, learnt.model.tables.weights, strict=True):
@@ -204,14 +204,14 @@ def test_summed_out_holes_are_available_cases(structure: str) -> None:
 def test_holes_that_are_summed_out_are_told_by_searches_that_take_them_for_values() -> None:
     events: list[Any] = []
     recipe = replace(SUMMED, structure="skdb", k=1, loss="rmse")
-    learn(mixed(), recipe, watch=events.append)
+    learn(mixed(), recipe, run=Run(watch=events.append))
     assert any("skdb takes a missing value for one more value" in e.text for e in events if isinstance(e, Note))
 
 
 @pytest.mark.parametrize("param", ["weighted", "discriminative", "lr"])
 def test_only_probabilities_can_be_summed(param: str) -> None:
     recipe = Recipe(structure="nb", param=param, level=None, missing_policy="marginalize")
-    with pytest.raises(BncliError, match=f"cannot be summed out with the parameters '{param}', .*; use --param map"):
+    with pytest.raises(BncliError, match=f"cannot be marginalized with the parameters '{param}', .*; use --param map"):
         learn(mixed(), recipe)
 
 
@@ -268,7 +268,7 @@ def test_regions_with_bins_of_their_own() -> None:
     """Fine singles and coarse pairs: the same model as over a table in which the pair's columns are cut coarsely."""
     named = NamedRegions("class", (("size",), ("age",), ("size", "age")), bins=(None, 3))
     recipe = Recipe(discretize="equal-frequency", bins=9, structure="file", param="discriminative", level=None)
-    found = learn(mixed(), recipe, structure=named)
+    found = learn(mixed(), recipe, given=Given(structure=named))
     families = found.model.tables.families
     assert [family.shape for family in families] == [(9,), (10,), (3, 4)], "age has a missing level"
     columns = mixed()
@@ -278,7 +278,7 @@ def test_regions_with_bins_of_their_own() -> None:
     merged = [coarse_attribute(wanted[name], families[2].merges[i]) for i, name in enumerate(("size", "age"))]
     cuts = cuts_of(replace(found.model.schema, attributes=(*found.model.schema.attributes, *merged)), "file", {})
     plain = NamedRegions("class", (("size",), ("age",), ("size 3", "age 3")))
-    other = learn(copied, recipe, cuts=cuts, structure=plain)
+    other = learn(copied, recipe, given=Given(cuts, plain))
     np.testing.assert_allclose(cells_of(found), cells_of(other), atol=1e-6)
     assert name_structure(found.model.structure, found.model.schema) == named
 
@@ -293,7 +293,7 @@ def test_a_clock_limits_the_search_that_the_recipe_limits() -> None:
     data = encode(columns, learn_schema(columns))
     recipe = Recipe(structure="kikuchi", max_order=3, theta=1.0, max_candidates=100, max_seconds=3.0)
     ticks = iter(range(100))
-    found = learn_structure(Counts(data), recipe, clock=lambda: float(next(ticks)))
+    found = learn_structure(Counts(data), recipe, Run(clock=lambda: float(next(ticks))))
     whole = learn_structure(Counts(data), recipe.replaced(max_seconds=None))
     assert isinstance(found, Regions)
     assert isinstance(whole, Regions)

@@ -18,7 +18,7 @@ from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Numeri
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.table import Batch, Batches, Source, read_batches, read_labelled
-from bncli.watch import Event, Note
+from bncli.watch import Event, Note, Run
 from tests.files.test_table import write
 from tests.files.test_table_columnar import as_parquet
 from tests.files.test_table_hostile import FakeStdin
@@ -129,7 +129,9 @@ def test_malformed_rows_are_counted(tmp_path: Path) -> None:
     path = write(tmp_path, "x,c\n" + "1,a\n2\nlow,b\n3,a\n" * 100)
     notes: list[Event] = []
     bad = tmp_path / "bad"
-    opened = Batches(Source((path,), on_bad_row=str(bad)), SCHEMA, ("x", "c"), block_size=50, watch=notes.append)
+    opened = Batches(
+        Source((path,), on_bad_row=str(bad)), SCHEMA, ("x", "c"), block_size=50, run=Run(watch=notes.append)
+    )
     with opened:
         assert coded(list(opened), "x") == [1, 3] * 100
         assert opened.n_skipped == 200
@@ -164,7 +166,7 @@ def test_rows_keep_their_order_for_any_block_size_and_number_of_threads(
     text = io.StringIO(newline="")
     csv.writer(text, quoting=csv.QUOTE_ALL).writerows([("x", "c"), *rows])
     path = write(tmp_path_factory.getbasetemp(), text.getvalue(), "batches.csv")
-    found = batches(path, keep="all", block_size=block_size, threads=threads)
+    found = batches(path, keep="all", block_size=block_size, run=Run(threads))
     holes = ("", "NA")
     np.testing.assert_array_equal(coded(found, "x"), [np.nan if x in holes else float(x) for x, _ in rows])
     codes = {"b": 0, "a": 1, "01": 2, "": MISSING, "?": MISSING}
@@ -176,7 +178,7 @@ def test_rows_keep_their_order_for_any_block_size_and_number_of_threads(
 def test_a_reader_that_stops_early_leaves_nothing_behind(tmp_path: Path) -> None:
     path = write(tmp_path, "x,c\n" + "1,a\n" * 5000)
     n_threads = threading.active_count()
-    iterator = read_batches(Source((path,)), SCHEMA, ("x",), threads=2, block_size=100)
+    iterator = read_batches(Source((path,)), SCHEMA, ("x",), run=Run(2), block_size=100)
     next(iterator)
     iterator.close()  # type: ignore[attr-defined]
     assert threading.active_count() == n_threads
@@ -196,7 +198,7 @@ def test_the_first_batch_comes_before_stdin_ends(monkeypatch: pytest.MonkeyPatch
 
 
 def labelled(path: str, needed: tuple[str, ...] | None = ("x", "c"), **options: Any) -> Any:
-    reading = {key: options.pop(key) for key in ("threads", "block_size") if key in options}
+    reading = {key: options.pop(key) for key in ("run", "block_size") if key in options}
     return read_labelled(Source((path,), **options), SCHEMA, needed, **reading)
 
 

@@ -20,7 +20,7 @@ from bncli.engine.data.cutting import learn_schema
 from bncli.engine.data.encoding import encode
 from bncli.engine.evaluation.significance import PairedT, paired_t
 from bncli.engine.evaluation.validate import examine
-from bncli.engine.learn import learn, learn_structure
+from bncli.engine.learn import Given, learn, learn_structure
 from bncli.engine.networks.missing_values import Holes
 from bncli.engine.structures.named_structure import NamedDag, name_dag
 from bncli.recipe import Recipe
@@ -135,7 +135,7 @@ def _cases(
     recipe, sums = recipe_of(way), {kind: np.zeros(3) for kind in predicted}
     for (training, test), network in zip(parts, networks, strict=True):
         given = network if way.startswith("GBN") else None
-        model = learn(columns.take(training), recipe, structure=given).model
+        model = learn(columns.take(training), recipe, given=Given(structure=given)).model
         for kind, rows in predicted.items():
             found = examine(model, rows.take(test)).metrics
             sums[kind] += len(test) * np.array([found.accuracy, found.log_loss, 1.0])

@@ -19,7 +19,8 @@ from bncli.recipe import Recipe
 from bncli.steps.export import export
 from bncli.steps.fit import fit
 from bncli.steps.inspect import ModelReport, inspect
-from bncli.steps.simulate import simulate
+from bncli.steps.simulate import Outputs, simulate
+from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Note
 from tests.engine.auto.rows import recipe
 from tests.files.test_ensembles import MEMBERS, MODEL, SCHEMA
@@ -78,7 +79,7 @@ def test_a_blend_is_no_network(tmp_path: Path, form: str) -> None:
     with pytest.raises(ModelError, match="the model is a blend"):
         export(str(tmp_path / "m.bnc"), form)
     with pytest.raises(ModelError, match="the model is a blend"):
-        simulate(str(tmp_path / "m.bnc"), 3, output=str(tmp_path / "rows.csv"))
+        simulate(str(tmp_path / "m.bnc"), 3, outputs=Outputs(rows=str(tmp_path / "rows.csv")))
 
 
 def test_the_structure_of_the_heaviest_member_is_written_and_named(path: str) -> None:
@@ -95,7 +96,7 @@ def test_regions_that_auto_made_are_a_structure_like_any_other(tmp_path: Path) -
     )
     asked = Recipe(discretize="equal-frequency", bins=5, structure="file", structure_score=None, forest=None)
     asked = replace(asked, param="discriminative", smoothing=None, level=None, coding="thermometer", penalty=1.0)
-    report = fit(source, asked, structure=str(tmp_path / "s.json"), output=str(tmp_path / "m.bnc"))
+    report = fit(source, asked, supplied=read_supplied(None, str(tmp_path / "s.json")), output=str(tmp_path / "m.bnc"))
     model = read_model(str(tmp_path / "m.bnc"))
     assert (report.structure, report.param, report.penalty, report.trials) == ("auto", "discriminative", 1.0, ())
     assert model.blend is None

@@ -8,14 +8,14 @@ from statistics import fmean
 
 import pytest
 
+from bncli.engine.evaluation.validate import Protocol
 from bncli.errors import BncliError, UsageError
 from bncli.files.table import Source
 from bncli.steps import compare as module
-from bncli.steps.compare import Outputs, compare
+from bncli.steps.compare import Outputs, Question, compare
 from bncli.steps.comparing.report import CompareReport
 from bncli.steps.evaluate import evaluate
-from bncli.steps.protocol import Protocol
-from bncli.watch import Event, Stage
+from bncli.watch import Event, Run, Stage
 from tests.steps.comparing.tables import IMPROBABLE, NB, TAN, write_table
 
 
@@ -25,11 +25,11 @@ def sources(tmp_path: Path) -> list[Source]:
 
 
 def test_the_figures_are_those_of_evaluate(sources: list[Source]) -> None:
-    report = compare(sources, [NB, TAN], protocol=Protocol(4, 2, 7), metrics=["rmse", "auc", "rmse"])
+    report = compare(sources, [NB, TAN], Protocol(4, 2, 7), question=Question(metrics=["rmse", "auc", "rmse"]))
     assert report.metrics[:2] == ("rmse", "auc")
     for source, data in zip(sources, "abc", strict=True):
         for learner in (NB, TAN):
-            alone = evaluate(source, learner.recipe, folds=4, repeats=2, seed=7)
+            alone = evaluate(source, learner.recipe, Protocol(4, 2, 7))
             for metric in ("rmse", "auc"):
                 figure = report.figure(data, learner.name, metric)
                 assert figure is not None
@@ -39,7 +39,7 @@ def test_the_figures_are_those_of_evaluate(sources: list[Source]) -> None:
 
 def test_all_outputs(sources: list[Source], tmp_path: Path) -> None:
     paths = {name: str(tmp_path / f"out.{name}") for name in ("csv", "latex", "diagram", "scatter")}
-    report = compare(sources, [NB, TAN], protocol=Protocol(2, 1, 0), outputs=Outputs(**paths))
+    report = compare(sources, [NB, TAN], Protocol(2, 1, 0), outputs=Outputs(**paths))
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert len(lines) == 1 + 3 * 2 * 2
     assert all((tmp_path / f"out.{name}").stat().st_size for name in paths)
@@ -55,40 +55,34 @@ def test_it_is_shown_before_it_is_written(sources: list[Source], tmp_path: Path)
     shown: list[CompareReport] = []
     path = tmp_path / "d.svg"
     with pytest.raises(BncliError, match="average ranks"):
-        compare(
-            sources[:2],
-            [NB, IMPROBABLE],
-            protocol=Protocol(2, 1, 0),
-            outputs=Outputs(diagram=str(path)),
-            show=shown.append,
-        )
+        compare(sources[:2], [NB, IMPROBABLE], Protocol(2, 1, 0), outputs=Outputs(diagram=str(path), show=shown.append))
     assert len(shown) == 1
     assert not path.exists()
 
 
 def test_gaps_are_in_the_report(sources: list[Source]) -> None:
-    report = compare(sources, [NB, IMPROBABLE, TAN], protocol=Protocol(2, 1, 0))
+    report = compare(sources, [NB, IMPROBABLE, TAN], Protocol(2, 1, 0))
     assert set(report.gaps) == {(data, "improbable") for data in "abc"}
     assert set(report.figures) == {(data, learner) for data in "abc" for learner in ("nb", "tan")}
-    nothing = compare(sources, [IMPROBABLE], protocol=Protocol(2, 1, 0))
+    nothing = compare(sources, [IMPROBABLE], Protocol(2, 1, 0))
     assert nothing.figures == {}
     assert len(nothing.gaps) == 3
 
 
 def test_a_run_goes_on_with_processes(sources: list[Source], tmp_path: Path) -> None:
     path = tmp_path / "kept.jsonl"
-    first = compare(sources, [NB, TAN], protocol=Protocol(3, 1, 0), resume=str(path))
+    first = compare(sources, [NB, TAN], Protocol(3, 1, 0), outputs=Outputs(resume=str(path)))
     lines = path.read_text().splitlines(keepends=True)
     assert len(lines) == 1 + 3 * 2 * 3
     path.write_text("".join(lines[:-5]) + lines[-5][:9])
-    again = compare(sources, [NB, TAN], protocol=Protocol(3, 1, 0), resume=str(path), jobs=2)
+    again = compare(sources, [NB, TAN], Protocol(3, 1, 0), run=Run(2), outputs=Outputs(resume=str(path)))
     assert again.figures == first.figures
     assert len(path.read_text().splitlines()) == len(lines)
     with pytest.raises(BncliError, match="a run with other learners"):
-        compare(sources, [TAN, NB], protocol=Protocol(3, 1, 0), resume=str(path))
+        compare(sources, [TAN, NB], Protocol(3, 1, 0), outputs=Outputs(resume=str(path)))
     Path(sources[1].paths[0]).write_text(Path(sources[1].paths[0]).read_text().replace(",a,", ",b,", 1))
     with pytest.raises(BncliError, match="a run with other data"):
-        compare(sources, [NB, TAN], protocol=Protocol(3, 1, 0), resume=str(path))
+        compare(sources, [NB, TAN], Protocol(3, 1, 0), outputs=Outputs(resume=str(path)))
 
 
 def test_wrong_words_are_found_before_a_table_is_read(
@@ -100,9 +94,9 @@ def test_wrong_words_are_found_before_a_table_is_read(
     monkeypatch.setattr(module, "read_entries", never)
     here = str(tmp_path)
     with pytest.raises(UsageError, match="no metric 'logloss'; did you mean log-loss"):
-        compare(sources, [NB], metrics=["error", "logloss"])
+        compare(sources, [NB], question=Question(metrics=["error", "logloss"]))
     with pytest.raises(UsageError, match="no learner 'tam'; did you mean tan"):
-        compare(sources, [NB, TAN], baseline="tam")
+        compare(sources, [NB, TAN], question=Question(baseline="tam"))
     with pytest.raises(UsageError, match="two learners are called 'nb'"):
         compare(sources, [NB, NB])
     with pytest.raises(UsageError, match="bad rows"):
@@ -110,14 +104,14 @@ def test_wrong_words_are_found_before_a_table_is_read(
     with pytest.raises(BncliError, match="there is no folder"):
         compare(sources, [NB], outputs=Outputs(latex=f"{here}/no/x.tex"))
     with pytest.raises(UsageError, match="it is read from"):
-        compare(sources, [NB, TAN], resume=sources[2].paths[0])
+        compare(sources, [NB, TAN], outputs=Outputs(resume=sources[2].paths[0]))
     with pytest.raises(UsageError, match="it is written as"):
-        compare(sources, [NB, TAN], resume=f"{here}/x", outputs=Outputs(csv=f"{here}/x"))
+        compare(sources, [NB, TAN], outputs=Outputs(csv=f"{here}/x", resume=f"{here}/x"))
     with pytest.raises(UsageError, match="--diagram"):
         compare(sources[:1], [NB, TAN], outputs=Outputs(diagram=f"{here}/x.svg"))
 
 
 def test_what_the_watch_hears(sources: list[Source]) -> None:
     heard: list[Event] = []
-    compare(sources[:1], [NB], protocol=Protocol(2, 1, 0), watch=heard.append)
+    compare(sources[:1], [NB], Protocol(2, 1, 0), run=Run(watch=heard.append))
     assert [event.name for event in heard if isinstance(event, Stage)] == ["read", "run", "analyse"]

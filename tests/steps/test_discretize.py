@@ -11,6 +11,7 @@ from bncli.files.cuts import read_cuts
 from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
+from bncli.steps.supplied_files import read_supplied
 
 IRIS = Source((str(Path(__file__).parents[2] / "sample_data" / "iris.csv"),))
 
@@ -23,7 +24,7 @@ def test_the_report_is_the_file(tmp_path: Path) -> None:
 
 def test_given_cuts_are_kept(tmp_path: Path) -> None:
     first = discretize(IRIS, Recipe(discretize="equal-width", bins=4), cuts_out=str(tmp_path / "c.json"))
-    again = discretize(IRIS, Recipe(), cuts=str(tmp_path / "c.json"), output=str(tmp_path / "b.csv"))
+    again = discretize(IRIS, Recipe(), supplied=read_supplied(str(tmp_path / "c.json")), output=str(tmp_path / "b.csv"))
     assert again.cuts == first.cuts
     lines = (tmp_path / "b.csv").read_text().splitlines()
     assert len(lines) == 151

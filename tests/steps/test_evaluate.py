@@ -2,20 +2,23 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
 
 import numpy as np
 import pytest
 
+from bncli.engine.evaluation.validate import Protocol
 from bncli.engine.learn import learn
 from bncli.engine.training.penalty_cv import GRID
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.model import write_model
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
-from bncli.steps.evaluate import METRICS, EvaluateReport, evaluate
-from bncli.watch import Event, Stage
+from bncli.steps.evaluate import METRICS, EvaluateReport, evaluate, evaluate_model, evaluate_on
+from bncli.steps.supplied_files import read_supplied
+from bncli.watch import Event, Run, Stage
 
 RECIPE = Recipe.of(structure="nb", param="map")
 
@@ -54,7 +57,7 @@ def check_json(report: EvaluateReport) -> dict[str, object]:
 
 def test_cross_validation(source: Source, tmp_path: Path) -> None:
     output = tmp_path / "out.csv"
-    report = evaluate(source, RECIPE, folds=3, repeats=2, seed=4, predictions=str(output))
+    report = evaluate(source, RECIPE, Protocol(3, 2, 4), predictions=str(output))
     values = check_json(report)
     assert report.protocol == "2 x 3-fold cross-validation, stratified, seed 4"
     assert report.rows == 90
@@ -81,18 +84,18 @@ def test_cross_validation(source: Source, tmp_path: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_report(source: Source) -> None:
-    first, again = (evaluate(source, RECIPE, folds=3, seed=1, threads=threads) for threads in (1, 2))
+    first, again = (evaluate(source, RECIPE, Protocol(3, 1, 1), run=Run(threads)) for threads in (1, 2))
     assert (first.metrics, first.std, first.confusion) == (again.metrics, again.std, again.confusion)
-    assert evaluate(source, RECIPE, folds=3, seed=2).metrics != first.metrics
+    assert evaluate(source, RECIPE, Protocol(3, 1, 2)).metrics != first.metrics
 
 
 def test_train_and_test_equal_a_model_on_the_test_set(source: Source, tmp_path: Path) -> None:
     test = write_table(tmp_path / "test.csv", 40, 1, words="abd")
     one, other = tmp_path / "one.csv", tmp_path / "other.csv"
-    trained = evaluate(source, RECIPE, test=test, predictions=str(one))
+    trained = evaluate_on(source, test, RECIPE, predictions=str(one))
     model_path = str(tmp_path / "m.bnc")
     write_model(model_path, learn(read_columns(source), RECIPE).model)
-    tested = evaluate(test, None, model_path=model_path, predictions=str(other))
+    tested = evaluate_model(model_path, test, predictions=str(other))
     assert trained.metrics == tested.metrics
     assert trained.confusion == tested.confusion
     assert one.read_bytes() == other.read_bytes()
@@ -104,14 +107,14 @@ def test_train_and_test_equal_a_model_on_the_test_set(source: Source, tmp_path: 
     assert trained.seconds["fit"] is not None
     assert tested.seconds["fit"] is None
     with pytest.raises(ModelError, match="'word'"):
-        evaluate(test, None, model_path=model_path, unseen="error")
+        evaluate_model(model_path, test, unseen="error")
 
 
 def test_a_test_label_that_the_model_does_not_know(source: Source, tmp_path: Path) -> None:
     path = tmp_path / "test.csv"
     path.write_text("number,word,class\n1,a,x\n2,b,who\n")
     with pytest.raises(ModelError, match="who"):
-        evaluate(source, RECIPE, test=Source((str(path),)))
+        evaluate_on(source, Source((str(path),)), RECIPE)
 
 
 def test_cuts_and_structure_files_hold_in_every_fold(source: Source, tmp_path: Path) -> None:
@@ -120,7 +123,7 @@ def test_cuts_and_structure_files_hold_in_every_fold(source: Source, tmp_path: P
     cuts.write_text(json.dumps({"format": "bncli-cuts", "version": 1, "class": "class", "attributes": attributes}))
     graph = {"format": "bncli-structure", "version": 1, "class": "class", "parents": {"number": ["class"]}}
     structure.write_text(json.dumps(graph))
-    bound = evaluate(source, RECIPE, cuts=str(cuts), structure=str(structure))
+    bound = evaluate(source, RECIPE, supplied=read_supplied(str(cuts), str(structure)))
     free = evaluate(source, RECIPE)
     assert bound.metrics["log_loss"] != free.metrics["log_loss"]
     assert bound.protocol == "5-fold cross-validation, stratified, seed 0"
@@ -131,44 +134,38 @@ def test_the_class_is_that_of_the_cuts_where_the_structure_does_not_tell(source:
     attributes = [{"name": "number", "type": "numeric", "cuts": [1.0]}]
     cuts = {"format": "bncli-cuts", "version": 1, "class": "class", "attributes": attributes}
     (tmp_path / "cuts.json").write_text(json.dumps(cuts))
-    files = {"cuts": str(tmp_path / "cuts.json"), "structure": str(tmp_path / "x.gv")}
-    assert evaluate(source, RECIPE, **files).labels == evaluate(source, RECIPE).labels
+    files = str(tmp_path / "cuts.json"), str(tmp_path / "x.gv")
+    assert evaluate(source, RECIPE, supplied=read_supplied(*files)).labels == evaluate(source, RECIPE).labels
     (tmp_path / "cuts.json").write_text(json.dumps(cuts | {"class": "klass"}))
     with pytest.raises(UsageError, match=r"no column 'klass', .*; .*cuts\.json names it as the class"):
-        evaluate(source, RECIPE, **files)
+        evaluate(source, RECIPE, supplied=read_supplied(*files))
 
 
 def test_stages_are_told(source: Source) -> None:
     events: list[Event] = []
-    evaluate(source, RECIPE, folds=2, watch=events.append)
+    evaluate(source, RECIPE, Protocol(2), run=Run(watch=events.append))
     stages = [event.name for event in events if isinstance(event, Stage)]
     assert stages == ["read", "fit", "score", "fit", "score", "write"]
 
 
-def test_what_cannot_be_asked(source: Source, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nothing to evaluate"):
-        evaluate(source, None)
+def test_what_cannot_be_asked(source: Source) -> None:
     with pytest.raises(UsageError, match="cannot write"):
         evaluate(source, RECIPE, predictions=source.paths[0])
     with pytest.raises(BncliError, match="91 folds are more than the 90 rows"):
-        evaluate(source, RECIPE, folds=91)
-    model_path = str(tmp_path / "m.bnc")
-    write_model(model_path, learn(read_columns(source), RECIPE).model)
-    with pytest.raises(UsageError, match="tested on DATA"):
-        evaluate(source, None, test=source, model_path=model_path)
+        evaluate(source, RECIPE, Protocol(91))
 
 
 def test_every_fold_chooses_its_penalty(source: Source) -> None:
-    folds = evaluate(source, Recipe(), folds=2).as_json()["folds"]
+    folds = evaluate(source, Recipe(), Protocol(2)).as_json()["folds"]
     assert all(fold["penalty"] in GRID for fold in folds)
-    assert [fold["penalty"] for fold in evaluate(source, RECIPE, folds=2).as_json()["folds"]] == [None, None]
-    typed = evaluate(source, Recipe(penalty=2.0), folds=2).as_json()["folds"]
+    assert [fold["penalty"] for fold in evaluate(source, RECIPE, Protocol(2)).as_json()["folds"]] == [None, None]
+    typed = evaluate(source, Recipe(penalty=2.0), Protocol(2)).as_json()["folds"]
     assert [fold["penalty"] for fold in typed] == [2.0, 2.0]
 
 
 def test_holes_that_are_summed_out_and_columns_that_are_not_there(source: Source, tmp_path: Path) -> None:
     recipe = Recipe.of(structure="tan", missing_policy="marginalize", param="map")
-    crossed = evaluate(source, recipe, folds=3)
+    crossed = evaluate(source, recipe, Protocol(3))
     assert crossed.metrics["accuracy"] is not None
     assert crossed.metrics["accuracy"] > 0.5
     write_model(str(tmp_path / "m.bnc"), learn(read_columns(source), recipe).model)
@@ -176,9 +173,7 @@ def test_holes_that_are_summed_out_and_columns_that_are_not_there(source: Source
     (tmp_path / "few.csv").write_text("\n".join(line.split(",", 1)[1] for line in lines))
     few = Source((str(tmp_path / "few.csv"),))
     with pytest.raises(ModelError, match="no column 'number'"):
-        evaluate(few, None, model_path=str(tmp_path / "m.bnc"))
-    for allowed in (
-        evaluate(few, None, model_path=str(tmp_path / "m.bnc"), allow_missing_columns=True),
-        evaluate(source, recipe, test=few, allow_missing_columns=True),
-    ):
+        evaluate_model(str(tmp_path / "m.bnc"), few)
+    few = replace(few, allow_missing_columns=True)
+    for allowed in (evaluate_model(str(tmp_path / "m.bnc"), few), evaluate_on(source, few, recipe)):
         assert allowed.rows == 90

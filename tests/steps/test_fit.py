@@ -19,7 +19,8 @@ from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
 from bncli.steps.fit import fit
 from bncli.steps.learn_structure import learn_structure
-from bncli.watch import Event, Note, Stage
+from bncli.steps.supplied_files import read_supplied
+from bncli.watch import Event, Note, Run, Stage
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
 CLOSED_FORM = Recipe.of(structure="kdb", k=2, param="map")
@@ -51,7 +52,12 @@ def test_a_closed_form_says_so(tmp_path: Path) -> None:
 def test_the_class_and_what_a_structure_leaves_out_are_told(tmp_path: Path) -> None:
     dag = NamedDag("class", {"petal_width": ("class",)})
     write_structure(str(tmp_path / "dag.json"), dag)
-    report = fit(source("iris.csv"), CLOSED_FORM, structure=str(tmp_path / "dag.json"), output=str(tmp_path / "m.bnc"))
+    report = fit(
+        source("iris.csv"),
+        CLOSED_FORM,
+        supplied=read_supplied(None, str(tmp_path / "dag.json")),
+        output=str(tmp_path / "m.bnc"),
+    )
     assert (report.class_name, report.labels) == ("class", ("setosa", "versicolor", "virginica"))
     assert report.left_out == ("sepal_length", "sepal_width", "petal_length")
     assert report.as_json().items() >= {"class": "class", "left_out": list(report.left_out)}.items()
@@ -60,7 +66,12 @@ def test_the_class_and_what_a_structure_leaves_out_are_told(tmp_path: Path) -> N
 def test_a_structure_for_another_class_is_named(tmp_path: Path) -> None:
     write_structure(str(tmp_path / "dag.json"), NamedDag("species", {"petal_width": ("species",)}))
     with pytest.raises(UsageError, match=r"no column 'species', .*dag\.json names it as the class"):
-        fit(source("iris.csv"), CLOSED_FORM, structure=str(tmp_path / "dag.json"), output=str(tmp_path / "m.bnc"))
+        fit(
+            source("iris.csv"),
+            CLOSED_FORM,
+            supplied=read_supplied(None, str(tmp_path / "dag.json")),
+            output=str(tmp_path / "m.bnc"),
+        )
 
 
 DRAWING = "digraph { class -> {petal_width petal_length} petal_width -> petal_length }"
@@ -72,7 +83,12 @@ def test_a_structure_of_another_program_gives_the_same_model(tmp_path: Path) -> 
     write_structure(str(tmp_path / "x.json"), dag)
     models = []
     for name in ("x.gv", "x.json"):
-        fit(source("iris.csv"), CLOSED_FORM, structure=str(tmp_path / name), output=str(tmp_path / "m.bnc"))
+        fit(
+            source("iris.csv"),
+            CLOSED_FORM,
+            supplied=read_supplied(None, str(tmp_path / name)),
+            output=str(tmp_path / "m.bnc"),
+        )
         models.append((tmp_path / "m.bnc").read_bytes())
     assert models[0] == models[1]
 
@@ -89,16 +105,19 @@ def test_faults_of_a_structure_name_its_file(tmp_path: Path, text: str, class_na
     (tmp_path / "x.gv").write_text(text)
     data = replace(source("iris.csv"), class_name=class_name, categorical=(class_name,) if class_name else ())
     with pytest.raises(BncliError, match=message):
-        fit(data, CLOSED_FORM, structure=str(tmp_path / "x.gv"), output=str(tmp_path / "m.bnc"))
+        fit(data, CLOSED_FORM, supplied=read_supplied(None, str(tmp_path / "x.gv")), output=str(tmp_path / "m.bnc"))
 
 
 def test_columns_that_a_cuts_file_leaves_out_are_told(tmp_path: Path) -> None:
     write_cuts(str(tmp_path / "cuts.json"), Cuts("class", (NumericAttribute("petal_width", False, (), (0.8,)),), "mdl"))
     notes: list[Event] = []
     fit(
-        source("iris.csv"), CLOSED_FORM, cuts=str(tmp_path / "cuts.json"), output=str(tmp_path / "m"),
-        watch=notes.append,
-    )  # fmt: skip
+        source("iris.csv"),
+        CLOSED_FORM,
+        supplied=read_supplied(str(tmp_path / "cuts.json")),
+        output=str(tmp_path / "m"),
+        run=Run(watch=notes.append),
+    )
     assert Note("not in the cuts file, so left out: sepal_length, sepal_width, petal_length") in notes
 
 
@@ -116,7 +135,7 @@ def test_weights_count_in_the_log_loss(tmp_path: Path) -> None:
 
 def test_every_stage_is_told_and_timed(tmp_path: Path) -> None:
     events: list[Event] = []
-    report = fit(source("iris.csv"), Recipe(), output=str(tmp_path / "m.bnc"), watch=events.append)
+    report = fit(source("iris.csv"), Recipe(), output=str(tmp_path / "m.bnc"), run=Run(watch=events.append))
     stages = [event.name for event in events if isinstance(event, Stage)]
     assert stages == ["read", "discretize", "structure", "penalty", "parameters", "write"]
     assert list(report.seconds) == [*stages, "total"]
@@ -126,8 +145,8 @@ def test_every_stage_is_told_and_timed(tmp_path: Path) -> None:
 def test_the_methods_of_given_files_are_recorded(tmp_path: Path) -> None:
     cuts, dag = str(tmp_path / "cuts.json"), str(tmp_path / "dag.json")
     discretize(source("iris.csv"), Recipe(discretize="equal-width", bins=3), cuts_out=cuts)
-    learn_structure(source("iris.csv"), CLOSED_FORM, cuts=cuts, output=dag)
-    fit(source("iris.csv"), Recipe(), cuts=cuts, structure=dag, output=str(tmp_path / "m.bnc"))
+    learn_structure(source("iris.csv"), CLOSED_FORM, supplied=read_supplied(cuts), output=dag)
+    fit(source("iris.csv"), Recipe(), supplied=read_supplied(cuts, dag), output=str(tmp_path / "m.bnc"))
     recipe = read_model(str(tmp_path / "m.bnc")).recipe
     given = Recipe(discretize="equal-width", bins=3, structure="kdb", k=2)
     assert recipe == replace(given, structure_score=None, forest=None)
@@ -138,8 +157,8 @@ def test_holes_that_are_summed_out_step_by_step_as_at_once(tmp_path: Path) -> No
     cuts, dag = str(tmp_path / "cuts.json"), str(tmp_path / "dag.json")
     report = fit(source("wine_holes.csv"), recipe, output=str(tmp_path / "once.bnc"))
     discretize(source("wine_holes.csv"), recipe, cuts_out=cuts)
-    learn_structure(source("wine_holes.csv"), recipe, cuts=cuts, output=dag)
-    fit(source("wine_holes.csv"), recipe, cuts=cuts, structure=dag, output=str(tmp_path / "steps.bnc"))
+    learn_structure(source("wine_holes.csv"), recipe, supplied=read_supplied(cuts), output=dag)
+    fit(source("wine_holes.csv"), recipe, supplied=read_supplied(cuts, dag), output=str(tmp_path / "steps.bnc"))
     assert (tmp_path / "once.bnc").read_bytes() == (tmp_path / "steps.bnc").read_bytes()
     assert (report.missing_policy, report.holes) == ("marginalize", 260)
     assert report.log_loss == -report.cll / 178

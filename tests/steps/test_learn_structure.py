@@ -9,6 +9,7 @@ from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
 from bncli.steps.learn_structure import learn_structure
+from bncli.steps.supplied_files import read_supplied
 
 IRIS = Source((str(Path(__file__).parents[2] / "sample_data" / "iris.csv"),))
 
@@ -24,5 +25,5 @@ def test_the_report_is_the_file(tmp_path: Path) -> None:
 
 def test_given_cuts_are_the_cuts_learnt(tmp_path: Path) -> None:
     discretize(IRIS, Recipe(), cuts_out=str(tmp_path / "c.json"))
-    given = learn_structure(IRIS, Recipe(), cuts=str(tmp_path / "c.json"))
+    given = learn_structure(IRIS, Recipe(), supplied=read_supplied(str(tmp_path / "c.json")))
     assert given.structure == learn_structure(IRIS, Recipe()).structure

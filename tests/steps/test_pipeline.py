@@ -7,12 +7,12 @@ from contextlib import suppress
 
 import pytest
 
-from bncli.steps.pipeline import Lane
+from bncli.steps.pipeline import PipelineStage
 
 
 def test_everything_arrives_in_order() -> None:
     seen: list[int] = []
-    with Lane(seen.append) as last, Lane(last.put) as middle:
+    with PipelineStage(seen.append) as last, PipelineStage(last.put) as middle:
         for i in range(100):
             middle.put(i)
     assert seen == list(range(100))
@@ -20,12 +20,12 @@ def test_everything_arrives_in_order() -> None:
 
 def test_the_work_is_done_on_another_thread() -> None:
     seen: list[int] = []
-    with Lane[int](lambda _: seen.append(threading.get_ident())) as lane:
-        lane.put(0)
+    with PipelineStage[int](lambda _: seen.append(threading.get_ident())) as stage:
+        stage.put(0)
     assert seen != [threading.get_ident()]
 
 
-def _fail_at(seen: list[int], at: int) -> Lane[int]:
+def _fail_at(seen: list[int], at: int) -> PipelineStage[int]:
     """Notes the items before number `at`."""
 
     def work(item: int) -> None:
@@ -33,7 +33,7 @@ def _fail_at(seen: list[int], at: int) -> Lane[int]:
             raise ZeroDivisionError
         seen.append(item)
 
-    return Lane(work)
+    return PipelineStage(work)
 
 
 @pytest.mark.parametrize("n_items", [4, 1000])
@@ -44,17 +44,17 @@ def test_a_failure_travels_up_the_stream(n_items: int) -> None:
     assert seen == [0, 1, 2]
 
 
-def _feed(lane: Lane[int], n_items: int) -> None:
-    with lane as last, Lane(last.put) as middle:
+def _feed(stage: PipelineStage[int], n_items: int) -> None:
+    with stage as last, PipelineStage(last.put) as middle:
         for i in range(n_items):
             middle.put(i)
 
 
 def test_what_was_put_before_a_failure_of_the_feeder_is_worked_on() -> None:
     seen: list[int] = []
-    with suppress(IndexError), Lane(seen.append) as lane:
-        lane.put(1)
-        lane.put([][0])
+    with suppress(IndexError), PipelineStage(seen.append) as stage:
+        stage.put(1)
+        stage.put([][0])
     assert seen == [1]
 
 
@@ -70,16 +70,16 @@ def test_an_interrupt_does_not_wait_for_a_lane_that_hangs(monkeypatch: pytest.Mo
         seen.append(item)
 
     with pytest.raises(KeyboardInterrupt):
-        _put_and_interrupt(lane := Lane(work), started, n_items)
+        _put_and_interrupt(stage := PipelineStage(work), started, n_items)
     released.set()
-    lane._thread.join(5)
-    assert not lane._thread.is_alive()
+    stage._thread.join(5)
+    assert not stage._thread.is_alive()
     assert seen == [0]
 
 
-def _put_and_interrupt(lane: Lane[int], started: threading.Event, n_items: int) -> None:
-    with lane:
+def _put_and_interrupt(stage: PipelineStage[int], started: threading.Event, n_items: int) -> None:
+    with stage:
         for i in range(n_items):
-            lane.put(i)
+            stage.put(i)
         started.wait()
         raise KeyboardInterrupt

@@ -23,6 +23,7 @@ from bncli.steps.regions import (
     steps_of_path,
     steps_of_search,
 )
+from bncli.steps.supplied_files import read_supplied
 
 MONKS = Source((str(Path(__file__).parents[2] / "sample_data" / "monks1.csv"),), categorical=("a1", "a2", "a5"))
 KBMA = replace(Recipe().closed("kbma"), theta=1.0, smoothing=None, structure_score=None, forest=None)
@@ -38,7 +39,7 @@ def fitted(folder: Path, param: str) -> str:
     write_structure(str(folder / "r.json"), regions)
     ascent = {} if param != "discriminative" else {"optimizer": "lbfgs", "penalty": 1.0, "init": "zero"}
     recipe = replace(KBMA, param=param, **({**ascent, "tolerance": 1e-10, "max_iterations": 99} if ascent else {}))
-    fit(MONKS, recipe, structure=str(folder / "r.json"), output=str(folder / "m.bnc"))
+    fit(MONKS, recipe, supplied=read_supplied(None, str(folder / "r.json")), output=str(folder / "m.bnc"))
     return str(folder / "m.bnc")
 
 

@@ -25,7 +25,8 @@ from bncli.files.model import write_model
 from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps import score as step
-from bncli.steps.score import ScoreReport, score
+from bncli.steps.score import Output, ScoreReport, score
+from bncli.watch import Run
 from tests.holes import slow_posterior
 from tests.scoring_oracle import slow_log_probabilities
 from tests.strategies import models
@@ -65,8 +66,11 @@ class Place:
         paths = [self.folder / ("data.csv" if parts == 1 else f"part{i}.csv") for i in range(parts)]
         for i, path in enumerate(paths):
             path.write_text(header + "".join(lines[len(lines) * i // parts : len(lines) * (i + 1) // parts]))
-        source = Source(tuple(map(str, paths)), on_bad_row=on_bad_row, missing_tokens=options.pop("missing", None))
-        return score(self.model, source, **{"output": str(self.output), **options})
+        said = {"missing_tokens": options.pop("missing", None)}
+        said |= {"allow_missing_columns": options.pop("allow_missing_columns", False)}
+        source = Source(tuple(map(str, paths)), on_bad_row=on_bad_row, **said)
+        how = {name: options.pop(name) for name in ("unseen", "run") if name in options}
+        return score(self.model, source, Output(**{"path": str(self.output), **options}), **how)
 
     def rows(self) -> list[list[str]]:
         return list(csv.reader(io.StringIO(self.output.read_text(), newline=""), strict=True))
@@ -99,8 +103,8 @@ def test_neither_blocks_nor_threads_show(
     data = "size,colour,id\n" + "".join(f"{i % 4},{('red', 'blue', 'x')[i % 3]},{i}\n" for i in range(100))
     place.score(data, keep=("id",))
     expected = place.output.read_bytes()
-    monkeypatch.setattr(step, "NUMBERS_PER_PART", numbers_per_part)
-    assert place.score(data, parts=parts, keep=("id",), threads=threads).rows == 100
+    monkeypatch.setattr(step, "NUMBERS_PER_BLOCK", numbers_per_part)
+    assert place.score(data, parts=parts, keep=("id",), run=Run(threads)).rows == 100
     assert place.output.read_bytes() == expected
 
 
@@ -170,13 +174,13 @@ def test_malformed_rows(place: Place) -> None:
 def test_inputs_are_not_written_over(place: Place, name: str) -> None:
     before = (place.folder / "m.bnc").read_bytes()
     with pytest.raises(UsageError, match="choose another name"):
-        place.score(output=str(place.folder / name))
+        place.score(path=str(place.folder / name))
     assert (place.folder / "m.bnc").read_bytes() == before
     assert (place.folder / "data.csv").read_text() == DATA
 
 
 def test_parquet_by_extension(place: Place) -> None:
-    place.score(output=str(place.folder / "out.parquet"), digits=3)
+    place.score(path=str(place.folder / "out.parquet"), digits=3)
     assert pq.read_table(place.folder / "out.parquet")["p_yes"].to_pylist()[:2] == [0.818, 0.182]
 
 
@@ -199,7 +203,7 @@ def test_a_closed_pipe_ends_the_run(place: Place, monkeypatch: pytest.MonkeyPatc
     pipe = Pipe(open_for)
     monkeypatch.setattr(output_streams, "sys", SimpleNamespace(stdout=SimpleNamespace(buffer=pipe)))
     with pytest.raises(BrokenPipeError):
-        place.score("size,colour\n" + "1,red\n" * 100, parts=50, output=None)
+        place.score("size,colour\n" + "1,red\n" * 100, parts=50, path=None)
     assert pipe.getvalue().count(b"\n") < 100
 
 
@@ -214,7 +218,7 @@ def test_equals_the_definition(tmp_path: Path, model: Model, seed: int) -> None:
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
     output = str(tmp_path / "out.jsonl")
     source = Source((str(tmp_path / "data.csv"),))
-    assert score(str(tmp_path / "m.bnc"), source, output=output, log_proba=True).rows == 6
+    assert score(str(tmp_path / "m.bnc"), source, Output(output, log_proba=True)).rows == 6
     written = [json.loads(line) for line in Path(output).read_text().splitlines()]
     actual = [[row[f"p_{label}"] for label in model.schema.labels] for row in written]
     expected = [slow_log_probabilities(model, dict(enumerate(row))) for row in codes]

@@ -25,6 +25,7 @@ from bncli.engine.discretizers.mdl import cut_points
 from bncli.engine.structures.binning import coarse, merge_of
 from bncli.engine.structures.regrouping import merged
 from bncli.engine.structures.structure import Family, Merge
+from bncli.watch import Run
 
 FINE = 40
 """Intervals at equal frequency."""
@@ -36,11 +37,12 @@ Views = tuple[Merge | None, ...]
 def fine_cuts(columns: Columns, threads: int) -> Cuts:
     """The union of all grids, for every column."""
     many = columns.n_rows >= MANY_ROWS
-    schema = learn_schema(columns, discretize="equal-frequency", bins=FINE if many else FINE // 2, threads=threads)
+    run = Run(threads)
+    schema = learn_schema(columns, discretize="equal-frequency", bins=FINE if many else FINE // 2, run=run)
     cuts = cuts_of(schema, "auto", {})
     if not many:
         return cuts
-    others = learn_schema(columns, discretize="mdl", threads=threads).attributes
+    others = learn_schema(columns, discretize="mdl", run=run).attributes
     return replace(cuts, attributes=tuple(map(_union, cuts.attributes, others)))
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -35,35 +34,26 @@ from bncli.engine.data.cutting import learn_schema
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.encoding import encode
 from bncli.engine.data.folds import stratified_folds, stratified_sample
+from bncli.engine.data.schema import Reading
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Member, Model, Optimum, Parameters, TriedCandidate
 from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend_from, climb
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
-from bncli.watch import Clock, Progress, Stage, Watch
+from bncli.watch import Progress, Run, Stage, Watch
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 200
 """Of the fits on all rows."""
 
 
-def learn_auto(
-    columns: Columns,
-    recipe: Recipe,
-    *,
-    missing_tokens: tuple[str, ...] | None,
-    unseen: Literal["average", "error"],
-    threads: int,
-    clock: Clock | None,
-    watch: Watch,
-) -> tuple[Model, Parameters]:
+def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> tuple[Model, Parameters]:
     """The blend, and how its members were reached."""
-    effort = Effort.of(recipe.time_limit, clock)
+    effort, watch = Effort.of(recipe.time_limit, run.clock), run.watch
     watch(Stage("discretize"))
-    schema = learn_schema(
-        columns, given=fine_cuts(columns, threads), missing_tokens=missing_tokens, unseen=unseen, threads=threads
-    )
-    data = encode(columns, schema, threads=threads)
+    cuts = fine_cuts(columns, run.threads)
+    schema = learn_schema(columns, given=cuts, reading=reading, run=Run(run.threads))
+    data = encode(columns, schema, threads=run.threads)
     del columns  # codes are all that is needed from here
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")

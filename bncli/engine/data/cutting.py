@@ -13,10 +13,9 @@ worked on by several threads; the result does not depend on how many. Cost: that
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +23,19 @@ from numpy.typing import NDArray
 from bncli.catalogue import DISCRETIZERS
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.dataset import code_dtype
-from bncli.engine.data.schema import Attribute, CategoricalAttribute, Cuts, MissingPolicy, NumericAttribute, Schema
+from bncli.engine.data.schema import (
+    Attribute,
+    CategoricalAttribute,
+    Cuts,
+    MissingPolicy,
+    NumericAttribute,
+    Reading,
+    Schema,
+)
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.kernels.binning import interval_codes
 from bncli.errors import BncliError
-from bncli.watch import Progress, Watch, silent
+from bncli.watch import Progress, Run
 
 Weights = Array | None
 CutPoints = Callable[..., tuple[float, ...]]
@@ -40,11 +47,9 @@ def learn_schema(
     discretize: str = "mdl",
     bins: int | None = None,
     given: Cuts | None = None,
-    missing_tokens: Sequence[str] | None = None,
-    unseen: Literal["average", "error"] = "average",
     missing_policy: MissingPolicy = "level",
-    threads: int = 1,
-    watch: Watch = silent,
+    reading: Reading = Reading(),
+    run: Run = Run(),
 ) -> Schema:
     """The schema of labelled training rows; `discretize` and `bins` (None: the method's own default) unless `given`."""
     if columns.label is None or (columns.label.codes < 0).any():
@@ -55,11 +60,12 @@ def learn_schema(
     else:
         cut = _adopter(columns, given)
         names = [attribute.name for attribute in given.attributes]
-    tokens = None if missing_tokens is None else tuple(missing_tokens)
-    attributes = tuple(_each(cut, names, threads, watch))
+    attributes = tuple(_each(cut, names, run))
     if missing_policy == "marginalize":
         attributes = tuple(map(_without_missing_level, attributes))
-    return Schema(columns.class_name, columns.label.levels, attributes, tokens, unseen, missing_policy)
+    return Schema(
+        columns.class_name, columns.label.levels, attributes, reading.missing_tokens, reading.unseen, missing_policy
+    )
 
 
 def _without_missing_level(attribute: Attribute) -> Attribute:
@@ -73,13 +79,13 @@ def cuts_of(schema: Schema, method: str, options: Mapping[str, int]) -> Cuts:
     return Cuts(schema.class_name, bare, method, dict(options))
 
 
-def _each(cut: Callable[[str], Attribute], names: list[str], threads: int, watch: Watch) -> list[Attribute]:
+def _each(cut: Callable[[str], Attribute], names: list[str], run: Run) -> list[Attribute]:
     """`cut` of every name, in order; progress is told from the calling thread."""
     attributes: list[Attribute] = []
-    with ThreadPoolExecutor(max(threads, 1)) as pool:
+    with ThreadPoolExecutor(max(run.threads, 1)) as pool:
         for name, attribute in zip(names, pool.map(cut, names), strict=True):
             attributes.append(attribute)
-            watch(Progress(len(attributes), len(names), name))
+            run.watch(Progress(len(attributes), len(names), name))
     return attributes
 
 

@@ -56,6 +56,19 @@ class CategoricalAttribute(_Attribute):
 
 Attribute = NumericAttribute | CategoricalAttribute
 MissingPolicy = Literal["level", "marginalize"]
+Unseen = Literal["average", "error"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a model is to read rows to come; stored in its schema, and of no effect on what is learnt.
+
+    `missing_tokens`: the texts that mean a missing value; None = the reader's defaults. `unseen`: what a value never
+    seen in training does at scoring, count as unknown or stop with an error.
+    """
+
+    missing_tokens: tuple[str, ...] | None = None
+    unseen: Unseen = "average"
 
 
 @dataclass(frozen=True)
@@ -85,7 +98,7 @@ class Schema:
     labels: tuple[str, ...]
     attributes: tuple[Attribute, ...]
     missing_tokens: tuple[str, ...] | None = None
-    unseen: Literal["average", "error"] = "average"
+    unseen: Unseen = "average"
     missing_policy: MissingPolicy = "level"
 
     @property

@@ -1,7 +1,7 @@
 """Cross-validation: learn on all folds but one, predict that one, for every fold in turn.
 
 Everything is learnt inside the fold, cuts and levels included; only the labels of the class come from all rows. Each
-repeat draws its folds anew, from the seed and the number of the repeat.
+repeat draws new random folds, from the seed and the number of the repeat.
 
 Conventions: predictions for the rows are those of the first repeat, so that each row is predicted once, by the one
 model that has not seen it. What a fold's learning has to say (notes, iterations) is not passed on; the watch hears
@@ -12,23 +12,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.folds import stratified_folds
-from bncli.engine.data.schema import Cuts
+from bncli.engine.data.schema import Reading
 from bncli.engine.evaluation.metrics import Metrics, measure
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.learn import learn
+from bncli.engine.learn import Given, learn
 from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
-from bncli.engine.structures.named_structure import NamedStructure
 from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
-from bncli.watch import Clock, Progress, Stage, Watch, silent
+from bncli.watch import Progress, Run, Stage, silent
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Stratified folds, repeated with new random folds, and the seed of them all."""
+
+    folds: int = 5
+    repeats: int = 1
+    seed: int = 0
+
+    def __str__(self) -> str:
+        times = f"{self.repeats} x " if self.repeats > 1 else ""
+        return f"{times}{self.folds}-fold cross-validation, stratified, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -63,37 +74,19 @@ class Split:
 def cross_validate(
     columns: Columns,
     recipe: Recipe,
+    protocol: Protocol = Protocol(),
     *,
-    folds: int = 5,
-    repeats: int = 1,
-    seed: int = 0,
-    cuts: Cuts | None = None,
-    structure: NamedStructure | None = None,
-    missing_tokens: tuple[str, ...] | None = None,
-    unseen: Literal["average", "error"] = "average",
-    threads: int = 1,
-    memory: int | None = None,
-    clock: Clock | None = None,
-    watch: Watch = silent,
+    given: Given = Given(),
+    reading: Reading = Reading(),
+    run: Run = Run(),
 ) -> Iterator[Fold]:
-    """Every fold of every repeat, in order; `cuts` and `structure`, if given, are taken as they are in every fold."""
-    for done, split in enumerate(_splits(columns, folds, repeats, seed)):
-        watch(Stage("fit"))
-        watch(Progress(done, folds * repeats, f"fold {done + 1} of {folds * repeats}"))
-        yield hold_out(
-            columns,
-            recipe,
-            split,
-            cuts=cuts,
-            structure=structure,
-            missing_tokens=missing_tokens,
-            unseen=unseen,
-            threads=threads,
-            memory=memory,
-            clock=clock,
-            watch=watch,
-        )
-    watch(Progress(folds * repeats, folds * repeats))
+    """Every fold of every repeat, in order; what is given is taken as it is in every fold."""
+    total = protocol.folds * protocol.repeats
+    for done, split in enumerate(_splits(columns, protocol)):
+        run.watch(Stage("fit"))
+        run.watch(Progress(done, total, f"fold {done + 1} of {total}"))
+        yield hold_out(columns, recipe, split, given=given, reading=reading, run=run)
+    run.watch(Progress(total, total))
 
 
 def hold_out(
@@ -101,41 +94,27 @@ def hold_out(
     recipe: Recipe,
     split: Split,
     *,
-    cuts: Cuts | None = None,
-    structure: NamedStructure | None = None,
-    missing_tokens: tuple[str, ...] | None = None,
-    unseen: Literal["average", "error"] = "average",
-    threads: int = 1,
-    memory: int | None = None,
-    clock: Clock | None = None,
-    watch: Watch = silent,
+    given: Given = Given(),
+    reading: Reading = Reading(),
+    run: Run = Run(),
 ) -> Fold:
     """One fold: learn from the other rows, predict these; the watch hears when the stage `fit` gives way to `score`."""
-    learnt = learn(
-        columns.take(split.others),
-        recipe,
-        cuts=cuts,
-        structure=structure,
-        missing_tokens=missing_tokens,
-        unseen=unseen,
-        threads=threads,
-        memory=memory,
-        clock=clock,
-    )
-    watch(Stage("score"))
+    quiet = run._replace(watch=silent)
+    learnt = learn(columns.take(split.others), recipe, given=given, reading=reading, run=quiet)
+    run.watch(Stage("score"))
     examined = examine(learnt.model, columns.take(split.rows))
     return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty)
 
 
-def deal(columns: Columns, folds: int, seed: int, repeat: int) -> Index:
-    """The fold of every row in a repeat."""
+def folds_of(columns: Columns, protocol: Protocol, repeat: int) -> Index:
+    """The fold of every row in a repeat, shape (N,)."""
     if columns.label is None:
         raise BncliError(f"the rows carry no class {columns.class_name!r}")
-    return stratified_folds(columns.label.codes, folds, (seed, repeat))
+    return stratified_folds(columns.label.codes, protocol.folds, (protocol.seed, repeat))
 
 
 def split_of(fold_of: Index, repeat: int, number: int) -> Split:
-    """The rows of the fold of this number, and all others, from the fold of every row."""
+    """The fold of this number, from the fold of every row."""
     held_out = fold_of == number
     return Split(repeat, number, np.flatnonzero(held_out), np.flatnonzero(~held_out))
 
@@ -171,8 +150,8 @@ def out_of_fold(folds: Iterable[Fold], n_rows: int) -> Array:
     return predictions
 
 
-def _splits(columns: Columns, folds: int, repeats: int, seed: int) -> Iterator[Split]:
-    for repeat in range(repeats):
-        fold_of = deal(columns, folds, seed, repeat)
-        for number in range(folds):
+def _splits(columns: Columns, protocol: Protocol) -> Iterator[Split]:
+    for repeat in range(protocol.repeats):
+        fold_of = folds_of(columns, protocol, repeat)
+        for number in range(protocol.folds):
             yield split_of(fold_of, repeat, number)

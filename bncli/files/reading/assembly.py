@@ -19,7 +19,7 @@ from bncli.files.reading.growing import Growing
 from bncli.files.reading.non_numeric import doubts_about
 from bncli.files.reading.roles import Roles
 from bncli.files.reading.row_blocks import Kind
-from bncli.files.reading.source import Tokens
+from bncli.files.reading.source import Source, Tokens
 from bncli.files.reading.vocabulary import distinct_levels, narrow_codes
 from bncli.watch import Note, Watch
 
@@ -33,18 +33,18 @@ def assemble(
     n_rows: int,
     roles: Roles,
     where: str,
-    tokens: Tokens,
+    source: Source,
     *,
-    drop_unlabelled: bool,
     given: Cuts | None,
     watch: Watch,
 ) -> Columns:
-    """The table, without identifiers, rows of weight 0 and (if so wished) rows without a class."""
+    """The table, without identifiers, rows of weight 0 and (if the source says so) rows without a class."""
     if n_rows == 0:
         raise BncliError("the table has no rows", where=where, hint="there must be rows below the header")
     label = columns[roles.class_name].label(as_text=roles.class_name in roles.categorical)
     weights = None if roles.weights is None else columns[roles.weights].numeric().values.astype(np.float64)
-    keep = rows_that_count(label, weights, where, drop_unlabelled=drop_unlabelled)
+    keep = rows_that_count(label, weights, where, drop_unlabelled=source.drop_unlabelled)
+    tokens = Tokens.of(source.missing_tokens)
     attributes = _attributes(columns, keep, roles, where, tokens, given, watch)
     table = Columns(n_rows, attributes, roles.class_name, label, weights)
     if not keep.all():

@@ -24,7 +24,7 @@ from bncli.files.reading.roles import missing_column
 from bncli.files.reading.row_blocks import BadRow, Kind, Want
 from bncli.files.reading.source import Source, Tokens
 from bncli.files.reading.text_blocks import BLOCK_SIZE, TextBlock
-from bncli.watch import Watch, silent
+from bncli.watch import Run
 
 _N_NAMED = 3
 
@@ -48,7 +48,7 @@ class Batches:
     """An opened table whose header fits the model; iterate once. `kept_names` belong to `Batch.kept`.
 
     `texts`: needed columns that are kept behind the others, where they are there. `absent`: needed columns that are not
-    there, an error unless `allow_missing`; batches lack them.
+    there, an error unless the source allows it; batches lack them.
     """
 
     def __init__(
@@ -59,19 +59,16 @@ class Batches:
         *,
         keep: Sequence[str] | Literal["all"] = (),
         texts: Sequence[str] = (),
-        allow_missing: bool = False,
-        threads: int = 1,
-        watch: Watch = silent,
+        run: Run = Run(),
         block_size: int = BLOCK_SIZE,
     ) -> None:
         self._tokens = tokens_of(source, schema)
         self._class_name = schema.class_name
-        self._threads = threads
-        self._watch = watch
-        self._bad = BadRows(source.on_bad_row, watch)
+        self._run = run
+        self._bad = BadRows(source.on_bad_row, run.watch)
         self._table = Table(source, keep=False, block_size=block_size)
         try:
-            self.absent = absent_names(needed, self._table, allow=allow_missing)
+            self.absent = absent_names(needed, self._table, allow=source.allow_missing_columns)
             there = [name for name in needed if name not in self.absent]
             self._coded = [Coded.of(schema.attributes[schema.index(name)], self._tokens) for name in there]
             kept = self._kept_names(keep)
@@ -98,13 +95,13 @@ class Batches:
         wants = [coded.want for coded in self._coded] + [Want(name, Kind.TEXT) for name in self.kept_names]
         names = [want.name for want in wants] or list(self._table.names[:1])
         with self._table, self._bad:
-            for batch, bad in in_order(self._tasks(names, wants), self._threads):
+            for batch, bad in in_order(self._tasks(names, wants), self._run.threads):
                 self._bad.take(bad)
                 if batch.columns.n_rows:
                     yield batch
 
     def _tasks(self, names: Sequence[str], wants: Sequence[Want]) -> Iterator[Callable[[], _Parsed] | None]:
-        for unit in self._table.units(names, self._watch):
+        for unit in self._table.units(names, self._run.watch):
             yield partial(self._batch, unit, wants)
             if isinstance(unit, TextBlock) and unit.paused:
                 yield None
@@ -151,9 +148,8 @@ def read_batches(
     needed: Sequence[str],
     *,
     keep: Sequence[str] | Literal["all"] = (),
-    threads: int = 1,
-    watch: Watch = silent,
+    run: Run = Run(),
     block_size: int = BLOCK_SIZE,
 ) -> Iterator[Batch]:
     """The rows in order, in batches; see `Batches`, which tells more about the table."""
-    yield from Batches(source, schema, needed, keep=keep, threads=threads, watch=watch, block_size=block_size)
+    yield from Batches(source, schema, needed, keep=keep, run=run, block_size=block_size)

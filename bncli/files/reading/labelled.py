@@ -30,7 +30,6 @@ def read_labelled(
     schema: Schema,
     needed: Sequence[str] | None = None,
     *,
-    allow_missing: bool = False,
     threads: int = 1,
     watch: Watch = silent,
     block_size: int = BLOCK_SIZE,
@@ -39,13 +38,13 @@ def read_labelled(
 
     The class is the column that the model calls so unless the source names another. Rows of weight 0 do not exist;
     rows without a class are an error unless the source drops them. Attributes that are not there are an error, or
-    (`allow_missing`) left out.
+    (where the source allows it) left out.
     """
     names = tuple(a.name for a in schema.attributes) if needed is None else tuple(needed)
     tokens = tokens_of(source, schema)
     with Table(source, keep=False, block_size=block_size) as table:
         _check_names(source, schema, table)
-        absent = absent_names(names, table, allow=allow_missing)
+        absent = absent_names(names, table, allow=source.allow_missing_columns)
         names = tuple(name for name in names if name not in absent)
         coded = _coded(source, schema, names, tokens)
         with BadRows(source.on_bad_row, watch) as bad:

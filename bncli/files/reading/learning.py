@@ -51,16 +51,7 @@ def read_columns(
         with BadRows(source.on_bad_row, watch) as bad:
             sizes = _read_all(table, columns, tokens, bad, threads, watch)
         _read_again(table, columns, sizes, tokens, threads)
-        return assemble(
-            columns,
-            sum(sizes),
-            roles,
-            table.name,
-            tokens,
-            drop_unlabelled=source.drop_unlabelled,
-            given=given,
-            watch=watch,
-        )
+        return assemble(columns, sum(sizes), roles, table.name, source, given=given, watch=watch)
 
 
 def _tell_left_out(roles: Roles, watch: Watch) -> None:

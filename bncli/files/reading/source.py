@@ -16,6 +16,7 @@ class Source:
     IPC stream or Feather), None = by the first bytes. class_name: None = a column called `class`, else the last one.
     schema_file: None = NAME.schema.json beside the data file, if there is one. missing_tokens: None = the defaults of
     `Tokens.of`. on_bad_row: fail, skip, or the path of a file that collects the malformed rows.
+    allow_missing_columns: columns that a model uses and these rows lack are unknown, and no error.
     """
 
     paths: tuple[str, ...]
@@ -30,6 +31,7 @@ class Source:
     missing_tokens: tuple[str, ...] | None = None
     on_bad_row: str = "fail"
     drop_unlabelled: bool = False
+    allow_missing_columns: bool = False
 
     @property
     def bad_rows_file(self) -> str | None:

@@ -1,6 +1,6 @@
 """From the outcomes of single folds to a report: means with their spread, the best on every data set, summaries.
 
-Decided here:
+Conventions:
 - A learner has figures on a data set only when all its folds are there; else it is a gap. A figure that is not defined
   on some folds is the mean over the others.
 - Of the best learner on a data set and another one, the folds that both have are compared by the corrected resampled

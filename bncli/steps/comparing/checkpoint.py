@@ -7,7 +7,7 @@ The first line says what was run, the others hold an outcome each, all JSON:
 
 `predicted` is base64 of zlib of the codes, little-endian, in as few bytes each as the number of labels asks for.
 
-Decided here: a file of another run is refused, whatever differs (data are known by their values, learners by their
+Conventions: a file of another run is refused, whatever differs (data are known by their values, learners by their
 recipes and the content of their files); a last line without an end, written when the run was killed, is cut off; any
 other damage is an error that names the line. The file stays when the run is done.
 """
@@ -30,31 +30,31 @@ from bncli.engine.data.dataset import code_dtype
 from bncli.errors import BncliError
 from bncli.steps.comparing.entries import Entry
 from bncli.steps.comparing.outcomes import Outcome
-from bncli.steps.comparing.runner import Plan, Unit
+from bncli.steps.comparing.runner import Plan, Task
 
 FORMAT, VERSION = "bncli-outcomes", 1
 
 
-class Ledger:
+class Checkpoint:
     """The outcomes of earlier runs and of this one; without a path nothing is written."""
 
     def __init__(self, path: str | None, plan: Plan, entries: Sequence[Entry]) -> None:
         self.path = path
         self._plan = plan
         self._entries = entries
-        self._kept: dict[Unit, Outcome] = {}
+        self._kept: dict[Task, Outcome] = {}
         self._file: BinaryIO | None = None
         if path is not None:
             self._begin(path)
 
-    def kept(self) -> dict[Unit, Outcome]:
+    def kept(self) -> dict[Task, Outcome]:
         """What earlier runs have found."""
         return dict(self._kept)
 
-    def add(self, unit: Unit, outcome: Outcome) -> None:
+    def add(self, task: Task, outcome: Outcome) -> None:
         """Writes an outcome, and sees to it that it outlives this process."""
         if self._file is not None:
-            self._write({**unit._asdict(), **_outcome_json(outcome)})
+            self._write({**task._asdict(), **_outcome_json(outcome)})
 
     def close(self) -> None:
         if self._file is not None:
@@ -85,16 +85,16 @@ class Ledger:
     def _take(self, line: bytes, where: str) -> None:
         try:
             fields = json.loads(line)
-            unit = Unit(*(fields.pop(name) for name in Unit._fields))
-            data = self._entries[unit.data]
-            outcome = _read_outcome(fields, unit, data, self._plan.learners[unit.learner].name)
-            in_range = unit.repeat < self._plan.protocol.repeats and unit.fold < self._plan.protocol.folds
-            if min(unit) < 0 or not in_range:
+            task = Task(*(fields.pop(name) for name in Task._fields))
+            data = self._entries[task.data]
+            outcome = _read_outcome(fields, task, data, self._plan.learners[task.learner].name)
+            in_range = task.repeat < self._plan.protocol.repeats and task.fold < self._plan.protocol.folds
+            if min(task) < 0 or not in_range:
                 raise ValueError("no such fold")
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error) as error:
             hint = "delete this line, and the fold is tried again"
             raise BncliError("the line is damaged", where=where, hint=hint) from error
-        self._kept.setdefault(unit, outcome)
+        self._kept.setdefault(task, outcome)
 
     def _write(self, fields: dict[str, Any]) -> None:
         assert self._file is not None
@@ -164,7 +164,7 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
     return {"rows": outcome.rows, "metrics": outcome.metrics, "seconds": outcome.seconds, "predicted": packed}
 
 
-def _read_outcome(fields: dict[str, Any], unit: Unit, data: Entry, learner: str) -> Outcome:
+def _read_outcome(fields: dict[str, Any], task: Task, data: Entry, learner: str) -> Outcome:
     dtype = code_dtype(data.n_labels)
     raw = zlib.decompress(base64.b64decode(fields["predicted"], validate=True))
     codes = np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype)
@@ -174,4 +174,4 @@ def _read_outcome(fields: dict[str, Any], unit: Unit, data: Entry, learner: str)
     seconds = {str(name): float(value) for name, value in fields["seconds"].items()}
     if not all(math.isfinite(value) for value in (*metrics.values(), *seconds.values()) if value is not None):
         raise ValueError("not finite")
-    return Outcome(data.name, learner, unit.repeat, unit.fold, int(fields["rows"]), metrics, seconds, codes)
+    return Outcome(data.name, learner, task.repeat, task.fold, int(fields["rows"]), metrics, seconds, codes)

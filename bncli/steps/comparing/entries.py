@@ -1,9 +1,9 @@
 """The data sets of a comparison: each read once before any work, so that what cannot be used is said at once.
 
-What is kept of it is little: how to read it again, the class of every row (folds are dealt by it, and bias and variance
+What is kept of it is little: how to read it again, the class of every row (folds are drawn by it, and bias and variance
 need it) and a digest of all values, by which a run that goes on later knows its data again.
 
-Decided here: a data set is called after its file, without folder and endings; where two would be called the same, as
+Conventions: a data set is called after its file, without folder and endings; where two would be called the same, as
 much of the path is added as tells them apart. What cannot be read twice (the standard input, a pipe) is refused, for
 every process reads its data itself.
 """
@@ -19,11 +19,10 @@ import numpy as np
 
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns
 from bncli.engine.data.dataset import code_dtype
-from bncli.engine.evaluation.validate import deal
+from bncli.engine.evaluation.validate import Protocol, folds_of
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.errors import BncliError, UsageError
 from bncli.files.table import Source, read_columns
-from bncli.steps.protocol import Protocol
 from bncli.watch import Event, Note, Progress, Stage, Watch
 
 
@@ -48,7 +47,7 @@ class Entry:
 
 
 def read_entries(sources: Sequence[Source], protocol: Protocol, *, threads: int, watch: Watch) -> tuple[Entry, ...]:
-    """Every data set, one after the other; the first that cannot be read, or dealt into folds, is an error."""
+    """Every data set, one after the other; the first that cannot be read, or split into folds, is an error."""
     names = _names([_only_path(source) for source in sources])
     watch(Stage("read"))
     entries = []
@@ -103,7 +102,7 @@ def _about(name: str, watch: Watch) -> Watch:
 
 def _entry(name: str, source: Source, protocol: Protocol, columns: Columns) -> Entry:
     try:
-        deal(columns, protocol.folds, protocol.seed, 0)
+        folds_of(columns, protocol, 0)
     except BncliError as error:
         raise BncliError(error.what, where=source.paths[0], hint=error.hint) from error
     assert columns.label is not None

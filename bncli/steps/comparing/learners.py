@@ -7,34 +7,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bncli.errors import BncliError, UsageError
+from bncli.errors import UsageError
+from bncli.files.cuts import dump_cuts
+from bncli.files.structure import dump_structure
 from bncli.recipe import Recipe
+from bncli.steps.supplied_files import Supplied
 
 
 @dataclass(frozen=True)
 class Learner:
-    """A recipe with a name; `options` is what was typed for it, `cuts` and `structure` are files that stand in."""
+    """A recipe with a name; `options` is what was typed for it; what is supplied stands in for methods."""
 
     name: str
     recipe: Recipe
     options: str = ""
-    cuts: str | None = None
-    structure: str | None = None
+    supplied: Supplied = Supplied()
 
     def identity(self) -> dict[str, Any]:
         """All that its results depend on, as JSON values: the content of files, not their names."""
-        files = {"cuts": _digest(self.cuts), "structure": _digest(self.structure)}
+        cuts, structure = self.supplied.cuts, self.supplied.structure
+        files = {
+            "cuts": None if cuts is None else _digest(dump_cuts(cuts)),
+            "structure": None if structure is None else _digest(dump_structure(structure)),
+        }
         return {"name": self.name, "recipe": self.recipe.as_dict(), **files}
 
 
-def _digest(path: str | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise BncliError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path) from error
+def _digest(text: str) -> str:
+    """Of a file as it is written here: layout does not matter."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def check_names(learners: Sequence[Learner]) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bncli.engine.evaluation.validate import Protocol
 from bncli.engine.kernels.arrays import Codes
-from bncli.steps.protocol import Protocol
 
 if TYPE_CHECKING:
     from bncli.engine.evaluation.bias_variance import BiasVariance

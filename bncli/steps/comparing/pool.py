@@ -1,8 +1,12 @@
-"""Units done by several processes at once, each asked for one at a time.
+"""Tasks run by several processes at once, each asked for one at a time; and the program that such a process runs.
 
-Decided here: the processes are programs of their own, started afresh (no copy of a parent with threads), in sessions
+Conventions: the processes are programs of their own, started afresh (no copy of a parent with threads), in sessions
 of their own (^C reaches the parent alone, which then ends them), with one thread in the BLAS. One that dies (killed
-where memory ran out, say) takes its unit with it and is replaced. A thread for each process waits for its answers.
+where memory ran out, say) takes its task with it and is replaced. A thread for each process waits for its answers.
+
+A process runs this module (`python -m`, of no use by hand): a plan and then tasks come in on stdin, what became of them
+goes out. It ends as soon as nobody can ask it any more, in the middle of a task if need be, so that nothing is left
+behind when its parent is killed.
 """
 
 from __future__ import annotations
@@ -16,26 +20,27 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
+from typing import BinaryIO
 
 import bncli
 from bncli.steps.comparing.outcomes import Outcome
-from bncli.steps.comparing.runner import Failure, Plan, Unit
+from bncli.steps.comparing.runner import Failure, Plan, Runner, Task
 
-Result = tuple[Unit, Outcome | Failure]
+Result = tuple[Task, Outcome | Failure]
 
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
 
-def in_processes(plan: Plan, units: Iterable[Unit], jobs: int, skip: Callable[[Unit], bool]) -> Iterator[Result]:
-    """Results as they come; a unit that is to be skipped when its turn comes has none.
+def in_processes(plan: Plan, tasks: Iterable[Task], jobs: int, skip: Callable[[Task], bool]) -> Iterator[Result]:
+    """Results as they come; a task that is to be skipped when its turn comes has none.
 
     Closing the iterator ends all processes at once.
     """
-    turns = _Turns(units, skip)
+    turns = _Turns(tasks, skip)
     results: SimpleQueue[Result | BaseException | None] = SimpleQueue()
-    crew = [_Worker(plan, turns, results) for _ in range(jobs)]
+    workers = [_Worker(plan, turns, results) for _ in range(jobs)]
     try:
-        for worker in crew:
+        for worker in workers:
             worker.start()
         busy = jobs
         while busy:
@@ -48,22 +53,22 @@ def in_processes(plan: Plan, units: Iterable[Unit], jobs: int, skip: Callable[[U
                 yield result
     finally:
         turns.end()
-        for worker in crew:
+        for worker in workers:
             worker.end()
 
 
 class _Turns:
-    """Hands out units, one at a time, to whoever asks."""
+    """Hands out tasks, one at a time, to whoever asks."""
 
-    def __init__(self, units: Iterable[Unit], skip: Callable[[Unit], bool]) -> None:
-        self._units = iter(units)
+    def __init__(self, tasks: Iterable[Task], skip: Callable[[Task], bool]) -> None:
+        self._tasks = iter(tasks)
         self._skip = skip
         self._lock = threading.Lock()
         self.ended = False
 
-    def next(self) -> Unit | None:
+    def next(self) -> Task | None:
         with self._lock:
-            return next((unit for unit in self._units if not self._skip(unit)), None) if not self.ended else None
+            return next((task for task in self._tasks if not self._skip(task)), None) if not self.ended else None
 
     def end(self) -> None:
         self.ended = True
@@ -93,35 +98,35 @@ class _Worker:
 
     def _work(self) -> None:
         try:
-            while (unit := self._turns.next()) is not None:
-                result = self._ask(unit)
-                self._results.put((unit, result))
+            while (task := self._turns.next()) is not None:
+                result = self._ask(task)
+                self._results.put((task, result))
             self._results.put(None)
         except BaseException as error:
             self._results.put(error)
         finally:
-            self._dismiss()
+            self._stop_process()
 
-    def _ask(self, unit: Unit) -> Outcome | Failure:
-        process = self._process or self._hire()
+    def _ask(self, task: Task) -> Outcome | Failure:
+        process = self._process or self._start_process()
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            pickle.dump(unit, process.stdin)
+            pickle.dump(task, process.stdin)
             process.stdin.flush()
             answer: Outcome | Failure = pickle.load(process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError):
-            return Failure(_end_of(self._dismiss()))
+            return Failure(_end_of(self._stop_process()))
         return answer
 
-    def _hire(self) -> subprocess.Popen[bytes]:
+    def _start_process(self) -> subprocess.Popen[bytes]:
         """A new process that knows the plan."""
         home = str(Path(bncli.__file__).parents[1])
         paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, **dict.fromkeys(_ONE_THREAD, "1"), "PYTHONPATH": os.pathsep.join(paths)}
         with self._lock:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "bncli.steps.comparing.worker"],
+                [sys.executable, "-m", "bncli.steps.comparing.pool"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -131,12 +136,12 @@ class _Worker:
             if self._turns.ended:
                 self._process.kill()
         assert self._process.stdin is not None
-        with suppress(OSError):  # where it is gone already, the first unit will tell
+        with suppress(OSError):  # where it is gone already, the first task will tell
             pickle.dump(self._plan, self._process.stdin)
             self._process.stdin.flush()
         return self._process
 
-    def _dismiss(self) -> int:
+    def _stop_process(self) -> int:
         """Ends the process, if there is one; returns its exit code."""
         process, self._process = self._process, None
         if process is None:
@@ -152,3 +157,29 @@ class _Worker:
 def _end_of(code: int) -> str:
     cause = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
     return f"the process that tried it died ({cause}); if memory ran out, take fewer --jobs"
+
+
+def serve() -> None:
+    """Answers until stdin ends."""
+    asked = sys.stdin.buffer
+    with os.fdopen(os.dup(1), "wb") as answers:
+        os.dup2(2, 1)  # what anything prints must not get among the answers
+        runner = Runner(pickle.load(asked))
+        tasks: SimpleQueue[Task] = SimpleQueue()
+        threading.Thread(target=_listen, args=(asked, tasks), daemon=True).start()
+        while True:
+            pickle.dump(runner.run(tasks.get()), answers)
+            answers.flush()
+
+
+def _listen(asked: BinaryIO, tasks: SimpleQueue[Task]) -> None:
+    """Takes in tasks; the end of the input is the end of the process."""
+    try:
+        while True:
+            tasks.put(pickle.load(asked))
+    finally:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,6 +1,6 @@
 """One metric over all data sets: average ranks, Friedman's test, and every pair of learners beside each other.
 
-Decided here:
+Conventions:
 - Learners that have a figure nowhere are left out, then the data sets where any of the others has none: all tests are
   over the same data sets. With fewer than two learners or data sets left there is no summary.
 - A pair with the baseline has the baseline as its second; of other pairs the learner typed first comes first.

@@ -19,7 +19,7 @@ from bncli.engine.learn import Learnt, learn
 from bncli.engine.model import Model
 from bncli.errors import BncliError
 from bncli.files.model import dump_model
-from bncli.watch import Event, Note, Progress, Stage
+from bncli.watch import Event, Note, Progress, Run, Stage
 from tests.engine.auto.rows import coded, mixed, recipe
 
 GRID = (30.0, 3.0, 0.3)
@@ -72,7 +72,7 @@ def test_the_likelihood_told_is_that_of_the_blend() -> None:
 
 
 def test_the_same_bytes_whatever_the_threads() -> None:
-    first, second = (dump_model(learn(mixed(100), recipe(), threads=threads).model) for threads in (1, 2))
+    first, second = (dump_model(learn(mixed(100), recipe(), run=Run(threads)).model) for threads in (1, 2))
     assert first == second
 
 
@@ -176,7 +176,7 @@ def test_a_straight_line_is_told_from_steps() -> None:
 def test_a_limit_leaves_out_what_there_is_no_time_for() -> None:
     events: list[Event] = []
     now = iter(range(10_000))
-    found = learn(mixed(80), recipe(time_limit=2.5), clock=lambda: float(next(now)), watch=events.append).model
+    found = learn(mixed(80), recipe(time_limit=2.5), run=Run(clock=lambda: float(next(now)), watch=events.append)).model
     notes = [event.text for event in events if isinstance(event, Note)]
     assert len(notes) == 1
     assert "there was no time" in notes[0]
@@ -198,7 +198,7 @@ def left_out(columns: Columns, stop_after: str, limit: float | None = 10.0) -> t
             tried.append(event.detail.partition(",")[0])
             now[0] = 1e6 if tried[-1] == stop_after else 0.0
 
-    found = learn(columns, recipe(time_limit=limit), clock=lambda: now[0], watch=watch).model
+    found = learn(columns, recipe(time_limit=limit), run=Run(clock=lambda: now[0], watch=watch)).model
     assert [trial.name for trial in found.trials] == list(dict.fromkeys(tried))
     if not notes:
         return found, "", []
@@ -244,7 +244,7 @@ def test_of_many_rows_what_costs_too_much_is_told(monkeypatch: pytest.MonkeyPatc
 
 def test_what_is_tried_is_told() -> None:
     events: list[Event] = []
-    learn(mixed(60), recipe(), watch=events.append)
+    learn(mixed(60), recipe(), run=Run(watch=events.append))
     assert [event.name for event in events if isinstance(event, Stage)] == ["discretize", "candidates", "parameters"]
     details = [event.detail for event in events if isinstance(event, Progress)]
     assert "singles, penalty 30, fold 2 of 5" in details

@@ -5,9 +5,9 @@ import pytest
 
 from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.cutting import cuts_of, learn_schema
-from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute
+from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, Reading
 from bncli.errors import BncliError
-from bncli.watch import Event, Progress
+from bncli.watch import Event, Progress, Run
 
 NAN = float("nan")
 
@@ -33,8 +33,7 @@ def test_cuts_levels_holes_and_frequencies() -> None:
             c=NumericColumn(np.array([7] * 8, np.int8)),
             d=categorical([MISSING] * 8),
         ),
-        missing_tokens=["x"],
-        unseen="error",
+        reading=Reading(("x",), "error"),
     )
     assert schema.attributes == (
         NumericAttribute("a", True, (3.0, 4.0, 1.0), (7.0,)),
@@ -114,8 +113,8 @@ def test_threads_change_nothing_and_progress_is_told_in_order() -> None:
     rng = np.random.default_rng(0)
     columns = table(**{f"a{i}": numeric(rng.normal(size=8).tolist()) for i in range(9)})
     events: list[Event] = []
-    alone = learn_schema(columns, discretize="equal-frequency", bins=3, watch=events.append)
-    assert learn_schema(columns, discretize="equal-frequency", bins=3, threads=3) == alone
+    alone = learn_schema(columns, discretize="equal-frequency", bins=3, run=Run(watch=events.append))
+    assert learn_schema(columns, discretize="equal-frequency", bins=3, run=Run(3)) == alone
     assert events == [Progress(i + 1, 9, f"a{i}") for i in range(9)]
 
 

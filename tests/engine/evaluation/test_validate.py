@@ -5,11 +5,21 @@ import pytest
 
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.cutting import cuts_of, learn_schema
-from bncli.engine.evaluation.validate import cross_validate, deal, examine, hold_out, out_of_fold, predict, split_of
-from bncli.engine.learn import learn
+from bncli.engine.data.schema import Reading
+from bncli.engine.evaluation.validate import (
+    Protocol,
+    cross_validate,
+    examine,
+    folds_of,
+    hold_out,
+    out_of_fold,
+    predict,
+    split_of,
+)
+from bncli.engine.learn import Given, learn
 from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
-from bncli.watch import Event, Progress, Stage
+from bncli.watch import Event, Progress, Run, Stage
 
 RECIPE = Recipe.of(structure="nb", param="map")
 
@@ -32,7 +42,7 @@ def table(n: int, seed: int = 0) -> Columns:
 
 def test_each_fold_is_what_learning_without_its_rows_predicts() -> None:
     columns = table(60)
-    folds = list(cross_validate(columns, RECIPE, folds=3, repeats=2, seed=1))
+    folds = list(cross_validate(columns, RECIPE, Protocol(3, 2, 1)))
     assert [(f.repeat, f.number) for f in folds] == [(r, f) for r in (0, 1) for f in (0, 1, 2)]
     for repeat in (0, 1):
         rows = np.concatenate([f.rows for f in folds if f.repeat == repeat])
@@ -47,7 +57,7 @@ def test_each_fold_is_what_learning_without_its_rows_predicts() -> None:
 
 def test_every_row_gets_the_prediction_of_the_first_repeat() -> None:
     columns = table(30)
-    folds = list(cross_validate(columns, RECIPE, folds=2, repeats=3))
+    folds = list(cross_validate(columns, RECIPE, Protocol(2, 3)))
     predictions = out_of_fold(folds, 30)
     assert predictions.shape == (3, 30)
     for fold in folds[:2]:
@@ -58,23 +68,23 @@ def test_cuts_are_learnt_in_the_fold_unless_given() -> None:
     """A model of the training rows keeps its own cuts; given ones stay, whatever the rows say."""
     columns = table(40)
     cuts = cuts_of(learn_schema(columns, discretize="equal-width", bins=3), "equal-width", {"bins": 3})
-    free = cross_validate(columns, RECIPE, folds=2)
-    bound = cross_validate(columns, RECIPE, folds=2, cuts=cuts)
+    free = cross_validate(columns, RECIPE, Protocol(2))
+    bound = cross_validate(columns, RECIPE, Protocol(2), given=Given(cuts))
     assert (out_of_fold(free, 40) != out_of_fold(bound, 40)).any()
 
 
 def test_the_same_seed_gives_the_same_predictions_for_any_threads() -> None:
     columns = table(50)
-    first = out_of_fold(cross_validate(columns, RECIPE, folds=5, seed=3), 50)
-    assert (out_of_fold(cross_validate(columns, RECIPE, folds=5, seed=3, threads=3), 50) == first).all()
-    assert (out_of_fold(cross_validate(columns, RECIPE, folds=5, seed=4), 50) != first).any()
+    first = out_of_fold(cross_validate(columns, RECIPE, Protocol(5, seed=3)), 50)
+    assert (out_of_fold(cross_validate(columns, RECIPE, Protocol(5, seed=3), run=Run(3)), 50) == first).all()
+    assert (out_of_fold(cross_validate(columns, RECIPE, Protocol(5, seed=4)), 50) != first).any()
 
 
 def test_a_fold_alone_is_that_of_the_cross_validation() -> None:
     columns = table(40)
-    folds = list(cross_validate(columns, RECIPE, folds=4, repeats=2, seed=9))
+    folds = list(cross_validate(columns, RECIPE, Protocol(4, 2, 9)))
     for fold in (folds[6], folds[1]):
-        split = split_of(deal(columns, 4, 9, fold.repeat), fold.repeat, fold.number)
+        split = split_of(folds_of(columns, Protocol(4, 2, 9), fold.repeat), fold.repeat, fold.number)
         assert sorted([*split.rows, *split.others]) == list(range(40))
         alone = hold_out(columns, RECIPE, split)
         assert (alone.repeat, alone.number, alone.penalty) == (fold.repeat, fold.number, fold.penalty)
@@ -84,7 +94,7 @@ def test_a_fold_alone_is_that_of_the_cross_validation() -> None:
 
 def test_what_the_watch_hears() -> None:
     events: list[Event] = []
-    list(cross_validate(table(20), RECIPE, folds=2, watch=events.append))
+    list(cross_validate(table(20), RECIPE, Protocol(2), run=Run(watch=events.append)))
     fit, score = Stage("fit"), Stage("score")
     progress = [Progress(0, 2, "fold 1 of 2"), Progress(1, 2, "fold 2 of 2"), Progress(2, 2)]
     assert events == [fit, progress[0], score, fit, progress[1], score, progress[2]]
@@ -96,9 +106,9 @@ def test_a_value_of_one_fold_only_is_unknown_to_the_model() -> None:
     assert isinstance(words, CategoricalColumn)
     words.codes[:] = np.arange(20) % 2
     words.codes[7] = 2
-    assert np.isfinite(out_of_fold(cross_validate(columns, RECIPE, folds=4), 20)).all()
+    assert np.isfinite(out_of_fold(cross_validate(columns, RECIPE, Protocol(4)), 20)).all()
     with pytest.raises(ModelError, match="'word' has values that were never seen in training, in 1 row"):
-        list(cross_validate(columns, RECIPE, folds=4, unseen="error"))
+        list(cross_validate(columns, RECIPE, Protocol(4), reading=Reading(unseen="error")))
 
 
 def test_rows_must_have_a_class() -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
+from bncli.engine.evaluation.validate import Protocol
 from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.comparing.entries import Entry, read_entries
 from bncli.steps.comparing.learners import Learner
 from bncli.steps.comparing.runner import Plan
-from bncli.steps.protocol import Protocol
 from bncli.watch import silent
 
 NB = Learner("nb", Recipe.of(structure="nb", param="map"), "--structure nb --param map")

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bncli.engine.evaluation.validate import Protocol
 from bncli.errors import BncliError
 from bncli.steps.comparing import checkpoint
-from bncli.steps.comparing.checkpoint import Ledger
+from bncli.steps.comparing.checkpoint import Checkpoint
 from bncli.steps.comparing.entries import Entry
 from bncli.steps.comparing.outcomes import Outcome
-from bncli.steps.comparing.runner import Bench, Plan, Unit
-from bncli.steps.protocol import Protocol
+from bncli.steps.comparing.runner import Plan, Runner, Task
 from tests.steps.comparing.tables import NB, TAN, planned, write_table
 
-UNITS = [Unit(0, 0, 0, 0), Unit(0, 1, 0, 2), Unit(0, 0, 0, 1)]
+TASKS = [Task(0, 0, 0, 0), Task(0, 1, 0, 2), Task(0, 0, 0, 1)]
 
 
 @pytest.fixture
@@ -30,25 +30,25 @@ def plan(tmp_path: Path) -> tuple[Plan, tuple[Entry, ...]]:
 @pytest.fixture
 def path(plan: tuple[Plan, tuple[Entry, ...]], tmp_path: Path) -> Path:
     """A file with three outcomes."""
-    ledger = Ledger(str(tmp_path / "kept.jsonl"), *plan)
-    for unit in UNITS:
-        outcome = Bench(plan[0]).attempt(unit)
+    checkpoint = Checkpoint(str(tmp_path / "kept.jsonl"), *plan)
+    for task in TASKS:
+        outcome = Runner(plan[0]).run(task)
         assert isinstance(outcome, Outcome)
-        ledger.add(unit, outcome)
-    ledger.close()
+        checkpoint.add(task, outcome)
+    checkpoint.close()
     return tmp_path / "kept.jsonl"
 
 
-def kept_in(path: Path, plan: tuple[Plan, tuple[Entry, ...]]) -> dict[Unit, Outcome]:
-    with closing(Ledger(str(path), *plan)) as ledger:
-        return ledger.kept()
+def kept_in(path: Path, plan: tuple[Plan, tuple[Entry, ...]]) -> dict[Task, Outcome]:
+    with closing(Checkpoint(str(path), *plan)) as checkpoint:
+        return checkpoint.kept()
 
 
 def test_what_goes_in_comes_out(plan: tuple[Plan, tuple[Entry, ...]], path: Path) -> None:
     kept = kept_in(path, plan)
-    assert list(kept) == UNITS
-    for unit, outcome in kept.items():
-        again = Bench(plan[0]).attempt(unit)
+    assert list(kept) == TASKS
+    for task, outcome in kept.items():
+        again = Runner(plan[0]).run(task)
         assert isinstance(again, Outcome)
         assert outcome.metrics == again.metrics
         assert (outcome.predicted == again.predicted).all()
@@ -60,13 +60,13 @@ def test_what_goes_in_comes_out(plan: tuple[Plan, tuple[Entry, ...]], path: Path
 
 def test_every_outcome_is_on_the_disk_at_once(plan: tuple[Plan, tuple[Entry, ...]], tmp_path: Path) -> None:
     path = tmp_path / "new.jsonl"
-    ledger = Ledger(str(path), *plan)
+    checkpoint = Checkpoint(str(path), *plan)
     assert len(path.read_bytes().splitlines()) == 1
     outcome = Outcome("a", "nb", 0, 0, 2, {"auc": None, "error": 0.1}, {"fit": 0.5}, np.array([2, 1], np.uint8))
-    ledger.add(UNITS[0], outcome)
+    checkpoint.add(TASKS[0], outcome)
     assert path.read_bytes().endswith(b"}\n")
-    ledger.close()
-    read = kept_in(path, plan)[UNITS[0]]
+    checkpoint.close()
+    read = kept_in(path, plan)[TASKS[0]]
     assert (read.metrics, read.seconds, read.predicted.tolist()) == (outcome.metrics, outcome.seconds, [2, 1])
 
 
@@ -74,9 +74,9 @@ def test_half_a_line_at_the_end_is_cut_off(plan: tuple[Plan, tuple[Entry, ...]],
     whole = path.read_bytes()
     for end in (len(whole) - 1, len(whole) - 40, whole.index(b"\n") + 1, whole.index(b"\n"), 30, 5, 0):
         path.write_bytes(whole[:end])
-        ledger = Ledger(str(path), *plan)
-        ledger.close()
-        assert list(ledger.kept()) == UNITS[: max(whole[:end].count(b"\n") - 1, 0)]
+        checkpoint = Checkpoint(str(path), *plan)
+        checkpoint.close()
+        assert list(checkpoint.kept()) == TASKS[: max(whole[:end].count(b"\n") - 1, 0)]
         kept = path.read_bytes()
         assert kept.endswith(b"\n")
         assert whole.startswith(kept)
@@ -109,17 +109,17 @@ def test_a_damaged_line_is_an_error_that_names_it(
     lines[1] = lines[1].replace(old, new, 1)
     path.write_text("".join(lines))
     with pytest.raises(BncliError, match=r"the line is damaged, .*kept\.jsonl, line 2; delete this line"):
-        Ledger(str(path), *plan)
+        Checkpoint(str(path), *plan)
     assert path.read_text() == "".join(lines)
 
 
 def test_labels_that_do_not_exist_are_damage(plan: tuple[Plan, tuple[Entry, ...]], path: Path) -> None:
     wrong = Outcome("a", "nb", 0, 0, 2, {}, {}, np.array([0, 3], np.uint8))
-    ledger = Ledger(str(path), *plan)
-    ledger.add(UNITS[0], wrong)
-    ledger.close()
+    checkpoint = Checkpoint(str(path), *plan)
+    checkpoint.add(TASKS[0], wrong)
+    checkpoint.close()
     with pytest.raises(BncliError, match="line 5"):
-        Ledger(str(path), *plan)
+        Checkpoint(str(path), *plan)
 
 
 def test_a_file_of_another_run_is_refused(
@@ -137,10 +137,10 @@ def test_a_file_of_another_run_is_refused(
     ]
     for what, other, data in others:
         with pytest.raises(BncliError, match=rf"a run with .*{what}.*, .*kept\.jsonl; give the options of that run"):
-            Ledger(str(path), other, (data,))
+            Checkpoint(str(path), other, (data,))
     monkeypatch.setattr(checkpoint, "__version__", "0.0.0")
     with pytest.raises(BncliError, match="another version of bncli"):
-        Ledger(str(path), *plan)
+        Checkpoint(str(path), *plan)
     assert path.read_bytes() == before
 
 
@@ -151,24 +151,24 @@ def test_what_is_no_file_of_outcomes_stays_as_it_is(
     path = tmp_path / "mine.csv"
     path.write_bytes(content)
     if content == b"{":  # may be the beginning of a first line
-        Ledger(str(path), *plan).close()
+        Checkpoint(str(path), *plan).close()
         return
     with pytest.raises(BncliError, match=r"this is no file of outcomes, .*mine\.csv"):
-        Ledger(str(path), *plan)
+        Checkpoint(str(path), *plan)
     assert path.read_bytes() == content
 
 
 def test_where_nothing_can_be_kept(plan: tuple[Plan, tuple[Entry, ...]], tmp_path: Path) -> None:
     with pytest.raises(BncliError, match="cannot keep outcomes"):
-        Ledger(str(tmp_path / "no" / "x.jsonl"), *plan)
+        Checkpoint(str(tmp_path / "no" / "x.jsonl"), *plan)
     with pytest.raises(BncliError, match="this is none, /dev/full"):
-        Ledger("/dev/full", *plan)
+        Checkpoint("/dev/full", *plan)
     with pytest.raises(BncliError, match="this is none"):
-        Ledger(str(tmp_path), *plan)
+        Checkpoint(str(tmp_path), *plan)
 
 
 def test_without_a_path_nothing_is_kept(plan: tuple[Plan, tuple[Entry, ...]]) -> None:
-    ledger = Ledger(None, *plan)
-    ledger.add(UNITS[0], Outcome("a", "nb", 0, 0, 0, {}, {}, np.array([], np.uint8)))
-    assert ledger.kept() == {}
-    ledger.close()
+    checkpoint = Checkpoint(None, *plan)
+    checkpoint.add(TASKS[0], Outcome("a", "nb", 0, 0, 0, {}, {}, np.array([], np.uint8)))
+    assert checkpoint.kept() == {}
+    checkpoint.close()

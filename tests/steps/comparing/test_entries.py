@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bncli.engine.evaluation.validate import Protocol
 from bncli.errors import BncliError, UsageError
 from bncli.files.table import Source
 from bncli.steps.comparing.entries import Entry, read_entries
-from bncli.steps.protocol import Protocol
 from bncli.watch import Event, Note, Progress, Stage, silent
 from tests.steps.comparing.tables import write_table
 

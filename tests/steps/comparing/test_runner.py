@@ -1,4 +1,4 @@
-"""A unit of work gives what `bncli evaluate` gives for that fold, and fails in one line."""
+"""A task of work gives what `bncli evaluate` gives for that fold, and fails in one line."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.folds import stratified_folds
-from bncli.engine.evaluation.validate import predict
+from bncli.engine.evaluation.validate import Protocol, predict
 from bncli.engine.learn import learn
 from bncli.files.table import read_columns
 from bncli.recipe import Recipe
 from bncli.steps.comparing import runner as module
 from bncli.steps.comparing.learners import Learner
 from bncli.steps.comparing.outcomes import Outcome
-from bncli.steps.comparing.runner import Bench, Failure, Unit
+from bncli.steps.comparing.runner import Failure, Runner, Task
 from bncli.steps.evaluate import METRICS, evaluate
-from bncli.steps.protocol import Protocol
+from bncli.steps.supplied_files import read_supplied
 from tests.steps.comparing.tables import IMPROBABLE, NB, planned, write_table
 
 
@@ -26,12 +26,12 @@ def test_the_figures_are_those_of_evaluate(tmp_path: Path) -> None:
     sources = [write_table(tmp_path / f"{name}.csv", 40, seed) for seed, name in enumerate("ab")]
     weighted = Learner("weighted", Recipe())
     plan, _ = planned(sources, (NB, weighted), Protocol(4, 2, 3))
-    bench = Bench(plan)
+    runner = Runner(plan)
     for data, learner in ((0, 0), (1, 0), (0, 1)):
-        report = evaluate(sources[data], plan.learners[learner].recipe, folds=4, repeats=2, seed=3)
+        report = evaluate(sources[data], plan.learners[learner].recipe, Protocol(4, 2, 3))
         assert report.folds is not None
         for fold in report.folds[::3]:
-            outcome = bench.attempt(Unit(data, learner, fold.repeat, fold.fold))
+            outcome = runner.run(Task(data, learner, fold.repeat, fold.fold))
             assert isinstance(outcome, Outcome)
             assert outcome.metrics == fold.metrics
             assert tuple(outcome.metrics) == METRICS
@@ -44,7 +44,7 @@ def test_the_figures_are_those_of_evaluate(tmp_path: Path) -> None:
 def test_predictions_are_in_the_order_of_rows(tmp_path: Path) -> None:
     source = write_table(tmp_path / "a.csv", 30, 0)
     plan, (entry,) = planned([source])
-    outcome = Bench(plan).attempt(Unit(0, 0, 0, 1))
+    outcome = Runner(plan).run(Task(0, 0, 0, 1))
     columns = read_columns(source)
     rows = np.flatnonzero(stratified_folds(entry.labels, 3, (0, 0)) == 1)
     model = learn(columns.take(np.setdiff1d(np.arange(30), rows)), NB.recipe).model
@@ -60,12 +60,12 @@ def test_files_stand_in_for_what_would_be_learnt(tmp_path: Path) -> None:
     cuts.write_text(json.dumps({"format": "bncli-cuts", "version": 1, "class": "class", "attributes": attributes}))
     graph = {"format": "bncli-structure", "version": 1, "class": "class", "parents": {"number": ["class"]}}
     structure.write_text(json.dumps(graph))
-    bound = Learner("bound", NB.recipe, cuts=str(cuts), structure=str(structure))
-    report = evaluate(source, NB.recipe, folds=3, cuts=str(cuts), structure=str(structure))
+    bound = Learner("bound", NB.recipe, supplied=read_supplied(str(cuts), str(structure)))
+    report = evaluate(source, NB.recipe, Protocol(3), supplied=read_supplied(str(cuts), str(structure)))
     plan, _ = planned([source], (NB, bound))
-    bench = Bench(plan)
-    assert isinstance(bench.attempt(Unit(0, 0, 0, 0)), Outcome)
-    outcome = bench.attempt(Unit(0, 1, 0, 0))
+    runner = Runner(plan)
+    assert isinstance(runner.run(Task(0, 0, 0, 0)), Outcome)
+    outcome = runner.run(Task(0, 1, 0, 0))
     assert isinstance(outcome, Outcome)
     assert report.folds is not None
     assert outcome.metrics == report.folds[0].metrics
@@ -73,16 +73,16 @@ def test_files_stand_in_for_what_would_be_learnt(tmp_path: Path) -> None:
 
 def test_what_fails_gives_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, _ = planned([write_table(tmp_path / "a.csv", 30, 0)], (IMPROBABLE,))
-    failure = Bench(plan).attempt(Unit(0, 0, 0, 0))
+    failure = Runner(plan).run(Task(0, 0, 0, 0))
     assert isinstance(failure, Failure)
-    assert "cannot be summed out" in failure.reason
+    assert "cannot be marginalized" in failure.reason
     for error, reason in ((MemoryError(), "not enough memory"), (ZeroDivisionError("x"), "ZeroDivisionError: x")):
 
         def broken(*_: object, error: BaseException = error, **__: object) -> None:
             raise error
 
         monkeypatch.setattr(module, "hold_out", broken)
-        failure = Bench(plan).attempt(Unit(0, 0, 0, 0))
+        failure = Runner(plan).run(Task(0, 0, 0, 0))
         assert isinstance(failure, Failure)
         assert reason in failure.reason
 
@@ -91,7 +91,7 @@ def test_a_data_set_is_read_once_in_a_row(tmp_path: Path, monkeypatch: pytest.Mo
     plan, _ = planned([write_table(tmp_path / f"{name}.csv", 30, 0) for name in "ab"])
     reads = []
     monkeypatch.setattr(module, "read_columns", lambda source, **given: (reads.append(source), read_columns(source))[1])
-    bench = Bench(plan)
+    runner = Runner(plan)
     for data, learner, fold in ((0, 0, 0), (0, 1, 0), (0, 0, 1), (1, 0, 0), (1, 1, 1), (0, 0, 2)):
-        assert isinstance(bench.attempt(Unit(data, learner, 0, fold)), Outcome)
+        assert isinstance(runner.run(Task(data, learner, 0, fold)), Outcome)
     assert [Path(source.paths[0]).name for source in reads] == ["a.csv", "b.csv", "a.csv"]

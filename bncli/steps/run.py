@@ -1,0 +1,108 @@
+"""How a step carries out a run: the seconds of its stages, the moves of its search, the memory it may take.
+
+The engine has no clock and asks no system: it says when a stage begins, and is told what there is.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from bncli.engine.data.schema import Schema
+from bncli.watch import Event, Move, Run, Stage, Watch
+
+MEMINFO = Path("/proc/meminfo")
+CGROUP = Path("/sys/fs/cgroup")
+"""A container's own limit, where there is one."""
+
+
+class Stopwatch:
+    """A watch that hands every event on and notes how long each stage lasted."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._begin = self._since = time.perf_counter()
+        self._stage: str | None = None
+        self._seconds: dict[str, float] = {}
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Stage):
+            self._close()
+            self._stage = event.name
+        self._watch(event)
+
+    def seconds(self) -> dict[str, float]:
+        """The seconds of each stage so far, in order, then the `total` since the watch was made."""
+        self._close()
+        return {**self._seconds, "total": time.perf_counter() - self._begin}
+
+    def _close(self) -> None:
+        now = time.perf_counter()
+        if self._stage is not None:
+            self._seconds[self._stage] = self._seconds.get(self._stage, 0.0) + now - self._since
+        self._since = now
+
+
+class NamedMove(NamedTuple):
+    """One arc `parent` -> `child` that was added, deleted or reversed, and what the score gained, in nats."""
+
+    kind: str
+    parent: str
+    child: str
+    gain: float
+
+
+class Moves:
+    """A watch that hands every event on and keeps the moves."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._moves: list[Move] = []
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Move):
+            self._moves.append(event)
+        self._watch(event)
+
+    def named(self, schema: Schema) -> tuple[NamedMove, ...]:
+        """The moves seen, between attributes of this schema."""
+        name = [attribute.name for attribute in schema.attributes]
+        return tuple(NamedMove(m.kind, name[m.parent], name[m.child], m.gain) for m in self._moves)
+
+
+def limited(run: Run) -> Run:
+    """The run with a clock, and within the memory that is free now; what it has of them already stays."""
+    memory = free_memory() if run.memory is None else run.memory
+    return run._replace(memory=memory, clock=run.clock or time.monotonic)
+
+
+def free_memory() -> int | None:
+    """Bytes, the least of what the system and a container allow; None where nothing is known."""
+    known = [n for n in (_of_system(), _of_container()) if n is not None]
+    return min(known, default=None)
+
+
+def _of_system() -> int | None:
+    """What Linux could give without swapping; elsewhere all memory there is."""
+    try:
+        lines = MEMINFO.read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _of_container() -> int | None:
+    """The limit less what is in use; files that are only kept in memory for speed do not count."""
+    try:
+        limit = int((CGROUP / "memory.max").read_text())
+        used = int((CGROUP / "memory.current").read_text())
+        lines = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
+        return limit - used + int(lines.get("inactive_file", 0))
+    except (OSError, ValueError):  # no such file, or the word "max": no limit
+        return None

@@ -1,0 +1,136 @@
+"""How a step carries out a run: seconds on a clock that the test turns, moves by name, the memory that is free."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bncli.errors import BncliError
+from bncli.files.table import Source
+from bncli.recipe import Recipe
+from bncli.steps import run
+from bncli.steps.evaluate import evaluate
+from bncli.steps.fit import fit
+from bncli.steps.learn_structure import learn_structure
+from bncli.steps.run import Moves, NamedMove, Stopwatch, free_memory, limited
+from bncli.watch import Event, Move, Note, Run, Stage
+from tests.datasets import schema_of
+
+
+def test_stages_are_timed_and_events_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([0.0, 1.0, 3.0, 7.0, 15.0, 15.0])
+    monkeypatch.setattr("time.perf_counter", lambda: next(now))
+    seen: list[Event] = []
+    watch = Stopwatch(seen.append)
+    events = [Stage("read"), Note("hello"), Stage("fit"), Stage("read")]
+    for event in events:
+        watch(event)
+    assert watch.seconds() == {"read": 2.0 + 8.0, "fit": 4.0, "total": 15.0}
+    assert seen == events
+
+
+IRIS = Source((str(Path(__file__).parents[2] / "sample_data" / "iris.csv"),))
+CLIMB = Recipe(
+    structure="hill-climb", structure_score="k2", max_parents=2, perfect=False, param="map", level=None, init=None,
+    penalty=None, penalty_center=None, optimizer=None, tolerance=None, max_iterations=None, seed=None,
+)  # fmt: skip
+
+
+def test_moves_are_kept_by_name_and_everything_is_handed_on() -> None:
+    seen: list[Event] = []
+    moves = Moves(seen.append)
+    events = [Stage("structure"), Move("add", 1, 0, 2.5), Note("odd"), Move("reverse", 1, 0, 0.5)]
+    for event in events:
+        moves(event)
+    assert seen == events
+    names = moves.named(schema_of((2, 2), 2, names=("age", "pulse")))
+    assert names == (NamedMove("add", "pulse", "age", 2.5), NamedMove("reverse", "pulse", "age", 0.5))
+
+
+def test_both_steps_report_the_moves_that_lead_to_the_structure(tmp_path: Path) -> None:
+    learnt = learn_structure(IRIS, CLIMB)
+    fitted = fit(IRIS, CLIMB, output=str(tmp_path / "m.bnc"))
+    assert learnt.moves == fitted.moves
+    arcs = {(parent, child) for child, listed in learnt.structure.parents.items() for parent in listed[1:]}
+    assert {move.kind for move in learnt.moves} == {"add"}
+    assert sorted((move.parent, move.child) for move in learnt.moves) == sorted(arcs)
+    told = [{"kind": "add", "parent": m.parent, "child": m.child, "gain": m.gain} for m in learnt.moves]
+    assert told
+    assert learnt.as_json()["moves"] == fitted.as_json()["moves"] == told
+
+
+@pytest.mark.parametrize("word", ["nb", "tan"])
+def test_nothing_is_told_where_nobody_searches(word: str) -> None:
+    report = learn_structure(IRIS, Recipe(structure=word))
+    assert report.moves == ()
+    assert report.as_json()["moves"] == []
+
+
+TIC_TAC_TOE = Source((str(Path(__file__).parents[2] / "sample_data" / "tic_tac_toe.csv"),))
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that stands for the files in which Linux tells of its memory; empty."""
+    monkeypatch.setattr(run, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(run, "CGROUP", tmp_path)
+    return tmp_path
+
+
+def tell(machine: Path, **files: str) -> None:
+    for name, text in files.items():
+        machine.joinpath(name.replace("_", ".") if name.startswith("memory") else name).write_text(text)
+
+
+def test_the_system_tells(machine: Path) -> None:
+    tell(machine, meminfo="MemTotal: 900 kB\nMemAvailable:   700 kB\n")
+    assert free_memory() == 700 * 1024
+
+
+def test_a_container_may_allow_less(machine: Path) -> None:
+    tell(machine, meminfo="MemAvailable: 700 kB\n", memory_max="5000\n", memory_current="4000\n")
+    tell(machine, memory_stat="anon 1\ninactive_file 1500\n")
+    assert free_memory() == 2500
+    tell(machine, memory_max="max\n")
+    assert free_memory() == 700 * 1024
+
+
+@pytest.mark.parametrize("text", ["", "MemAvailable:", "MemAvailable: much kB", "Nothing: 1 kB"])
+def test_elsewhere_all_memory_counts(machine: Path, text: str) -> None:
+    tell(machine, meminfo=text)
+    found = free_memory()
+    assert found is None or found > 1 << 20
+
+
+def test_nothing_known(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.sysconf")
+    assert free_memory() is None
+
+
+def test_this_machine_has_some() -> None:
+    assert (free_memory() or 1 << 30) > 1 << 20
+
+
+def test_limits_that_are_set_stay(machine: Path) -> None:
+    tell(machine, meminfo="MemAvailable: 700 kB\n")
+    assert limited(Run(3)) == Run(3, 700 * 1024, time.monotonic)
+    own = Run(memory=7, clock=time.process_time)
+    assert limited(own) == own
+
+
+LEARNING: dict[str, Callable[[str], object]] = {
+    "fit": lambda path: fit(TIC_TAC_TOE, Recipe(), output=path),
+    "evaluate": lambda path: evaluate(TIC_TAC_TOE, Recipe(), predictions=f"{path}.csv"),
+    "learn-structure": lambda path: learn_structure(TIC_TAC_TOE, Recipe(), output=f"{path}.json"),
+}
+
+
+@pytest.mark.parametrize("step", LEARNING)
+def test_every_step_that_learns_asks(step: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(run, "free_memory", lambda: 100)
+    with pytest.raises(BncliError, match=r"compares 9 attributes two by two: about 0\.0 MiB of memory"):
+        LEARNING[step](str(tmp_path / "m.bnc"))
+    assert not list(tmp_path.iterdir())
