@@ -1,6 +1,6 @@
-"""From columns to a model: cut, encode, structure, parameters. Read this file first.
+"""From columns to a model: cut and encode, structure, parameters. Read this file first.
 
-    columns --cutting--> schema --encoding--> coded rows --counts--> structure --> (penalty) --> parameters --> Model
+    columns --cutting--> schema and coded rows --counts--> structure --> (penalty) --> parameters --> Model
 
 Methods are looked up by the word the user types: `--structure tan` is `structure_learners/tan.py`.
 """
@@ -18,9 +18,8 @@ from bncli import __version__
 from bncli.catalogue import MARGINALIZED, structure_options
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.encoding import encode
 from bncli.engine.data.schema import Cuts, MissingPolicy
 from bncli.engine.model import ChosenPenalty, Model, Parameters
 from bncli.engine.structures.named_structure import NamedStructure
@@ -82,9 +81,9 @@ def learn(
 
 
 def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: dict[str, Any], watch: Watch) -> Dataset:
-    """The rows under the schema learnt from them; `reading`: further arguments of `learn_schema`."""
+    """The rows under the schema learnt from them; `reading`: further arguments of `learn_dataset`."""
     watch(Stage("discretize"))
-    schema = learn_schema(
+    data = learn_dataset(
         columns,
         discretize=recipe.discretize,
         bins=recipe.bins,
@@ -93,7 +92,6 @@ def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: dict[st
         watch=watch,
         **reading,
     )
-    data = encode(columns, schema, threads=reading["threads"])
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
     return data

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bncli.engine.data.cutting import cuts_of, learn_schema
-from bncli.engine.data.encoding import encode
+from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
 from bncli.files.binned import write_binned
 from bncli.files.cuts import cuts_json, read_cuts, write_cuts
@@ -65,14 +64,14 @@ def discretize(
     stopwatch(Stage("read"))
     columns = read_columns(source, threads=threads, watch=stopwatch, given=given)
     stopwatch(Stage("discretize"))
-    schema = learn_schema(
+    data = learn_dataset(
         columns, discretize=recipe.discretize, bins=recipe.bins, given=given, threads=threads, watch=stopwatch
     )
-    learnt = given or cuts_of(schema, recipe.discretize, {} if recipe.bins is None else {"bins": recipe.bins})
+    learnt = given or cuts_of(data.schema, recipe.discretize, {} if recipe.bins is None else {"bins": recipe.bins})
     if cuts_out is not None:
         write_cuts(cuts_out, learnt)
     if output is not None:
         stopwatch(Stage("write"))
         weights = source.weights or read_schema_file(source).weights or "weight"
-        write_binned(output, encode(columns, schema, threads=threads), weights)
-    return DiscretizeReport(columns.n_rows, cuts_out, output, learnt, schema.attributes, stopwatch.seconds())
+        write_binned(output, data, weights)
+    return DiscretizeReport(data.n_rows, cuts_out, output, learnt, data.schema.attributes, stopwatch.seconds())

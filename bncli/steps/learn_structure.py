@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.encoding import encode
 from bncli.engine.data.schema import Cuts
 from bncli.engine.learn import learn_structure as search
 from bncli.engine.learn import missing_policy
@@ -94,7 +93,7 @@ def _rows(source: Source, recipe: Recipe, given: Cuts | None, threads: int, watc
     watch(Stage("read"))
     columns = read_columns(source, threads=threads, watch=watch, given=given)
     watch(Stage("discretize"))
-    schema = learn_schema(
+    return learn_dataset(
         columns,
         discretize=recipe.discretize,
         bins=recipe.bins,
@@ -103,4 +102,3 @@ def _rows(source: Source, recipe: Recipe, given: Cuts | None, threads: int, watc
         threads=threads,
         watch=watch,
     )
-    return encode(columns, schema, threads=threads)

@@ -82,7 +82,7 @@ class Dataset:
         if not self.schema.marginalizes:
             return (0,) * len(self.codes)
         counted = self.reduce(_count_holes, self.schema.cardinalities)
-        return tuple(n if i in self.schema.informative else 0 for i, n in enumerate(counted))
+        return tuple(n if a.informative else 0 for n, a in zip(counted, self.schema.attributes, strict=True))
 
     @cached_property
     def radices(self) -> tuple[int, ...]:
@@ -104,14 +104,18 @@ class Dataset:
 
     def shards(self, states: Sequence[Any] | None = None) -> list[Shard]:
         """The rows as shards (views, no copies), each with its element of `states`."""
+        if states is None:
+            return self._stateless
+        return [replace(shard, state=state) for shard, state in zip(self._stateless, states, strict=True)]
+
+    @cached_property
+    def _stateless(self) -> list[Shard]:
+        """Sliced once: a learner that adds attribute by attribute asks for the shards at each of them."""
         return [
             Shard(
-                tuple(c[a:b] for c in self.codes),
-                self.labels[a:b],
-                None if self.weights is None else self.weights[a:b],
-                None if states is None else states[s],
+                tuple(c[a:b] for c in self.codes), self.labels[a:b], None if self.weights is None else self.weights[a:b]
             )
-            for s, (a, b) in enumerate(self.bounds())
+            for a, b in self.bounds()
         ]
 
     def map(self, kernel: Callable[..., T], *broadcast: Any, states: Sequence[Any] | None = None) -> list[T]:
