@@ -157,7 +157,9 @@ def _usable(values: NDArray[np.generic], weights: Weights) -> Index | None:
 def _levels(name: str, column: CategoricalColumn, weights: Weights) -> CategoricalAttribute:
     """The attribute of the levels that occur, in their order."""
     n = len(column.levels)
-    missing, frequencies = _frequencies(np.where(column.codes < 0, n, column.codes), n, weights)
+    codes = column.codes.astype(np.intp)  # n itself may be more than the type of the codes holds
+    codes[codes < 0] = n
+    missing, frequencies = _frequencies(codes, n, weights)
     present = [code for code in range(n) if frequencies[code] > 0]
     kept = tuple(frequencies[code] for code in present) + frequencies[n:]
     return CategoricalAttribute(name, missing, kept, tuple(column.levels[code] for code in present))

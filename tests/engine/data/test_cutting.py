@@ -194,6 +194,15 @@ def test_an_attribute_that_tells_nothing_takes_no_memory() -> None:
     assert [(codes.tolist(), codes.strides) for codes in data.codes] == [([0] * 8, (0,))] * 2
 
 
+def test_a_column_may_have_as_many_levels_as_its_type_holds() -> None:
+    """128 in signed bytes: the code of a missing value is one more than they can count to."""
+    codes = np.array([*range(128), MISSING], np.int8)
+    column = CategoricalColumn(codes, tuple(f"v{i:03}" for i in range(128)))
+    data = learn_dataset(Columns(129, {"a": column}, "y", categorical([0] * 129, "no", "yes")))
+    assert data.schema.attributes[0].frequencies == (1.0,) * 129
+    assert data.codes[0].tolist() == list(range(129))
+
+
 @st.composite
 def tables(draw: st.DrawFn) -> Columns:
     """Columns of every kind; some rows lack a value, have a level that only they have, or weigh nothing."""
