@@ -77,7 +77,7 @@ def learn(
     parameters = learn_parameters(counts, found, recipe, watch)
     penalty, path = parameters.penalty_cv, parameters.path
     model = Model(schema, found, parameters.tables, recipe, data.n_rows, __version__, penalty, path)
-    return Learnt(model, parameters, sum(data.holes))
+    return Learnt(model, parameters, sum(data.n_missing))
 
 
 def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: dict[str, Any], watch: Watch) -> Dataset:

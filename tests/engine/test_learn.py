@@ -190,7 +190,7 @@ def test_summed_out_holes_are_available_cases(structure: str) -> None:
     data = coded_rows(columns, schema)
     ages = columns.attributes["age"]
     assert isinstance(ages, NumericColumn)
-    assert learnt.holes == data.holes[1] == np.isnan(ages.values).sum()
+    assert learnt.holes == data.n_missing[1] == np.isnan(ages.values).sum()
     families = learnt.model.tables.families
     assert families == learnt.model.structure.families(schema.cardinalities, whole=True)
     for family, w in zip(families, learnt.model.tables.weights, strict=True):

@@ -73,14 +73,14 @@ class Counts:
 
     def _observed(self, s: Set, table: Array) -> Array:
         """The part of a table that belongs to rows without holes in `s`."""
-        if not any(self.data.holes[i] for i in s):
+        if not any(self.data.n_missing[i] for i in s):
             return table
         cardinalities = self.data.schema.cardinalities
         return np.ascontiguousarray(table[tuple(slice(cardinalities[i]) for i in s)])
 
     def _observed_pairs(self, batch: PairBatch) -> Iterator[PairBatch]:
         """The same of a batch; apart where tables of one shape have holes along different axes."""
-        with_holes = np.array(self.data.holes) > 0
+        with_holes = np.array(self.data.n_missing) > 0
         kinds = 2 * with_holes[batch.i] + with_holes[batch.j]
         if not kinds.any():
             yield batch

@@ -96,12 +96,14 @@ def _coded(attribute: Attribute, column: Column, weights: Weights, missing_polic
 
 def _without_missing_level(attribute: Attribute) -> Attribute:
     seen, missing = attribute.frequencies[: attribute.n_values], attribute.frequencies[attribute.n_values :]
-    return replace(attribute, missing=False, frequencies=seen, holes=sum(missing))
+    return replace(attribute, missing=False, frequencies=seen, missing_weight=sum(missing))
 
 
 def cuts_of(schema: Schema, method: str, options: Mapping[str, int]) -> Cuts:
     """The cuts and levels of a schema, without what it knows of its rows."""
-    bare = tuple(replace(attribute, missing=False, frequencies=(), holes=0.0) for attribute in schema.attributes)
+    bare = tuple(
+        replace(attribute, missing=False, frequencies=(), missing_weight=0.0) for attribute in schema.attributes
+    )
     return Cuts(schema.class_name, bare, method, dict(options))
 
 

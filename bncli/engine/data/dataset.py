@@ -53,8 +53,8 @@ class Shard:
 class Dataset:
     """Training rows in codes: codes[i] (N,) of schema attribute i in the narrowest unsigned type, labels (N,).
 
-    weights (N,) are positive; None means that every row weighs 1. Where the schema sums holes out, a hole has the
-    cardinality of its attribute for a code; elsewhere every code is below it.
+    weights (N,) are positive; None means that every row weighs 1. Where the schema marginalizes missing values, the
+    code of one is the cardinality of its attribute; elsewhere every code is below it.
     """
 
     schema: Schema
@@ -77,17 +77,17 @@ class Dataset:
         return float(self.n_rows if self.weights is None else self.weights.sum())
 
     @cached_property
-    def holes(self) -> tuple[int, ...]:
+    def n_missing(self) -> tuple[int, ...]:
         """Rows in which each informative attribute is unobserved; counted at the first question, where any can be."""
         if not self.schema.marginalizes:
             return (0,) * len(self.codes)
-        counted = self.reduce(_count_holes, self.schema.cardinalities)
+        counted = self.reduce(_count_missing, self.schema.cardinalities)
         return tuple(n if a.informative else 0 for n, a in zip(counted, self.schema.attributes, strict=True))
 
     @cached_property
     def radices(self) -> tuple[int, ...]:
-        """Codes of each attribute that occur: its cardinality, and one more where it has holes."""
-        return tuple(r + (n > 0) for r, n in zip(self.schema.cardinalities, self.holes, strict=True))
+        """Codes of each attribute that occur: its cardinality, and one more where values are missing."""
+        return tuple(r + (n > 0) for r, n in zip(self.schema.cardinalities, self.n_missing, strict=True))
 
     def take(self, rows: Index) -> Dataset:
         """The given rows in the given order, copied."""
@@ -146,7 +146,7 @@ class Dataset:
                 yield result
 
 
-def _count_holes(shard: Shard, cardinalities: tuple[int, ...]) -> list[int]:
+def _count_missing(shard: Shard, cardinalities: tuple[int, ...]) -> list[int]:
     return [int(np.count_nonzero(codes == n)) for codes, n in zip(shard.codes, cardinalities, strict=True)]
 
 

@@ -27,26 +27,26 @@ from bncli.errors import ModelError
 
 @dataclass(frozen=True)
 class Encoded:
-    """Codes (N,) of each attribute asked for, and how many of its rows hold a value never seen and how many a hole."""
+    """Codes (N,) of each attribute asked for; in how many rows its value was never seen, in how many it is missing."""
 
     codes: tuple[Codes, ...]
     unseen: tuple[int, ...]
-    holes: tuple[int, ...]
+    missing: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class EncodedColumn:
-    """Codes (N,) of one attribute, and how many of its rows hold a value never seen and how many a missing one."""
+    """Codes (N,) of one attribute, in how many rows the value was never seen, in how many it is missing."""
 
     codes: Codes
     unseen: int
-    holes: int
+    missing: int
 
 
 def encode_attributes(columns: Columns, schema: Schema, used: Iterable[int], *, allow_missing: bool = False) -> Encoded:
     """The attributes with these indices, for scoring; no class is needed.
 
-    A column that is not there is an error, or (`allow_missing`) unknown in every row: neither unseen nor a hole.
+    A column that is not there is an error, or (`allow_missing`) unknown in every row: neither unseen nor missing.
     """
     attributes = [schema.attributes[i] for i in used]
     encoded = [
@@ -55,7 +55,7 @@ def encode_attributes(columns: Columns, schema: Schema, used: Iterable[int], *, 
         else encode_column(_column(columns, attribute), attribute)
         for attribute in attributes
     ]
-    return Encoded(tuple(e.codes for e in encoded), tuple(e.unseen for e in encoded), tuple(e.holes for e in encoded))
+    return Encoded(tuple(e.codes for e in encoded), tuple(e.unseen for e in encoded), tuple(e.missing for e in encoded))
 
 
 def _unknown(attribute: Attribute, n_rows: int) -> EncodedColumn:
@@ -69,14 +69,14 @@ def label_codes(columns: Columns, schema: Schema) -> Codes:
         raise ModelError(f"the rows carry no class {schema.class_name!r}")
     n = len(schema.labels)
     codes = np.append(_lookup(columns.label.levels, schema.labels, unknown=n), n)[columns.label.codes]
-    strangers = np.flatnonzero(codes == n)
-    if len(strangers):
-        raise _stranger(int(columns.label.codes[strangers[0]]), columns.label, schema)
+    unknown_rows = np.flatnonzero(codes == n)
+    if len(unknown_rows):
+        raise _unknown_label(int(columns.label.codes[unknown_rows[0]]), columns.label, schema)
     narrow: Codes = codes.astype(code_dtype(n))
     return narrow
 
 
-def _stranger(code: int, label: CategoricalColumn, schema: Schema) -> ModelError:
+def _unknown_label(code: int, label: CategoricalColumn, schema: Schema) -> ModelError:
     if code < 0:
         return ModelError(f"there are rows without a class {schema.class_name!r}")
     known = ", ".join(schema.labels[:10]) + (", ..." if len(schema.labels) > 10 else "")
@@ -106,22 +106,22 @@ def _encoded_numbers(column: NumericColumn, attribute: NumericAttribute) -> Enco
     codes = interval_codes(values, attribute.cuts, code_dtype(attribute.cardinality + 1))
     if values.dtype.kind != "f":
         return EncodedColumn(codes, 0, 0)
-    holes = np.isnan(values)
-    n_holes = int(np.count_nonzero(holes))
-    if n_holes:
-        codes[holes] = attribute.n_values
-    return EncodedColumn(codes, 0, n_holes)
+    missing = np.isnan(values)
+    n_missing = int(np.count_nonzero(missing))
+    if n_missing:
+        codes[missing] = attribute.n_values
+    return EncodedColumn(codes, 0, n_missing)
 
 
 def _encoded_levels(column: CategoricalColumn, attribute: CategoricalAttribute) -> EncodedColumn:
-    """By a table whose last two entries, reached by the negative codes -2 and -1, are for the unseen and for holes."""
+    """By a table whose last two entries, reached by the codes -2 and -1, are for unseen and for missing values."""
     unknown = attribute.cardinality
     lookup = _lookup(column.levels, attribute.levels, unknown)
     lookup = np.append(lookup, attribute.n_values).astype(code_dtype(unknown + 1))
     codes = lookup[column.codes]
-    n_holes = int(np.count_nonzero(column.codes == MISSING))
+    n_missing = int(np.count_nonzero(column.codes == MISSING))
     n_unknown = int(np.count_nonzero(codes == unknown))
-    return EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_holes), n_holes)
+    return EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_missing), n_missing)
 
 
 def _lookup(own: tuple[str, ...], wanted: tuple[str, ...], unknown: int) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ Plain quantiles collapse where one element holds much of the weight: most of the
 one group. So an element that alone holds more than its share of the weight, total / B, gets a group of its own, and the
 remaining groups go to the remaining elements at equal weight.
 
-Decided here: the heavy elements split the row into stretches; every stretch gets one group, and each group still to
+Conventions: the heavy elements split the row into stretches; every stretch gets one group, and each group still to
 give goes to the stretch with the most weight a group (ties: the first). So there are at most B groups, unless the
 heavy elements leave more stretches than groups. Inside a stretch the next group ends at the element where its weight
 comes closest to what remains over the groups that remain (ties: the earlier end), which is never later than leaves one

@@ -5,7 +5,7 @@ each class lies on each? `ordered` answers it without the order of rows:
 
     item m = (a value, a class, a weight);  items ascend by value;  values[g] owns the items ends[g-1] .. ends[g]-1
 
-Decided here: -0.0 and 0.0 are one value. Columns that hold small whole numbers are counted in a table and never
+Conventions: -0.0 and 0.0 are one value. Columns that hold small whole numbers are counted in a table and never
 sorted; columns whose values fit 32 bits (whole numbers, or numbers that float32 holds exactly) are sorted as one
 64-bit key, value and class together, which is about three times faster than sorting row numbers; the rest is
 sorted by row number. All three give the same items but for the order inside a value. Cost: one sort, O(N) memory.

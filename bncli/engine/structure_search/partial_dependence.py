@@ -92,7 +92,7 @@ class PartialDependence:
         return [max(round(g / (self._weights[seen] or 1.0), DECIMALS), 0.0) for g, seen in zip(sums, rows, strict=True)]
 
     def _with_holes(self, nodes: Nodes) -> Nodes:
-        return frozenset(i for i in nodes if i != CLASS_NODE and self.data.holes[i])
+        return frozenset(i for i in nodes if i != CLASS_NODE and self.data.n_missing[i])
 
     def _weigh(self, wanted: Sequence[Nodes]) -> None:
         """The weight of the rows in which these are observed."""

@@ -30,7 +30,7 @@ def table(weights: list[float] | None = None, **attributes: Column) -> Columns:
     return Columns(8, attributes, "y", label, None if weights is None else np.array(weights))
 
 
-def test_cuts_levels_holes_and_frequencies() -> None:
+def test_cuts_levels_missing_values_and_frequencies() -> None:
     schema = learn_dataset(
         table(
             a=numeric([1, 2, 3, NAN, 11, 12, 13, 14]),
@@ -53,7 +53,7 @@ def test_cuts_levels_holes_and_frequencies() -> None:
 
 
 def test_rows_without_weight_do_not_exist() -> None:
-    """They bring no level, no hole and no cut, whatever the discretizer."""
+    """They bring no level, no missing value and no cut, whatever the discretizer."""
     columns = table(
         [0, 1, 1, 1, 1, 1, 2.5, 0],
         a=numeric([-1000, 1, 2, 3, 11, 12, 13, NAN]),
@@ -141,7 +141,7 @@ def test_no_rows_and_no_attributes_give_a_schema() -> None:
     assert learn_dataset(unseen).schema.attributes[0].missing
 
 
-def test_holes_that_are_summed_out_are_no_level() -> None:
+def test_marginalized_missing_values_are_no_level() -> None:
     schema = learn_dataset(
         table(
             [1, 1, 1, 1.5, 1, 1, 1, 1],
@@ -154,24 +154,26 @@ def test_holes_that_are_summed_out_are_no_level() -> None:
         missing_policy="marginalize",
     ).schema
     assert schema.attributes == (
-        NumericAttribute("a", False, (3.0, 4.0), (7.0,), holes=1.5),
-        CategoricalAttribute("b", False, (7.5,), ("p",), holes=1.0),
-        NumericAttribute("c", False, (0.0,), (), holes=8.5),
-        CategoricalAttribute("d", False, (), (), holes=8.5),
+        NumericAttribute("a", False, (3.0, 4.0), (7.0,), missing_weight=1.5),
+        CategoricalAttribute("b", False, (7.5,), ("p",), missing_weight=1.0),
+        NumericAttribute("c", False, (0.0,), (), missing_weight=8.5),
+        CategoricalAttribute("d", False, (), (), missing_weight=8.5),
         CategoricalAttribute("e", False, (4.0, 4.5), ("p", "q")),
     )
     assert schema.informative == (0, 4)
     assert schema.marginalizes
-    assert all((a.missing, a.frequencies, a.holes) == (False, (), 0.0) for a in cuts_of(schema, "mdl", {}).attributes)
+    assert all(
+        (a.missing, a.frequencies, a.missing_weight) == (False, (), 0.0) for a in cuts_of(schema, "mdl", {}).attributes
+    )
 
 
-def test_given_cuts_meet_a_column_of_holes() -> None:
+def test_given_cuts_meet_a_column_without_values() -> None:
     cuts = Cuts("y", (NumericAttribute("a", False, (), (7.0,)), CategoricalAttribute("b", False, (), ("p", "q"))))
     columns = table(a=numeric([NAN] * 8), b=categorical([MISSING] * 8))
     schema = learn_dataset(columns, given=cuts, missing_policy="marginalize").schema
     assert schema.attributes == (
-        NumericAttribute("a", False, (0.0, 0.0), (7.0,), holes=8.0),
-        CategoricalAttribute("b", False, (0.0, 0.0), ("p", "q"), holes=8.0),
+        NumericAttribute("a", False, (0.0, 0.0), (7.0,), missing_weight=8.0),
+        CategoricalAttribute("b", False, (0.0, 0.0), ("p", "q"), missing_weight=8.0),
     )
 
 
@@ -208,13 +210,13 @@ def tables(draw: st.DrawFn) -> Columns:
     """Columns of every kind; some rows lack a value, have a level that only they have, or weigh nothing."""
     n = draw(st.integers(0, 30))
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
-    holes = rng.random(n) < draw(st.sampled_from([0.0, 0.2, 1.0]))
-    word = np.where(holes, MISSING, rng.integers(0, 4, n))
+    missing = rng.random(n) < draw(st.sampled_from([0.0, 0.2, 1.0]))
+    word = np.where(missing, MISSING, rng.integers(0, 4, n))
     weights = draw(st.sampled_from([None, rng.integers(1, 4, n).astype(np.float64), rng.integers(0, 2, n) * 0.5]))
     return Columns(
         n,
         {
-            "number": NumericColumn(np.where(holes, NAN, rng.integers(0, 6, n))),
+            "number": NumericColumn(np.where(missing, NAN, rng.integers(0, 6, n))),
             "many": NumericColumn(rng.normal(size=n)),
             "whole": NumericColumn(rng.integers(-3, 3, n).astype(np.int8)),
             "constant": NumericColumn(np.full(n, 7.0, np.float32)),

@@ -103,15 +103,15 @@ def test_rows_are_taken_in_the_order_given() -> None:
 
 
 @pytest.mark.usefixtures("small_shards")
-def test_holes_are_counted_where_they_can_be() -> None:
+def test_missing_values_are_counted_where_they_can_be() -> None:
     data = with_holes(random_dataset(40_000, (2, 3, 4), 2, threads=2), 0.2)
-    assert data.holes == tuple(int((c == n).sum()) for c, n in zip(data.codes, (2, 3, 4), strict=True))
+    assert data.n_missing == tuple(int((c == n).sum()) for c, n in zip(data.codes, (2, 3, 4), strict=True))
     assert data.radices == (3, 4, 5)
-    assert data.take(np.arange(0)).holes == (0, 0, 0)
+    assert data.take(np.arange(0)).n_missing == (0, 0, 0)
     assert random_dataset(9, (2, 3), 2).radices == (2, 3)
 
 
-def test_an_attribute_without_values_has_no_holes() -> None:
+def test_an_attribute_without_values_has_no_missing_values() -> None:
     """It takes no part in anything, and its codes mean nothing."""
     schema = Schema("y", ("a", "b"), (CategoricalAttribute("x", False, (), ()),), missing_policy="marginalize")
-    assert Dataset(schema, (np.zeros(3, np.uint8),), np.zeros(3, np.uint8)).holes == (0,)
+    assert Dataset(schema, (np.zeros(3, np.uint8),), np.zeros(3, np.uint8)).n_missing == (0,)

@@ -26,24 +26,24 @@ def schema_of(attribute: Attribute) -> Schema:
     return Schema("y", ("no", "yes"), (attribute,))
 
 
-@pytest.mark.parametrize(("missing", "hole"), [(False, 3), (True, 3)])
-def test_numbers(missing: bool, hole: int) -> None:
+@pytest.mark.parametrize(("missing", "code"), [(False, 3), (True, 3)])
+def test_numbers(missing: bool, code: int) -> None:
     """Without a missing level 3 is the code of the unknown, with one it is that level's."""
     schema = schema_of(NumericAttribute("a", missing, (), (1.0, 2.0)))
     column = NumericColumn(np.array([-np.inf, 1.0, 1.5, 2.0, np.inf, NAN, -0.0]))
     encoded = encode_attributes(batch(column, 7), schema, [0])
-    assert encoded.codes[0].tolist() == [0, 0, 1, 1, 2, hole, 0]
+    assert encoded.codes[0].tolist() == [0, 0, 1, 1, 2, code, 0]
     assert encoded.codes[0].dtype == np.uint8
-    assert (encoded.unseen, encoded.holes) == ((0,), (1,))
+    assert (encoded.unseen, encoded.missing) == ((0,), (1,))
 
 
-@pytest.mark.parametrize(("missing", "hole", "unknown"), [(False, 2, 2), (True, 2, 3)])
-def test_levels_are_matched_by_name(missing: bool, hole: int, unknown: int) -> None:
+@pytest.mark.parametrize(("missing", "code", "unknown"), [(False, 2, 2), (True, 2, 3)])
+def test_levels_are_matched_by_name(missing: bool, code: int, unknown: int) -> None:
     schema = schema_of(CategoricalAttribute("a", missing, (), ("red", "blue")))
     column = categorical([0, 1, 2, MISSING, UNSEEN], "blue", "green", "red")
     encoded = encode_attributes(batch(column, 5), schema, [0])
-    assert encoded.codes[0].tolist() == [1, unknown, 0, hole, unknown]
-    assert (encoded.unseen, encoded.holes) == ((2,), (1,))
+    assert encoded.codes[0].tolist() == [1, unknown, 0, code, unknown]
+    assert (encoded.unseen, encoded.missing) == ((2,), (1,))
 
 
 def test_the_unknown_code_may_need_a_wider_type() -> None:
@@ -101,14 +101,14 @@ def test_rows_keep_their_order(data: st.DataObject) -> None:
     """The codes of some of the rows are some of the codes of all rows."""
     n = data.draw(st.integers(1, 30))
     rng = np.random.default_rng(data.draw(st.integers(0, 10_000)))
-    holes = rng.random(n) < 0.2
+    missing = rng.random(n) < 0.2
     columns = Columns(
         n,
         {
-            "number": NumericColumn(np.where(holes, NAN, rng.integers(0, 6, n))),
+            "number": NumericColumn(np.where(missing, NAN, rng.integers(0, 6, n))),
             "whole": NumericColumn(rng.integers(-3, 3, n).astype(np.int8)),
             "word": CategoricalColumn(
-                np.where(holes, MISSING, rng.integers(0, 4, n)).astype(np.int8), ("d", "a", "c", "b")
+                np.where(missing, MISSING, rng.integers(0, 4, n)).astype(np.int8), ("d", "a", "c", "b")
             ),
         },
         "y",
@@ -122,12 +122,12 @@ def test_rows_keep_their_order(data: st.DataObject) -> None:
 
 
 def test_a_column_that_is_not_there_is_unknown_where_that_is_allowed() -> None:
-    """Whether or not training had holes: nothing says that it is one."""
+    """Whether or not training had missing values: nothing says that it is one."""
     attributes = (NumericAttribute("a", True, (), (1.0,)), CategoricalAttribute("b", False, (), ("p", "q")))
     schema = Schema("y", ("no", "yes"), attributes)
     columns = Columns(3, {}, "y", None)
     encoded = encode_attributes(columns, schema, [0, 1], allow_missing=True)
     assert [codes.tolist() for codes in encoded.codes] == [[3, 3, 3], [2, 2, 2]]
-    assert (encoded.unseen, encoded.holes) == ((0, 0), (0, 0))
+    assert (encoded.unseen, encoded.missing) == ((0, 0), (0, 0))
     with pytest.raises(ModelError, match="no column 'a'"):
         encode_attributes(columns, schema, [0, 1])
