@@ -108,7 +108,7 @@ def test_stages_are_told_in_order() -> None:
 
 
 @pytest.mark.parametrize("recipe", [MAP, Recipe(max_iterations=12, penalty=1.0)], ids=["map", "weighted"])
-@pytest.mark.usefixtures("small_shards")
+@pytest.mark.usefixtures("small_blocks")
 def test_threads_do_not_change_a_bit(recipe: Recipe) -> None:
     learnt = [learn(mixed(4_000), recipe, threads=threads) for threads in (1, 2, 3)]
     assert learnt[0].model.schema == learnt[1].model.schema == learnt[2].model.schema
