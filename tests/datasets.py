@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset, code_dtype
+from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.schema import CategoricalAttribute, Schema
 
 
@@ -35,6 +37,12 @@ def dataset_of(
     codes = tuple(np.asarray(c).astype(code_dtype(n)) for c, n in zip(columns, cardinalities, strict=True))
     labels = np.asarray(labels).astype(code_dtype(n_labels))
     return Dataset(schema_of(cardinalities, n_labels), codes, labels, weights, threads)
+
+
+def coded_rows(columns: Columns, schema: Schema, threads: int = 1) -> Dataset:
+    """Labelled rows under a schema that is there, as a scorer codes them."""
+    codes = encode_attributes(columns, schema, range(len(schema.attributes))).codes
+    return Dataset(schema, codes, label_codes(columns, schema), columns.weights, threads)
 
 
 def random_dataset(

@@ -1,6 +1,6 @@
-"""From columns to a model: cut, encode, structure, parameters. Read this file first.
+"""From columns to a model: cut and encode, structure, parameters. Read this file first.
 
-    columns --cutting--> schema --encoding--> coded rows --counts--> structure --> (penalty) --> parameters --> Model
+    columns --cutting--> schema and coded rows --counts--> structure --> (penalty) --> parameters --> Model
 
 Methods are looked up by the word the user types: `--structure tan` is `structure_learners/tan.py`.
 """
@@ -13,13 +13,12 @@ from functools import partial
 from typing import Any
 
 from bncli import __version__
-from bncli.catalogue import MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
+from bncli.catalogue import DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
 from bncli.choices import Choice, Method
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.encoding import encode
 from bncli.engine.data.schema import Cuts, MissingPolicy, Reading
 from bncli.engine.model import ChosenPenalty, Model, Parameters
 from bncli.engine.structures.named_structure import NamedStructure
@@ -78,22 +77,21 @@ def learn(
     parameters = learn_parameters(counts, structure, recipe, run.watch)
     penalty, path = parameters.penalty_cv, parameters.path
     model = Model(schema, structure, parameters.tables, recipe, data.n_rows, __version__, penalty, path)
-    return Learnt(model, parameters, sum(data.holes))
+    return Learnt(model, parameters, sum(data.n_missing))
 
 
 def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: Reading, run: Run) -> Dataset:
     """The rows under the schema learnt from them."""
     run.watch(Stage("discretize"))
-    schema = learn_schema(
+    data = learn_dataset(
         columns,
         discretize=recipe.discretize,
-        bins=recipe.bins,
         given=cuts,
         missing_policy=missing_policy(recipe),
         reading=reading,
         run=run,
+        **recipe.options(DISCRETIZERS.method(recipe.discretize)),
     )
-    data = encode(columns, schema, threads=run.threads)
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
     return data

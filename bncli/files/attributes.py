@@ -39,7 +39,8 @@ def read_attribute(node: Node, *, counted: bool) -> Attribute:
     else:
         attribute = CategoricalAttribute(name, missing, frequencies, _read_levels(fields["levels"]))
     if counted:
-        attribute = replace(attribute, holes=_read_missing_weight(fields["holes"])) if "holes" in fields else attribute
+        weight = _read_missing_weight(fields["holes"]) if "holes" in fields else None
+        attribute = attribute if weight is None else replace(attribute, missing_weight=weight)
         _check_frequencies(fields["frequencies"], attribute)
     return attribute
 
@@ -72,7 +73,7 @@ def _check_frequencies(node: Node, attribute: Attribute) -> None:
     if len(weights) != attribute.cardinality:
         node.fail(f"{len(weights)} frequencies for {attribute.cardinality} codes")
     total = math.fsum(weights) if all(w < 1e300 for w in weights) else math.inf
-    if any(w < 0 for w in weights) or not math.isfinite(total) or (weights and total + attribute.holes == 0):
+    if any(w < 0 for w in weights) or not math.isfinite(total) or (weights and total + attribute.missing_weight == 0):
         node.fail("the frequencies are not weights with a finite sum above 0")
 
 

@@ -22,7 +22,7 @@ def schema_json(schema: Schema) -> dict[str, Any]:
                 **attribute_json(a),
                 "missing": bool(a.missing),
                 "frequencies": [float(weight) for weight in a.frequencies],
-                **({"holes": float(a.holes)} if a.holes else {}),
+                **({"holes": float(a.missing_weight)} if a.missing_weight else {}),
             }
             for a in schema.attributes
         ],

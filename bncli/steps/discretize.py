@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bncli.engine.data.cutting import cuts_of, learn_schema
-from bncli.engine.data.encoding import encode
+from bncli.catalogue import DISCRETIZERS
+from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
 from bncli.files.binned import write_binned
 from bncli.files.cuts import cuts_json, write_cuts
@@ -63,12 +63,14 @@ def discretize(
     stopwatch(Stage("read"))
     columns = supplied.read(source, run)
     stopwatch(Stage("discretize"))
-    schema = learn_schema(columns, discretize=recipe.discretize, bins=recipe.bins, given=supplied.cuts, run=run)
-    learnt = supplied.cuts or cuts_of(schema, recipe.discretize, {} if recipe.bins is None else {"bins": recipe.bins})
+    options = recipe.options(DISCRETIZERS.method(recipe.discretize))
+    data = learn_dataset(columns, discretize=recipe.discretize, given=supplied.cuts, run=run, **options)
+    made = {key: value for key, value in options.items() if value is not None}
+    learnt = supplied.cuts or cuts_of(data.schema, recipe.discretize, made)
     if cuts_out is not None:
         write_cuts(cuts_out, learnt)
     if output is not None:
         stopwatch(Stage("write"))
         weights = source.weights or read_schema_file(source).weights or "weight"
-        write_binned(output, encode(columns, schema, threads=run.threads), weights)
-    return DiscretizeReport(columns.n_rows, cuts_out, output, learnt, schema.attributes, stopwatch.seconds())
+        write_binned(output, data, weights)
+    return DiscretizeReport(data.n_rows, cuts_out, output, learnt, data.schema.attributes, stopwatch.seconds())

@@ -168,4 +168,4 @@ def _weight(schema: Schema, n_rows: int) -> float:
     """The sum of row weights, which every attribute's frequencies and missing values add up to."""
     if not schema.attributes:
         return float(n_rows)
-    return math.fsum((*schema.attributes[0].frequencies, schema.attributes[0].holes))
+    return math.fsum((*schema.attributes[0].frequencies, schema.attributes[0].missing_weight))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bncli.catalogue import DISCRETIZERS
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.encoding import encode
 from bncli.engine.learn import learn_structure as search
 from bncli.engine.learn import missing_policy
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
@@ -86,12 +86,11 @@ def _rows(source: Source, recipe: Recipe, supplied: Supplied, run: Run) -> Datas
     run.watch(Stage("read"))
     columns = supplied.read(source, run)
     run.watch(Stage("discretize"))
-    schema = learn_schema(
+    return learn_dataset(
         columns,
         discretize=recipe.discretize,
-        bins=recipe.bins,
         given=supplied.cuts,
         missing_policy=missing_policy(recipe),
         run=run,
+        **recipe.options(DISCRETIZERS.method(recipe.discretize)),
     )
-    return encode(columns, schema, threads=run.threads)

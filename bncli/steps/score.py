@@ -174,7 +174,7 @@ class _Rows:
         n_rows = batch.columns.n_rows
         self.count += n_rows
         self.unseen.update(dict(zip(self.needed, encoded.unseen, strict=True)))
-        self.missing.update(dict(zip(self.needed, encoded.holes, strict=True)))
+        self.missing.update(dict(zip(self.needed, encoded.missing, strict=True)))
         step = max(1, NUMBERS_PER_BLOCK // (self._scorer.n_labels + _PER_REASON * self._explain))
         for start in range(0, n_rows, step):
             block = slice(start, min(start + step, n_rows))

@@ -194,7 +194,7 @@ def test_weight_two_is_the_row_twice(method: Any, options: dict[str, Any]) -> No
 
 
 @every_learner
-@pytest.mark.usefixtures("small_shards")
+@pytest.mark.usefixtures("small_blocks")
 def test_the_same_bits_again_and_for_any_threads(method: Any, options: dict[str, Any]) -> None:
     outcomes = []
     if "ascent" in options:

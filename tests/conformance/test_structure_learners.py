@@ -149,7 +149,7 @@ def test_weight_two_is_the_row_twice(method: Any, options: dict[str, Any], data:
 
 
 @every_learner
-@pytest.mark.usefixtures("small_shards")
+@pytest.mark.usefixtures("small_blocks")
 def test_threads_do_not_matter(method: Any, options: dict[str, Any]) -> None:
     outcomes = [
         learn(method, random_dataset(20_000, (3, 2, 4, 3), 3, weighted=True, threads=threads), options)

@@ -11,13 +11,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.encoding import encode
 from bncli.engine.data.schema import CategoricalAttribute, Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.networks.network import Network, table_shapes
 from bncli.engine.networks.simulation import sample
 from bncli.engine.structures.structure import Dag
-from tests.datasets import schema_of
+from tests.datasets import coded_rows, schema_of
 from tests.strategies import dags, schemas
 
 Row = tuple[int, ...]
@@ -115,4 +114,4 @@ def exact_rows(network: Network) -> Dataset:
 
 def drawn_rows(network: Network, rows: int, seed: int, threads: int = 1) -> Dataset:
     """Rows drawn from the network, in its own codes."""
-    return encode(sample(network, rows, np.random.default_rng(seed)), network.schema, threads=threads)
+    return coded_rows(sample(network, rows, np.random.default_rng(seed)), network.schema, threads)

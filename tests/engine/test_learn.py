@@ -11,8 +11,7 @@ import pytest
 from bncli import __version__
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, NumericColumn
-from bncli.engine.data.cutting import cuts_of, learn_schema
-from bncli.engine.data.encoding import encode
+from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.schema import Attribute, Reading
 from bncli.engine.learn import Given, Learnt, learn, learn_structure
 from bncli.engine.model import StoppedBy
@@ -24,6 +23,7 @@ from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Iteration, Note, Progress, Run, Stage
 from tests import oracles
+from tests.datasets import coded_rows
 from tests.holes import complete_rows
 
 MAP = Recipe.of(structure="nb", param="map")
@@ -74,12 +74,11 @@ def test_one_fit_is_its_steps(recipe: Recipe, weighted: bool) -> None:
     columns = mixed(weighted=weighted)
     learnt = learn(columns, recipe)
     model, parameters = learnt.model, learnt.parameters
-    schema = learn_schema(columns, discretize=recipe.discretize, bins=recipe.bins)
-    data = encode(columns, schema)
-    assert model.schema == schema
+    data = learn_dataset(columns, discretize=recipe.discretize, bins=recipe.bins)
+    assert model.schema == data.schema
     assert (model.recipe, model.n_rows, model.version) == (recipe, 300, __version__)
     assert model.structure.method == recipe.structure
-    assert set(model.structure.class_children) == set(schema.informative)
+    assert set(model.structure.class_children) == set(data.schema.informative)
     expected: Any = {"tan": tan.learn, "kdb": lambda c: kdb.learn(c, k=2)}.get(recipe.structure)
     if expected is not None:
         assert model.structure == expected(Counts(data))
@@ -109,7 +108,7 @@ def test_stages_are_told_in_order() -> None:
 
 
 @pytest.mark.parametrize("recipe", [MAP, Recipe(max_iterations=12, penalty=1.0)], ids=["map", "weighted"])
-@pytest.mark.usefixtures("small_shards")
+@pytest.mark.usefixtures("small_blocks")
 def test_threads_do_not_change_a_bit(recipe: Recipe) -> None:
     learnt = [learn(mixed(4_000), recipe, run=Run(threads)) for threads in (1, 2, 3)]
     assert learnt[0].model.schema == learnt[1].model.schema == learnt[2].model.schema
@@ -188,10 +187,10 @@ def test_summed_out_holes_are_available_cases(structure: str) -> None:
     schema = learnt.model.schema
     assert (schema.missing_policy, any(a.missing for a in schema.attributes)) == ("marginalize", False)
     assert [a.name for a in schema.attributes if not a.informative] == ["same", "hole", "noise"]
-    data = encode(columns, schema)
+    data = coded_rows(columns, schema)
     ages = columns.attributes["age"]
     assert isinstance(ages, NumericColumn)
-    assert learnt.missing == data.holes[1] == np.isnan(ages.values).sum()
+    assert learnt.missing == data.n_missing[1] == np.isnan(ages.values).sum()
     families = learnt.model.tables.families
     assert families == learnt.model.structure.families(schema.cardinalities, whole=True)
     for family, w in zip(families, learnt.model.tables.weights, strict=True):
@@ -290,7 +289,7 @@ def coarse_attribute(attribute: Attribute, merge: Merge | None) -> Attribute:
 
 def test_a_clock_limits_the_search_that_the_recipe_limits() -> None:
     columns = mixed()
-    data = encode(columns, learn_schema(columns))
+    data = learn_dataset(columns)
     recipe = Recipe(structure="kikuchi", max_order=3, theta=1.0, max_candidates=100, max_seconds=3.0)
     ticks = iter(range(100))
     found = learn_structure(Counts(data), recipe, Run(clock=lambda: float(next(ticks))))

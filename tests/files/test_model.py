@@ -87,7 +87,7 @@ def models(draw: st.DrawFn) -> Model:
         values, missing = draw(levels), draw(st.booleans())
         frequencies = tuple(draw(st.floats(1e-300, 1e9)) for _ in range(len(values) + missing))
         holes = 0.0 if missing else draw(st.floats(0, 1e9))
-        attributes.append(CategoricalAttribute(name, missing, frequencies, values, holes=holes))
+        attributes.append(CategoricalAttribute(name, missing, frequencies, values, missing_weight=holes))
     schema = Schema(names[0], draw(levels), tuple(attributes), draw(st.none() | levels), "average")
     order = draw(st.permutations(range(len(attributes))))
     parents = {
@@ -376,7 +376,7 @@ def test_a_model_that_sums_out_reads_as_it_was_written(tmp_path: Path, seed: int
     """A graph with nodes below and above the class, and some that it touches only through others."""
     dag = Dag(((), (0,), (1,), (), ()), (2,), (3,), "file", {})
     model = network_model(dag, (2, 3, 2, 2, 3), 3, seed)
-    holes = replace(model.schema.attributes[4], frequencies=(0.0, 0.0, 0.0), holes=40.0)
+    holes = replace(model.schema.attributes[4], frequencies=(0.0, 0.0, 0.0), missing_weight=40.0)
     model = replace(model, schema=replace(model.schema, attributes=(*model.schema.attributes[:4], holes)))
     assert_same(read(tmp_path, dump_model(model)), model)
 

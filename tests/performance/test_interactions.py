@@ -11,9 +11,8 @@ from functools import cache
 import pytest
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.encoding import encode
 from bncli.engine.structure_learners import interactions
 from bncli.engine.structure_search.additive_fit import additive_fit
 from bncli.engine.structure_search.interaction_gains import Gains
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.performance
 @cache
 def finely_cut(name: str) -> Dataset:
     columns = real_columns(name)
-    return encode(columns, learn_schema(columns, discretize="equal-frequency", bins=20))
+    return learn_dataset(columns, discretize="equal-frequency", bins=20)
 
 
 @pytest.mark.parametrize(("name", "most"), [("adult", 2.0), ("spambase", 4.0), ("splice", 4.0), ("letter", 8.0)])

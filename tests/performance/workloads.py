@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.cutting import learn_schema
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.encoding import encode
 from bncli.engine.structure_learners import nb, tan
 from bncli.engine.structures.structure import Dag
 from bncli.files.table import Source, read_columns
@@ -40,7 +39,7 @@ def real_path(name: str) -> Path:
 def real(name: str, n_rows: int | None = None) -> Dataset:
     """A real table in codes, MDL cuts; `n_rows` of them in random order."""
     columns = read_columns(Source((str(real_path(name)),)), threads=2)
-    data = encode(columns, learn_schema(columns, run=Run(2)))
+    data = learn_dataset(columns, run=Run(2))
     if n_rows is None:
         return data
     return data.take(np.random.default_rng(1).permutation(data.n_rows)[:n_rows])
@@ -50,7 +49,7 @@ def real(name: str, n_rows: int | None = None) -> Dataset:
 def finely_cut(name: str) -> Dataset:
     """A real table in codes, numeric columns cut at equal frequency into some 20 intervals."""
     columns = real_columns(name)
-    return encode(columns, learn_schema(columns, discretize="equal-frequency", bins=20, run=Run(2)))
+    return learn_dataset(columns, discretize="equal-frequency", bins=20, run=Run(2))
 
 
 def real_columns(name: str) -> Columns:

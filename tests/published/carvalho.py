@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from bncli import __version__
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import CategoricalColumn, Columns
-from bncli.engine.data.cutting import learn_schema
-from bncli.engine.data.encoding import encode
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.evaluation.validate import examine
 from bncli.engine.model import Model, Parameters, Tables
@@ -171,8 +170,8 @@ def _label_codes(columns: Columns) -> NDArray[np.signedinteger]:
 
 def _totals(training: Columns, test: Columns | None = None) -> dict[tuple[str, str], float]:
     """Sums over rows of the figures that these rows give, by figure and way; counted once for all ways."""
-    schema = learn_schema(training)
-    counts = Counts(encode(training, schema))
+    counts = Counts(learn_dataset(training))
+    schema = counts.data.schema
     trees = {score: tan.learn(counts, structure_score=rule, forest=False) for score, rule in RULES.items()}
     totals = {}
     for name, way in WAYS.items():

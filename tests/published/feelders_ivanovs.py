@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.cutting import cuts_of, learn_schema
-from bncli.engine.data.encoding import encode
+from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.networks.simulation import random_network, sample
 from bncli.engine.parameter_learners import discriminative, extended, lr
@@ -109,7 +108,7 @@ def trials(name: str, draws: int) -> list[Trial]:
 def _searched(file: str) -> Trial:
     """MDL cuts, a hole being a value of its own, and the structure found."""
     columns = real_columns(file)
-    counts = Counts(encode(columns, learn_schema(columns)))
+    counts = Counts(learn_dataset(columns))
     return _trial(counts, found_structure(counts, perfect=True))
 
 
@@ -121,13 +120,13 @@ def found_structure(counts: Counts, *, perfect: bool) -> Dag:
 def _satimage(two_values: bool) -> Trial:
     """The 4,435 training rows, naive Bayes. Two values an attribute, as Table 1 of the paper says, or all MDL cuts."""
     columns = real_columns("satimage").take(np.arange(4435))
-    schema = learn_schema(columns)
-    counts = Counts(encode(columns, schema))
+    counts = Counts(learn_dataset(columns))
+    schema = counts.data.schema
     if two_values:
         tables = counts.tables([(i,) for i in range(len(schema.attributes))])
         attributes = tuple(_cut_once(a, table) for a, table in zip(schema.attributes, tables, strict=True))
         cuts = cuts_of(replace(schema, attributes=attributes), "mdl", {})
-        counts = Counts(encode(columns, learn_schema(columns, given=cuts)))
+        counts = Counts(learn_dataset(columns, given=cuts))
     return _trial(counts, nb.learn(counts))
 
 
@@ -149,7 +148,7 @@ def _artificial(name: str, seed: int) -> Trial:
     rng = np.random.default_rng(seed)
     network = random_network(name, rng)
     columns = sample(network, int(name.split(".")[-1]), rng)
-    return _trial(Counts(encode(columns, learn_schema(columns))), network.structure)
+    return _trial(Counts(learn_dataset(columns)), network.structure)
 
 
 def _trial(counts: Counts, structure: Dag) -> Trial:

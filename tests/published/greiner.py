@@ -16,8 +16,7 @@ import numpy as np
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.cutting import learn_schema
-from bncli.engine.data.encoding import encode
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.evaluation.significance import PairedT, paired_t
 from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import Given, learn, learn_structure
@@ -113,8 +112,8 @@ def general_network(columns: Columns) -> NamedDag:
     The threshold of the tests begins at 0.01 bits, that of PowerConstructor, and doubles while the network is larger:
     with few rows and many values, independent attributes too seem to share more than that.
     """
-    schema = learn_schema(columns)
-    counts, epsilon = Counts(encode(columns, schema)), 0.01
+    counts, epsilon = Counts(learn_dataset(columns)), 0.01
+    schema = counts.data.schema
     while True:
         found = learn_structure(counts, replace(STRUCTURES["GBN"], epsilon=epsilon))
         families = found.families(schema.cardinalities, whole=True)

@@ -16,8 +16,7 @@ import numpy as np
 from bncli import __version__
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.cutting import learn_schema
-from bncli.engine.data.encoding import encode
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.folds import stratified_folds
 from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import learn_parameters, learn_structure
@@ -86,8 +85,8 @@ def cases(name: str) -> Iterator[Case]:
 def _fold(columns: Columns, held_out: np.ndarray) -> Iterator[tuple[tuple[str, str], float, float]]:
     """Sums over the rows held out, of the log-losses and of the squared distances to 1 of the true class."""
     training, test = columns.take(np.flatnonzero(~held_out)), columns.take(np.flatnonzero(held_out))
-    schema = learn_schema(training)
-    counts = Counts(encode(training, schema))
+    counts = Counts(learn_dataset(training))
+    schema = counts.data.schema
     for structure, recipe in STRUCTURES.items():
         dag = learn_structure(counts, recipe)
         for rule in RULES:

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from bncli import __version__
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns, NumericColumn
-from bncli.engine.data.cutting import learn_schema
-from bncli.engine.data.encoding import encode
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.folds import stratified_folds
 from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import learn_parameters, learn_structure
@@ -232,8 +231,8 @@ def _fold(
 ) -> tuple[dict[str, NDArray[np.float64]], float]:
     """Sums of log-losses and errors over the rows held out by classifier; processor seconds of the search."""
     training, test = columns.take(np.flatnonzero(~held_out)), columns.take(np.flatnonzero(held_out))
-    schema = learn_schema(training)
-    counts = Counts(encode(training, schema))
+    counts = Counts(learn_dataset(training))
+    schema = counts.data.schema
     structures: dict[str, Structure] = {}
     found = {}
     seconds = 0.0
@@ -256,7 +255,7 @@ def degrees_of_freedom(columns: Columns) -> int:
     A pair that never occurs is taken for impossible, and what the attributes share by the class is not taken off: that
     gives the paper's numbers.
     """
-    counts = Counts(encode(columns, learn_schema(columns)))
+    counts = Counts(learn_dataset(columns))
     tables = counts.tables([(i,) for i in counts.data.schema.informative])
     return sum(int((table > 0).sum() - (table.sum(axis=-1) > 0).sum()) for table in tables)
 

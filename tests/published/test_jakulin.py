@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.cutting import learn_schema
-from bncli.engine.data.encoding import encode
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.learn import learn_structure
 from bncli.engine.structures.structure import Regions
 from bncli.files.table import Source, read_columns
@@ -59,7 +58,7 @@ def test_the_best_model_of_tic_tac_toe_is_the_papers_picture() -> None:
     among them.
     """
     columns = read_columns(Source((str(SAMPLE),)))
-    regions = learn_structure(Counts(encode(columns, learn_schema(columns))), KIKUCHI)
+    regions = learn_structure(Counts(learn_dataset(columns)), KIKUCHI)
     assert isinstance(regions, Regions)
     assert regions.climb is not None
     squares = [name.removesuffix("-square") for name in columns.attributes]

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.cutting import learn_schema
-from bncli.engine.data.encoding import encode
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.structure_learners import kikuchi
 from bncli.files.table import Source, read_columns
 
@@ -28,7 +27,7 @@ LINES = ["159", "357", "258", "123", "789", "147"]
 
 def test_the_best_step_has_the_numbers_of_the_figure() -> None:
     columns = read_columns(Source((str(TABLE),)))
-    data = encode(columns, learn_schema(columns))
+    data = learn_dataset(columns)
     found = kikuchi.learn(Counts(data), max_order=4, theta=1.0, max_candidates=100_000)
     assert found.climb is not None
     path = ["".join(SQUARES[i] for i in region) for region in found.regions[: found.climb.map_step]]

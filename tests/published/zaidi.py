@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.cutting import learn_schema
-from bncli.engine.data.encoding import encode
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.networks.random_networks import conditioning_network
 from bncli.engine.networks.simulation import sample
 from bncli.engine.parameter_learners import discriminative, extended, weighted
@@ -177,7 +176,7 @@ class _InUnits(PerCell):
 def conditioning(exponent: float, seed: int) -> dict[str, Climb]:
     """Three binary inputs with coefficients 10^a, 1 and 10^-a, 10,000 rows, naive Bayes, w and d from 0."""
     columns = sample(conditioning_network(exponent), 10_000, np.random.default_rng(seed))
-    counts = Counts(encode(columns, learn_schema(columns)))
+    counts = Counts(learn_dataset(columns))
     spaces = spaces_of(counts, nb.learn(counts))
     return {space: published_lbfgs(spaces[space], "zero", 100) for space in ("w", "d")}
 

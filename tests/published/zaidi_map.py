@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from bncli import __version__
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.cutting import learn_schema
-from bncli.engine.data.encoding import encode
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.folds import stratified_folds
 from bncli.engine.evaluation.bias_variance import BiasVariance, bias_variance
 from bncli.engine.evaluation.ratios import geometric_mean_ratio
@@ -106,8 +105,8 @@ class _Found:
 
 def _try(columns: Columns, held_out: NDArray[np.bool_], repeat: int, found: dict[tuple[str, str], _Found]) -> None:
     training, test = columns.take(np.flatnonzero(~held_out)), columns.take(np.flatnonzero(held_out))
-    schema = learn_schema(training)
-    counts = Counts(encode(training, schema))
+    counts = Counts(learn_dataset(training))
+    schema = counts.data.schema
     for structure, way in found:
         recipe = recipe_of(structure, way)
         dag = learn_structure(counts, recipe)

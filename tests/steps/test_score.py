@@ -256,7 +256,7 @@ def sum_out(place: Place) -> Model:
         "class",
         ("no", "yes"),
         (
-            CategoricalAttribute("colour", False, (3.0, 1.0), ("blue", "red"), holes=1.0),
+            CategoricalAttribute("colour", False, (3.0, 1.0), ("blue", "red"), missing_weight=1.0),
             NumericAttribute("size", False, (3.0, 2.0), (1.5,)),
         ),
         missing_policy="marginalize",

@@ -99,7 +99,7 @@ def test_the_truth_behind_rows_with_holes_sums_them_out(tmp_path: Path) -> None:
     model = read_model(str(tmp_path / "m.bnc"))
     assert model.schema.marginalizes
     assert label.null_count == 0
-    assert [a.holes for a in model.schema.attributes] == [column.null_count for column in columns]
+    assert [a.missing_weight for a in model.schema.attributes] == [column.null_count for column in columns]
     assert [sum(a.frequencies) for a in model.schema.attributes] == [len(c) - c.null_count for c in columns]
     assert report.holes == sum(column.null_count for column in columns)
     assert 0.49 < report.holes / (20_000 * 6) < 0.51

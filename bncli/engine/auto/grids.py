@@ -14,14 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.cutting import cuts_of, learn_schema
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
-from bncli.engine.discretizers.mdl import cut_points
+from bncli.engine.data.schema import NumericAttribute, Reading
+from bncli.engine.discretizers import equal_frequency, mdl
+from bncli.engine.kernels.arrays import Array, Codes
 from bncli.engine.structures.binning import coarse, merge_of
 from bncli.engine.structures.regrouping import merged
 from bncli.engine.structures.structure import Family, Merge
@@ -34,22 +37,15 @@ Views = tuple[Merge | None, ...]
 """By attribute, how it is seen; None: as cut."""
 
 
-def fine_cuts(columns: Columns, threads: int) -> Cuts:
-    """The union of all grids, for every column."""
-    many = columns.n_rows >= MANY_ROWS
-    run = Run(threads)
-    schema = learn_schema(columns, discretize="equal-frequency", bins=FINE if many else FINE // 2, run=run)
-    cuts = cuts_of(schema, "auto", {})
-    if not many:
-        return cuts
-    others = learn_schema(columns, discretize="mdl", run=run).attributes
-    return replace(cuts, attributes=tuple(map(_union, cuts.attributes, others)))
+def fine_dataset(columns: Columns, reading: Reading, threads: int) -> Dataset:
+    """The rows in codes, every column cut by the union of all grids."""
+    cut = _fine_cuts if columns.n_rows >= MANY_ROWS else partial(equal_frequency.cut_points, bins=FINE // 2)
+    return learn_dataset(columns, discretize=cut, reading=reading, run=Run(threads))
 
 
-def _union(attribute: Attribute, other: Attribute) -> Attribute:
-    if not isinstance(attribute, NumericAttribute) or not isinstance(other, NumericAttribute):
-        return attribute
-    return replace(attribute, cuts=tuple(sorted({*attribute.cuts, *other.cuts})))
+def _fine_cuts(values: NDArray[np.generic], labels: Codes, n_labels: int, weights: Array | None) -> tuple[float, ...]:
+    steps = equal_frequency.cut_points(values, labels, n_labels, weights, bins=FINE)
+    return tuple(sorted({*steps, *mdl.cut_points(values, labels, n_labels, weights)}))
 
 
 def few(data: Dataset, bins: int) -> Views:
@@ -70,7 +66,7 @@ def _sharp(data: Dataset, i: int) -> Merge | None:
     if attribute.missing:
         rows = np.flatnonzero(codes < attribute.n_values)
         codes, labels, weights = codes[rows], labels[rows], None if weights is None else weights[rows]
-    cuts = cut_points(codes, labels, data.n_labels, weights)
+    cuts = mdl.cut_points(codes, labels, data.n_labels, weights)
     groups = np.searchsorted(cuts, np.arange(attribute.n_values)).tolist()
     return tuple(groups) + ((groups[-1] + 1,) if attribute.missing else ())
 

@@ -26,13 +26,11 @@ from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
 from bncli.engine.auto.choice import Judged, Losses, held_out_weights
 from bncli.engine.auto.ensemble import least_squares_weights, mixture_logs, mixture_weights
-from bncli.engine.auto.grids import fine_cuts
+from bncli.engine.auto.grids import fine_dataset
 from bncli.engine.auto.paths import Path, judged_rows, space_of
 from bncli.engine.auto.trials import Fold, Trials
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.cutting import learn_schema
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.encoding import encode
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.data.schema import Reading
 from bncli.engine.kernels.arrays import Array
@@ -51,9 +49,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     """The blend, and how its members were reached."""
     effort, watch = Effort.of(recipe.time_limit, run.clock), run.watch
     watch(Stage("discretize"))
-    cuts = fine_cuts(columns, run.threads)
-    schema = learn_schema(columns, given=cuts, reading=reading, run=Run(run.threads))
-    data = encode(columns, schema, threads=run.threads)
+    data = fine_dataset(columns, reading, run.threads)
     del columns  # codes are all that is needed from here
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")

@@ -14,7 +14,7 @@ import numpy as np
 
 from bncli.engine.auto.candidates import Candidate, Fit
 from bncli.engine.counting.fusion import Fusion, fuse
-from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.parameter_spaces.effect_blocks import effects_of
 from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
@@ -101,13 +101,13 @@ def judged_rows(data: Dataset, fusion: Fusion, cells: Array) -> Array:
     return np.concatenate(data.map(_judged, fusion.expand(cells), states=fusion.codes), axis=1)
 
 
-def _judged(shard: Shard, tables: Sequence[Array]) -> Array:
-    out = np.empty((3, shard.n_rows))
-    for rows in shard.slices():
+def _judged(block: RowBlock, tables: Sequence[Array]) -> Array:
+    out = np.empty((3, block.n_rows))
+    for rows in block.slices():
         scores = np.zeros((len(tables[0]), rows.stop - rows.start))
-        for table, codes in zip(tables, shard.state, strict=True):
+        for table, codes in zip(tables, block.state, strict=True):
             scores += np.take(table, codes[rows], axis=1, mode="clip")
-        labels = shard.labels[rows].astype(np.intp)
+        labels = block.labels[rows].astype(np.intp)
         scores -= scores.max(axis=0)
         own = scores[labels, np.arange(len(labels))]
         out[2, rows] = scores.argmax(axis=0) != labels

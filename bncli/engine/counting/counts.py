@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.counting.table_batches import BLOCK, MAX_ENTRIES, PairBatch, pair_batches
-from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import add_counts, cell_numbers
 from bncli.errors import BncliError
@@ -73,14 +73,14 @@ class Counts:
 
     def _observed(self, s: Set, table: Array) -> Array:
         """The part of a table that belongs to rows without holes in `s`."""
-        if not any(self.data.holes[i] for i in s):
+        if not any(self.data.n_missing[i] for i in s):
             return table
         cardinalities = self.data.schema.cardinalities
         return np.ascontiguousarray(table[tuple(slice(cardinalities[i]) for i in s)])
 
     def _observed_pairs(self, batch: PairBatch) -> Iterator[PairBatch]:
         """The same of a batch; apart where tables of one shape have holes along different axes."""
-        with_holes = np.array(self.data.holes) > 0
+        with_holes = np.array(self.data.n_missing) > 0
         kinds = 2 * with_holes[batch.i] + with_holes[batch.j]
         if not kinds.any():
             yield batch
@@ -178,13 +178,13 @@ class _KeptPairs:
         return table if self.where[i, j] == place else np.ascontiguousarray(table.transpose(1, 0, 2))
 
 
-def _count(shard: Shard, sets: list[tuple[Set, tuple[int, ...]]]) -> list[NDArray[np.generic]]:
-    """Partial tables of one shard, flat, for every (set, shape)."""
-    kind = np.int64 if shard.weights is None else np.float64
+def _count(block: RowBlock, sets: list[tuple[Set, tuple[int, ...]]]) -> list[NDArray[np.generic]]:
+    """Partial tables of one block, flat, for every (set, shape)."""
+    kind = np.int64 if block.weights is None else np.float64
     totals: list[NDArray[np.generic]] = [np.zeros(math.prod(shape), kind) for _, shape in sets]
-    for rows in shard.slices(BLOCK):
-        weights = None if shard.weights is None else shard.weights[rows]
+    for rows in block.slices(BLOCK):
+        weights = None if block.weights is None else block.weights[rows]
         for (members, shape), total in zip(sets, totals, strict=True):
-            digits = [*(shard.codes[i][rows] for i in members), shard.labels[rows]]
+            digits = [*(block.codes[i][rows] for i in members), block.labels[rows]]
             add_counts(total, cell_numbers(digits, shape), weights)
     return totals

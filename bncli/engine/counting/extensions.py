@@ -18,14 +18,14 @@ import numpy as np
 
 from bncli.engine.counting.joint_codes import JointCodes, extend, no_attributes
 from bncli.engine.counting.table_batches import BLOCK, ROUND, Pack, pack
-from bncli.engine.data.dataset import Dataset, Shard, code_dtype
+from bncli.engine.data.dataset import Dataset, RowBlock, code_dtype
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.kernels.cells import SPARSE_TABLE, add_counts, cell_numbers
 
 
 @dataclass(frozen=True)
 class Extensions:
-    """The attributes that may join a set, and C numbers of every row to be summed: columns[s] (C, rows of shard s)."""
+    """The attributes that may join a set, and C numbers of every row to be summed: columns[s] (C, rows of block s)."""
 
     data: Dataset
     attributes: tuple[int, ...]
@@ -76,7 +76,7 @@ class Extensions:
 
     @cached_property
     def _fused(self) -> list[list[Codes]]:
-        """[s][p]: the code of pack p in every row of shard s, in the narrowest type."""
+        """[s][p]: the code of pack p in every row of block s, in the narrowest type."""
         return self.data.map(_fuse, self._packs)
 
 
@@ -88,19 +88,19 @@ def _margins(packed: Pack, total: Array) -> Iterator[tuple[int, Array]]:
         yield i, shaped.sum(axis=others).reshape(len(total), -1)
 
 
-def _fuse(shard: Shard, packs: Sequence[Pack]) -> list[Codes]:
-    fused = [np.empty(shard.n_rows, code_dtype(packed.size)) for packed in packs]
-    for rows in shard.slices(BLOCK):
+def _fuse(block: RowBlock, packs: Sequence[Pack]) -> list[Codes]:
+    fused = [np.empty(block.n_rows, code_dtype(packed.size)) for packed in packs]
+    for rows in block.slices(BLOCK):
         for codes, packed in zip(fused, packs, strict=True):
-            codes[rows] = cell_numbers([shard.codes[i][rows] for i in packed.attributes], packed.shape)
+            codes[rows] = cell_numbers([block.codes[i][rows] for i in packed.attributes], packed.shape)
     return fused
 
 
-def _sum_packs(shard: Shard, base_size: int, sizes: Sequence[int]) -> list[Array]:
+def _sum_packs(block: RowBlock, base_size: int, sizes: Sequence[int]) -> list[Array]:
     """Partial S[c, (u, v)] of every pack."""
-    base, packed, columns = shard.state
+    base, packed, columns = block.state
     totals = [np.zeros((len(columns), base_size * size)) for size in sizes]
-    for rows in shard.slices(BLOCK):
+    for rows in block.slices(BLOCK):
         cell = base[rows].astype(np.intp)
         for codes, size, total in zip(packed, sizes, totals, strict=True):
             joint = cell * size
@@ -109,10 +109,10 @@ def _sum_packs(shard: Shard, base_size: int, sizes: Sequence[int]) -> list[Array
     return totals
 
 
-def _sum_cells(shard: Shard, size: int) -> Array:
-    codes, columns = shard.state
+def _sum_cells(block: RowBlock, size: int) -> Array:
+    codes, columns = block.state
     total = np.zeros((len(columns), size))
-    for rows in shard.slices(BLOCK):
+    for rows in block.slices(BLOCK):
         _add(total, codes[rows].astype(np.intp), columns[:, rows])
     return total
 

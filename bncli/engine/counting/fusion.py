@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.data.dataset import Dataset, Shard, code_dtype
+from bncli.engine.data.dataset import Dataset, RowBlock, code_dtype
 from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
 from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.structures.structure import Family
@@ -36,7 +36,7 @@ WIDE_BYTES = 200 << 20
 class Fusion:
     """members[g] (configurations, families in g): the cells that a configuration of group g activates.
 
-    codes[s][g] (rows of shard s,): the configuration of each row. n_cells counts the bias.
+    codes[s][g] (rows of block s,): the configuration of each row. n_cells counts the bias.
     """
 
     members: tuple[Index, ...]
@@ -76,7 +76,7 @@ def fuse(data: Dataset, families: Sequence[Family], max_configurations: int) -> 
 
 @dataclass(frozen=True)
 class _Group:
-    """Families fused so far, and the configuration of each row, shard by shard.
+    """Families fused so far, and the configuration of each row, block by block.
 
     Attributes were added one by one: added[a] = (radix, present), where present[u] = u' radix + value of a is the
     configuration u in terms of the configuration u' before a was added.
@@ -142,18 +142,18 @@ def _add_attribute(data: Dataset, group: _Group, attribute: int, radix: int) -> 
     return _Group(group.families, {**group.added, attribute: (radix, present)}, codes, len(present))
 
 
-def _presence(shard: Shard, attribute: int, radix: int, size: int) -> Mask:
-    """Which joint configurations occur in the shard (a logical or is the sum of booleans)."""
+def _presence(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:
+    """Which joint configurations occur in the block (a logical or is the sum of booleans)."""
     present = np.zeros(size * radix, bool)
-    for rows in shard.slices():
-        present[cell_numbers([shard.state[rows], shard.codes[attribute][rows]], (size, radix))] = True
+    for rows in block.slices():
+        present[cell_numbers([block.state[rows], block.codes[attribute][rows]], (size, radix))] = True
     return present
 
 
-def _extend(shard: Shard, attribute: int, radix: int, renumber: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    codes = np.empty(shard.n_rows, np.uint32)
-    for rows in shard.slices():
-        codes[rows] = renumber[cell_numbers([shard.state[rows], shard.codes[attribute][rows]], (0, radix))]
+def _extend(block: RowBlock, attribute: int, radix: int, renumber: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    codes = np.empty(block.n_rows, np.uint32)
+    for rows in block.slices():
+        codes[rows] = renumber[cell_numbers([block.state[rows], block.codes[attribute][rows]], (0, radix))]
     return codes
 
 

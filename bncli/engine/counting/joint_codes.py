@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Index, Mask
 from bncli.engine.kernels.cells import cell_numbers
 
@@ -27,7 +27,7 @@ MAX_MARKED = 1 << 25
 
 @dataclass(frozen=True)
 class JointCodes:
-    """codes[s] (rows of shard s,): the number of each row's joint value, below `size`; every number occurs."""
+    """codes[s] (rows of block s,): the number of each row's joint value, below `size`; every number occurs."""
 
     codes: list[NDArray[np.uint32]]
     size: int
@@ -52,28 +52,28 @@ def extend(data: Dataset, joint: JointCodes, attribute: int) -> tuple[JointCodes
     return JointCodes(codes, len(present)), present // radix
 
 
-def _mark(shard: Shard, attribute: int, radix: int, size: int) -> Mask:
-    """Which values occur in the shard (a logical or is the sum of booleans)."""
+def _mark(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:
+    """Which values occur in the block (a logical or is the sum of booleans)."""
     present = np.zeros(size * radix, bool)
-    for rows in shard.slices():
-        present[_values(shard, attribute, radix, rows)] = True
+    for rows in block.slices():
+        present[_values(block, attribute, radix, rows)] = True
     return present
 
 
-def _look_up(shard: Shard, attribute: int, radix: int, renumber: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    codes = np.empty(shard.n_rows, np.uint32)
-    for rows in shard.slices():
-        codes[rows] = renumber[_values(shard, attribute, radix, rows)]
+def _look_up(block: RowBlock, attribute: int, radix: int, renumber: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    codes = np.empty(block.n_rows, np.uint32)
+    for rows in block.slices():
+        codes[rows] = renumber[_values(block, attribute, radix, rows)]
     return codes
 
 
-def _distinct(shard: Shard, attribute: int, radix: int) -> Index:
-    return np.unique(_values(shard, attribute, radix, slice(None)))
+def _distinct(block: RowBlock, attribute: int, radix: int) -> Index:
+    return np.unique(_values(block, attribute, radix, slice(None)))
 
 
-def _search(shard: Shard, attribute: int, radix: int, present: Index) -> NDArray[np.uint32]:
-    return np.searchsorted(present, _values(shard, attribute, radix, slice(None))).astype(np.uint32)
+def _search(block: RowBlock, attribute: int, radix: int, present: Index) -> NDArray[np.uint32]:
+    return np.searchsorted(present, _values(block, attribute, radix, slice(None))).astype(np.uint32)
 
 
-def _values(shard: Shard, attribute: int, radix: int, rows: slice) -> Index:
-    return cell_numbers([shard.state[rows], shard.codes[attribute][rows]], (0, radix))
+def _values(block: RowBlock, attribute: int, radix: int, rows: slice) -> Index:
+    return cell_numbers([block.state[rows], block.codes[attribute][rows]], (0, radix))

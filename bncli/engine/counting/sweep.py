@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.cells import SPARSE_TABLE, add_counts, cell_numbers
 
@@ -64,17 +64,17 @@ def _rounds(candidates: Sequence[int], cardinalities: tuple[int, ...], base: int
 
 
 def _count(
-    shard: Shard, base: tuple[int, ...], cardinalities: tuple[int, ...], n_labels: int, candidates: list[int]
+    block: RowBlock, base: tuple[int, ...], cardinalities: tuple[int, ...], n_labels: int, candidates: list[int]
 ) -> list[NDArray[np.generic]]:
-    """Partial tables n[x_base, y, x_j] of one shard, flat, for every candidate."""
-    kind = np.int64 if shard.weights is None else np.float64
+    """Partial tables n[x_base, y, x_j] of one block, flat, for every candidate."""
+    kind = np.int64 if block.weights is None else np.float64
     shape = (*(cardinalities[i] for i in base), n_labels)
     totals: list[NDArray[np.generic]] = [np.zeros(math.prod(shape) * cardinalities[j], kind) for j in candidates]
-    for rows in shard.slices(max(BLOCK, min(SPARSE_TABLE, max(map(len, totals))))):
-        weights = None if shard.weights is None else shard.weights[rows]
-        cells = cell_numbers([*(shard.codes[i][rows] for i in base), shard.labels[rows]], shape)
+    for rows in block.slices(max(BLOCK, min(SPARSE_TABLE, max(map(len, totals))))):
+        weights = None if block.weights is None else block.weights[rows]
+        cells = cell_numbers([*(block.codes[i][rows] for i in base), block.labels[rows]], shape)
         for j, total in zip(candidates, totals, strict=True):
             joined = cells * cardinalities[j]
-            joined += shard.codes[j][rows]
+            joined += block.codes[j][rows]
             add_counts(total, joined, weights)
     return totals

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import add_counts, cell_numbers
 
@@ -86,7 +86,7 @@ def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch
 
 
 def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]) -> Iterator[PairBatch]:
-    """The same with sums over rows of columns[s] (C, rows of shard s) as `counts`."""
+    """The same with sums over rows of columns[s] (C, rows of block s) as `counts`."""
     n_columns = len(columns[0])
     packs = pack({i: data.radices[i] for i in attributes}, data.n_rows * n_columns, n_columns)
     for pairs in _rounds(packs, n_columns):
@@ -160,31 +160,33 @@ def _rounds(packs: list[Pack], n_labels: int) -> Iterator[list[tuple[int, int]]]
         yield pairs
 
 
-def _count(shard: Shard, packs: list[Pack], pairs: list[tuple[int, int]], n_labels: int) -> list[NDArray[np.generic]]:
+def _count(
+    block: RowBlock, packs: list[Pack], pairs: list[tuple[int, int]], n_labels: int
+) -> list[NDArray[np.generic]]:
     """Partial tables n[u, y, v] of pairs of packs, flat; a pack with itself: n[u, y]."""
-    kind = np.int64 if shard.weights is None else np.float64
+    kind = np.int64 if block.weights is None else np.float64
     sizes = [packs[p].size * n_labels * (1 if p == q else packs[q].size) for p, q in pairs]
     totals: list[NDArray[np.generic]] = [np.zeros(size, kind) for size in sizes]
     used = sorted({k for pair in pairs for k in pair})
-    for rows in shard.slices(BLOCK):
-        weights = None if shard.weights is None else shard.weights[rows]
-        fused = {k: cell_numbers([shard.codes[i][rows] for i in packs[k].attributes], packs[k].shape) for k in used}
+    for rows in block.slices(BLOCK):
+        weights = None if block.weights is None else block.weights[rows]
+        fused = {k: cell_numbers([block.codes[i][rows] for i in packs[k].attributes], packs[k].shape) for k in used}
         for p, group in itertools.groupby(zip(pairs, totals, strict=True), key=lambda entry: entry[0][0]):
             with_class = fused[p] * n_labels
-            with_class += shard.labels[rows]
+            with_class += block.labels[rows]
             for (_, q), total in group:
                 add_counts(total, with_class if p == q else _join(with_class, fused[q], packs[q].size), weights)
     return totals
 
 
-def _sum(shard: Shard, packs: list[Pack], pairs: list[tuple[int, int]]) -> list[Array]:
+def _sum(block: RowBlock, packs: list[Pack], pairs: list[tuple[int, int]]) -> list[Array]:
     """Partial sums s[c, u, v] of pairs of packs, (C, cells); a pack with itself: s[c, u]."""
-    columns: Array = shard.state
+    columns: Array = block.state
     sizes = [packs[p].size * (1 if p == q else packs[q].size) for p, q in pairs]
     totals = [np.zeros((len(columns), size)) for size in sizes]
     used = sorted({k for pair in pairs for k in pair})
-    for rows in shard.slices(BLOCK):
-        fused = {k: cell_numbers([shard.codes[i][rows] for i in packs[k].attributes], packs[k].shape) for k in used}
+    for rows in block.slices(BLOCK):
+        fused = {k: cell_numbers([block.codes[i][rows] for i in packs[k].attributes], packs[k].shape) for k in used}
         for (p, q), total in zip(pairs, totals, strict=True):
             cells = fused[p] if p == q else _join(fused[p], fused[q], packs[q].size)
             for sums, column in zip(total, columns[:, rows], strict=True):

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from bncli.engine.kernels.arrays import Array, Index
 
 MISSING = -1
-"""Code of a hole in a categorical column."""
+"""Code of a missing value in a categorical column."""
 UNSEEN = -2
 """Code of a value that is not among the column's levels (only when the levels are fixed by a model)."""
 
 
 @dataclass(frozen=True)
 class NumericColumn:
-    """Numbers by row, shape (N,): float64 with NaN for a hole, or a narrower dtype with the same numbers, no holes."""
+    """Numbers by row, shape (N,): float64 with NaN where missing, or a narrower dtype if no number needs more."""
 
     values: NDArray[np.generic]
 

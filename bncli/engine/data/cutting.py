@@ -1,11 +1,12 @@
-"""From raw columns to a schema: where numeric columns are cut, which levels occur, and how often.
+"""From raw columns to coded rows: where numeric columns are cut, which levels occur, and how often.
 
 This is the first step of learning, and all of it looks at training rows only: a numeric column is cut by the chosen
 discretizer, a categorical column keeps the levels that occur (with positive weight, in their order), and an
-attribute has a missing level where these rows have a hole, unless holes are to be summed out: then they count for
-nothing here. The class keeps every label it was read with, so that the folds of one table agree on the classes.
+attribute has a missing level where these rows have a missing value, unless missing values are marginalized: then they
+count for nothing here. The class keeps every label it was read with, so that the folds of one table agree on the
+classes. Frequencies are counted on the codes of the rows, and these codes are the data set: a column is read once.
 
-Decided here: with given cuts the attributes are those given, in the order given, and their cuts and levels are
+Conventions: with given cuts the attributes are those given, in the order given, and their cuts and levels are
 used as they are; other columns are left out; a level that the rows have and the cuts lack is an error. Columns are
 worked on by several threads; the result does not depend on how many. Cost: that of the discretizer, a column each.
 """
@@ -16,13 +17,15 @@ import importlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bncli.catalogue import DISCRETIZERS
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
-from bncli.engine.data.dataset import code_dtype
+from bncli.engine.data.dataset import Dataset, code_dtype
+from bncli.engine.data.encoding import encode_column
 from bncli.engine.data.schema import (
     Attribute,
     CategoricalAttribute,
@@ -32,8 +35,7 @@ from bncli.engine.data.schema import (
     Reading,
     Schema,
 )
-from bncli.engine.kernels.arrays import Array, Index, Integers
-from bncli.engine.kernels.binning import interval_codes
+from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
 from bncli.errors import BncliError
 from bncli.watch import Progress, Run
 
@@ -41,61 +43,105 @@ Weights = Array | None
 CutPoints = Callable[..., tuple[float, ...]]
 
 
-def learn_schema(
+def learn_dataset(
     columns: Columns,
     *,
-    discretize: str = "mdl",
-    bins: int | None = None,
+    discretize: str | CutPoints = "mdl",
     given: Cuts | None = None,
     missing_policy: MissingPolicy = "level",
     reading: Reading = Reading(),
     run: Run = Run(),
-) -> Schema:
-    """The schema of labelled training rows; `discretize` and `bins` (None: the method's own default) unless `given`."""
+    **options: Any,
+) -> Dataset:
+    """Labelled training rows in codes, under the schema learnt from them.
+
+    The discretizer, a name or a function by the contract of `bncli.engine.discretizers`, makes the cuts, unless they
+    are `given`; of its `options` those that are None have its own defaults.
+    """
     if columns.label is None or (columns.label.codes < 0).any():
         raise BncliError(f"there are rows without a class {columns.class_name!r}")
+    labels = columns.label.codes.astype(code_dtype(len(columns.label.levels)))
     if given is None:
-        cut = _cutter(columns, discretize, {} if bins is None else {"bins": bins})
+        learn = _cutter(columns, labels, _discretizer(discretize), _set(options))
         names = list(columns.attributes)
     else:
-        cut = _adopter(columns, given)
+        learn = _adopter(columns, given)
         names = [attribute.name for attribute in given.attributes]
-    attributes = tuple(_each(cut, names, run))
-    if missing_policy == "marginalize":
-        attributes = tuple(map(_without_missing_level, attributes))
-    return Schema(
+
+    def coded(name: str) -> _Coded:
+        return _coded(learn(name), columns.attributes[name], columns.weights, missing_policy)
+
+    rows = _each(coded, names, run)
+    attributes = tuple(column.attribute for column in rows)
+    schema = Schema(
         columns.class_name, columns.label.levels, attributes, reading.missing_tokens, reading.unseen, missing_policy
     )
+    return Dataset(schema, tuple(column.codes for column in rows), labels, columns.weights, run.threads)
+
+
+def _set(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if value is not None}
+
+
+class _Coded(NamedTuple):
+    """An attribute, and the code of every row, shape (N,)."""
+
+    attribute: Attribute
+    codes: Codes
+
+
+def _coded(attribute: Attribute, column: Column, weights: Weights, missing_policy: MissingPolicy) -> _Coded:
+    """The column under its attribute: intervals are counted on their codes, levels were counted to be found.
+
+    An attribute that tells nothing is all zeros and takes no memory.
+    """
+    if isinstance(attribute, NumericAttribute):
+        codes = encode_column(column, attribute).codes
+        missing, frequencies = _frequencies(codes, attribute.n_values, weights)
+        attribute = replace(attribute, missing=missing, frequencies=frequencies)
+    if missing_policy == "marginalize":
+        attribute = _without_missing_level(attribute)
+    if isinstance(attribute, CategoricalAttribute):
+        codes = encode_column(column, attribute).codes
+    return _Coded(attribute, codes if attribute.informative else np.broadcast_to(np.zeros(1, np.uint8), len(codes)))
 
 
 def _without_missing_level(attribute: Attribute) -> Attribute:
-    seen, holes = attribute.frequencies[: attribute.n_values], attribute.frequencies[attribute.n_values :]
-    return replace(attribute, missing=False, frequencies=seen, holes=sum(holes))
+    seen, missing = attribute.frequencies[: attribute.n_values], attribute.frequencies[attribute.n_values :]
+    return replace(attribute, missing=False, frequencies=seen, missing_weight=sum(missing))
 
 
-def cuts_of(schema: Schema, method: str, options: Mapping[str, int]) -> Cuts:
+def cuts_of(schema: Schema, method: str, options: Mapping[str, Any]) -> Cuts:
     """The cuts and levels of a schema, without what it knows of its rows."""
-    bare = tuple(replace(attribute, missing=False, frequencies=(), holes=0.0) for attribute in schema.attributes)
+    bare = tuple(
+        replace(attribute, missing=False, frequencies=(), missing_weight=0.0) for attribute in schema.attributes
+    )
     return Cuts(schema.class_name, bare, method, dict(options))
 
 
-def _each(cut: Callable[[str], Attribute], names: list[str], run: Run) -> list[Attribute]:
-    """`cut` of every name, in order; progress is told from the calling thread."""
-    attributes: list[Attribute] = []
+def _each(coded: Callable[[str], _Coded], names: list[str], run: Run) -> list[_Coded]:
+    """`coded` of every name, in order; progress is told from the calling thread."""
+    rows: list[_Coded] = []
     with ThreadPoolExecutor(max(run.threads, 1)) as pool:
-        for name, attribute in zip(names, pool.map(cut, names), strict=True):
-            attributes.append(attribute)
-            run.watch(Progress(len(attributes), len(names), name))
-    return attributes
+        for name, column in zip(names, pool.map(coded, names), strict=True):
+            rows.append(column)
+            run.watch(Progress(len(rows), len(names), name))
+    return rows
 
 
-def _cutter(columns: Columns, method: str, options: Mapping[str, int]) -> Callable[[str], Attribute]:
-    """The function that learns the attribute of a name."""
+def _discretizer(method: str | CutPoints) -> CutPoints:
+    if not isinstance(method, str):
+        return method
     module = importlib.import_module(DISCRETIZERS.module_of(method))
-    cut_points: CutPoints = module.cut_points
+    return module.cut_points  # type: ignore[no-any-return]
+
+
+def _cutter(
+    columns: Columns, labels: Codes, cut_points: CutPoints, options: Mapping[str, Any]
+) -> Callable[[str], Attribute]:
+    """The function that learns the attribute of a name."""
     assert columns.label is not None
     n_labels, weights = len(columns.label.levels), columns.weights
-    labels = columns.label.codes.astype(code_dtype(n_labels))
 
     def learnt(name: str) -> Attribute:
         column = columns.attributes[name]
@@ -109,7 +155,7 @@ def _cutter(columns: Columns, method: str, options: Mapping[str, int]) -> Callab
             weights if weights is None or rows is None else weights[rows],
             **options,
         )
-        return _intervals(name, column, cuts, weights)
+        return NumericAttribute(name, False, (), cuts)
 
     return learnt
 
@@ -122,27 +168,19 @@ def _usable(values: NDArray[np.generic], weights: Weights) -> Index | None:
     return None if usable.all() else np.flatnonzero(usable)
 
 
-def _intervals(name: str, column: NumericColumn, cuts: tuple[float, ...], weights: Weights) -> NumericAttribute:
-    """The attribute with these cuts, its frequencies counted on the rows."""
-    n = len(cuts) + 1
-    codes = interval_codes(column.values, cuts, code_dtype(n + 1))
-    if column.values.dtype.kind == "f":
-        codes[np.isnan(column.values)] = n
-    missing, frequencies = _frequencies(codes, n, weights)
-    return NumericAttribute(name, missing, frequencies, cuts)
-
-
 def _levels(name: str, column: CategoricalColumn, weights: Weights) -> CategoricalAttribute:
     """The attribute of the levels that occur, in their order."""
     n = len(column.levels)
-    missing, frequencies = _frequencies(np.where(column.codes < 0, n, column.codes), n, weights)
+    codes = column.codes.astype(np.intp)  # n itself may be more than the type of the codes holds
+    codes[codes < 0] = n
+    missing, frequencies = _frequencies(codes, n, weights)
     present = [code for code in range(n) if frequencies[code] > 0]
     kept = tuple(frequencies[code] for code in present) + frequencies[n:]
     return CategoricalAttribute(name, missing, kept, tuple(column.levels[code] for code in present))
 
 
 def _frequencies(codes: Integers, n: int, weights: Weights) -> tuple[bool, tuple[float, ...]]:
-    """Whether holes (code n) have weight, and the weight of each code, that of the holes last if they have any."""
+    """Whether missing values (code n) have weight, and the weight of each code, theirs last if they have any."""
     sums = np.bincount(codes, weights, n + 1).astype(np.float64)
     missing = bool(sums[n] > 0)
     return missing, tuple(sums[: n + missing].tolist())
@@ -157,7 +195,7 @@ def _adopter(columns: Columns, given: Cuts) -> Callable[[str], Attribute]:
         if column is None:
             raise BncliError(f"the cuts have an attribute {name!r} that is not a column of the data")
         if isinstance(attribute, NumericAttribute) and isinstance(column, NumericColumn):
-            return _intervals(name, column, attribute.cuts, columns.weights)
+            return attribute
         if isinstance(attribute, CategoricalAttribute) and isinstance(column, CategoricalColumn):
             return _given_levels(attribute, column, columns.weights)
         raise BncliError(f"column {name!r} is {_kind(column)} in the data and not in the cuts")

@@ -1,8 +1,8 @@
 """Coded rows, and the one verb through which all learners reach them.
 
 Learners ask for sums over rows; they never loop over rows. `data.reduce(kernel, *broadcast)` cuts the rows into at
-most 16 shards, lets `kernel(shard, *broadcast)` sum over each, and adds the partial results in order. The shards
-follow from N alone, so neither the number of threads nor the place where shards live changes a bit of the result.
+most 16 row blocks, lets `kernel(block, *broadcast)` sum over each, and adds the partial results in order. The blocks
+follow from N alone, so neither the number of threads nor the place where blocks live changes a bit of the result.
 `data.map` is its sister for state per row. Kernels are module-level functions of arrays.
 """
 
@@ -21,17 +21,17 @@ import numpy as np
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
 
-ROWS_PER_SHARD = 1 << 16
-"""A shard holds at least so many rows, unless there is only one: handing fewer to a thread costs more than it saves."""
-MAX_SHARDS = 16
-ROWS_PER_BLOCK = 1 << 14
-"""Kernels walk a shard in blocks whose temporaries stay in the second-level cache."""
+ROWS_PER_BLOCK = 1 << 16
+"""A row block has at least so many rows, unless it is alone: handing fewer to a thread costs more than it saves."""
+MAX_BLOCKS = 16
+ROWS_PER_SLICE = 1 << 14
+"""Kernels walk a row block in slices whose temporaries stay in the second-level cache."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Shard:
+class RowBlock:
     """Consecutive rows: codes[i] (rows,) of attribute i, labels (rows,), weights (rows,) or None, and any row state."""
 
     codes: tuple[Codes, ...]
@@ -43,8 +43,8 @@ class Shard:
     def n_rows(self) -> int:
         return len(self.labels)
 
-    def slices(self, size: int = ROWS_PER_BLOCK) -> Iterator[slice]:
-        """The rows of the shard, cut into slices of `size`."""
+    def slices(self, size: int = ROWS_PER_SLICE) -> Iterator[slice]:
+        """The rows of the block, cut into slices of `size`."""
         for start in range(0, self.n_rows, size):
             yield slice(start, min(start + size, self.n_rows))
 
@@ -53,8 +53,8 @@ class Shard:
 class Dataset:
     """Training rows in codes: codes[i] (N,) of schema attribute i in the narrowest unsigned type, labels (N,).
 
-    weights (N,) are positive; None means that every row weighs 1. Where the schema sums holes out, a hole has the
-    cardinality of its attribute for a code; elsewhere every code is below it.
+    weights (N,) are positive; None means that every row weighs 1. Where the schema marginalizes missing values, the
+    code of one is the cardinality of its attribute; elsewhere every code is below it.
     """
 
     schema: Schema
@@ -77,17 +77,17 @@ class Dataset:
         return float(self.n_rows if self.weights is None else self.weights.sum())
 
     @cached_property
-    def holes(self) -> tuple[int, ...]:
+    def n_missing(self) -> tuple[int, ...]:
         """Rows in which each informative attribute is unobserved; counted at the first question, where any can be."""
         if not self.schema.marginalizes:
             return (0,) * len(self.codes)
-        counted = self.reduce(_count_holes, self.schema.cardinalities)
-        return tuple(n if i in self.schema.informative else 0 for i, n in enumerate(counted))
+        counted = self.reduce(_count_missing, self.schema.cardinalities)
+        return tuple(n if a.informative else 0 for n, a in zip(counted, self.schema.attributes, strict=True))
 
     @cached_property
     def radices(self) -> tuple[int, ...]:
-        """Codes of each attribute that occur: its cardinality, and one more where it has holes."""
-        return tuple(r + (n > 0) for r, n in zip(self.schema.cardinalities, self.holes, strict=True))
+        """Codes of each attribute that occur: its cardinality, and one more where values are missing."""
+        return tuple(r + (n > 0) for r, n in zip(self.schema.cardinalities, self.n_missing, strict=True))
 
     def take(self, rows: Index) -> Dataset:
         """The given rows in the given order, copied."""
@@ -95,31 +95,35 @@ class Dataset:
         return replace(self, codes=tuple(c[rows] for c in self.codes), labels=self.labels[rows], weights=weights)
 
     def bounds(self) -> list[tuple[int, int]]:
-        """First and last row + 1 of every shard: a power of two of them, at most 16, none under ROWS_PER_SHARD rows."""
-        n_shards = 1
-        while n_shards < MAX_SHARDS and self.n_rows >= 2 * n_shards * ROWS_PER_SHARD:
-            n_shards *= 2
-        edges = [self.n_rows * s // n_shards for s in range(n_shards + 1)]
+        """First and last row + 1 of every block: a power of two of them, at most 16, none under ROWS_PER_BLOCK rows."""
+        n_blocks = 1
+        while n_blocks < MAX_BLOCKS and self.n_rows >= 2 * n_blocks * ROWS_PER_BLOCK:
+            n_blocks *= 2
+        edges = [self.n_rows * s // n_blocks for s in range(n_blocks + 1)]
         return list(itertools.pairwise(edges))
 
-    def shards(self, states: Sequence[Any] | None = None) -> list[Shard]:
-        """The rows as shards (views, no copies), each with its element of `states`."""
+    def row_blocks(self, states: Sequence[Any] | None = None) -> list[RowBlock]:
+        """The rows as row blocks (views, no copies), each with its element of `states`."""
+        if states is None:
+            return self._stateless
+        return [replace(block, state=state) for block, state in zip(self._stateless, states, strict=True)]
+
+    @cached_property
+    def _stateless(self) -> list[RowBlock]:
+        """Sliced once: a learner that adds attribute by attribute asks for the row blocks at each of them."""
         return [
-            Shard(
-                tuple(c[a:b] for c in self.codes),
-                self.labels[a:b],
-                None if self.weights is None else self.weights[a:b],
-                None if states is None else states[s],
+            RowBlock(
+                tuple(c[a:b] for c in self.codes), self.labels[a:b], None if self.weights is None else self.weights[a:b]
             )
-            for s, (a, b) in enumerate(self.bounds())
+            for a, b in self.bounds()
         ]
 
     def map(self, kernel: Callable[..., T], *broadcast: Any, states: Sequence[Any] | None = None) -> list[T]:
-        """`kernel(shard, *broadcast)` of every shard, in shard order."""
+        """`kernel(block, *broadcast)` of every block, in block order."""
         return list(self._results(kernel, broadcast, states))
 
     def reduce(self, kernel: Callable[..., Any], *broadcast: Any, states: Sequence[Any] | None = None) -> Any:
-        """The sum over shards of `kernel(shard, *broadcast)`: an array, a number, or a tuple or list of them."""
+        """The sum over row blocks of `kernel(block, *broadcast)`: an array, a number, or a tuple or list of them."""
         results = self._results(kernel, broadcast, states)
         total = next(results)
         for partial in results:
@@ -127,23 +131,23 @@ class Dataset:
         return total
 
     def _results(self, kernel: Callable[..., T], broadcast: Any, states: Sequence[Any] | None) -> Iterator[T]:
-        """Results in shard order; no more than two per thread exist at a time, so that large partial sums stay few."""
-        shards = self.shards(states)
-        if self.threads <= 1 or len(shards) == 1:
-            yield from (kernel(shard, *broadcast) for shard in shards)
+        """Results in block order; no more than two per thread exist at a time, so that large partial sums stay few."""
+        blocks = self.row_blocks(states)
+        if self.threads <= 1 or len(blocks) == 1:
+            yield from (kernel(block, *broadcast) for block in blocks)
             return
-        ahead = min(2 * self.threads, len(shards))  # one in hand and one that waits: no thread idles between two
-        with ThreadPoolExecutor(min(self.threads, len(shards))) as pool:
-            waiting = deque(pool.submit(kernel, shard, *broadcast) for shard in shards[:ahead])
-            for shard in [*shards[ahead:], *[None] * ahead]:
+        ahead = min(2 * self.threads, len(blocks))  # one in hand and one that waits: no thread idles between two
+        with ThreadPoolExecutor(min(self.threads, len(blocks))) as pool:
+            waiting = deque(pool.submit(kernel, block, *broadcast) for block in blocks[:ahead])
+            for block in [*blocks[ahead:], *[None] * ahead]:
                 result = waiting.popleft().result()
-                if shard is not None:
-                    waiting.append(pool.submit(kernel, shard, *broadcast))
+                if block is not None:
+                    waiting.append(pool.submit(kernel, block, *broadcast))
                 yield result
 
 
-def _count_holes(shard: Shard, cardinalities: tuple[int, ...]) -> list[int]:
-    return [int(np.count_nonzero(codes == n)) for codes, n in zip(shard.codes, cardinalities, strict=True)]
+def _count_missing(block: RowBlock, cardinalities: tuple[int, ...]) -> list[int]:
+    return [int(np.count_nonzero(codes == n)) for codes, n in zip(block.codes, cardinalities, strict=True)]
 
 
 def _add(a: Any, b: Any) -> Any:

@@ -2,25 +2,23 @@
 
     numeric      the interval of the value, 0 .. m
     categorical  the position of the level in the schema's order, by name
-    a hole       the missing level (the last code), if training rows had holes
-    unknown      one past the last code: a value never seen in training, or a hole where training had none
+    missing      the missing level (the last code), if training rows had missing values
+    unknown      one past the last code: a value never seen in training, or a missing one where training had none
 
 The columns may list their levels in another order than the schema, or more of them (in a fold of a table): codes
-are carried over by a small table of names. An uninformative attribute is all zeros and takes no memory.
-Cost: one pass a column; columns are worked on by several threads.
+are carried over by a small table of names. Cost: one pass a column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Column, Columns, NumericColumn
-from bncli.engine.data.dataset import Dataset, code_dtype
+from bncli.engine.data.dataset import code_dtype
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Codes
 from bncli.engine.kernels.binning import interval_codes
@@ -29,51 +27,40 @@ from bncli.errors import ModelError
 
 @dataclass(frozen=True)
 class Encoded:
-    """Codes (N,) of each attribute asked for, and how many of its rows hold a value never seen and how many a hole."""
+    """Codes (N,) of each attribute asked for; in how many rows its value was never seen, in how many it is missing."""
 
     codes: tuple[Codes, ...]
     unseen: tuple[int, ...]
-    holes: tuple[int, ...]
+    missing: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class _EncodedColumn:
+class EncodedColumn:
+    """Codes (N,) of one attribute, in how many rows the value was never seen, in how many it is missing."""
+
     codes: Codes
     unseen: int
-    holes: int
-
-
-def encode(columns: Columns, schema: Schema, *, threads: int = 1) -> Dataset:
-    """Labelled rows as a data set; ModelError for a label or a column that does not fit the schema."""
-
-    def coded(attribute: Attribute) -> Codes:
-        if not attribute.informative:
-            zeros: Codes = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)
-            return zeros
-        return _encoded(_column(columns, attribute), attribute).codes
-
-    codes = _in_threads(coded, schema.attributes, threads)
-    return Dataset(schema, tuple(codes), label_codes(columns, schema), columns.weights, threads)
+    missing: int
 
 
 def encode_attributes(columns: Columns, schema: Schema, used: Iterable[int], *, allow_missing: bool = False) -> Encoded:
     """The attributes with these indices, for scoring; no class is needed.
 
-    A column that is not there is an error, or (`allow_missing`) unknown in every row: neither unseen nor a hole.
+    A column that is not there is an error, or (`allow_missing`) unknown in every row: neither unseen nor missing.
     """
     attributes = [schema.attributes[i] for i in used]
     encoded = [
         _unknown(attribute, columns.n_rows)
         if allow_missing and attribute.name not in columns.attributes
-        else _encoded(_column(columns, attribute), attribute)
+        else encode_column(_column(columns, attribute), attribute)
         for attribute in attributes
     ]
-    return Encoded(tuple(e.codes for e in encoded), tuple(e.unseen for e in encoded), tuple(e.holes for e in encoded))
+    return Encoded(tuple(e.codes for e in encoded), tuple(e.unseen for e in encoded), tuple(e.missing for e in encoded))
 
 
-def _unknown(attribute: Attribute, n_rows: int) -> _EncodedColumn:
+def _unknown(attribute: Attribute, n_rows: int) -> EncodedColumn:
     code = np.full(1, attribute.cardinality, code_dtype(attribute.cardinality + 1))
-    return _EncodedColumn(np.broadcast_to(code, n_rows), 0, 0)
+    return EncodedColumn(np.broadcast_to(code, n_rows), 0, 0)
 
 
 def label_codes(columns: Columns, schema: Schema) -> Codes:
@@ -82,14 +69,14 @@ def label_codes(columns: Columns, schema: Schema) -> Codes:
         raise ModelError(f"the rows carry no class {schema.class_name!r}")
     n = len(schema.labels)
     codes = np.append(_lookup(columns.label.levels, schema.labels, unknown=n), n)[columns.label.codes]
-    strangers = np.flatnonzero(codes == n)
-    if len(strangers):
-        raise _stranger(int(columns.label.codes[strangers[0]]), columns.label, schema)
+    unknown_rows = np.flatnonzero(codes == n)
+    if len(unknown_rows):
+        raise _unknown_label(int(columns.label.codes[unknown_rows[0]]), columns.label, schema)
     narrow: Codes = codes.astype(code_dtype(n))
     return narrow
 
 
-def _stranger(code: int, label: CategoricalColumn, schema: Schema) -> ModelError:
+def _unknown_label(code: int, label: CategoricalColumn, schema: Schema) -> ModelError:
     if code < 0:
         return ModelError(f"there are rows without a class {schema.class_name!r}")
     known = ", ".join(schema.labels[:10]) + (", ..." if len(schema.labels) > 10 else "")
@@ -99,20 +86,13 @@ def _stranger(code: int, label: CategoricalColumn, schema: Schema) -> ModelError
     )
 
 
-def _in_threads(coded: Callable[[Attribute], Codes], attributes: tuple[Attribute, ...], threads: int) -> list[Codes]:
-    if threads <= 1:
-        return [coded(attribute) for attribute in attributes]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(coded, attributes))
-
-
 def _column(columns: Columns, attribute: Attribute) -> Column:
     if attribute.name not in columns.attributes:
         raise ModelError(f"the data has no column {attribute.name!r}, which the model needs")
     return columns.attributes[attribute.name]
 
 
-def _encoded(column: Column, attribute: Attribute) -> _EncodedColumn:
+def encode_column(column: Column, attribute: Attribute) -> EncodedColumn:
     if isinstance(column, NumericColumn) and isinstance(attribute, NumericAttribute):
         return _encoded_numbers(column, attribute)
     if isinstance(column, CategoricalColumn) and isinstance(attribute, CategoricalAttribute):
@@ -121,27 +101,27 @@ def _encoded(column: Column, attribute: Attribute) -> _EncodedColumn:
     raise ModelError(f"column {attribute.name!r} is not {kind}, as the model needs it")
 
 
-def _encoded_numbers(column: NumericColumn, attribute: NumericAttribute) -> _EncodedColumn:
+def _encoded_numbers(column: NumericColumn, attribute: NumericAttribute) -> EncodedColumn:
     values = column.values
     codes = interval_codes(values, attribute.cuts, code_dtype(attribute.cardinality + 1))
     if values.dtype.kind != "f":
-        return _EncodedColumn(codes, 0, 0)
-    holes = np.isnan(values)
-    n_holes = int(np.count_nonzero(holes))
-    if n_holes:
-        codes[holes] = attribute.n_values
-    return _EncodedColumn(codes, 0, n_holes)
+        return EncodedColumn(codes, 0, 0)
+    missing = np.isnan(values)
+    n_missing = int(np.count_nonzero(missing))
+    if n_missing:
+        codes[missing] = attribute.n_values
+    return EncodedColumn(codes, 0, n_missing)
 
 
-def _encoded_levels(column: CategoricalColumn, attribute: CategoricalAttribute) -> _EncodedColumn:
-    """By a table whose last two entries, reached by the negative codes -2 and -1, are for the unseen and for holes."""
+def _encoded_levels(column: CategoricalColumn, attribute: CategoricalAttribute) -> EncodedColumn:
+    """By a table whose last two entries, reached by the codes -2 and -1, are for unseen and for missing values."""
     unknown = attribute.cardinality
     lookup = _lookup(column.levels, attribute.levels, unknown)
     lookup = np.append(lookup, attribute.n_values).astype(code_dtype(unknown + 1))
     codes = lookup[column.codes]
-    n_holes = int(np.count_nonzero(column.codes == MISSING))
+    n_missing = int(np.count_nonzero(column.codes == MISSING))
     n_unknown = int(np.count_nonzero(codes == unknown))
-    return _EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_holes), n_holes)
+    return EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_missing), n_missing)
 
 
 def _lookup(own: tuple[str, ...], wanted: tuple[str, ...], unknown: int) -> NDArray[np.int64]:

@@ -1,10 +1,10 @@
 """Stratified folds and samples: every class spread over them as evenly as it goes, drawn by a seed.
 
-The rows of each class are shuffled, the classes laid end to end, and the whole dealt out in turn like cards:
+The rows of each class are shuffled, the classes laid end to end, and the rows given to the folds in turn:
 
-    fold of the m-th card = m mod F
+    fold of the m-th row = m mod F
 
-so two folds differ by at most one row of any class, and by at most one row in all. A sample takes cards at even
+so two folds differ by at most one row of any class, and by at most one row in all. A sample takes rows at even
 distances.
 """
 

@@ -13,8 +13,8 @@ class _Attribute:
     name: str
     missing: bool
     frequencies: tuple[float, ...]
-    holes: float = field(default=0.0, kw_only=True)
-    """Training weight of the rows in which it was unobserved; 0 where a hole counts as a value (`missing`)."""
+    missing_weight: float = field(default=0.0, kw_only=True)
+    """Training weight of the rows in which it was unobserved; 0 where that counts as a value (`missing`)."""
 
     @property
     def n_values(self) -> int:
@@ -23,7 +23,7 @@ class _Attribute:
 
     @property
     def cardinality(self) -> int:
-        """Number of codes: the values, and one more (the last) for the missing level if training had holes."""
+        """Number of codes: the values, and one more (the last) for the missing level if training had missing values."""
         return self.n_values + self.missing
 
     @property
@@ -88,10 +88,11 @@ class Cuts:
 class Schema:
     """Class name and labels, attributes in file order (uninformative ones included), and the reading policies.
 
-    `missing_tokens`: the texts that mean a hole; None = the reader's defaults. `unseen`: what a value never
+    `missing_tokens`: the texts that mean a missing value; None = the reader's defaults. `unseen`: what a value never
     seen in training does at scoring, count as unknown or stop with an error.
-    missing_policy: what a hole is. `level`: one more value of an attribute that had holes in training. `marginalize`:
-    unobserved, in training and in scoring; no attribute has a missing level, and the code of a hole is its cardinality.
+    missing_policy: what a missing value is. `level`: one more value of an attribute that had some in training.
+    `marginalize`: unobserved, in training and in scoring; no attribute has a missing level, and the code of a missing
+    value is the cardinality.
     """
 
     class_name: str
@@ -103,7 +104,7 @@ class Schema:
 
     @property
     def marginalizes(self) -> bool:
-        """Whether what a row does not show is summed out."""
+        """Whether what a row does not show is marginalized."""
         return self.missing_policy == "marginalize"
 
     @cached_property

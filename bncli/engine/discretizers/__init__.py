@@ -4,7 +4,7 @@ The contract of a module here is one function:
 
     cut_points(values, labels, n_labels, weights, *, <options>) -> tuple[float, ...]
 
-- values (N,): finite numbers, float64 or a narrower type that holds the same numbers; rows with a hole are left out;
+- values (N,): finite numbers, float64 or a narrower type that holds the same numbers; rows without one are left out;
 - labels (N,): unsigned class codes below n_labels;
 - weights (N,): positive float64, or None where every row weighs 1;
 - the result: cuts in ascending order, each at or above the lowest value and below the highest, so that

@@ -2,7 +2,7 @@
 
     c_i = low + (high - low) i / B,    i = 1 .. B - 1
 
-Decided here: an interval may be empty (it keeps its code); cuts that fall together, because the values are too
+Conventions: an interval may be empty (it keeps its code); cuts that fall together, because the values are too
 close for B intervals, are one cut. The sum is halved before and doubled after, so that no range overflows. Cost: O(N).
 """
 

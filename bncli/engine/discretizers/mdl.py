@@ -17,7 +17,7 @@ only two terms of the entropies change, so with L, R the class counts on either 
 
 and f is a running sum, exact in fixed point (`NLogN`): the cost does not grow with the number of classes.
 
-Decided here: entropies that differ by less than 1e-12 are tied and the lowest cut wins; an interval of total weight
+Conventions: entropies that differ by less than 1e-12 are tied and the lowest cut wins; an interval of total weight
 1 or less is never cut; fractional weights are rounded to about 2^-52 of their sum, so that equal weights stay equal.
 Cost: one sort, then O(N) a level of the recursion; about 0.3 s for a million distinct values.
 """

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.data.dataset import Shard
+from bncli.engine.data.dataset import RowBlock
 from bncli.engine.inference.execution import backward, forward
 from bncli.engine.inference.program import Program
 from bncli.engine.kernels import passes
@@ -15,7 +15,7 @@ from bncli.engine.kernels.arrays import Array, Index
 
 
 class Portion(NamedTuple):
-    """Rows of a shard: their program, their labels, and the fused codes of each group and each outlet.
+    """Rows of a block: their program, their labels, and the fused codes of each group and each outlet.
 
     Signs are 1 for the second class, else -1.
     """
@@ -31,20 +31,20 @@ Sums = tuple[float, list[Array], Array]
 """A value, its derivatives by group and configuration, and what programs add to its gradient in the cells."""
 
 
-def conditional(shard: Shard, cells: Array, tables: list[Array]) -> Sums:
+def conditional(block: RowBlock, cells: Array, tables: list[Array]) -> Sums:
     """The sum of w_t ln P(y_t | e_t); tables[g] (K, configurations) are the groups', `cells` (K, n_cells) all cells."""
-    return _over_portions(shard, cells, tables, _conditional)
+    return _over_portions(block, cells, tables, _conditional)
 
 
-def joint(shard: Shard, cells: Array, tables: list[Array]) -> Sums:
+def joint(block: RowBlock, cells: Array, tables: list[Array]) -> Sums:
     """The sum of w_t ln P(y_t, e_t)."""
-    return _over_portions(shard, cells, tables, _joint)
+    return _over_portions(block, cells, tables, _joint)
 
 
-def log_joint(shard: Shard, cells: Array, tables: list[Array]) -> Array:
+def log_joint(block: RowBlock, cells: Array, tables: list[Array]) -> Array:
     """ln P(y, e_t), shape (K, rows)."""
-    scores = np.zeros((len(cells), shard.n_rows))
-    for portion in shard.state:
+    scores = np.zeros((len(cells), block.n_rows))
+    for portion in block.state:
         outlets = forward(portion.program, cells).outlets()
         for codes, table in zip(portion.codes, tables + outlets, strict=True):
             scores[:, portion.rows] += np.take(table, codes, axis=1)
@@ -54,11 +54,11 @@ def log_joint(shard: Shard, cells: Array, tables: list[Array]) -> Array:
 RowPass = Callable[[Portion, Array | None, list[Array]], tuple[float, list[Array]]]
 
 
-def _over_portions(shard: Shard, cells: Array, tables: list[Array], row_pass: RowPass) -> Sums:
+def _over_portions(block: RowBlock, cells: Array, tables: list[Array], row_pass: RowPass) -> Sums:
     value, totals, gradient = 0.0, [np.zeros(table.shape) for table in tables], np.zeros(cells.shape)
-    for portion in shard.state:
+    for portion in block.state:
         run = forward(portion.program, cells)
-        weights = None if shard.weights is None else shard.weights[portion.rows]
+        weights = None if block.weights is None else block.weights[portion.rows]
         part, slopes = row_pass(portion, weights, tables + run.outlets())
         value += part
         for total, slope in zip(totals, slopes[: len(tables)], strict=True):

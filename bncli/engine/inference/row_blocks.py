@@ -1,4 +1,4 @@
-"""All rows compiled for repeated passes: shard by shard, in portions whose tables fit in memory."""
+"""All rows compiled for repeated passes: block by block, in portions whose tables fit in memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.data.schema import Schema
 from bncli.engine.inference import row_block
 from bncli.engine.inference.building import Limits, TooManyError, TooWideError
@@ -51,15 +51,15 @@ class _Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class Portions:
-    """shards[s] are the portions of shard s."""
+    """blocks[s] are the portions of block s."""
 
     data: Dataset
     observed: Observed
-    shards: list[list[Portion]]
+    blocks: list[list[Portion]]
 
     @property
     def work(self) -> Work:
-        programs = [p.program for shard in self.shards for p in shard]
+        programs = [p.program for block in self.blocks for p in block]
         cardinalities = self.data.schema.cardinalities
         widest = max(
             (p.widest for p in programs), key=lambda scope: math.prod(cardinalities[a] for a in scope), default=()
@@ -69,26 +69,26 @@ class Portions:
     @property
     def pass_work(self) -> float:
         """Nanoseconds, roughly, of `conditional`."""
-        look_ups = sum(len(p.codes) * len(p.rows) for shard in self.shards for p in shard)
+        look_ups = sum(len(p.codes) * len(p.rows) for block in self.blocks for p in block)
         per_row = (self.data.n_labels - 1) * (8.0 * self.data.n_rows + 2.0 * look_ups)
         return 1e5 + per_row + NANOSECONDS * self.work.entries
 
     def conditional(self, cells: Array) -> tuple[float, Array]:
         """CLL and its gradient."""
         tables = self.observed.expand(cells)
-        cll, totals, gradient = self.data.reduce(row_block.conditional, cells, tables, states=self.shards)
+        cll, totals, gradient = self.data.reduce(row_block.conditional, cells, tables, states=self.blocks)
         return cll, self.observed.gather(totals) + gradient
 
     def joint(self, cells: Array) -> tuple[float, Array]:
         """LL and its gradient."""
         tables = self.observed.expand(cells)
-        ll, totals, gradient = self.data.reduce(row_block.joint, cells, tables, states=self.shards)
+        ll, totals, gradient = self.data.reduce(row_block.joint, cells, tables, states=self.blocks)
         return ll, self.observed.gather(totals) + gradient
 
     def log_joint(self, cells: Array) -> Array:
         """ln P(y, e_t), shape (K, N)."""
         tables = self.observed.expand(cells)
-        return np.concatenate(self.data.map(row_block.log_joint, cells, tables, states=self.shards), axis=1)
+        return np.concatenate(self.data.map(row_block.log_joint, cells, tables, states=self.blocks), axis=1)
 
 
 def compile_all(data: Dataset, families: tuple[Family, ...], *, conditional: bool) -> Portions:
@@ -102,38 +102,38 @@ def compile_all(data: Dataset, families: tuple[Family, ...], *, conditional: boo
     counted = [family.by_class or not conditional for family in families]
     observed = observe(data, families, counted, hiding)
     plan = _Plan(data.schema, families, hiding, tuple(order), conditional)
-    shards = data.map(_compile, plan, states=observed.fusion.codes)
-    return Portions(data, replace(observed, fusion=replace(observed.fusion, codes=())), shards)
+    blocks = data.map(_compile, plan, states=observed.fusion.codes)
+    return Portions(data, replace(observed, fusion=replace(observed.fusion, codes=())), blocks)
 
 
-def _hiding(shard: Shard, members: Sequence[int], cardinalities: dict[int, int]) -> set[int]:
+def _hiding(block: RowBlock, members: Sequence[int], cardinalities: dict[int, int]) -> set[int]:
     """The attributes that some row hides."""
-    return {a for a in members if shard.n_rows and shard.codes[a].max() >= cardinalities[a]}
+    return {a for a in members if block.n_rows and block.codes[a].max() >= cardinalities[a]}
 
 
-def _compile(shard: Shard, plan: _Plan) -> list[Portion]:
+def _compile(block: RowBlock, plan: _Plan) -> list[Portion]:
     portions: list[Portion] = []
-    waiting = [np.arange(shard.n_rows)]
+    waiting = [np.arange(block.n_rows)]
     while waiting:
         rows = waiting.pop()
         try:
-            portions.append(_portion(shard, rows, plan))
+            portions.append(_portion(block, rows, plan))
         except TooManyError:
-            waiting += _split(shard, rows, plan)
+            waiting += _split(block, rows, plan)
     return portions
 
 
-def _split(shard: Shard, rows: Index, plan: _Plan) -> list[Index]:
+def _split(block: RowBlock, rows: Index, plan: _Plan) -> list[Index]:
     """By whether the attribute summed out last is hidden: such rows share little; by number where all are alike."""
     for attribute in reversed(plan.order):
-        hidden = shard.codes[attribute][rows] >= plan.schema.cardinalities[attribute]
+        hidden = block.codes[attribute][rows] >= plan.schema.cardinalities[attribute]
         if min(np.count_nonzero(hidden), np.count_nonzero(~hidden)) > len(rows) // 8:
             return [rows[hidden], rows[~hidden]]
     return [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
 
 
-def _portion(shard: Shard, rows: Index, plan: _Plan) -> Portion:
-    codes = {a: shard.codes[a][rows] for family in plan.families for a in family.attributes}
+def _portion(block: RowBlock, rows: Index, plan: _Plan) -> Portion:
+    codes = {a: block.codes[a][rows] for family in plan.families for a in family.attributes}
     cardinality = plan.schema.cardinalities
     hidden = {a: codes[a] >= cardinality[a] for a in plan.hiding}
     needed = (requisite if plan.conditional else supporting)(plan.families, hidden, len(rows))
@@ -143,8 +143,8 @@ def _portion(shard: Shard, rows: Index, plan: _Plan) -> Portion:
         program = compile_rows(plan.families, needed, codes, hidden, plan.order, limits)
     except TooWideError as error:
         raise _too_wide(error, plan.schema) from None
-    labels = shard.labels[rows].astype(np.intp)
-    fused = [np.asarray(group[rows]) for group in shard.state]
+    labels = block.labels[rows].astype(np.intp)
+    fused = [np.asarray(group[rows]) for group in block.state]
     signs = np.where(labels == 1, 1.0, -1.0)
     return Portion(rows, program, labels, signs, fused + [outlet.codes for outlet in program.outlets])
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.dataset import Shard
+from bncli.engine.data.dataset import RowBlock
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.kikuchi.submodels import addition
@@ -44,7 +44,7 @@ def follow(counts: Counts, regions: Iterable[Region], theta: float, watch: Watch
 class Climber:
     """A model that grows region by region, with the running scores of all rows.
 
-    scores[shard] (K, rows of the shard); df, log_likelihood and log_posterior have an element for every step so far.
+    scores[block] (K, rows of the block); df, log_likelihood and log_posterior have an element for every step so far.
     Every region is counted from the rows, in one pass where they are foretold: margins of what others counted before
     would be other sums of weights, in the last bit.
     """
@@ -84,22 +84,22 @@ class Climber:
         return Climb(tuple(self.df), tuple(self.log_likelihood), tuple(self.log_posterior), best)
 
 
-def _look_up(shard: Shard, region: Region, radices: tuple[int, ...], added: Array) -> tuple[Array, float]:
-    """The shard's scores with the region's table, `added` (K, cells), and the log-likelihood of its classes."""
-    scores = np.zeros((len(added), shard.n_rows)) if shard.state is None else shard.state.copy()
+def _look_up(block: RowBlock, region: Region, radices: tuple[int, ...], added: Array) -> tuple[Array, float]:
+    """The block's scores with the region's table, `added` (K, cells), and the log-likelihood of its classes."""
+    scores = np.zeros((len(added), block.n_rows)) if block.state is None else block.state.copy()
     log_likelihood = 0.0
-    for rows in shard.slices(BLOCK):
+    for rows in block.slices(BLOCK):
         here = scores[:, rows]
-        here += np.take(added, _cells(shard, region, radices, rows), axis=1) if region else added
-        true = np.take_along_axis(here, shard.labels[rows].astype(np.intp)[np.newaxis], axis=0)[0]
+        here += np.take(added, _cells(block, region, radices, rows), axis=1) if region else added
+        true = np.take_along_axis(here, block.labels[rows].astype(np.intp)[np.newaxis], axis=0)[0]
         top = here.max(axis=0)
         logs = true - top - np.log(np.exp(here - top).sum(axis=0))
-        log_likelihood += float(logs.sum() if shard.weights is None else shard.weights[rows] @ logs)
+        log_likelihood += float(logs.sum() if block.weights is None else block.weights[rows] @ logs)
     return scores, log_likelihood
 
 
-def _cells(shard: Shard, region: Region, radices: tuple[int, ...], rows: slice) -> Index:
-    return cell_numbers([shard.codes[i][rows] for i in region], radices)
+def _cells(block: RowBlock, region: Region, radices: tuple[int, ...], rows: slice) -> Index:
+    return cell_numbers([block.codes[i][rows] for i in region], radices)
 
 
 def log_priors(total: float, df: Array) -> Array:

@@ -47,7 +47,10 @@ def _punched(column: Column, share: float, stream: np.random.Generator) -> Colum
 
 def shares_of_holes(schema: Schema) -> tuple[float, ...]:
     """How often each attribute was unobserved in the training rows; 0 where holes count as a value of their own."""
-    return tuple(a.holes / (a.holes + sum(a.frequencies)) if a.holes else 0.0 for a in schema.attributes)
+    return tuple(
+        a.missing_weight / (a.missing_weight + sum(a.frequencies)) if a.missing_weight else 0.0
+        for a in schema.attributes
+    )
 
 
 def count_holes(column: Column) -> int:

@@ -144,7 +144,7 @@ def true_model(
 def _met(schema: Schema, frequencies: Sequence[Sequence[float]], holes: Sequence[float] | None) -> Schema:
     """The schema after the rows were seen."""
     members = zip(schema.attributes, frequencies, holes or [0.0] * len(frequencies), strict=True)
-    attributes = tuple(replace(a, frequencies=tuple(f), holes=float(n)) for a, f, n in members)
+    attributes = tuple(replace(a, frequencies=tuple(f), missing_weight=float(n)) for a, f, n in members)
     policy = schema.missing_policy if holes is None else "marginalize"
     return replace(schema, attributes=attributes, missing_policy=policy)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.dataset import Shard
+from bncli.engine.data.dataset import RowBlock
 from bncli.engine.kikuchi.paths import make_path, only_regions, posterior_weights
 from bncli.engine.kikuchi.search_trace import follow
 from bncli.engine.model import Parameters, StoppedBy
@@ -30,7 +30,7 @@ def learn(counts: Counts, structure: Structure, *, theta: float, watch: Watch = 
     return Parameters(path.tables(path.best), climb.df[-1], cll, cll, 0, 1, StoppedBy.CLOSED_FORM, path=path)
 
 
-def _log_likelihood(shard: Shard, scorer: Scorer) -> float:
-    log_p = log_probabilities(scorer, [shard.codes[i] for i in scorer.used], shard.n_rows)
-    true = log_p[shard.labels, np.arange(shard.n_rows)]
-    return float(true.sum() if shard.weights is None else shard.weights @ true)
+def _log_likelihood(block: RowBlock, scorer: Scorer) -> float:
+    log_p = log_probabilities(scorer, [block.codes[i] for i in scorer.used], block.n_rows)
+    true = log_p[block.labels, np.arange(block.n_rows)]
+    return float(true.sum() if block.weights is None else block.weights @ true)

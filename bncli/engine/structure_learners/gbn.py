@@ -46,7 +46,7 @@ from bncli.watch import Note, Progress, Watch, silent
 
 def learn(counts: Counts, *, epsilon: float, watch: Watch = silent) -> Dag:
     """The network over the class and the informative attributes; `epsilon` in bits."""
-    if any(counts.data.holes):
+    if any(counts.data.n_missing):
         watch(Note("gbn tests every independence on the rows that have all attributes of the test"))
     relevant = relevance(counts)
     unconditional, conditional = _pairs(counts, watch)

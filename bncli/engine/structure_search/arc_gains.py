@@ -26,7 +26,7 @@ def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array
     informative = counts.data.schema.informative
     alone = _scores_alone(counts, rule)
     gains = np.zeros((len(alone), len(alone)))
-    has_holes = any(counts.data.holes)
+    has_holes = any(counts.data.n_missing)
     for i, j, tables in counts.pair_batches(informative, watch):
         swapped = tables.swapaxes(-3, -2)
         gains[j, i] = rule.score(tables) - (_margin_score(tables, rule) if has_holes else alone[i])

@@ -36,7 +36,7 @@ import numpy as np
 
 from bncli.engine.counting.extensions import Extensions
 from bncli.engine.counting.table_batches import pair_sums
-from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.information import rounded
 from bncli.engine.kernels.passes import residuals
@@ -98,7 +98,7 @@ class Gains:
         return _ranked(total)
 
     def _columns(self) -> Iterator[list[Array]]:
-        """For a few classes at a time, by shard: residuals and spreads w P (1 - P) of every row, (2 classes, rows)."""
+        """For a few classes at a time, by block: residuals and spreads w P (1 - P) of every row, (2 classes, rows)."""
         n_labels = self.likelihood.data.n_labels
         classes = np.arange(int(n_labels == 2), n_labels)
         tables = self.likelihood.fusion.expand(self.cells)
@@ -187,15 +187,15 @@ class _View:
         return {column: i for i, column in self.column.items()}
 
 
-def _residuals(shard: Shard, tables: Sequence[Array], classes: Index) -> Array:
-    out = np.empty((2 * len(classes), shard.n_rows))
-    for rows in shard.slices():
+def _residuals(block: RowBlock, tables: Sequence[Array], classes: Index) -> Array:
+    out = np.empty((2 * len(classes), block.n_rows))
+    for rows in block.slices():
         scores = np.zeros((len(tables[0]), rows.stop - rows.start))
-        for table, codes in zip(tables, shard.state, strict=True):
+        for table, codes in zip(tables, block.state, strict=True):
             scores += np.take(table, codes[rows], axis=1, mode="clip")
-        residuals(scores, shard.labels[rows], None)
+        residuals(scores, block.labels[rows], None)
         off = np.abs(scores[classes])  # 1 - P of the row's own class, P of another: P (1 - P) from either
-        weights = 1.0 if shard.weights is None else shard.weights[rows]
+        weights = 1.0 if block.weights is None else block.weights[rows]
         out[: len(classes), rows] = scores[classes] * weights
         out[len(classes) :, rows] = off * (1.0 - off) * weights
     return out

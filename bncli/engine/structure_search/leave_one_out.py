@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.counting.joint_codes import JointCodes, extend, no_attributes
-from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.kernels.cells import add_counts
 from bncli.watch import Progress, Watch, silent
@@ -127,47 +127,47 @@ def _count(data: Dataset, cells: JointCodes) -> Array:
     return counted.astype(np.float64).reshape(data.n_labels, cells.size)
 
 
-def _count_cells(shard: Shard, size: int, n_labels: int) -> NDArray[np.generic]:
-    total: NDArray[np.generic] = np.zeros(n_labels * size, np.int64 if shard.weights is None else np.float64)
-    for rows in shard.slices():
-        weights = None if shard.weights is None else shard.weights[rows]
-        add_counts(total, _by_class(shard, shard.state, rows, size), weights)
+def _count_cells(block: RowBlock, size: int, n_labels: int) -> NDArray[np.generic]:
+    total: NDArray[np.generic] = np.zeros(n_labels * size, np.int64 if block.weights is None else np.float64)
+    for rows in block.slices():
+        weights = None if block.weights is None else block.weights[rows]
+        add_counts(total, _by_class(block, block.state, rows, size), weights)
     return total
 
 
-def _by_class(shard: Shard, cells: NDArray[np.uint32], rows: slice, size: int) -> Index:
+def _by_class(block: RowBlock, cells: NDArray[np.uint32], rows: slice, size: int) -> Index:
     """Position of every row's cell in a flat table of shape (K, size)."""
-    numbers = shard.labels[rows].astype(np.intp)
+    numbers = block.labels[rows].astype(np.intp)
     numbers *= size
     numbers += cells[rows]
     return numbers
 
 
-def _class_scores(shard: Shard, counts: Array) -> Array:
+def _class_scores(block: RowBlock, counts: Array) -> Array:
     """Scores (K + 1, rows) before any attribute: ln(N_y + 1/K), last of each row's own class without the row.
 
     The total of all classes falls by the same d for each of them, so that it may be left away.
     """
-    scores = np.empty((len(counts) + 1, shard.n_rows))
+    scores = np.empty((len(counts) + 1, block.n_rows))
     scores[:-1] = np.log(counts + 1.0 / len(counts))[:, np.newaxis]
-    scores[-1] = np.log(counts[shard.labels] - _left_out(shard, slice(None)) + 1.0 / len(counts))
+    scores[-1] = np.log(counts[block.labels] - _left_out(block, slice(None)) + 1.0 / len(counts))
     return scores
 
 
-def _sum_losses(shard: Shard, loss: str) -> float:
-    return sum(_sum_block(shard, rows, shard.state[:, rows], loss) for rows in shard.slices())
+def _sum_losses(block: RowBlock, loss: str) -> float:
+    return sum(_sum_block(block, rows, block.state[:, rows], loss) for rows in block.slices())
 
 
-def _sum_block(shard: Shard, rows: slice, scores: Array, loss: str) -> float:
+def _sum_block(block: RowBlock, rows: slice, scores: Array, loss: str) -> float:
     ahead = scores[:-1] - scores[-1]
-    ahead[shard.labels[rows], np.arange(ahead.shape[1])] = 0.0
-    losses = ROW_LOSSES[loss](ahead, shard.labels[rows])
-    return float(losses.sum() if shard.weights is None else losses @ shard.weights[rows])
+    ahead[block.labels[rows], np.arange(ahead.shape[1])] = 0.0
+    losses = ROW_LOSSES[loss](ahead, block.labels[rows])
+    return float(losses.sum() if block.weights is None else losses @ block.weights[rows])
 
 
-def _left_out(shard: Shard, rows: slice) -> Array | float:
+def _left_out(block: RowBlock, rows: slice) -> Array | float:
     """d = min(w, 1) of the rows."""
-    return 1.0 if shard.weights is None else np.minimum(shard.weights[rows], 1.0)
+    return 1.0 if block.weights is None else np.minimum(block.weights[rows], 1.0)
 
 
 def _advance(data: Dataset, states: list[Array], family: _Family, loss: str) -> tuple[list[Array], float]:
@@ -179,18 +179,18 @@ def _advance(data: Dataset, states: list[Array], family: _Family, loss: str) -> 
 
 
 def _add_factor(
-    shard: Shard, log_theta: Array, counts: Array, totals: Array, prior: float, loss: str
+    block: RowBlock, log_theta: Array, counts: Array, totals: Array, prior: float, loss: str
 ) -> tuple[Array, float]:
     """State: scores (K + 1, rows) as `_class_scores` lays them out, and the factor's cell of each row."""
-    scores, cells = shard.state
+    scores, cells = block.state
     summed = 0.0
-    for rows in shard.slices():
-        block = scores[:, rows]
-        block[:-1] += np.take(log_theta, cells[rows].astype(np.intp), axis=1)
-        own = _by_class(shard, cells, rows, counts.shape[1])
-        left_out = _left_out(shard, rows)
-        block[-1] += np.log((counts.take(own) - left_out + prior) / (totals.take(own) - left_out + 1.0))
-        summed += _sum_block(shard, rows, block, loss)
+    for rows in block.slices():
+        here = scores[:, rows]
+        here[:-1] += np.take(log_theta, cells[rows].astype(np.intp), axis=1)
+        own = _by_class(block, cells, rows, counts.shape[1])
+        left_out = _left_out(block, rows)
+        here[-1] += np.log((counts.take(own) - left_out + prior) / (totals.take(own) - left_out + 1.0))
+        summed += _sum_block(block, rows, here, loss)
     return scores, summed
 
 

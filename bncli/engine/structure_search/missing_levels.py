@@ -16,9 +16,9 @@ from bncli.watch import Note, Watch
 def with_hole_levels(counts: Counts, method: str, watch: Watch) -> Counts:
     """The counts of the same rows, holes a value of their own; the same object where there are none."""
     data = counts.data
-    if not any(data.holes):
+    if not any(data.n_missing):
         return counts
     watch(Note(f"{method} takes a missing value for one more value while it compares networks"))
-    attributes = tuple(replace(a, missing=n > 0) for a, n in zip(data.schema.attributes, data.holes, strict=True))
+    attributes = tuple(replace(a, missing=n > 0) for a, n in zip(data.schema.attributes, data.n_missing, strict=True))
     schema = replace(data.schema, attributes=attributes, missing_policy="level")
     return Counts(replace(data, schema=schema))

@@ -27,14 +27,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
 
 CLASS_NODE = -1
 """The class among attribute indices; it comes before all of them."""
 DECIMALS = 12
 SMALL_TABLE = 1 << 14
-"""A table of no more cells is counted whole; a larger one, if it has few cells beside the rows of a shard."""
+"""A table of no more cells is counted whole; a larger one, if it has few cells beside the rows of a block."""
 CELLS_PER_ROW = 4
 ROUND = 1 << 22
 """Entries of the tables that are counted in one pass over the rows (32 MiB)."""
@@ -91,7 +91,7 @@ class PartialDependence:
         return [max(round(g / (self._weights[seen] or 1.0), DECIMALS), 0.0) for g, seen in zip(sums, rows, strict=True)]
 
     def _with_holes(self, nodes: Nodes) -> Nodes:
-        return frozenset(i for i in nodes if i != CLASS_NODE and self.data.holes[i])
+        return frozenset(i for i in nodes if i != CLASS_NODE and self.data.n_missing[i])
 
     def _weigh(self, wanted: Sequence[Nodes]) -> None:
         """The weight of the rows in which these are observed."""
@@ -111,8 +111,8 @@ class PartialDependence:
             tables = self.data.reduce(_count_whole, [numbers[s] for s in small])
             self._sums.update((s, sum_n_log_n(table)) for s, table in zip(small, tables, strict=True))
         for large in _rounds([s for s in numbers if numbers[s].bound > limit], self.data.n_rows):
-            shards = self.data.map(_count_observed, [numbers[s] for s in large])
-            for s, *parts in zip(large, *shards, strict=True):
+            blocks = self.data.map(_count_observed, [numbers[s] for s in large])
+            for s, *parts in zip(large, *blocks, strict=True):
                 self._sums[s] = sum_n_log_n(_merged(parts))
 
     def _number(self, nodes: Sequence[Node], observed_nodes: tuple[tuple[Node, int], ...]) -> Number:
@@ -148,50 +148,50 @@ def _rounds(sets: list[Question], entries: int) -> Iterator[list[Question]]:
 
 
 def _merged(parts: Sequence[Observed]) -> Array:
-    """The counts of all shards' cells together."""
+    """The counts of all row blocks' cells together."""
     if len(parts) == 1:
         return parts[0][1]
     cells, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return observed(cells, counts)[1]
 
 
-def _count_whole(shard: Shard, numbers: list[Number]) -> list[NDArray[np.generic]]:
-    return [np.bincount(*_cells(shard, number), number.bound) for number in numbers]
+def _count_whole(block: RowBlock, numbers: list[Number]) -> list[NDArray[np.generic]]:
+    return [np.bincount(*_cells(block, number), number.bound) for number in numbers]
 
 
-def _count_observed(shard: Shard, numbers: list[Number]) -> list[Observed]:
-    return [observed(*_cells(shard, number)) for number in numbers]
+def _count_observed(block: RowBlock, numbers: list[Number]) -> list[Observed]:
+    return [observed(*_cells(block, number)) for number in numbers]
 
 
-def _distinct(shard: Shard, number: Number) -> Integers:
-    return np.unique(_cells(shard, number)[0])
+def _distinct(block: RowBlock, number: Number) -> Integers:
+    return np.unique(_cells(block, number)[0])
 
 
-def _cells(shard: Shard, number: Number) -> tuple[Integers, Array | None]:
+def _cells(block: RowBlock, number: Number) -> tuple[Integers, Array | None]:
     """The cell of every row that has one, in the narrower of two types that holds it, and the row's weight."""
-    rows = _complete_rows(shard, number)
-    weights = shard.weights if rows is None or shard.weights is None else shard.weights[rows]
+    rows = _complete_rows(block, number)
+    weights = block.weights if rows is None or block.weights is None else block.weights[rows]
     is_short = number.bound <= 1 << 32 and len(number.parts) == 1
-    n_rows = shard.n_rows if rows is None else len(rows)
+    n_rows = block.n_rows if rows is None else len(rows)
     cells: NDArray[Any] = np.zeros(n_rows, np.uint32 if is_short else np.int64)
     for part in number.parts:
         for node, radix in zip(part.nodes, part.shape, strict=True):
             cells *= radix
-            cells += _codes(shard, node) if rows is None else _codes(shard, node)[rows]
+            cells += _codes(block, node) if rows is None else _codes(block, node)[rows]
         if part.ranks is not None:
             cells = np.searchsorted(part.ranks, cells)
     return cells, weights
 
 
-def _complete_rows(shard: Shard, number: Number) -> Index | None:
+def _complete_rows(block: RowBlock, number: Number) -> Index | None:
     """The rows in which everything is observed that has to be; None for all of them."""
     if not number.observed:
         return None
-    return np.flatnonzero(np.logical_and.reduce([shard.codes[i] != n for i, n in number.observed]))
+    return np.flatnonzero(np.logical_and.reduce([block.codes[i] != n for i, n in number.observed]))
 
 
-def _codes(shard: Shard, node: Node) -> Codes:
-    return shard.labels if node == CLASS_NODE else shard.codes[node]
+def _codes(block: RowBlock, node: Node) -> Codes:
+    return block.labels if node == CLASS_NODE else block.codes[node]
 
 
 def observed(cells: Integers, weights: Array | None) -> tuple[Integers, Array]:

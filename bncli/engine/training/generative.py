@@ -66,7 +66,7 @@ def closed_form(counts: Counts, tables: Tables) -> Parameters:
 
 
 def _conditional_log_likelihood(counts: Counts, tables: Tables) -> float:
-    if any(counts.data.holes):
+    if any(counts.data.n_missing):
         from bncli.engine.inference.incomplete import incomplete_likelihood  # rows without holes do without
 
         incomplete = incomplete_likelihood(counts.data, tables.families)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bncli.engine.counting.fusion import FusedCodes, Fusion, fuse
-from bncli.engine.data.dataset import Dataset, Shard
+from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels import passes, products
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Tables
@@ -31,7 +31,7 @@ TAKE_CLASSES = 10
 
 @dataclass(frozen=True)
 class ConditionalLikelihood:
-    """Rows fused for repeated passes; `states` holds what the kernel needs of each shard beside its weights.
+    """Rows fused for repeated passes; `states` holds what the kernel needs of each block beside its weights.
 
     `data` and `families` are those that were asked for, with merges; the codes of the views live in `fusion` alone.
     """
@@ -123,70 +123,70 @@ def _max_configurations(n_labels: int, n_rows: int) -> int:
     return min(in_cache, max(256, n_rows // 8))
 
 
-def _signs(shard: Shard) -> tuple[FusedCodes, Array]:
-    return shard.state, np.where(shard.labels == 1, 1.0, -1.0)
+def _signs(block: RowBlock) -> tuple[FusedCodes, Array]:
+    return block.state, np.where(block.labels == 1, 1.0, -1.0)
 
 
-def _labels(shard: Shard) -> tuple[FusedCodes, Index]:
-    return shard.state, shard.labels.astype(np.intp)
+def _labels(block: RowBlock) -> tuple[FusedCodes, Index]:
+    return block.state, block.labels.astype(np.intp)
 
 
-def _one_hot(shard: Shard, sizes: Sequence[int]) -> list[tuple[Any, Any, Index]]:
+def _one_hot(block: RowBlock, sizes: Sequence[int]) -> list[tuple[Any, Any, Index]]:
     """Row blocks of the sparse matrix of the groups' configurations, each with its transpose and its labels."""
     from scipy.sparse import csr_array  # costs more to import than a small fit: only where it is used
 
     offsets = np.cumsum([0, *sizes])
     ones = np.ones(passes.SPARSE_BLOCK * len(sizes))
     blocks = []
-    for rows in shard.slices(passes.SPARSE_BLOCK):
+    for rows in block.slices(passes.SPARSE_BLOCK):
         n_rows = rows.stop - rows.start
-        columns = np.stack([c[rows] + o for c, o in zip(shard.state, offsets[:-1], strict=True)], axis=1)
+        columns = np.stack([c[rows] + o for c, o in zip(block.state, offsets[:-1], strict=True)], axis=1)
         starts = np.arange(0, columns.size + 1, len(sizes), dtype=np.int32)
         parts = (ones[: columns.size], columns.ravel().astype(np.int32), starts)
         matrix = csr_array(parts, shape=(n_rows, int(offsets[-1])))
-        blocks.append((matrix, matrix.T, shard.labels[rows].astype(np.intp)))
+        blocks.append((matrix, matrix.T, block.labels[rows].astype(np.intp)))
     return blocks
 
 
-def _pass_of_two(shard: Shard, tables: Sequence[Array]) -> tuple[float, list[Array]]:
-    codes, signs = shard.state
-    return passes.two_classes(codes, signs, shard.weights, tables)
+def _pass_of_two(block: RowBlock, tables: Sequence[Array]) -> tuple[float, list[Array]]:
+    codes, signs = block.state
+    return passes.two_classes(codes, signs, block.weights, tables)
 
 
-def _pass_of_some(shard: Shard, tables: Sequence[Array]) -> tuple[float, list[Array]]:
-    codes, labels = shard.state
-    return passes.some_classes(codes, labels, shard.weights, tables)
+def _pass_of_some(block: RowBlock, tables: Sequence[Array]) -> tuple[float, list[Array]]:
+    codes, labels = block.state
+    return passes.some_classes(codes, labels, block.weights, tables)
 
 
-def _pass_of_many(shard: Shard, table: Array) -> tuple[float, Array]:
-    return passes.many_classes(shard.state, shard.weights, table)
+def _pass_of_many(block: RowBlock, table: Array) -> tuple[float, Array]:
+    return passes.many_classes(block.state, block.weights, table)
 
 
-def _point_of_two(shard: Shard, tables: Sequence[Array]) -> Array:
-    return products.spread_of_two(shard.state[0], shard.weights, tables)
+def _point_of_two(block: RowBlock, tables: Sequence[Array]) -> Array:
+    return products.spread_of_two(block.state[0], block.weights, tables)
 
 
-def _point_of_some(shard: Shard, tables: Sequence[Array]) -> Array:
-    return products.probabilities_of_some(shard.state[0], tables)
+def _point_of_some(block: RowBlock, tables: Sequence[Array]) -> Array:
+    return products.probabilities_of_some(block.state[0], tables)
 
 
-def _point_of_many(shard: Shard, table: Array) -> list[Array]:
-    return products.probabilities_of_many(shard.state, table)
+def _point_of_many(block: RowBlock, table: Array) -> list[Array]:
+    return products.probabilities_of_many(block.state, table)
 
 
-def _product_of_two(shard: Shard, tables: Sequence[Array]) -> list[Array]:
-    (codes, _signs), spread = shard.state
+def _product_of_two(block: RowBlock, tables: Sequence[Array]) -> list[Array]:
+    (codes, _signs), spread = block.state
     return products.of_two(codes, spread, tables)
 
 
-def _product_of_some(shard: Shard, tables: Sequence[Array]) -> list[Array]:
-    (codes, _labels), p = shard.state
-    return products.of_some(codes, p, shard.weights, tables)
+def _product_of_some(block: RowBlock, tables: Sequence[Array]) -> list[Array]:
+    (codes, _labels), p = block.state
+    return products.of_some(codes, p, block.weights, tables)
 
 
-def _product_of_many(shard: Shard, table: Array) -> Array:
-    blocks, p = shard.state
-    return products.of_many(blocks, p, shard.weights, table)
+def _product_of_many(block: RowBlock, table: Array) -> Array:
+    blocks, p = block.state
+    return products.of_many(blocks, p, block.weights, table)
 
 
 _PASSES: tuple[Kernel, ...] = (_pass_of_two, _pass_of_some, _pass_of_many)
@@ -194,8 +194,8 @@ _POINTS: tuple[Kernel, ...] = (_point_of_two, _point_of_some, _point_of_many)
 _PRODUCTS: tuple[Kernel, ...] = (_product_of_two, _product_of_some, _product_of_many)
 
 
-def _configuration_weights(shard: Shard, members: Sequence[Index]) -> list[Array]:
+def _configuration_weights(block: RowBlock, members: Sequence[Index]) -> list[Array]:
     return [
-        np.bincount(codes, shard.weights, len(m)).astype(np.float64)
-        for codes, m in zip(shard.state, members, strict=True)
+        np.bincount(codes, block.weights, len(m)).astype(np.float64)
+        for codes, m in zip(block.state, members, strict=True)
     ]

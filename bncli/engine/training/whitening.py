@@ -30,7 +30,7 @@ from functools import partial
 
 import numpy as np
 
-from bncli.engine.data.dataset import Shard
+from bncli.engine.data.dataset import RowBlock
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.gram import ROWS, Packing, co_occurrences, pack
 from bncli.engine.kernels.preconditioning import (
@@ -170,20 +170,20 @@ def _of_predictors(predictors: Predictors, precondition: Precondition, n_labels:
 
 
 def _grams(
-    shard: Shard,
+    block: RowBlock,
     packing: Packing | Features,
     n_blocks: int,
     stride: int,
     tables: Sequence[Array] | None,
     unit: float,
 ) -> tuple[Array, float]:
-    """The shard's part of the co-occurrences (blocks, n, n), and the weight of its sampled rows, in `unit`s."""
+    """The block's part of the co-occurrences (blocks, n, n), and the weight of its sampled rows, in `unit`s."""
     total, weight = np.zeros((n_blocks, packing.n, packing.n)), 0.0
-    sampled = np.arange(0, shard.n_rows, stride)
+    sampled = np.arange(0, block.n_rows, stride)
     for start in range(0, len(sampled), ROWS):
         rows = sampled[start : start + ROWS]
-        codes = [np.asarray(c[rows], np.intp) for c in shard.state]
-        weights = np.ones(len(rows)) if shard.weights is None else shard.weights[rows] / unit
+        codes = [np.asarray(c[rows], np.intp) for c in block.state]
+        weights = np.ones(len(rows)) if block.weights is None else block.weights[rows] / unit
         factors = weights[np.newaxis] if tables is None else _factors(codes, tables) * weights
         of_rows = packing.products if isinstance(packing, Features) else partial(co_occurrences, packing)
         total += of_rows(codes, factors)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.auto.grids import fine_cuts
+from bncli.engine.auto.grids import fine_dataset
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, NumericColumn
-from bncli.engine.data.cutting import learn_schema
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.encoding import encode
 from bncli.recipe import Recipe
 
 
@@ -55,4 +53,4 @@ def mixed(n_rows: int = 90, n_labels: int = 2, seed: int = 0, weights: NDArray[n
 
 def coded(columns: Columns) -> Dataset:
     """The rows on the fine grid."""
-    return encode(columns, learn_schema(columns, given=fine_cuts(columns, 1)))
+    return fine_dataset(columns, missing_tokens=None, unseen="average", threads=1)

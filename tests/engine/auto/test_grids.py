@@ -13,14 +13,14 @@ from tests.engine.auto.rows import coded, mixed
 
 
 def test_few_rows_have_half_as_many_intervals() -> None:
-    cuts = grids.fine_cuts(mixed(90), 1)
+    cuts = coded(mixed(90)).schema
     assert len(cuts.attributes[0].cuts) == grids.FINE // 2 - 1  # type: ignore[union-attr]
     assert isinstance(cuts.attributes[2], CategoricalAttribute)
 
 
 def test_of_many_rows_the_sharp_cuts_are_among_the_fine_ones() -> None:
     columns = mixed(grids.MANY_ROWS)
-    attribute, column = grids.fine_cuts(columns, 1).attributes[0], columns.attributes["x"]
+    attribute, column = coded(columns).schema.attributes[0], columns.attributes["x"]
     assert isinstance(attribute, NumericAttribute)
     assert isinstance(column, NumericColumn)
     assert columns.label is not None

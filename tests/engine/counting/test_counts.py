@@ -80,7 +80,7 @@ def test_pairs_of_a_subset(attributes: Sequence[int]) -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_several_shards_and_a_table_too_large_for_bincount(weighted: bool, threads: int) -> None:
+def test_several_blocks_and_a_table_too_large_for_bincount(weighted: bool, threads: int) -> None:
     data = random_dataset(140_000, (300, 301, 2), 3, weighted=weighted, threads=threads)
     (table,) = Counts(data).tables([(0, 1)])
     assert table.size > 1 << 18

@@ -17,7 +17,7 @@ from tests.strategies import dags, datasets
 
 
 def cells_of_row(fusion: Fusion, t: int) -> list[int]:
-    """The cells that the groups together activate in row t of a data set with one shard."""
+    """The cells that the groups together activate in row t of a data set with one block."""
     return sorted(
         int(c) for members, codes in zip(fusion.members, fusion.codes[0], strict=True) for c in members[codes[t]]
     )
@@ -58,13 +58,13 @@ def test_few_configurations_make_one_group_and_a_small_limit_many() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_several_shards_share_one_numbering(threads: int) -> None:
+def test_several_blocks_share_one_numbering(threads: int) -> None:
     data = random_dataset(140_000, (5, 4, 3), 2, threads=threads)
     families = Dag(((), (0,), (1,)), (0, 1, 2)).families(data.schema.cardinalities)
     fusion = fuse(data, families, 4096)
     assert len(fusion.codes) == len(data.bounds()) > 1
     (members,) = fusion.members
-    codes = np.concatenate([shard[0] for shard in fusion.codes])
+    codes = np.concatenate([block[0] for block in fusion.codes])
     x, y, z = (c.astype(np.intp) for c in data.codes)
     expected = np.stack([0 * x, 1 + x, 6 + 5 * y + x, 26 + 4 * z + y], axis=1)
     np.testing.assert_array_equal(np.sort(members[codes], axis=1), np.sort(expected, axis=1))

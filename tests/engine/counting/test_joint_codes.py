@@ -47,7 +47,7 @@ def test_every_new_number_knows_the_one_it_came_from(data: Dataset) -> None:
 
 
 def test_sorting_gives_the_same_numbers_as_marking(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = random_dataset(150_000, (30, 40, 20), 2, threads=2)  # two shards
+    data = random_dataset(150_000, (30, 40, 20), 2, threads=2)  # two row blocks
     marked = grown(data, (2, 0, 1))
     monkeypatch.setattr(joint_codes, "MAX_MARKED", 1)
     assert grown(data, (2, 0, 1)) == marked

@@ -40,7 +40,7 @@ def test_the_size_of_a_round_does_not_matter(round_size: int, monkeypatch: pytes
     check(random_dataset(9, (2, 3, 2, 3, 3), 3, weighted=True), 1, (0,), [4, 3, 2])
 
 
-def test_shards_and_threads() -> None:
+def test_blocks_and_threads() -> None:
     check(random_dataset(140_000, (2, 3, 4), 2, threads=2), 0, (2,), [1])
 
 

@@ -1,4 +1,4 @@
-"""Shards follow from N alone; sums over rows have the same bits for any number of threads."""
+"""Row blocks follow from N alone; sums over rows have the same bits for any number of threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.data.dataset import MAX_SHARDS, ROWS_PER_SHARD, Dataset, Shard, code_dtype
+from bncli.engine.data.dataset import MAX_BLOCKS, ROWS_PER_BLOCK, Dataset, RowBlock, code_dtype
 from bncli.engine.data.schema import CategoricalAttribute, Schema
 from tests.datasets import random_dataset
 from tests.holes import with_holes
@@ -23,22 +23,22 @@ def empty_codes(n_rows: int) -> Dataset:
 
 
 @given(st.integers(0, 2_000_000))
-def test_shards_cover_the_rows_in_order_and_none_is_small(n_rows: int) -> None:
+def test_blocks_cover_the_rows_in_order_and_none_is_small(n_rows: int) -> None:
     data = empty_codes(n_rows)
     bounds = data.bounds()
     assert bounds[0][0] == 0
     assert bounds[-1][1] == n_rows
     assert all(before[1] == after[0] for before, after in itertools.pairwise(bounds))
     assert len(bounds) in (1, 2, 4, 8, 16)
-    assert len(bounds) == 1 or min(b - a for a, b in bounds) >= ROWS_PER_SHARD
-    assert len(bounds) == MAX_SHARDS or n_rows < 2 * len(bounds) * ROWS_PER_SHARD
+    assert len(bounds) == 1 or min(b - a for a, b in bounds) >= ROWS_PER_BLOCK
+    assert len(bounds) == MAX_BLOCKS or n_rows < 2 * len(bounds) * ROWS_PER_BLOCK
 
 
-def shard_sums(shard: Shard, factor: float) -> tuple[float, list[NDArray[Any]]]:
+def block_sums(block: RowBlock, factor: float) -> tuple[float, list[NDArray[Any]]]:
     """Sums whose last bits depend on the order of addition."""
-    assert shard.weights is not None
-    values = factor * shard.weights * (1.0 + shard.codes[0])
-    return float(values.sum()), [np.bincount(shard.labels, values, 3), np.bincount(shard.codes[0], values, 4)]
+    assert block.weights is not None
+    values = factor * block.weights * (1.0 + block.codes[0])
+    return float(values.sum()), [np.bincount(block.labels, values, 3), np.bincount(block.codes[0], values, 4)]
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 2, 131_071, 131_072, 300_000])
@@ -46,27 +46,27 @@ def test_any_number_of_threads_gives_the_same_bits(n_rows: int) -> None:
     outcomes = []
     for threads in (1, 2, 3):
         data = random_dataset(n_rows, (4,), 3, weighted=True, threads=threads)
-        total, tables = data.reduce(shard_sums, 1.1)
+        total, tables = data.reduce(block_sums, 1.1)
         outcomes.append((total, [table.tobytes() for table in tables]))
     assert outcomes[0] == outcomes[1] == outcomes[2]
 
 
-def shard_values(shard: Shard) -> NDArray[Any]:
-    return shard.codes[0] + 10 * shard.labels + (0 if shard.state is None else 5 * shard.state)
+def block_values(block: RowBlock) -> NDArray[Any]:
+    return block.codes[0] + 10 * block.labels + (0 if block.state is None else 5 * block.state)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_map_keeps_the_order_of_rows_and_passes_states(threads: int) -> None:
     data = random_dataset(140_000, (4,), 3, threads=threads)
-    first = data.map(shard_values)
-    second = data.map(shard_values, states=first)
+    first = data.map(block_values)
+    second = data.map(block_values, states=first)
     values = data.codes[0] + 10 * data.labels
     assert len(first) == len(data.bounds()) > 1
     np.testing.assert_array_equal(np.concatenate(first), values)
     np.testing.assert_array_equal(np.concatenate(second), values + 5 * values)
 
 
-def failing(shard: Shard) -> None:
+def failing(block: RowBlock) -> None:
     raise ZeroDivisionError
 
 
@@ -76,10 +76,10 @@ def test_a_failing_kernel_fails_the_sum(threads: int) -> None:
         random_dataset(300_000, (2,), 2, threads=threads).reduce(failing)
 
 
-def test_slices_cover_the_shard() -> None:
-    (shard,) = random_dataset(10, (2,), 2).shards()
-    assert [(s.start, s.stop) for s in shard.slices(4)] == [(0, 4), (4, 8), (8, 10)]
-    assert list(random_dataset(0, (2,), 2).shards()[0].slices()) == []
+def test_slices_cover_the_block() -> None:
+    (block,) = random_dataset(10, (2,), 2).row_blocks()
+    assert [(s.start, s.stop) for s in block.slices(4)] == [(0, 4), (4, 8), (8, 10)]
+    assert list(random_dataset(0, (2,), 2).row_blocks()[0].slices()) == []
 
 
 @pytest.mark.parametrize(
@@ -102,16 +102,16 @@ def test_rows_are_taken_in_the_order_given() -> None:
     assert replace(data, weights=None).take(rows).weights is None
 
 
-@pytest.mark.usefixtures("small_shards")
-def test_holes_are_counted_where_they_can_be() -> None:
+@pytest.mark.usefixtures("small_blocks")
+def test_missing_values_are_counted_where_they_can_be() -> None:
     data = with_holes(random_dataset(40_000, (2, 3, 4), 2, threads=2), 0.2)
-    assert data.holes == tuple(int((c == n).sum()) for c, n in zip(data.codes, (2, 3, 4), strict=True))
+    assert data.n_missing == tuple(int((c == n).sum()) for c, n in zip(data.codes, (2, 3, 4), strict=True))
     assert data.radices == (3, 4, 5)
-    assert data.take(np.arange(0)).holes == (0, 0, 0)
+    assert data.take(np.arange(0)).n_missing == (0, 0, 0)
     assert random_dataset(9, (2, 3), 2).radices == (2, 3)
 
 
-def test_an_attribute_without_values_has_no_holes() -> None:
+def test_an_attribute_without_values_has_no_missing_values() -> None:
     """It takes no part in anything, and its codes mean nothing."""
     schema = Schema("y", ("a", "b"), (CategoricalAttribute("x", False, (), ()),), missing_policy="marginalize")
-    assert Dataset(schema, (np.zeros(3, np.uint8),), np.zeros(3, np.uint8)).holes == (0,)
+    assert Dataset(schema, (np.zeros(3, np.uint8),), np.zeros(3, np.uint8)).n_missing == (0,)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, NumericColumn
-from bncli.engine.data.cutting import cuts_of, learn_schema
+from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.schema import Reading
 from bncli.engine.evaluation.validate import (
     Protocol,
@@ -67,7 +67,7 @@ def test_every_row_gets_the_prediction_of_the_first_repeat() -> None:
 def test_cuts_are_learnt_in_the_fold_unless_given() -> None:
     """A model of the training rows keeps its own cuts; given ones stay, whatever the rows say."""
     columns = table(40)
-    cuts = cuts_of(learn_schema(columns, discretize="equal-width", bins=3), "equal-width", {"bins": 3})
+    cuts = cuts_of(learn_dataset(columns, discretize="equal-width", bins=3).schema, "equal-width", {"bins": 3})
     free = cross_validate(columns, RECIPE, Protocol(2))
     bound = cross_validate(columns, RECIPE, Protocol(2), given=Given(cuts))
     assert (out_of_fold(free, 40) != out_of_fold(bound, 40)).any()

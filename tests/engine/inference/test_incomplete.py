@@ -147,7 +147,7 @@ def test_a_hub_with_hundreds_of_children_and_a_long_chain_stay_finite() -> None:
 
 
 def test_threads_and_portions_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dataset, "ROWS_PER_SHARD", 16)
+    monkeypatch.setattr(dataset, "ROWS_PER_BLOCK", 16)
     case = problem(TWO_PARENTS, (2, 3, 2, 2, 3, 2), 3, 150, 0.3, seed=7)
     likelihoods = [incomplete_likelihood(replace(case.data, threads=threads), case.families) for threads in (1, 3)]
     one, many = ((*one.value_and_gradient(case.cells), *one.joint(case.cells)) for one in likelihoods)
@@ -157,7 +157,7 @@ def test_threads_and_portions_do_not_show(monkeypatch: pytest.MonkeyPatch) -> No
     small = incomplete_likelihood(case.data, case.families)
     np.testing.assert_allclose(small.value_and_gradient(case.cells)[1], one[1], atol=1e-10)
     np.testing.assert_allclose(small.log_joint(case.cells), likelihoods[0].log_joint(case.cells), rtol=1e-12)
-    assert max(len(shard) for shard in small._joint.shards) > 1
+    assert max(len(block) for block in small._joint.blocks) > 1
 
 
 def test_too_wide_a_table_is_refused_by_name() -> None:

@@ -64,8 +64,8 @@ def test_sums_over_rows(monkeypatch: pytest.MonkeyPatch, slots: list[int], steep
     batch, tables = grouped(data)
     assert batch.steep == (steepest == 0.0)
     scores = np.random.default_rng(0).normal(0, 3, (3, data.n_rows))
-    [shard] = data.shards([scores])
-    found = sum_logs(shard, [replace(batch, slots=np.array(slots))], OFFSETS)
+    [block] = data.row_blocks([scores])
+    found = sum_logs(block, [replace(batch, slots=np.array(slots))], OFFSETS)
     for slot, total in zip(slots, found, strict=True):
         terms = []
         for t, weight in enumerate(oracles.weights_of(data)):

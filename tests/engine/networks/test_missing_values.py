@@ -92,9 +92,9 @@ def test_holes_that_are_there_stay() -> None:
 
 def test_the_shares_of_a_schema() -> None:
     attributes = (
-        NumericAttribute("a", False, (3.0, 4.5), (0.0,), holes=2.5),
+        NumericAttribute("a", False, (3.0, 4.5), (0.0,), missing_weight=2.5),
         CategoricalAttribute("b", True, (6.0, 4.0), ("x",)),
-        CategoricalAttribute("c", False, (0.0,), ("x",), holes=10.0),
+        CategoricalAttribute("c", False, (0.0,), ("x",), missing_weight=10.0),
         CategoricalAttribute("d", False, (), ()),
     )
     assert shares_of_holes(Schema("class", ("n", "p"), attributes)) == (0.25, 0.0, 1.0, 0.0)

@@ -69,7 +69,7 @@ def test_the_true_model_of_rows_with_holes_sums_them_out(network: Network) -> No
     """Against sums over all rows, for every attribute alone, and all but one."""
     n, n_labels = len(network.schema.attributes), len(network.schema.labels)
     model = true_model(network, counted(network), 10, [1.0] * n)
-    assert [a.holes for a in model.schema.attributes] == [1.0] * n
+    assert [a.missing_weight for a in model.schema.attributes] == [1.0] * n
     again, scorer = network_of(model), compile_scorer(model)
     for i in network.structure.nodes:
         np.testing.assert_allclose(again.theta[i], network.theta[i], rtol=1e-12, atol=1e-300)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
-from bncli.engine.data.encoding import encode
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.learn import learn
 from bncli.engine.networks import simulation
@@ -25,6 +24,7 @@ from bncli.engine.structure_learners import tan
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
 from bncli.recipe import Recipe
+from tests.datasets import coded_rows
 from tests.engine.small_networks import all_rows, networks, probability
 
 
@@ -34,7 +34,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 def codes_of(columns: Columns, schema: Schema) -> NDArray[np.intp]:
     """(N, n + 1): the codes of the attributes and the label, as a reader of the rows would code them."""
-    data = encode(columns, schema)
+    data = coded_rows(columns, schema)
     return np.stack([*(c.astype(np.intp) for c in data.codes), data.labels.astype(np.intp)], axis=1)
 
 
@@ -63,7 +63,7 @@ def test_rows_occur_as_often_as_their_probability_says(network: Network, seed: i
 
 def test_each_conditional_distribution_of_a_large_network() -> None:
     network = random_network("3.30.2-3.200000", rng(3))
-    data = encode(sample(network, 200_000, rng(4)), network.schema)
+    data = coded_rows(sample(network, 200_000, rng(4)), network.schema)
     counts = Counts(data)
     for i, parents in enumerate(network.structure.parents):
         table = counts.tables([(i, *parents)])[0]
@@ -179,7 +179,7 @@ def test_two_samples_of_one_generator_differ() -> None:
 def test_learning_recovers_the_tree(seed: int) -> None:
     generator = rng(seed)
     network = random_network(Spec("tan", 1, 8), generator)
-    data = encode(sample(network, 100_000, generator), network.schema)
+    data = coded_rows(sample(network, 100_000, generator), network.schema)
     assert edges(tan.learn(Counts(data))) == edges(network.structure)
 
 

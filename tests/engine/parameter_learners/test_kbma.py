@@ -109,7 +109,7 @@ def test_no_step_has_a_posterior() -> None:
     assert compile_scorer(model_of(random_dataset(1, (2, 2), 2), Regions(()), learnt)).used == ()
 
 
-@pytest.mark.usefixtures("small_shards")
+@pytest.mark.usefixtures("small_blocks")
 def test_threads_change_nothing() -> None:
     regions = Regions(((0,), (1,), (2,), (0, 1), (1, 2)))
     one, two = (

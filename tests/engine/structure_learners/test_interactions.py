@@ -107,7 +107,7 @@ def test_rows_in_another_order_or_twice() -> None:
 
 
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dataset, "ROWS_PER_SHARD", 100)
+    monkeypatch.setattr(dataset, "ROWS_PER_BLOCK", 100)
     data = planted(1000)
     assert learn(data) == learn(replace(data, threads=4))
 

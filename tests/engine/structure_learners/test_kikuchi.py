@@ -93,7 +93,7 @@ def test_a_row_of_weight_two_is_a_row_twice() -> None:
     close(again.climb, found.climb)
 
 
-@pytest.mark.usefixtures("small_shards")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_threads_change_nothing(seed: int) -> None:
     data = woven(seed, 8_000, 3)

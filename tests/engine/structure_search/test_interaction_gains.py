@@ -112,7 +112,7 @@ def test_laws_of_rows(n_labels: int) -> None:
 
 
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dataset, "ROWS_PER_SHARD", 50)
+    monkeypatch.setattr(dataset, "ROWS_PER_BLOCK", 50)
     data = random_dataset(600, (2, 3, 4, 3, 2), 3)
     one, four = (gains_of(replace(data, threads=n), [(i,) for i in range(5)]) for n in (1, 4))
     assert one.of_pairs() == four.of_pairs()

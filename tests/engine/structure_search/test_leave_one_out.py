@@ -62,7 +62,7 @@ def test_a_network_is_the_one_that_map_learns() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.usefixtures("small_shards")
+@pytest.mark.usefixtures("small_blocks")
 def test_rounds_and_threads_change_no_bit(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = (random_dataset(20_000, (3, 5, 4), 3, weighted=weighted, threads=threads) for threads in (1, 2))
     members = members_of(one, 2)

@@ -25,7 +25,7 @@ def test_a_hole_is_one_more_value_of_the_same_rows() -> None:
     seen = with_hole_levels(Counts(data), "hill-climb", events.append)
     assert seen.data.schema.cardinalities == (3, 4, 3)
     assert seen.tables([(0, 1, 2)])[0].sum() == 50
-    assert seen.data.holes == (0, 0, 0)
+    assert seen.data.n_missing == (0, 0, 0)
     assert [event for event in events if isinstance(event, Note)] == [
         Note("hill-climb takes a missing value for one more value while it compares networks")
     ]

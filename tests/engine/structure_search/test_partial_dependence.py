@@ -98,8 +98,8 @@ def test_a_chain_rule_between_different_questions() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.usefixtures("small_shards")
-def test_neither_threads_nor_shards_change_an_answer(weighted: bool) -> None:
+@pytest.mark.usefixtures("small_blocks")
+def test_neither_threads_nor_blocks_change_an_answer(weighted: bool) -> None:
     data = random_dataset(20_000, (9,) * 8, 3, weighted=weighted)
     assert len(data.bounds()) > 1
     sets = [frozenset(range(2, m)) for m in range(2, 9)]

@@ -82,7 +82,11 @@ def test_a_coarse_attribute_has_the_weight_of_its_parts(attribute: Attribute, da
     merge = tuple(min(code, n_groups - 1) for code in range(attribute.n_values)) + (n_groups,) * attribute.missing
     seen = coarse(attribute, merge)
     assert seen.cardinality == n_groups + attribute.missing == len(seen.frequencies)
-    assert (seen.name, seen.missing, seen.holes) == (attribute.name, attribute.missing, attribute.holes)
+    assert (seen.name, seen.missing, seen.missing_weight) == (
+        attribute.name,
+        attribute.missing,
+        attribute.missing_weight,
+    )
     for code, weight in enumerate(seen.frequencies):
         assert weight == sum(w for w, c in zip(attribute.frequencies, merge, strict=True) if c == code)
 
@@ -90,8 +94,10 @@ def test_a_coarse_attribute_has_the_weight_of_its_parts(attribute: Attribute, da
 def test_the_cuts_that_remain_and_the_names_of_joined_levels() -> None:
     attribute = NumericAttribute("x", True, (1.0, 2.0, 3.0, 4.0, 5.0), (0.5, 1.5, 2.5))
     assert coarse(attribute, (0, 0, 1, 1, 2)) == NumericAttribute("x", True, (3.0, 7.0, 5.0), (1.5,))
-    levels = CategoricalAttribute("c", True, (1.0, 2.0, 3.0, 4.0), ("p", "q", "r"), holes=2.0)
-    assert coarse(levels, (0, 1, 0, 2)) == CategoricalAttribute("c", True, (4.0, 2.0, 4.0), ("p | r", "q"), holes=2.0)
+    levels = CategoricalAttribute("c", True, (1.0, 2.0, 3.0, 4.0), ("p", "q", "r"), missing_weight=2.0)
+    assert coarse(levels, (0, 1, 0, 2)) == CategoricalAttribute(
+        "c", True, (4.0, 2.0, 4.0), ("p | r", "q"), missing_weight=2.0
+    )
 
 
 @pytest.mark.parametrize("bins", [2, 3, 5, 8])

@@ -69,7 +69,7 @@ def test_the_code_of_a_hole_stays_one_past_the_last() -> None:
     schema = replace(data.schema, missing_policy="marginalize")
     holes = replace(data, schema=schema, codes=(np.full(9, 4, np.uint8), data.codes[1]))
     extended, _ = with_views(holes, (Family((0,), (2,), None, merges=((0, 0, 1, 1),)),))
-    assert extended.holes == (9, 0, 9)
+    assert extended.n_missing == (9, 0, 9)
 
 
 def test_codes_are_narrow() -> None:

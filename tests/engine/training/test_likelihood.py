@@ -1,4 +1,4 @@
-"""The pass against a loop over rows, for every kernel, grouping, weighting and number of shards; its gradient too."""
+"""The pass against a loop over rows, for every kernel, grouping, weighting and number of blocks; its gradient too."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_the_gradient_is_the_slope(n_labels: int) -> None:
 
 @pytest.mark.parametrize("n_labels", KERNELS)
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.usefixtures("small_shards")
-def test_several_shards_have_the_same_bits_for_any_threads(n_labels: int, weighted: bool) -> None:
+@pytest.mark.usefixtures("small_blocks")
+def test_several_blocks_have_the_same_bits_for_any_threads(n_labels: int, weighted: bool) -> None:
     outcomes = []
     for threads in (1, 2, 3):
         data = random_dataset(20_000, (3, 2, 4, 2), n_labels, weighted=weighted, threads=threads)
@@ -93,7 +93,7 @@ def test_several_shards_have_the_same_bits_for_any_threads(n_labels: int, weight
 
 
 def vectorised_cll(like: ConditionalLikelihood, cells: np.ndarray) -> float:
-    """The same by whole columns, without groups or shards."""
+    """The same by whole columns, without groups or row blocks."""
     data, scores, offset = like.data, np.repeat(cells[:, :1], like.data.n_rows, axis=1), 1
     for family in like.families:
         number = np.zeros(data.n_rows, np.intp)
@@ -135,7 +135,7 @@ def test_hessian_products_on_any_graph(data: Dataset, draw: st.DataObject, scale
 @pytest.mark.parametrize("n_labels", KERNELS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_hessian_products_are_slopes_of_the_gradient(n_labels: int, weighted: bool) -> None:
-    """Over several shards; one point serves many products, in any order."""
+    """Over several row blocks; one point serves many products, in any order."""
     data = random_dataset(70_000, (3, 2, 4, 2), n_labels, weighted=weighted)
     like = conditional_likelihood(data, GRAPHS[1].families(data.schema.cardinalities))
     cells = random_cells(like)
@@ -153,7 +153,7 @@ def test_hessian_products_are_slopes_of_the_gradient(n_labels: int, weighted: bo
 
 @pytest.mark.parametrize("n_labels", KERNELS)
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.usefixtures("small_shards")
+@pytest.mark.usefixtures("small_blocks")
 def test_hessian_products_have_the_same_bits_for_any_threads(n_labels: int, weighted: bool) -> None:
     outcomes = set()
     for threads in (1, 2, 3):

@@ -62,7 +62,7 @@ def test_weight_two_is_the_row_twice(name: str) -> None:
     assert one.cll == pytest.approx(other.cll, rel=1e-6)
 
 
-@pytest.mark.usefixtures("small_shards")
+@pytest.mark.usefixtures("small_blocks")
 @every_space
 @pytest.mark.parametrize("n_labels", [2, 3, 12])
 @pytest.mark.parametrize("optimizer", ["lbfgs", "newton"])

@@ -192,8 +192,8 @@ def test_evenly_spaced_rows_stand_for_all(monkeypatch: pytest.MonkeyPatch, n_lab
     np.testing.assert_allclose(eigenvalues, 1.0, atol=1e-3)
 
 
-@pytest.mark.usefixtures("small_shards")
-def test_several_shards_have_the_same_bits_for_any_threads() -> None:
+@pytest.mark.usefixtures("small_blocks")
+def test_several_blocks_have_the_same_bits_for_any_threads() -> None:
     outcomes: list[Any] = []
     for threads in (1, 2, 3):
         data = random_dataset(20_000, (3, 2, 4), 3, weighted=True, threads=threads)
