@@ -76,8 +76,8 @@ def learn(
     found = learn_structure(counts, recipe, memory, watch, clock) if structure is None else structure.resolve(schema)
     refuse_large(found, schema, recipe, memory)
     parameters = learn_parameters(counts, found, recipe, watch)
-    penalty, path = parameters.penalty_cv, parameters.path
-    model = Model(schema, found, parameters.tables, recipe, data.n_rows, __version__, penalty, path)
+    predictor, penalty = parameters.predictor, parameters.penalty_cv
+    model = Model(schema, found, predictor, recipe, data.n_rows, __version__, penalty)
     return Learnt(model, parameters, sum(data.holes))
 
 

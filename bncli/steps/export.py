@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bncli.engine.model import Model
+from bncli.engine.model import Ensemble, Model
 from bncli.engine.networks.agreement import largest_difference
 from bncli.engine.networks.named_network import NamedNetwork
 from bncli.engine.networks.naming import name_network
@@ -81,7 +81,7 @@ def export(
     check_outputs((output,), (model_path,))
     model = read_model(model_path)
     if form in STRUCTURES:
-        _name_member(model, watch)
+        _name_component(model, watch)
         report = _structure(model, model_path, form, output)
     else:
         report = _network(model, model_path, form, output, seed, watch)
@@ -90,10 +90,12 @@ def export(
     return report
 
 
-def _name_member(model: Model, watch: Watch) -> None:
-    """Of a blend one structure can be written, that of its heaviest member."""
-    if model.blend is not None and len(model.blend) > 1:
-        watch(Note(f"the model is a blend of {len(model.blend):,}: written is the structure of {model.blend[0].name}"))
+def _name_component(model: Model, watch: Watch) -> None:
+    """Of an ensemble one structure can be written, that of its heaviest component."""
+    found = model.predictor
+    if isinstance(found, Ensemble) and len(found.components) > 1:
+        pool = f"an ensemble of {len(found.components):,} components"
+        watch(Note(f"the model is {pool}: written is the structure of {found.components[0].name}"))
 
 
 def _structure(model: Model, path: str, form: str, output: str | None) -> ExportReport:

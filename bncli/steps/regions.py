@@ -68,8 +68,8 @@ def regions_report(model: Model) -> RegionsReport | None:
     """What there is to tell of a model of regions; None for a network."""
     if not isinstance(model.structure, Regions):
         return None
-    path = model.path
-    if path is None:
+    path = model.predictor
+    if not isinstance(path, Path):
         return RegionsReport(_orders(model.structure.chosen))
     best = path.best
     chosen = maximal(step.region for step in path.steps[1 : best + 1])

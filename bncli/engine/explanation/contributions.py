@@ -32,7 +32,7 @@ from bncli.engine.explanation.wording import Wording, Words
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model
 from bncli.engine.prediction.factors import cells_of
-from bncli.engine.prediction.marginalization import network_to_sum
+from bncli.engine.prediction.marginalization import network_to_marginalize
 from bncli.engine.structures.regrouping import merged
 from bncli.engine.structures.structure import View
 
@@ -79,7 +79,7 @@ class Explainer:
     """A model compiled for explaining rows; codes come for the attributes `used`, as to `log_probabilities`."""
 
     def __init__(self, model: Model, used: Sequence[int]) -> None:
-        mixture = mixture_of(model)
+        mixture = mixture_of(model.predictor, model.schema)
         self._mixture = mixture
         pure = [purified(part, model.schema) for part in mixture.parts]
         self.terms = tuple(
@@ -92,7 +92,7 @@ class Explainer:
         self._constants = [part.constant for part in pure]
         self._averages = len(mixture.weights) > 1
         self._raw = [self._compiled(part, {}) for part in mixture.parts] if self._averages else []
-        self._sums_out = network_to_sum(model) is not None
+        self._marginalizes = network_to_marginalize(model.tables, model.schema) is not None
         self._words = Words(model.schema, self.terms, self._used)
 
     def _compiled(self, part: Score, number: dict[tuple[int, ...], int]) -> list[_LookUp]:
@@ -114,7 +114,7 @@ class Explainer:
             part = slice(start, min(start + step, n_rows))
             digits = self._digits([column[part] for column in codes])
             sums, constant = self._sums(digits, predicted[part])
-            exact = not self._averages and not self._sums_out
+            exact = not self._averages and not self._marginalizes
             base[part] = constant if exact else log_odds[part] - sums.sum(axis=0)
             rest[part] = _largest(sums, contributions[:, part], chosen[:, part])
         reasons, wordings = self._words.of(chosen, codes)

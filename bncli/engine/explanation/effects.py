@@ -45,7 +45,7 @@ class Effects:
 
 def effects_of(model: Model) -> Effects:
     """The effects of what the model scores by."""
-    mixture = mixture_of(model)
+    mixture = mixture_of(model.predictor, model.schema)
     score = purified(mixture.averaged(), model.schema)
     unit = _unit(score.cubes)
     variances = [_variance(cube, model.schema, unit) for cube in score.cubes]

@@ -3,14 +3,14 @@
     P(y | x) = sum over models s of w_s softmax_y S_s[x, y],    S_s = sum over parts p of numbers[s, p] G_p
 
 A part is a constant and cubes of contrasts (`explanation.contrasts`). A model without an average has one part,
-a blend one for each member. A path of Kikuchi-Bayes models has one for the class alone and one a region; there
+an ensemble one for each component. A path of Kikuchi-Bayes models has one for the class alone and one a region; there
 `numbers` are the counting numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from bncli.engine.data.schema import Schema
 from bncli.engine.explanation.contrasts import Cube, contrasts, cube_of, ordered_cube
 from bncli.engine.explanation.purification import MOST_ATTRIBUTES, Score
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Model, Path, Tables
+from bncli.engine.model import Ensemble, Path, Predictor, Tables
 from bncli.engine.prediction.path_stages import LEAST_WEIGHT
 from bncli.engine.prediction.region_factors import Cubes
 from bncli.engine.structures.structure import Family
@@ -45,19 +45,22 @@ class Mixture:
         return Score(np.asarray(constant), tuple(cubes))
 
 
-def mixture_of(model: Model) -> Mixture:
-    """What scores: the path or the blend where there is one, else the tables."""
-    if model.path is not None:
-        return mixture_of_path(model.path)
-    if model.blend is not None:
-        return mixture_of_tables([(member.weight, member.tables) for member in model.blend], model.schema)
-    return mixture_of_tables([(1.0, model.tables)], model.schema)
+@singledispatch
+def mixture_of(predictor: Predictor, schema: Schema) -> Mixture:
+    """What there is to explain of a predictor, by its kind; BncliError for a table over too many attributes."""
+    raise TypeError(f"there is no explanation of {type(predictor).__name__}")
 
 
-def mixture_of_tables(members: Sequence[tuple[float, Tables]], schema: Schema) -> Mixture:
-    """Models with their weights, each a part."""
-    parts = tuple(_score(tables, schema) for _, tables in members)
-    weights = np.array([weight for weight, _ in members])
+@mixture_of.register
+def _(tables: Tables, schema: Schema) -> Mixture:
+    return Mixture(np.ones(1), np.eye(1), (_score(tables, schema),))
+
+
+@mixture_of.register
+def _(ensemble: Ensemble, schema: Schema) -> Mixture:
+    """Each component is a part."""
+    parts = tuple(_score(component.tables, schema) for component in ensemble.components)
+    weights = np.array([component.weight for component in ensemble.components])
     return Mixture(weights / weights.sum(), np.eye(len(parts)), parts)
 
 
@@ -76,7 +79,8 @@ def _checked(family: Family) -> Family:
     return family
 
 
-def mixture_of_path(path: Path) -> Mixture:
+@mixture_of.register
+def _(path: Path, _: Schema) -> Mixture:
     """The steps with weight; a region is a part if one of them counts it."""
     rows: list[Array] = []
     weights: list[float] = []

@@ -45,7 +45,7 @@ def equivalent_network(model: Model) -> Network:
     if model.recipe.param not in NETWORK_PARAMETERS:
         _refuse_imperfect(model)
         recipe = replace(model.recipe, param=NETWORK_PARAMETERS[0])  # for that is what the tables are now
-        model = replace(model, tables=normalised_tables(model), recipe=recipe)
+        model = replace(model, predictor=normalised_tables(model), recipe=recipe)
     return network_of(model)
 
 

@@ -27,7 +27,7 @@ def learn(counts: Counts, structure: Structure, *, theta: float, watch: Watch = 
     climb = follow(counts, regions, theta, watch)
     path = make_path(counts, regions, climb, posterior_weights(climb.log_posterior), theta)
     cll = counts.data.reduce(_log_likelihood, compile_path(path))
-    return Parameters(path.tables(path.best), climb.df[-1], cll, cll, 0, 1, StoppedBy.CLOSED_FORM, path=path)
+    return Parameters(path, climb.df[-1], cll, cll, 0, 1, StoppedBy.CLOSED_FORM)
 
 
 def _log_likelihood(shard: Shard, scorer: Scorer) -> float:

@@ -23,4 +23,4 @@ def learn(counts: Counts, structure: Structure, *, theta: float, watch: Watch = 
     best = climb.map_step
     path = make_path(counts, regions[:best], climb, (*[0.0] * best, 1.0), theta)
     cll = climb.log_likelihood[best]
-    return Parameters(path.tables(best), climb.df[best], cll, cll, 0, 1, StoppedBy.CLOSED_FORM, path=path)
+    return Parameters(path, climb.df[best], cll, cll, 0, 1, StoppedBy.CLOSED_FORM)

@@ -18,7 +18,7 @@ import numpy as np
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
-from bncli.engine.model import Model, Tables
+from bncli.engine.model import Tables
 
 ROWS_PER_BLOCK = 1 << 16
 
@@ -32,12 +32,12 @@ class Network:
     needed: tuple[int, ...]
 
 
-def network_to_sum(model: Model) -> Network | None:
-    """None where the model does not sum out, or leaving out is all there ever is to do."""
-    if not model.schema.marginalizes:
+def network_to_marginalize(tables: Tables, schema: Schema) -> Network | None:
+    """None where the model does not marginalize, or leaving out is all there ever is to do."""
+    if not schema.marginalizes:
         return None
-    needed = {a for family in model.tables.families for a in family.attributes[family.child is not None :]}
-    return Network(model.schema, model.tables, tuple(sorted(needed))) if needed else None
+    needed = {a for family in tables.families for a in family.attributes[family.child is not None :]}
+    return Network(schema, tables, tuple(sorted(needed))) if needed else None
 
 
 def incomplete_rows(network: Network, codes: dict[int, Codes]) -> Index:

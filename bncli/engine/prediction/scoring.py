@@ -22,7 +22,7 @@ An average over a path of models (`bncli.engine.kikuchi`) is one pass too: the s
 other, and the probabilities of every step with weight are taken on the way. There, what is unknown is summed out of
 each submodel.
 
-A blend of models is one pass as well: the score rows of its members stand one above the other, and a family that
+An ensemble is one pass as well: the score rows of its components stand one above the other, and a family that
 several of them have is one look-up of all their tables.
 
 Decided here: for two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities are class-major,
@@ -37,14 +37,15 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import singledispatch
 
 import numpy as np
 
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
-from bncli.engine.model import Member, Model, Path
+from bncli.engine.model import Ensemble, Model, Path, Predictor, Tables
 from bncli.engine.prediction.factors import Factor, SharedFactor, WideFactor, expand
-from bncli.engine.prediction.marginalization import Network, incomplete_rows, log_joint, network_to_sum
+from bncli.engine.prediction.marginalization import Network, incomplete_rows, log_joint, network_to_marginalize
 from bncli.engine.prediction.path_stages import stages_of
 from bncli.engine.prediction.region_factors import Cubes, RegionFactor, compile_host
 from bncli.engine.prediction.softmax import (
@@ -92,7 +93,7 @@ class Scorer:
     One stage, or for an average over a path several, whose tables are added up one after the other. `network`: what
     rows are scored by that lack something that has to be summed out; None where no row is. views[v] = (position in
     `used`, coarse code of every code, "unobserved" the last): positions of factors count on from `used` to these.
-    weights: of the members of a blend, whose score rows stand one above the other in the one stage; () for one model.
+    weights: of the components of an ensemble, whose score rows stand one above the other in the one stage; else ().
     """
 
     used: tuple[int, ...]
@@ -109,44 +110,61 @@ class Scorer:
 
 
 def compile_scorer(model: Model) -> Scorer:
-    """The model's tables, those of its blend, or its path, expanded by the code "unobserved"."""
-    if model.path is not None:
-        return compile_path(model.path)
-    if model.blend is not None:
-        return _compile_members(model.blend, model)
-    return replace(_compile_members((Member(1.0, model.tables, ""),), model), weights=(), network=network_to_sum(model))
+    """Everything that the model looks up, expanded by the code "unobserved"."""
+    return compile_predictor(model.predictor, model.schema)
 
 
-def _compile_members(members: Sequence[Member], model: Model) -> Scorer:
+@singledispatch
+def compile_predictor(predictor: Predictor, schema: Schema) -> Scorer:
+    """The scorer of a predictor, by its kind."""
+    raise TypeError(f"there is no scorer for {type(predictor).__name__}")
+
+
+@compile_predictor.register
+def _(tables: Tables, schema: Schema) -> Scorer:
+    return replace(_compile_tables((tables,), schema), network=network_to_marginalize(tables, schema))
+
+
+@compile_predictor.register
+def _(ensemble: Ensemble, schema: Schema) -> Scorer:
+    scorer = _compile_tables([component.tables for component in ensemble.components], schema)
+    return replace(scorer, weights=tuple(component.weight for component in ensemble.components))
+
+
+def _compile_tables(models: Sequence[Tables], schema: Schema) -> Scorer:
     """The tables of one model, or of several, one stage with all their score rows."""
     having: dict[tuple[Family, int], list[tuple[int, Array]]] = {}
-    for m, member in enumerate(members):
+    for m, tables in enumerate(models):
         met: Counter[Family] = Counter()  # a model may have two tables over the same attributes
-        for family, weights in zip(member.tables.families, member.tables.weights, strict=True):
+        for family, weights in zip(tables.families, tables.weights, strict=True):
             if family.by_class:
                 having.setdefault((family, met[family]), []).append((m, weights))
                 met[family] += 1
-    used = tuple(sorted({a for m in members for family in m.tables.families for a in family.attributes}))
+    used = tuple(sorted({a for m in models for family in m.families for a in family.attributes}))
     views = views_of(family for family, _ in having)
     positions = {view: position for position, view in enumerate([*((a, None) for a in used), *views])}
-    shift = np.concatenate([score_rows(member.tables.bias[None, :]) for member in members])
+    shift = np.concatenate([score_rows(tables.bias[None, :]) for tables in models])
     factors = tuple(
-        _shared(_compile_family(family, tables, model.schema, positions), [m for m, _ in tables], shift, len(members))
-        for (family, _), tables in having.items()
+        _shared(_compile_family(family, owned, schema, positions), [m for m, _ in owned], shift, len(models))
+        for (family, _), owned in having.items()
     )
     lookups = tuple((used.index(a), np.array((*merge, max(merge) + 1), np.intp)) for a, merge in views)
-    n_labels = members[0].tables.bias.size
-    return Scorer(used, n_labels, (Stage(1.0, shift, factors),), None, lookups, tuple(m.weight for m in members))
+    return Scorer(used, models[0].bias.size, (Stage(1.0, shift, factors),), None, lookups)
 
 
 def _shared(
-    factor: Factor | WideFactor, members: Sequence[int], shift: Array, n_members: int
+    factor: Factor | WideFactor, owners: Sequence[int], shift: Array, n_models: int
 ) -> Factor | WideFactor | SharedFactor:
-    """The factor at the score rows of the members that have it."""
-    if n_members == 1:
+    """The factor at the score rows of the models that have it."""
+    if n_models == 1:
         return factor
-    n = len(shift) // n_members
-    return SharedFactor(tuple(row for m in members for row in range(m * n, (m + 1) * n)), factor)
+    n = len(shift) // n_models
+    return SharedFactor(tuple(row for m in owners for row in range(m * n, (m + 1) * n)), factor)
+
+
+@compile_predictor.register
+def _(path: Path, _: Schema) -> Scorer:
+    return compile_path(path)
 
 
 def compile_path(path: Path) -> Scorer:
@@ -169,7 +187,7 @@ def _compile_family(
     schema: Schema,
     place: Mapping[tuple[int, Merge | None], int],
 ) -> Factor | WideFactor:
-    """The tables of all members that have the family; `place`: position of an attribute and a merge, or None."""
+    """The tables of all models that have the family; `place`: position of an attribute and a merge, or None."""
     seen = family.seen
     positions = tuple(place[view] for view in seen)
     averages = tuple(

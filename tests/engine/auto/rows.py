@@ -10,6 +10,7 @@ from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, Numer
 from bncli.engine.data.cutting import learn_schema
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.encoding import encode
+from bncli.engine.model import Ensemble, Model
 from bncli.recipe import Recipe
 
 
@@ -56,3 +57,9 @@ def mixed(n_rows: int = 90, n_labels: int = 2, seed: int = 0, weights: NDArray[n
 def coded(columns: Columns) -> Dataset:
     """The rows on the fine grid."""
     return encode(columns, learn_schema(columns, given=fine_cuts(columns, 1)))
+
+
+def ensemble_of(model: Model) -> Ensemble:
+    """What `--structure auto` learns."""
+    assert isinstance(model.predictor, Ensemble)
+    return model.predictor

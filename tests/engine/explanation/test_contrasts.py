@@ -52,7 +52,7 @@ def _coarse(merge: Merge | None, code: int) -> int:
 
 @given(merged_models())
 def test_weights_are_those_of_the_training_rows(model: Model) -> None:
-    for cube in mixture_of(model).parts[0].cubes:
+    for cube in mixture_of(model.predictor, model.schema).parts[0].cubes:
         assert list(cube.attributes) == sorted(cube.attributes)
         for weights, size in zip(cube.weights(model.schema), cube.values.shape, strict=False):
             assert (len(weights), weights[-1]) == (size, 0.0)

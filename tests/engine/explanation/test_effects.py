@@ -17,7 +17,7 @@ from bncli.engine.structures.structure import Dag, Regions
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from tests.engine.explanation.enumeration import Floats, slow_terms, slow_variance
-from tests.paths import Case, learnt_paths, model_of, reweighed
+from tests.paths import Case, learnt_paths, model_of, path_of, reweighed
 from tests.strategies import merged_models, models
 
 
@@ -87,17 +87,16 @@ def test_what_moves_between_tables_changes_no_effect() -> None:
 @given(learnt_paths(), st.integers(0, 9))
 def test_of_a_path_they_are_those_of_the_average_score(case: Case, seed: int) -> None:
     data, regions, learnt, _ = case
-    assert learnt.path is not None
-    shares = np.random.default_rng(seed).dirichlet(np.ones(len(learnt.path.steps))).tolist()
-    path = reweighed(learnt.path, shares)
-    model = replace(model_of(data, regions, learnt), path=path)
+    shares = np.random.default_rng(seed).dirichlet(np.ones(len(path_of(learnt).steps))).tolist()
+    path = reweighed(path_of(learnt), shares)
+    model = replace(model_of(data, regions, learnt), predictor=path)
     found = effects_of(model)
     assert found.models == len(path.steps)
     members = [(step.weight, path.tables(s)) for s, step in enumerate(path.steps)]
     constant = np.zeros(len(data.schema.labels))
     expected = {effect.cube.attributes: np.zeros(effect.cube.shown.shape) for effect in found.effects}
     for weight, tables in members:
-        alone = effects_of(replace(model, path=None, tables=tables))
+        alone = effects_of(replace(model, predictor=tables))
         constant += weight * alone.constant
         for effect in alone.effects:
             expected[effect.cube.attributes] += weight * effect.cube.shown

@@ -13,7 +13,7 @@ from bncli.engine.prediction import region_factors
 from bncli.engine.prediction.scoring import compile_path, log_probabilities
 from tests import path_oracle
 from tests.datasets import random_dataset
-from tests.paths import Case, learnt_on, learnt_paths
+from tests.paths import Case, learnt_on, learnt_paths, path_of
 
 
 def rows_with_unknowns(data: Dataset, n: int, seed: int) -> list[np.ndarray]:
@@ -34,15 +34,17 @@ def test_what_is_unknown_is_summed_out(case: Case, seed: int, wide: bool) -> Non
     with pytest.MonkeyPatch.context() as patch:
         if wide:
             patch.setattr(region_factors, "EXPANDED_ENTRIES", 0)
-        log_p = scored(learnt.path, rows, 5)
+        log_p = scored(path_of(learnt), rows, 5)
     for t in range(5):
         row = {i: int(codes[t]) for i, codes in enumerate(rows) if codes[t] < data.schema.cardinalities[i]}
-        np.testing.assert_allclose(np.exp(log_p[:, t]), path_oracle.averaged(data, learnt.path, row, theta), rtol=1e-9)
+        np.testing.assert_allclose(
+            np.exp(log_p[:, t]), path_oracle.averaged(data, path_of(learnt), row, theta), rtol=1e-9
+        )
 
 
 def test_large_regions_are_not_expanded_and_score_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     data = random_dataset(300, (2,) * 13, 2)
-    path = learnt_on(data, ((0,), (3,), tuple(range(13)))).path
+    path = path_of(learnt_on(data, ((0,), (3,), tuple(range(13)))))
     assert path is not None
     path = Path(path.class_logs, path.families, path.logs, tuple(s._replace(weight=0.25) for s in path.steps))
     rows = rows_with_unknowns(data, 50, 2)
