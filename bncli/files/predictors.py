@@ -51,7 +51,7 @@ class Pending(NamedTuple):
 
 
 class Codec(NamedTuple):
-    """How one kind of predictor is stored: `key` marks it in `model.json` ("": none does) and holds what `to_json` says.
+    """How a kind of predictor is stored: `key` marks it in `model.json` ("": none does) and holds what `to_json` says.
 
     arrays: the bias, then one array a family. `read` takes all keys of the file and fails for what does not fit.
     """

@@ -1,4 +1,4 @@
-"""Ensembles in reports: what is told of all components, what of the heaviest alone; and that no network comes of them."""
+"""Ensembles in reports: what is told of all components, what of the heaviest; and that no network comes of them."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_one_pass_is_the_average_of_the_steps_one_by_one(n_labels: int) -> None:
         for s, step in enumerate(path.steps):
             model = Model(data.schema, regions, path.tables(s), Recipe(), 1, "0")
             expected += step.weight * np.exp(scored(model, list(data.codes)))
-        averaged = Model(data.schema, regions, learnt.tables, Recipe(), 1, "0", None, path)
+        averaged = Model(data.schema, regions, path, Recipe(), 1, "0")
         np.testing.assert_allclose(scored(averaged, list(data.codes)), np.log(expected), rtol=1e-9, atol=1e-12)
 
 
@@ -85,9 +85,7 @@ def test_probabilities_too_small_for_a_float_are_averaged_in_logs() -> None:
             logs[:, 0] = -500.0
         path = reweighed(path_of(model), [0.0, 0.5, 0.5])
         path = type(path)(np.zeros(n_labels), path.families, far, path.steps)
-        log_p = scored(
-            Model(data.schema, model.structure, model.tables, Recipe(), 1, "0", None, path), list(data.codes)
-        )
+        log_p = scored(Model(data.schema, model.structure, path, Recipe(), 1, "0"), list(data.codes))
         np.testing.assert_allclose(log_p[1], -2500.0 + math.log(0.5), rtol=1e-6)
 
 
@@ -113,7 +111,7 @@ def test_threads_change_nothing() -> None:
         for threads in (1, 2)
     )
     assert one.cll == two.cll
-    assert path_of(one).steps == two.path.steps
+    assert path_of(one).steps == path_of(two).steps
 
 
 def test_a_network_is_refused() -> None:
