@@ -1,6 +1,6 @@
 """How much the choice among candidates may cost: folds, rows and passes over them.
 
-Decided here, all of it from the numbers of rows, attributes and classes, so that the same rows give the same model: up
+Conventions, all of it from the numbers of rows, attributes and classes, so that the same rows give the same model: up
 to FOLDED_ROWS rows every row is held out once, in 5 folds; of more, folds are tried until HELD_OUT rows have been, and
 of more than MOST_ROWS so many are drawn by class, of which a fifth is held out. Candidates are tried in the order of
 their promise; one that is expected to take more than what is left of the budget, the fit on all rows included, is left

@@ -14,7 +14,7 @@ Lines have the coding of their name, the sharp ones free cells, all others therm
 (`bncli.engine.parameter_spaces.effect_bases`). A candidate that has the same
 tables as an earlier one is left out.
 
-Decided here: how finely sets of several attributes see them, and how many sets there are, is said by
+Conventions: how finely sets of several attributes see them, and how many sets there are, is said by
 `bncli.engine.auto.capacity`. All pairs are tried up to ALL_PAIRS attributes. Where the best penalty of pairs lies a
 decade or more above that of single attributes, later candidates of many rows penalise larger sets so much more.
 """

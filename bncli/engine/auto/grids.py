@@ -5,7 +5,7 @@ penalty smooths; a few where it is over several; those of Fayyad & Irani (1993) 
 set of codes all the same, the finest: the union of every grid that is asked for. A coarser view joins codes to groups
 (`bncli.engine.structures.binning`), and the rows are coded once.
 
-Decided here: FINE intervals from MANY_ROWS rows on, half as many below; the cuts of Fayyad & Irani join them there.
+Conventions: FINE intervals from MANY_ROWS rows on, half as many below; the cuts of Fayyad & Irani join them there.
 Which of all these cuts they would have chosen is asked again of the rows that a candidate learns from, so that rows
 held out are not looked at: only the fine cuts themselves were.
 """

@@ -8,7 +8,7 @@ in every fold, and their penalty by rows held out (`candidates`, `choice`), as l
 are fitted with their penalties on all rows: found again where each row was held out once, else as they were in the
 first fold, from the optimum there.
 
-Decided here: the folds are drawn by the seed. The blend is made by the log-loss unless the metric is `rmse`, then it is
+Conventions: the folds are drawn by the seed. The blend is made by the log-loss unless the metric is `rmse`, then it is
 made by that; by `error` only the penalties are chosen, for shares of an average are too many for so rough a measure.
 """
 

@@ -2,7 +2,7 @@
 
     P(y | x) = sum over models s of w_s softmax_y S_s[x, y],    S_s = sum over parts p of numbers[s, p] G_p
 
-A part is a constant and cubes of contrasts (`explanation.contrasts`). A model without an average has one part,
+A part is a constant and contrast tensors (`explanation.contrasts`). A model without an average has one part,
 an ensemble one for each component. A path of Kikuchi-Bayes models has one for the class alone and one a region; there
 `numbers` are the counting numbers.
 """
@@ -15,12 +15,12 @@ from functools import singledispatch
 import numpy as np
 
 from bncli.engine.data.schema import Schema
-from bncli.engine.explanation.contrasts import Cube, contrasts, cube_of, ordered_cube
+from bncli.engine.explanation.contrasts import ContrastTensor, contrasts, ordered_tensor, tensor_of
 from bncli.engine.explanation.purification import MOST_ATTRIBUTES, Score
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Ensemble, Path, Predictor, Tables
 from bncli.engine.prediction.path_stages import LEAST_WEIGHT
-from bncli.engine.prediction.region_factors import Cubes
+from bncli.engine.prediction.region_factors import SubmodelTensors
 from bncli.engine.structures.structure import Family
 from bncli.errors import BncliError
 
@@ -37,12 +37,12 @@ class Mixture:
         """The average of the models' scores by their weights; not the score of their averaged probabilities."""
         shares = self.weights @ self.numbers
         constant = np.sum([share * part.constant for share, part in zip(shares, self.parts, strict=True)], axis=0)
-        cubes = (
-            Cube(cube.attributes, cube.merges, share * cube.values)
+        tensors = (
+            ContrastTensor(tensor.attributes, tensor.merges, share * tensor.values)
             for share, part in zip(shares, self.parts, strict=True)
-            for cube in part.cubes
+            for tensor in part.tensors
         )
-        return Score(np.asarray(constant), tuple(cubes))
+        return Score(np.asarray(constant), tuple(tensors))
 
 
 @singledispatch
@@ -67,8 +67,8 @@ def _(ensemble: Ensemble, schema: Schema) -> Mixture:
 def _score(tables: Tables, schema: Schema) -> Score:
     """Families without the class in them are the same for all classes and gone."""
     families = zip(tables.families, tables.weights, strict=True)
-    cubes = tuple(cube_of(_checked(family), weights, schema) for family, weights in families if family.by_class)
-    return Score(contrasts(tables.bias), cubes)
+    tensors = tuple(tensor_of(_checked(family), weights, schema) for family, weights in families if family.by_class)
+    return Score(contrasts(tables.bias), tensors)
 
 
 def _checked(family: Family) -> Family:
@@ -93,13 +93,13 @@ def _(path: Path, _: Schema) -> Mixture:
             weights.append(step.weight)
     table = np.array(rows)
     counted = [f for f in range(len(path.families)) if table[:, f].any()]
-    cubes = Cubes(path)
-    parts = [_region(path, cubes, f) for f in counted]
+    submodels = SubmodelTensors(path)
+    parts = [_region(path, submodels, f) for f in counted]
     alone = Score(contrasts(path.class_logs), ())
     return Mixture(np.array(weights) / sum(weights), table[:, [*counted, -1]], (*parts, alone))
 
 
-def _region(path: Path, cubes: Cubes, f: int) -> Score:
+def _region(path: Path, submodels: SubmodelTensors, f: int) -> Score:
     family = _checked(path.families[f])
-    values = contrasts(cubes.expanded(f))
-    return Score(np.zeros(values.shape[-1]), (ordered_cube(family.attributes, (None,) * len(family.shape), values),))
+    values = contrasts(submodels.expanded(f))
+    return Score(np.zeros(values.shape[-1]), (ordered_tensor(family.attributes, (None,) * len(family.shape), values),))

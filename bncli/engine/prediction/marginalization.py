@@ -1,4 +1,4 @@
-"""Rows that do not show all that a network depends on: log P(y | what they show), the rest summed out.
+"""Rows that do not show all that a network depends on: log P(y | what they show), marginalized over the rest.
 
     P(y | e) = sum over all values u of the unobserved attributes of P(y, e, u) / sum over c of the same of P(c, e, u)
 
@@ -6,7 +6,7 @@ An unobserved attribute that is nobody's parent has a factor that sums to 1: lea
 lacks an attribute on which another node depends is there more to do; such rows go through
 `bncli.engine.inference`, all others are scored by look-ups as ever. Naive Bayes needs nothing but look-ups.
 
-Decided here: rows go through inference so many at a time as keeps its tables small; blocks follow from the rows alone.
+Conventions: rows go through inference so many at a time as keeps its tables small; blocks follow from the rows alone.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def log_joint(network: Network, codes: dict[int, Codes], rows: Index) -> Array:
 
 
 def _block(network: Network, codes: dict[int, Codes], rows: Index) -> Array:
-    from bncli.engine.inference.incomplete import incomplete_likelihood  # rows without holes do without
+    from bncli.engine.inference.incomplete import (
+        incomplete_likelihood,  # loaded late: complete rows do without inference
+    )
 
     nothing: Codes = np.broadcast_to(np.zeros(1, np.uint8), len(rows))
     columns = [codes[i][rows] if i in codes else nothing for i in range(len(network.schema.attributes))]

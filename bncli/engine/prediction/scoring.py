@@ -2,30 +2,30 @@
 
     S[t, y] = bias[y] + sum over families f of W_f[cell_f(t), y],     log P(y | x_t) = S[t, y] - log sum_c exp S[t, c]
 
-An attribute of a new row can be unknown: a value never seen in training, or a hole where training had none. Such an
-attribute has the code one past its last, "unobserved", and every table is expanded by that code along each attribute
-before the first row is scored: a row of zeros where the family's own attribute is unknown (the family is left
+An attribute of a new row can be unknown: a value never seen in training, or a missing value where training had none.
+Such an attribute has the code one past its last, "unobserved", and every table is expanded by that code along each
+attribute before the first row is scored: a row of zeros where the family's own attribute is unknown (the family is left
 out), and where a parent is unknown the average over its values with their training frequencies q:
 
     W_f[unobserved, p, y] = 0        W_f[v, unobserved, y] = sum over values p of q(p) W_f[v, p, y]
 
 with the product of the frequencies for several unknown parents. A family without a child of its own (the
 class's parents) averages over all its unknowns. So the inner loop knows nothing of unknowns. Where a family looks at
-an attribute through a merge, the coarse codes of a block are looked up once, whichever families share them; an unknown
-stays unknown, and coarse codes have the frequencies of what they join.
+an attribute in a coarser binning, the coarse codes of a row block are looked up once, whichever families share them; an
+unknown stays unknown, and coarse codes have the frequencies of what they join.
 
-A model that was learnt with holes summed out sums out what it does not know instead, exactly: rows for which that is
-more than leaving families out are scored apart (`prediction.marginalization`). Families without the class in them are
-looked up for no row; they cancel where everything that they depend on is known.
+A model whose policy for missing values is to marginalize does so instead, exactly: rows for which that is more than
+leaving families out are scored apart (`prediction.marginalization`). Families without the class in them are looked up
+for no row; they cancel where everything that they depend on is known.
 
 An average over a path of models (`bncli.engine.kikuchi`) is one pass too: the steps' tables are added up one after the
-other, and the probabilities of every step with weight are taken on the way. There, what is unknown is summed out of
-each submodel.
+other, and the probabilities of every step with weight are taken on the way. There, each submodel is
+marginalized over what is unknown.
 
 An ensemble is one pass as well: the score rows of its components stand one above the other, and a family that
 several of them have is one look-up of all their tables.
 
-Decided here: for two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities are class-major,
+Conventions: for two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities are class-major,
 (K, N), so that every sum runs along memory. Families are not fused into larger tables: that would halve the
 look-ups, but they are a hundredth of the cost of scoring a file. Cost per row: a multiplication and an addition
 per parent, a look-up per family and class (for two classes: per family), about 2 ns each.
@@ -47,7 +47,7 @@ from bncli.engine.model import Ensemble, Model, Path, Predictor, Tables
 from bncli.engine.prediction.factors import Factor, SharedFactor, WideFactor, expand
 from bncli.engine.prediction.marginalization import Network, incomplete_rows, log_joint, network_to_marginalize
 from bncli.engine.prediction.path_stages import stages_of
-from bncli.engine.prediction.region_factors import Cubes, RegionFactor, compile_host
+from bncli.engine.prediction.region_factors import RegionFactor, SubmodelTensors, compile_host
 from bncli.engine.prediction.softmax import (
     LEAST_PROBABILITY,
     add_softmax,
@@ -91,8 +91,8 @@ class Scorer:
     """A model compiled for scoring. `used`: the schema's attributes that it needs, ascending.
 
     One stage, or for an average over a path several, whose tables are added up one after the other. `network`: what
-    rows are scored by that lack something that has to be summed out; None where no row is. views[v] = (position in
-    `used`, coarse code of every code, "unobserved" the last): positions of factors count on from `used` to these.
+    rows are scored by that lack something that has to be marginalized; None where no row is. regrouped[v] = (position
+    in `used`, coarse code of every code, "unobserved" the last): positions of factors count on from `used` to these.
     weights: of the components of an ensemble, whose score rows stand one above the other in the one stage; else ().
     """
 
@@ -100,13 +100,13 @@ class Scorer:
     n_labels: int
     stages: tuple[Stage, ...]
     network: Network | None = None
-    views: tuple[tuple[int, Index], ...] = ()
+    regrouped: tuple[tuple[int, Index], ...] = ()
     weights: tuple[float, ...] = ()
 
     def indices(self, codes: Sequence[Codes]) -> list[Index]:
-        """What factors look up by position: the codes of a block of rows, then those of the views."""
+        """What factors look up by position: the codes of a block of rows, then those of the regrouped attributes."""
         plain = [column.astype(np.intp) for column in codes]
-        return plain + [np.take(table, plain[p], mode="clip") for p, table in self.views]
+        return plain + [np.take(table, plain[p], mode="clip") for p, table in self.regrouped]
 
 
 def compile_scorer(model: Model) -> Scorer:
@@ -141,14 +141,14 @@ def _compile_tables(models: Sequence[Tables], schema: Schema) -> Scorer:
                 having.setdefault((family, met[family]), []).append((m, weights))
                 met[family] += 1
     used = tuple(sorted({a for m in models for family in m.families for a in family.attributes}))
-    views = views_of(family for family, _ in having)
-    positions = {view: position for position, view in enumerate([*((a, None) for a in used), *views])}
+    regrouped = views_of(family for family, _ in having)
+    positions = {axis: position for position, axis in enumerate([*((a, None) for a in used), *regrouped])}
     shift = np.concatenate([score_rows(tables.bias[None, :]) for tables in models])
     factors = tuple(
         _shared(_compile_family(family, owned, schema, positions), [m for m, _ in owned], shift, len(models))
         for (family, _), owned in having.items()
     )
-    lookups = tuple((used.index(a), np.array((*merge, max(merge) + 1), np.intp)) for a, merge in views)
+    lookups = tuple((used.index(a), np.array((*merge, max(merge) + 1), np.intp)) for a, merge in regrouped)
     return Scorer(used, models[0].bias.size, (Stage(1.0, shift, factors),), None, lookups)
 
 
@@ -172,11 +172,11 @@ def compile_path(path: Path) -> Scorer:
     gathered = stages_of(path)
     hosts = {host for stage in gathered for host, _ in stage.hosts}
     used = tuple(sorted({a for host in hosts for a in path.families[host].attributes}))
-    cubes = Cubes(path)
+    tensors = SubmodelTensors(path)
     stages = []
     for stage in gathered:
         shift = score_rows(stage.class_change * path.class_logs[None, :])
-        factors = tuple(compile_host(cubes, host, changes, used) for host, changes in stage.hosts)
+        factors = tuple(compile_host(tensors, host, changes, used) for host, changes in stage.hosts)
         stages.append(Stage(stage.weight, shift, factors))
     return Scorer(used, path.class_logs.size, tuple(stages))
 
@@ -187,9 +187,9 @@ def _compile_family(
     schema: Schema,
     place: Mapping[tuple[int, Merge | None], int],
 ) -> Factor | WideFactor:
-    """The tables of all models that have the family; `place`: position of an attribute and a merge, or None."""
+    """The tables of all models that have the family; `place`: position of an attribute in a binning, None: as cut."""
     seen = family.seen
-    positions = tuple(place[view] for view in seen)
+    positions = tuple(place[axis] for axis in seen)
     averages = tuple(
         None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], merge)
         for axis, (a, merge) in enumerate(seen)
@@ -198,8 +198,8 @@ def _compile_family(
     shape = tuple(n + 1 for n in family.shape)
     if len(tables) * math.prod(shape) > max(EXPANDED_ENTRIES, 2 * tables.size):
         return WideFactor(positions, family.shape, tables, averages)
-    cube = expand(tables.reshape(-1, *family.shape), averages)
-    return Factor(positions, shape, cube.reshape(len(tables), -1))
+    tensor = expand(tables.reshape(-1, *family.shape), averages)
+    return Factor(positions, shape, tensor.reshape(len(tables), -1))
 
 
 def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Array:

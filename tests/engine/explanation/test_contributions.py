@@ -53,7 +53,7 @@ def test_the_sum_is_the_log_odds_whatever_is_unknown(model: Model, seed: int, mo
 def test_a_contribution_is_the_entry_of_an_effect(model: Model, seed: int) -> None:
     rows = rows_of(model, 8, seed, unknown=False)
     why, _, predicted = explained(model, rows)
-    cubes = {effect.cube.attributes: effect.cube for effect in effects_of(model).effects}
+    tensors = {effect.tensor.attributes: effect.tensor for effect in effects_of(model).effects}
     names = [attribute.name for attribute in model.schema.attributes]
     for t, p in enumerate(predicted):
         told = {}
@@ -61,13 +61,15 @@ def test_a_contribution_is_the_entry_of_an_effect(model: Model, seed: int) -> No
             if reason >= 0:
                 wording = why.wordings[reason]
                 members = tuple(names.index(name) for name in wording.attributes)
-                told[members] = value
+                told[attributes] = value
                 seen = tuple(value_names(model.schema.attributes[a])[rows[a][t]] for a in members)
                 assert wording.values == seen
-        assert told.keys() == cubes.keys()
-        for members, cube in cubes.items():
-            cell = tuple(rows[a][t] if m is None else m[rows[a][t]] for a, m in zip(members, cube.merges, strict=True))
-            assert told[members] == pytest.approx(cube.values[(*cell, p)], rel=1e-12, abs=1e-12)
+        assert told.keys() == tensors.keys()
+        for attributes, tensor in tensors.items():
+            cell = tuple(
+                rows[a][t] if m is None else m[rows[a][t]] for a, m in zip(attributes, tensor.merges, strict=True)
+            )
+            assert told[attributes] == pytest.approx(tensor.values[(*cell, p)], rel=1e-12, abs=1e-12)
 
 
 @given(models(), st.integers(0, 99))

@@ -64,7 +64,7 @@ def test_merged_attributes_score_as_the_same_tables_over_all_codes(model: Model,
     np.testing.assert_array_equal(actual[:, known], whole[:, known])
 
 
-def test_a_view_is_looked_up_once_a_block() -> None:
+def test_a_regrouped_attribute_is_looked_up_once_a_block() -> None:
     schema = Schema("class", ("n", "y"), tuple(CategoricalAttribute(c, False, (1.0,) * 4, tuple("pqrs")) for c in "ab"))
     merge = (0, 0, 1, 1)
     families = (
@@ -75,7 +75,7 @@ def test_a_view_is_looked_up_once_a_block() -> None:
     weights = tuple(np.zeros((family.n_cells, 2)) for family in families)
     model = Model(schema, Regions(((0,), (0, 1))), Tables(np.zeros(2), families, weights), Recipe(), 1, "0")
     scorer = compile_scorer(model)
-    assert [position for position, _ in scorer.views] == [0, 1]
+    assert [position for position, _ in scorer.regrouped] == [0, 1]
     assert [factor.positions for factor in scorer.stages[0].factors] == [(0,), (2,), (2, 3)]
 
 
