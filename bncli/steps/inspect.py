@@ -33,7 +33,7 @@ from bncli.steps.regions import NamedStep, steps_of_path, steps_of_search
 class Table(NamedTuple):
     """A table of the scorer: values[x_1, x_2, ..., y], natural logs; no attributes: the class alone.
 
-    Where the table sees attributes more coarsely than they were cut, `merged` has what it sees, or None, for each.
+    Where the table has attributes in coarser binnings than they were cut, `merged` has these, or None, for each.
     """
 
     attributes: tuple[str, ...]
@@ -41,7 +41,7 @@ class Table(NamedTuple):
     merged: tuple[Attribute | None, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The key `merges` is there only where anything is merged."""
+        """The key `merges` is there only where an attribute is regrouped."""
         merges = {"merges": [None if a is None else described(a) for a in self.merged]} if self.merged else {}
         return {
             "attributes": list(self.attributes),
@@ -70,7 +70,7 @@ class ModelReport:
 
     Where it averages over the `steps` of a path, `tables` are those of the `best_step`, `parameters` those of all; in
     an ensemble, for which there were `trials`, `tables` and `structure` are those of the heaviest of its `components`.
-    missing_tokens: None = those that mean a hole by default. `penalty` is None for parameters in closed form;
+    missing_tokens: None = those that mean a missing value by default. `penalty` is None for parameters in closed form;
     penalty_cv says how it was chosen, if it was.
     """
 
@@ -99,7 +99,7 @@ class ModelReport:
 
     @property
     def marginalizes(self) -> bool:
-        """Whether holes are summed out."""
+        """Whether missing values are marginalized."""
         return self.missing_policy == "marginalize"
 
     def as_json(self) -> dict[str, Any]:
@@ -164,8 +164,8 @@ class StructureReport:
     @property
     def best_step(self) -> int | None:
         """The one of highest posterior, where there are steps."""
-        climb = self.structure.climb if isinstance(self.structure, NamedRegions) else None
-        return None if climb is None else climb.map_step
+        trace = self.structure.climb if isinstance(self.structure, NamedRegions) else None
+        return None if trace is None else trace.map_step
 
     @cached_property
     def steps(self) -> tuple[NamedStep, ...] | None:

@@ -3,13 +3,13 @@
     P(y | x) = sum over components m of v_m softmax_y S_m[x, y]
 
 1. Attributes are cut finely, once (`grids`). 2. Candidates are tried one after the other: the tables of each are found
-in every fold, and their penalty by rows held out (`candidates`, `choice`), as long as the cost allows (`effort`).
-3. The weights v maximise what the average gives to the rows held out (`blend`). 4. The candidates that have a weight
+in every fold, and their penalty by rows held out (`candidates`, `choice`), as long as the `budget` allows.
+3. The weights v maximise what the average gives to the rows held out (`ensemble`). 4. The candidates that have a weight
 are fitted with their penalties on all rows: found again where each row was held out once, else as they were in the
 first fold, from the optimum there.
 
-Conventions: the folds are drawn by the seed. The blend is made by the log-loss unless the metric is `rmse`, then it is
-made by that; by `error` only the penalties are chosen, for shares of an average are too many for so rough a measure.
+Conventions: the folds are drawn by the seed. The weights minimise the log-loss unless the metric is `rmse`, then they
+minimise that; by `error` only the penalties are chosen, for shares of an average are too many for so rough a measure.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from typing import Literal
 import numpy as np
 
 from bncli import __version__
-from bncli.engine.auto.budget import FOLDS, MOST_ROWS, Effort, folds_held_out
+from bncli.engine.auto.budget import FOLDS, MOST_ROWS, ComputeBudget, folds_held_out
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
 from bncli.engine.auto.choice import Judged, Losses, held_out_weights
 from bncli.engine.auto.ensemble import least_squares_weights, mixture_logs, mixture_weights
 from bncli.engine.auto.grids import fine_cuts
-from bncli.engine.auto.paths import Path, judged_rows, space_of
+from bncli.engine.auto.paths import PenaltyPath, judged_rows, space_of
 from bncli.engine.auto.trials import Fold, Trials
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_schema
@@ -58,7 +58,7 @@ def learn_auto(
     watch: Watch,
 ) -> tuple[Model, Parameters]:
     """The ensemble, and how its components were reached."""
-    effort = Effort.of(recipe.time_limit, clock)
+    budget = ComputeBudget.of(recipe.time_limit, clock)
     watch(Stage("discretize"))
     schema = learn_schema(
         columns, given=fine_cuts(columns, threads), missing_tokens=missing_tokens, unseen=unseen, threads=threads
@@ -69,7 +69,7 @@ def learn_auto(
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
     watch(Stage("candidates"))
     folds = _folds(data, recipe.seed or 0)
-    judged = Trials(data, folds, recipe.metric or "log-loss", effort, watch).run() if folds else [_UNTRIED]
+    judged = Trials(data, folds, recipe.metric or "log-loss", budget, watch).run() if folds else [_UNTRIED]
     weights = _weights(judged, held_out_weights([fold.held_out for fold in folds]), recipe.metric or "log-loss")
     watch(Stage("parameters"))
     fitted = _fit_components(data, folds, judged, weights, watch)
@@ -146,7 +146,7 @@ def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
     return fitted
 
 
-def _refit(data: Dataset, judged: Judged, path: Path, weight: float) -> _Fitted:
+def _refit(data: Dataset, judged: Judged, path: PenaltyPath, weight: float) -> _Fitted:
     """What was found in the first fold, from its optimum there."""
     effects = path.space.coordinates.sharing
     space = space_of(data, path.candidate, effects if isinstance(effects, Effects) else None)

@@ -79,16 +79,16 @@ class Batch:
     slots: Index
 
 
-def count(shard: Shard, groups: Sequence[Group], offsets: Index, n_labels: int) -> list[NDArray[np.generic]]:
+def count(block: Shard, groups: Sequence[Group], offsets: Index, n_labels: int) -> list[NDArray[np.generic]]:
     """n[place, y] of every group, flat; offsets[i]: where the values of attribute i begin among those of all."""
-    kind = np.int64 if shard.weights is None else np.float64
+    kind = np.int64 if block.weights is None else np.float64
     totals: list[NDArray[np.generic]] = [np.zeros(group.n_cells * n_labels, kind) for group in groups]
-    for rows, values in _blocks(shard, offsets):
-        labels = shard.labels[rows].astype(np.intp)
-        weights = None if shard.weights is None else shard.weights[rows]
+    for rows, values in _row_slices(block, offsets):
+        labels = block.labels[rows].astype(np.intp)
+        weights = None if block.weights is None else block.weights[rows]
         for group, total in zip(groups, totals, strict=True):
-            shared = _shared(shard, rows, group)
-            for slots in _parts(np.arange(len(group.lasts)), len(labels)):
+            shared = _shared(block, rows, group)
+            for slots in _slot_slices(np.arange(len(group.lasts)), len(labels)):
                 places = _places(values, offsets, group, slots, shared)
                 places *= n_labels
                 places += labels
@@ -97,17 +97,17 @@ def count(shard: Shard, groups: Sequence[Group], offsets: Index, n_labels: int) 
     return totals
 
 
-def sum_logs(shard: Shard, batches: Sequence[Batch], offsets: Index) -> Array:
-    """sum_t w_t ln z_t of every candidate, batch after batch; the shard's state are the scores S, (K, rows)."""
+def sum_logs(block: Shard, batches: Sequence[Batch], offsets: Index) -> Array:
+    """sum_t w_t ln z_t of every candidate, batch after batch; the row block's state are the scores S, (K, rows)."""
     totals = np.zeros(sum(len(batch.slots) for batch in batches))
-    for rows, values in _blocks(shard, offsets):
-        logs = _log_probabilities(shard.state[:, rows])
+    for rows, values in _row_slices(block, offsets):
+        logs = _log_probabilities(block.state[:, rows])
         p = np.exp(logs)
-        weights = None if shard.weights is None else shard.weights[rows]
+        weights = None if block.weights is None else block.weights[rows]
         at = 0
         for batch in batches:
-            shared = _shared(shard, rows, batch.group)
-            for slots in _parts(batch.slots, p.shape[1]):
+            shared = _shared(block, rows, batch.group)
+            for slots in _slot_slices(batch.slots, p.shape[1]):
                 places = _places(values, offsets, batch.group, slots, shared)
                 if batch.steep:
                     sums = _sum(_log_averages(batch.tables, places, logs), weights)
@@ -118,28 +118,28 @@ def sum_logs(shard: Shard, batches: Sequence[Batch], offsets: Index) -> Array:
     return totals
 
 
-def _blocks(shard: Shard, offsets: Index) -> Iterator[tuple[slice, Index]]:
+def _row_slices(block: Shard, offsets: Index) -> Iterator[tuple[slice, Index]]:
     """Rows, and the number among all values of each attribute's, (attributes, rows)."""
-    size = max(CODES // max(len(shard.codes), 1) & -TOGETHER, 512)
-    for rows in shard.slices(size):
-        values = np.empty((len(shard.codes), rows.stop - rows.start), np.intp)
-        for i, codes in enumerate(shard.codes):
+    size = max(CODES // max(len(block.codes), 1) & -TOGETHER, 512)
+    for rows in block.slices(size):
+        values = np.empty((len(block.codes), rows.stop - rows.start), np.intp)
+        for i, codes in enumerate(block.codes):
             np.add(codes[rows], offsets[i], out=values[i])
         yield rows, values
 
 
-def _parts(slots: Index, n_rows: int) -> Iterator[Index]:
-    """About so many candidates as are worked on at once, in parts of one size."""
-    n_parts = max(1, round(len(slots) * n_rows / WORK))
-    step = -(-len(slots) // n_parts)
+def _slot_slices(slots: Index, n_rows: int) -> Iterator[Index]:
+    """About so many candidates as are worked on at once, in slices of one size."""
+    n_slices = max(1, round(len(slots) * n_rows / WORK))
+    step = -(-len(slots) // n_slices)
     return (slots[start : start + step] for start in range(0, len(slots), step))
 
 
-def _shared(shard: Shard, rows: slice, group: Group) -> Index | int:
+def _shared(block: Shard, rows: slice, group: Group) -> Index | int:
     """cell_t(shared) B of the rows."""
     if not group.shared:
         return 0
-    return cell_numbers([shard.codes[i][rows] for i in group.shared], group.radices) * group.width
+    return cell_numbers([block.codes[i][rows] for i in group.shared], group.radices) * group.width
 
 
 def _places(values: Index, offsets: Index, group: Group, slots: Index, shared: Index | int) -> Index:

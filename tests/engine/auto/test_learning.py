@@ -135,10 +135,10 @@ def test_up_to_so_many_rows_all_is_as_of_few(n_rows: int, few: bool, monkeypatch
     sizes: list[Capacity] = []
     budgets: list[float] = []
 
-    class Watched(budget.Effort):
+    class Watched(budget.ComputeBudget):
         def begin_candidates(self, data: Dataset) -> None:
             super().begin_candidates(data)
-            budgets.append(self.budget)
+            budgets.append(self.seconds)
 
     def only_singles(data: Dataset, many: bool) -> tuple[str, ...]:
         asked.append(many)
@@ -148,7 +148,7 @@ def test_up_to_so_many_rows_all_is_as_of_few(n_rows: int, few: bool, monkeypatch
         sizes.append(rows.capacity)
         return candidate(rows, name)
 
-    monkeypatch.setattr(learning, "Effort", Watched)
+    monkeypatch.setattr(learning, "ComputeBudget", Watched)
     monkeypatch.setattr(trials, "names", only_singles)
     for module in (learning, trials):
         monkeypatch.setattr(module, "candidate", finder)

@@ -60,9 +60,9 @@ def test_a_contribution_is_the_entry_of_an_effect(model: Model, seed: int) -> No
         for value, reason in zip(why.contributions[:, t], why.reasons[:, t], strict=True):
             if reason >= 0:
                 wording = why.wordings[reason]
-                members = tuple(names.index(name) for name in wording.attributes)
+                attributes = tuple(names.index(name) for name in wording.attributes)
                 told[attributes] = value
-                seen = tuple(value_names(model.schema.attributes[a])[rows[a][t]] for a in members)
+                seen = tuple(value_names(model.schema.attributes[a])[rows[a][t]] for a in attributes)
                 assert wording.values == seen
         assert told.keys() == tensors.keys()
         for attributes, tensor in tensors.items():
