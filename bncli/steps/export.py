@@ -2,7 +2,7 @@
 
     dot, json    the structure alone
     bif, xmlbif  the network, where the model is or can be made one (see `bncli.engine.networks.normalisation`); a model
-                 of regions and a blend cannot
+                 of regions and an ensemble cannot
 
 A network is trusted only after it was read back: what its file says of 10,000 random rows is compared with what the
 model says, and it appears only if no probability differs by more than 1e-9.

@@ -37,8 +37,8 @@ class FitReport:
     others do not help to tell the class. `holes` counts the missing values of informative attributes that are summed
     out: none where missing_policy is `level`. `cuts` are all cut points together. `moves` are those of a greedy search
     for the structure, in the order they were made. `regions` is None for a network. `penalty` is None for parameters in
-    closed form; penalty_cv says how it was chosen, if it was. `trials` are the candidates of a blend, whose `penalty`
-    is that of its heaviest member.
+    closed form; penalty_cv says how it was chosen, if it was. `trials` are the candidates of an ensemble, whose
+    `penalty` is that of its heaviest component.
     cll_start and cll are conditional log-likelihoods of the training rows in nats, without the penalty; log_loss is
     -cll a row.
     """
