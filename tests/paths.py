@@ -48,7 +48,13 @@ def learnt_paths(draw: st.DrawFn, param: Any = kbma) -> Case:
 
 
 def model_of(data: Dataset, regions: Regions, learnt: Parameters) -> Model:
-    return Model(data.schema, regions, learnt.tables, RECIPE, data.n_rows, "0.1.0", None, learnt.path)
+    return Model(data.schema, regions, learnt.predictor, RECIPE, data.n_rows, "0.1.0")
+
+
+def path_of(learnt: Model | Parameters) -> Path:
+    """What a Kikuchi model scores by."""
+    assert isinstance(learnt.predictor, Path)
+    return learnt.predictor
 
 
 def reweighed(path: Path, weights: list[float]) -> Path:

@@ -1,6 +1,6 @@
 """Effects to look at: the share of every set of attributes, then its numbers, curves as bars.
 
-Decided here: bars have one scale for all curves, so that they can be compared. Of two classes the log-odds of the
+Conventions: bars have one scale for all curves, so that they can be compared. Of two classes the log-odds of the
 second are shown; the most important effects in full, of what is too wide the strongest entries.
 """
 

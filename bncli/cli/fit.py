@@ -95,7 +95,7 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
 
 
 def _whose(report: FitReport) -> str:
-    """Regions of a blend are those of its heaviest member."""
+    """Regions of an ensemble are those of its heaviest component."""
     return f" in {max(report.trials, key=lambda trial: trial.weight).name}, the heaviest" if report.trials else ""
 
 

@@ -120,7 +120,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         "values never seen": _UNSEEN[report.unseen],
         "missing values": _tokens(report.missing_tokens) + ("; summed out" if report.marginalizes else ""),
     }
-    if report.members is None and (perfection := _perfection(report.structure)) is not None:
+    if report.components is None and (perfection := _perfection(report.structure)) is not None:
         facts["perfect graph"] = perfection
     if report.penalty_cv is not None:
         facts["penalty"] = chosen_text(report.penalty_cv)
@@ -140,17 +140,22 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
 
 
 def _whose(report: step.ModelReport) -> list[str]:
-    """A blend has no one structure: that of its heaviest member is shown."""
-    return [] if report.members is None else [f"Of the heaviest member of the blend, {report.members[0].name}:"]
+    """An ensemble has no one structure: that of its heaviest component is shown."""
+    return (
+        []
+        if report.components is None
+        else [f"Of the heaviest component of the ensemble, {report.components[0].name}:"]
+    )
 
 
 def _all_numbers(report: step.ModelReport) -> list[str | Table]:
-    """The tables of numbers, those of a blend under the names of its members."""
-    if report.tables is None or report.members is None:
+    """The tables of numbers, those of an ensemble under the names of its components."""
+    if report.tables is None or report.components is None:
         return [*_number_tables(report, report.tables)]
     shown: list[str | Table] = []
-    for member in report.members:
-        shown += ["", f"Member {member.name}, weight {member.weight:.4f}", *_number_tables(report, member.tables)]
+    for component in report.components:
+        shown += ["", f"Component {component.name}, weight {component.weight:.4f}"]
+        shown += _number_tables(report, component.tables)
     return shown
 
 

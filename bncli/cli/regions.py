@@ -39,7 +39,7 @@ def path_table(steps: Sequence[NamedStep], best: int) -> Table:
 
 
 def region_table(regions: Sequence[tuple[str, ...]], gains: Mapping[tuple[str, ...], float]) -> Table:
-    """Regions without a path; with what each promised when it was chosen, where anything is known of that."""
+    """Regions without a path; with the gain that each was chosen for, where anything is known of that."""
     from bncli.cli.tables import add_row, plain_table
 
     headings = ("step", "region", "gain") if gains else ("step", "region")
@@ -50,7 +50,7 @@ def region_table(regions: Sequence[tuple[str, ...]], gains: Mapping[tuple[str, .
     return table
 
 
-GAINS = "A gain is what a region promised for the log-likelihood of the classes, in nats, beyond the smaller regions."
+GAINS = "A gain estimates what a region adds to the log-likelihood of the classes, in nats, beyond the smaller regions."
 
 
 def meaning(param: str | None) -> list[str]:
@@ -63,7 +63,7 @@ def meaning(param: str | None) -> list[str]:
 
 
 def bins_text(bins: Sequence[int | None]) -> str:
-    """How many intervals of an attribute the regions of each size see."""
+    """How many intervals of an attribute the regions of each size have."""
     *smaller, rest = ["as cut" if most is None else f"at most {most:,}" for most in bins]
     kinds = [f"{kind} in regions of {size}" for size, kind in enumerate(smaller, 1)]
     return f"Intervals of an attribute: {', '.join([*kinds, f'{rest} in larger ones' if smaller else rest])}."

@@ -1,4 +1,4 @@
-"""The candidates for a blend, as a person is told of them."""
+"""The candidates for an ensemble, as a person is told of them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ HEADINGS = ("candidate", "penalty", "log-loss", "error", "weight")
 
 
 def trial_lines(trials: Sequence[TriedCandidate]) -> list[str]:
-    """For the end of a run: one aligned line a candidate; nothing where nothing was blended."""
+    """For the end of a run: one aligned line a candidate; nothing where there is no ensemble."""
     if not trials:
         return []
     rows = [HEADINGS, *map(_cells, trials)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    title = f"candidates  {len(trials):,}, with the losses of rows held out and the weight in the blend"
+    title = f"candidates  {len(trials):,}, with the losses of rows held out and the weight in the ensemble"
     return [title] + [
         "            " + "  ".join(f"{cell:<{w}}" if i == 0 else f"{cell:>{w}}" for i, (cell, w) in enumerate(pairs))
         for pairs in (list(zip(row, widths, strict=True)) for row in rows)

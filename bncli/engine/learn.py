@@ -75,8 +75,8 @@ def learn(
     structure = learn_structure(counts, recipe, run) if given.structure is None else given.structure.resolve(schema)
     refuse_large(structure, schema, recipe, run.memory)
     parameters = learn_parameters(counts, structure, recipe, run.watch)
-    penalty, path = parameters.penalty_cv, parameters.path
-    model = Model(schema, structure, parameters.tables, recipe, data.n_rows, __version__, penalty, path)
+    predictor, penalty = parameters.predictor, parameters.penalty_cv
+    model = Model(schema, structure, predictor, recipe, data.n_rows, __version__, penalty)
     return Learnt(model, parameters, sum(data.n_missing))
 
 

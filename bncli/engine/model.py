@@ -1,10 +1,17 @@
-"""What learning ends in: tables that score, and the record that a model file holds."""
+"""What learning ends in: predictors of three kinds, and the record that a model file holds.
+
+A predictor yields P(y | x): the sum of one table entry a family (`Tables`), an average over the models of a search for
+regions (`Path`), or over models of several kinds (`Ensemble`). What a predictor is asked for by its kind is told by
+the attributes and methods that the three have in common, and beyond this room by functions that dispatch on the kind:
+`engine/prediction` compiles it for scoring, `engine/explanation` makes it a mixture, `files/predictors` stores it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from functools import singledispatch
+from typing import ClassVar, NamedTuple
 
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array
@@ -22,6 +29,14 @@ class Tables:
     bias: Array
     families: tuple[Family, ...]
     weights: tuple[Array, ...]
+
+    penalty: ClassVar[float | None] = None
+    """It is not the tables that know of it: see `Model.penalty`."""
+
+    @property
+    def leading(self) -> Tables:
+        """The tables of the one model that stands for all: themselves."""
+        return self
 
     @property
     def n_parameters(self) -> int:
@@ -62,6 +77,14 @@ class Path:
     logs: tuple[Array, ...]
     steps: tuple[PathStep, ...]
 
+    penalty: ClassVar[float | None] = None
+    """Submodels are relative frequencies."""
+
+    @property
+    def leading(self) -> Tables:
+        """The tables of the best step."""
+        return self.tables(self.best)
+
     @property
     def n_parameters(self) -> int:
         """Number of table entries, those of the class included."""
@@ -85,6 +108,63 @@ class Path:
             tuple(self.families[f] for f in used),
             tuple(numbers[f] * self.logs[f] for f in used),
         )
+
+
+class Component(NamedTuple):
+    """One of the models that an ensemble averages: its share in the average, its tables, and what it is called."""
+
+    weight: float
+    tables: Tables
+    name: str
+
+
+class TriedCandidate(NamedTuple):
+    """A candidate for an ensemble: best penalty, log-loss of held-out rows there in nats, share (0: left out).
+
+    `error` is the share of these rows that it classified wrong.
+    """
+
+    name: str
+    penalty: float
+    log_loss: float
+    error: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """A linear opinion pool: the weighted average of the class probabilities of its components.
+
+        P(y | x_t) = sum over components m of weight_m softmax_y S_m[t, y]
+
+    Weights sum to 1, the heaviest component comes first; `trials` tells of every candidate, those left out included.
+    """
+
+    components: tuple[Component, ...]
+    trials: tuple[TriedCandidate, ...] = ()
+
+    @property
+    def penalty(self) -> float | None:
+        """The lambda of the heaviest component."""
+        return max(self.trials, key=lambda trial: trial.weight).penalty if self.trials else None
+
+    @property
+    def leading(self) -> Tables:
+        """The tables of the heaviest component."""
+        return self.components[0].tables
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """Those of all components, one after the other."""
+        return tuple(family for component in self.components for family in component.tables.families)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of table entries of all components."""
+        return sum(component.tables.n_parameters for component in self.components)
+
+
+Predictor = Tables | Path | Ensemble
 
 
 class StoppedBy(Enum):
@@ -134,11 +214,10 @@ class ChosenPenalty:
 class Parameters:
     """What a parameter learner returns; n_parameters are the free ones.
 
-    cll_start and cll are conditional log-likelihoods of the training rows, nats, without penalty. `path` is there where
-    the classifier is an average over one; `tables` are then those of its best step.
+    cll_start and cll are conditional log-likelihoods of the training rows, nats, without penalty.
     """
 
-    tables: Tables
+    predictor: Predictor
     n_parameters: int
     cll_start: float
     cll: float
@@ -146,28 +225,11 @@ class Parameters:
     evaluations: int
     stopped_by: StoppedBy
     penalty_cv: ChosenPenalty | None = None
-    path: Path | None = None
 
-
-class Member(NamedTuple):
-    """One of the models that a blend averages: its share in the average, its tables, and what it is called."""
-
-    weight: float
-    tables: Tables
-    name: str
-
-
-class TriedCandidate(NamedTuple):
-    """A candidate for a blend: its best penalty, the log-loss of held-out rows there in nats, its share (0: left out).
-
-    `error` is the share of these rows that it classified wrong.
-    """
-
-    name: str
-    penalty: float
-    log_loss: float
-    error: float
-    weight: float
+    @property
+    def tables(self) -> Tables:
+        """Those of the leading model."""
+        return self.predictor.leading
 
 
 @dataclass(frozen=True)
@@ -175,27 +237,43 @@ class Model:
     """Everything that a model file holds: how to read a row, how to score it, and how it was made.
 
     n_rows counts the training rows; version is the version of bncli that learnt it. penalty_cv is there if the recipe
-    leaves the penalty to cross-validation. Where there is a `path`, it is what scores, and `tables` are those of its
-    best step. Where there is a `blend`, P(y | x) is the weighted average of what its members say;
-    `tables` and `structure` are those of the heaviest, which comes first, and `trials` tells of every candidate.
+    leaves the penalty to cross-validation. The structure of an ensemble is that of its heaviest component.
     """
 
     schema: Schema
     structure: Structure
-    tables: Tables
+    predictor: Predictor
     recipe: Recipe
     n_rows: int
     version: str
     penalty_cv: ChosenPenalty | None = None
-    path: Path | None = None
-    blend: tuple[Member, ...] | None = None
-    trials: tuple[TriedCandidate, ...] = ()
+
+    @property
+    def tables(self) -> Tables:
+        """Those of the leading model: the best step of a path, the heaviest component of an ensemble."""
+        return self.predictor.leading
+
+    @property
+    def attributes(self) -> frozenset[int]:
+        """The attributes that the model looks at; where missing values are marginalized, all of its network."""
+        return _attributes(self.predictor, self)
 
     @property
     def penalty(self) -> float | None:
-        """The lambda of the fit, or of the heaviest member of a blend; None for parameters in closed form."""
+        """The lambda of the fit, or of the heaviest component of an ensemble; None for parameters in closed form."""
         if self.penalty_cv is not None:
             return self.penalty_cv.penalty
-        if self.trials:
-            return max(self.trials, key=lambda trial: trial.weight).penalty
+        if self.predictor.penalty is not None:
+            return self.predictor.penalty
         return None if isinstance(self.recipe.penalty, str) else self.recipe.penalty
+
+
+@singledispatch
+def _attributes(_: Predictor, model: Model) -> frozenset[int]:
+    """Those of the structure: a path may use fewer, where its last regions have no weight."""
+    return frozenset(model.structure.nodes if model.schema.marginalizes else model.structure.attributes)
+
+
+@_attributes.register
+def _(ensemble: Ensemble, _: Model) -> frozenset[int]:
+    return frozenset(a for family in ensemble.families for a in family.attributes)

@@ -1,10 +1,10 @@
-"""A blend of models in a model file: how its tables are shared out, and what was tried.
+"""An ensemble in a model file, under the key `blend`: how its tables are shared out, and what was tried.
 
     {"members": [{"name": "pairs", "weight": 0.7, "families": 12}, ...],
      "trials": [{"name": "pairs", "lambda": 3.0, "log_loss": 0.31, "error": 0.14, "weight": 0.7}, ...]}
 
-The tables of the members follow one another in the file, so many families each; `bias.npy` has a row for each member.
-Weights sum to 1, the heaviest member comes first. Trials are all candidates, those without a weight included.
+The tables of the components (`members`) follow one another in the file, so many families each; `bias.npy` has a row for
+each. Weights sum to 1, the heaviest component comes first. Trials are all candidates, those without a weight included.
 """
 
 from __future__ import annotations
@@ -13,45 +13,27 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Member, Model, Tables, TriedCandidate
-from bncli.engine.structures.structure import Family
+from bncli.engine.model import Ensemble, TriedCandidate
 from bncli.files.documents import Node
 
 _ROUNDING = 1e-9
 
 
 class Share(NamedTuple):
-    """A member without its tables: it has the next `families` of them."""
+    """A component without its tables: it has the next `families` of them."""
 
     name: str
     weight: float
     families: int
 
 
-class Blend(NamedTuple):
-    """What a file says of a blend besides its tables."""
-
-    shares: tuple[Share, ...]
-    trials: tuple[TriedCandidate, ...]
-
-    def members(self, biases: Array, families: Sequence[Family], weights: Sequence[Array]) -> tuple[Member, ...]:
-        """The members; biases (members, K), the rest of all members, one after the other."""
-        members, first = [], 0
-        for bias, share in zip(biases, self.shares, strict=True):
-            own = slice(first, first + share.families)
-            members.append(Member(share.weight, Tables(bias, tuple(families[own]), tuple(weights[own])), share.name))
-            first = own.stop
-        return tuple(members)
-
-
-def blend_json(model: Model) -> dict[str, Any]:
-    """What `read_blend` reads."""
-    members = [
-        {"name": member.name, "weight": float(member.weight), "families": len(member.tables.families)}
-        for member in model.blend or ()
+def ensemble_json(ensemble: Ensemble) -> dict[str, Any]:
+    """What `read_ensemble` reads."""
+    components = [
+        {"name": one.name, "weight": float(one.weight), "families": len(one.tables.families)}
+        for one in ensemble.components
     ]
-    return {"members": members, "trials": trials_json(model.trials)}
+    return {"members": components, "trials": trials_json(ensemble.trials)}
 
 
 def trials_json(trials: Sequence[TriedCandidate]) -> list[dict[str, Any]]:
@@ -68,16 +50,16 @@ def trials_json(trials: Sequence[TriedCandidate]) -> list[dict[str, Any]]:
     ]
 
 
-def read_blend(node: Node, n_families: int) -> Blend:
-    """What a model file says of its blend, whose members have so many families in all."""
+def read_ensemble(node: Node, n_families: int) -> tuple[tuple[Share, ...], tuple[TriedCandidate, ...]]:
+    """The components, which have so many families in all, and what was tried."""
     fields = node.fields(("members", "trials"))
     shares = tuple(_read_share(item) for item in fields["members"].items())
     weights = [share.weight for share in shares]
     if not shares or abs(sum(weights) - 1.0) > _ROUNDING or any(a < b for a, b in pairwise(weights)):
-        fields["members"].fail("the weights of members fall and sum to 1")
+        fields["members"].fail("the weights of components fall and sum to 1")
     if sum(share.families for share in shares) != n_families:
-        fields["members"].fail(f"the members do not have the {n_families} families of the model")
-    return Blend(shares, tuple(_read_trial(item) for item in fields["trials"].items()))
+        fields["members"].fail(f"the components do not have the {n_families} families of the model")
+    return shares, tuple(_read_trial(item) for item in fields["trials"].items())
 
 
 def _read_share(node: Node) -> Share:

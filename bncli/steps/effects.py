@@ -19,7 +19,7 @@ CLASS_REFERENCE = "log-odds of each class against the geometric mean of the othe
 class NamedEffect(NamedTuple):
     """What a set of attributes does to the log-odds of every class: values[x_1, x_2, ..., y], each axis with mean 0.
 
-    `seen`: the attributes, as cut or more coarsely; `merged` has those that are seen more coarsely, else None.
+    `seen`: the attributes, as cut or regrouped; `merged` has those that are regrouped to a coarser binning, else None.
     `share` of the score's variance.
     """
 
@@ -35,7 +35,7 @@ class NamedEffect(NamedTuple):
         return tuple(value_names(attribute)[:-1] for attribute in self.seen)
 
     def as_json(self) -> dict[str, Any]:
-        """The key `merges` is there only where anything is seen more coarsely."""
+        """The key `merges` is there only where an attribute is regrouped."""
         merges = [None if a is None else described(a) for a in self.merged]
         return {
             "attributes": list(self.attributes),
@@ -76,12 +76,12 @@ def effects_report(model: Model) -> EffectsReport:
 
 
 def _named(effect: Effect, schema: Schema) -> NamedEffect:
-    attributes = [schema.attributes[a] for a in effect.cube.attributes]
-    members = list(zip(attributes, effect.cube.merges, strict=True))
+    attributes = [schema.attributes[a] for a in effect.tensor.attributes]
+    regrouped = list(zip(attributes, effect.tensor.merges, strict=True))
     return NamedEffect(
         tuple(attribute.name for attribute in attributes),
         effect.share,
-        effect.cube.shown,
-        tuple(attribute if merge is None else coarse(attribute, merge) for attribute, merge in members),
-        tuple(None if merge is None else coarse(attribute, merge) for attribute, merge in members),
+        effect.tensor.shown,
+        tuple(attribute if merge is None else coarse(attribute, merge) for attribute, merge in regrouped),
+        tuple(None if merge is None else coarse(attribute, merge) for attribute, merge in regrouped),
     )

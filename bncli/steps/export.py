@@ -2,7 +2,7 @@
 
     StructureFormat    the structure alone (dot, json)
     NetworkFormat      the network (bif, xmlbif), where the model is or can be made one (see
-                       `bncli.engine.networks.normalisation`); a model of regions and a blend cannot
+                       `bncli.engine.networks.normalisation`); a model of regions and an ensemble cannot
 
 A network is trusted only after it was read back, where its format can be: what its file says of 10,000 random rows is
 compared with what the model says, and it appears only if no probability differs by more than 1e-9.
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.model import Model
+from bncli.engine.model import Ensemble, Model
 from bncli.engine.networks.agreement import largest_difference
 from bncli.engine.networks.named_network import NamedNetwork
 from bncli.engine.networks.naming import name_network
@@ -68,7 +68,7 @@ def export(
     check_outputs((output,), (model_path,))
     model = read_model(model_path)
     if isinstance(chosen, StructureFormat):
-        _name_member(model, watch)
+        _name_component(model, watch)
         report = _structure(model, model_path, chosen, output)
     else:
         report = _network(model, model_path, chosen, output, seed, watch)
@@ -77,10 +77,12 @@ def export(
     return report
 
 
-def _name_member(model: Model, watch: Watch) -> None:
-    """Of a blend one structure can be written, that of its heaviest member."""
-    if model.blend is not None and len(model.blend) > 1:
-        watch(Note(f"the model is a blend of {len(model.blend):,}: written is the structure of {model.blend[0].name}"))
+def _name_component(model: Model, watch: Watch) -> None:
+    """Of an ensemble one structure can be written, that of its heaviest component."""
+    found = model.predictor
+    if isinstance(found, Ensemble) and len(found.components) > 1:
+        pool = f"an ensemble of {len(found.components):,} components"
+        watch(Note(f"the model is {pool}: written is the structure of {found.components[0].name}"))
 
 
 def _structure(model: Model, path: str, form: StructureFormat, output: str | None) -> ExportReport:

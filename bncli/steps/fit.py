@@ -8,7 +8,7 @@ from typing import Any
 
 from bncli.engine.data.schema import NumericAttribute, Reading, Schema, Unseen
 from bncli.engine.learn import Learnt, learn
-from bncli.engine.model import ChosenPenalty, Model, StoppedBy, TriedCandidate
+from bncli.engine.model import ChosenPenalty, Ensemble, StoppedBy, TriedCandidate
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.files.ensembles import trials_json
 from bncli.files.model import write_model
@@ -123,7 +123,7 @@ def _report(
 ) -> FitReport:
     model, parameters = learnt.model, learnt.parameters
     schema = model.schema
-    used = _used(model)
+    used = model.attributes
     left_out = tuple(a.name for i, a in enumerate(schema.attributes) if a.informative and i not in used)
     return FitReport(
         model=path,
@@ -146,7 +146,7 @@ def _report(
         parameters=parameters.n_parameters,
         penalty=model.penalty,
         penalty_cv=model.penalty_cv,
-        trials=model.trials,
+        trials=model.predictor.trials if isinstance(model.predictor, Ensemble) else (),
         cll_start=parameters.cll_start,
         cll=parameters.cll,
         log_loss=0.0 - parameters.cll / _weight(schema, model.n_rows),
@@ -155,13 +155,6 @@ def _report(
         stopped_by=parameters.stopped_by,
         seconds=seconds,
     )
-
-
-def _used(model: Model) -> set[int]:
-    """The attributes that the model looks at, in an ensemble those of all its components."""
-    if model.blend is not None:
-        return {a for member in model.blend for family in member.tables.families for a in family.attributes}
-    return set(model.structure.nodes if model.schema.marginalizes else model.structure.attributes)
 
 
 def _weight(schema: Schema, n_rows: int) -> float:

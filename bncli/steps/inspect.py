@@ -7,12 +7,12 @@ a cuts or structure file its content, for a model how it reads a row, what it lo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any, NamedTuple
 
 from bncli.engine.data.schema import Attribute, Cuts, Schema
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import ChosenPenalty, Member, Model, Tables, TriedCandidate
+from bncli.engine.model import ChosenPenalty, Ensemble, Model, Path, Predictor, Tables, TriedCandidate
 from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.structure import Family
@@ -34,7 +34,7 @@ from bncli.steps.regions import NamedStep, steps_of_path, steps_of_search
 class Table(NamedTuple):
     """A table of the scorer: values[x_1, x_2, ..., y], natural logs; no attributes: the class alone.
 
-    Where the table sees attributes more coarsely than they were cut, `merged` has what it sees, or None, for each.
+    Where the table has attributes in coarser binnings than they were cut, `merged` has these, or None, for each.
     """
 
     attributes: tuple[str, ...]
@@ -42,7 +42,7 @@ class Table(NamedTuple):
     merged: tuple[Attribute | None, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The key `merges` is there only where anything is merged."""
+        """The key `merges` is there only where an attribute is regrouped."""
         merges = {"merges": [None if a is None else described(a) for a in self.merged]} if self.merged else {}
         return {
             "attributes": list(self.attributes),
@@ -52,8 +52,8 @@ class Table(NamedTuple):
         }
 
 
-class NamedMember(NamedTuple):
-    """One of the models that a blend averages; its tables only where they were asked for."""
+class NamedComponent(NamedTuple):
+    """One of the models that an ensemble averages; its tables only where they were asked for."""
 
     name: str
     weight: float
@@ -69,8 +69,8 @@ class NamedMember(NamedTuple):
 class ModelReport:
     """A model; `parameters` counts the entries of all its tables, `rows` the rows that it was learnt from.
 
-    Where it averages over the `steps` of a path, `tables` are those of the `best_step`, `parameters` those of all; in a
-    blend, for which there were `trials`, `tables` and `structure` are those of the heaviest of its `members`.
+    Where it averages over the `steps` of a path, `tables` are those of the `best_step`, `parameters` those of all; in
+    an ensemble, for which there were `trials`, `tables` and `structure` are those of the heaviest of its `components`.
     missing_tokens: None = those that mean a missing value by default. `penalty` is None for parameters in closed form;
     penalty_cv says how it was chosen, if it was.
     """
@@ -95,7 +95,7 @@ class ModelReport:
     steps: tuple[NamedStep, ...] | None = None
     best_step: int | None = None
     trials: tuple[TriedCandidate, ...] | None = None
-    members: tuple[NamedMember, ...] | None = None
+    components: tuple[NamedComponent, ...] | None = None
     effects: EffectsReport | None = None
 
     @property
@@ -128,8 +128,8 @@ class ModelReport:
             report |= {"steps": [step.as_json() for step in self.steps], "best_step": self.best_step}
         if self.trials is not None:
             report["trials"] = trials_json(self.trials)
-        if self.members is not None:
-            report["members"] = [member.as_json() for member in self.members]
+        if self.components is not None:
+            report["members"] = [component.as_json() for component in self.components]
         if self.tables is not None:
             report["tables"] = [table.as_json() for table in self.tables]
         if self.effects is not None:
@@ -165,8 +165,8 @@ class StructureReport:
     @property
     def best_step(self) -> int | None:
         """The one of highest posterior, where there are steps."""
-        climb = self.structure.climb if isinstance(self.structure, NamedRegions) else None
-        return None if climb is None else climb.map_step
+        trace = self.structure.climb if isinstance(self.structure, NamedRegions) else None
+        return None if trace is None else trace.map_step
 
     @cached_property
     def steps(self) -> tuple[NamedStep, ...] | None:
@@ -205,7 +205,6 @@ def _head(path: str) -> bytes:
 
 
 def _report(model: Model, version: int, tables: bool, effects: bool) -> ModelReport:
-    path = model.path
     return ModelReport(
         format="bncli-model",
         version=version,
@@ -222,25 +221,30 @@ def _report(model: Model, version: int, tables: bool, effects: bool) -> ModelRep
         penalty=model.penalty,
         penalty_cv=model.penalty_cv,
         rows=model.n_rows,
-        parameters=_entries(model),
+        parameters=model.predictor.n_parameters,
         tables=_tables(model.tables, model.schema) if tables else None,
-        steps=None if path is None else steps_of_path(path, model.schema),
-        best_step=None if path is None else path.best,
-        trials=None if model.blend is None else model.trials,
-        members=None if model.blend is None else tuple(_member(m, model.schema, tables) for m in model.blend),
         effects=effects_report(model) if effects else None,
+        **_of_kind(model.predictor, model.schema, tables),
     )
 
 
-def _entries(model: Model) -> int:
-    """Of all tables."""
-    if model.blend is not None:
-        return sum(member.tables.n_parameters for member in model.blend)
-    return model.tables.n_parameters if model.path is None else model.path.n_parameters
+@singledispatch
+def _of_kind(_: Predictor, schema: Schema, tables: bool) -> dict[str, Any]:
+    """The fields of the report that only some kinds of predictors have: none."""
+    return {}
 
 
-def _member(member: Member, schema: Schema, tables: bool) -> NamedMember:
-    return NamedMember(member.name, member.weight, _tables(member.tables, schema) if tables else None)
+@_of_kind.register
+def _(path: Path, schema: Schema, tables: bool) -> dict[str, Any]:
+    return {"steps": steps_of_path(path, schema), "best_step": path.best}
+
+
+@_of_kind.register
+def _(ensemble: Ensemble, schema: Schema, tables: bool) -> dict[str, Any]:
+    named = (
+        NamedComponent(c.name, c.weight, _tables(c.tables, schema) if tables else None) for c in ensemble.components
+    )
+    return {"trials": ensemble.trials, "components": tuple(named)}
 
 
 def _tables(tables: Tables, schema: Schema) -> tuple[Table, ...]:

@@ -42,11 +42,11 @@ def steps_of_path(path: Path, schema: Schema) -> tuple[NamedStep, ...]:
 
 def steps_of_search(regions: NamedRegions) -> tuple[NamedStep, ...] | None:
     """The steps of the search that found the regions, weighted by posterior; None where nothing is said of them."""
-    climb = regions.climb
-    if climb is None:
+    trace = regions.climb
+    if trace is None:
         return None
-    weights = posterior_weights(climb.log_posterior)
-    each = zip(((), *regions.regions), climb.df, climb.log_likelihood, climb.log_posterior, weights, strict=True)
+    weights = posterior_weights(trace.log_posterior)
+    each = zip(((), *regions.regions), trace.df, trace.log_likelihood, trace.log_posterior, weights, strict=True)
     return tuple(NamedStep(*values) for values in each)
 
 
@@ -68,8 +68,8 @@ def regions_report(model: Model) -> RegionsReport | None:
     """What there is to tell of a model of regions; None for a network."""
     if not isinstance(model.structure, Regions):
         return None
-    path = model.path
-    if path is None:
+    path = model.predictor
+    if not isinstance(path, Path):
         return RegionsReport(_orders(model.structure.chosen))
     best = path.best
     chosen = maximal(step.region for step in path.steps[1 : best + 1])

@@ -157,13 +157,13 @@ def test_interactions_show_what_they_gain(bncli: Bncli, tmp_path: Path) -> None:
     shown = bncli("inspect", "s.json").out
     line = next(line for line in shown.splitlines() if "a1, a2" in line)
     assert line.split() == ["7", "a1,", "a2", f"{found['gains'][6]:.4f}"]
-    assert "A gain is what a region promised" in shown
+    assert "A gain estimates what a region adds" in shown
     bncli("fit", "monks1.csv", "--structure", "interactions", "--penalty", "1", "-o", "one.bnc")
     given = ("--param", "discriminative", "--coding", "thermometer", "--penalty", "1")
     bncli("fit", "monks1.csv", "--structure", "s.json", *given, "-o", "two.bnc")
     assert (tmp_path / "one.bnc").read_bytes() == (tmp_path / "two.bnc").read_bytes()
     assert json.loads(bncli("inspect", "one.bnc", "--json").out)["structure"]["gains"] == found["gains"]
-    assert "A gain is what a region promised" in bncli("inspect", "one.bnc").out
+    assert "A gain estimates what a region adds" in bncli("inspect", "one.bnc").out
     assert bncli("export", "one.bnc", "--to", "json").out == (tmp_path / "s.json").read_text()
     scores = bncli("score", "one.bnc", "monks1.csv").out.splitlines()
     assert len(scores) > 100

@@ -17,7 +17,7 @@ from scipy.special import softmax
 from bncli.catalogue import FITTING, INCOMPLETE, PARAMETERS, SMOOTHING_NUMBERS, SMOOTHINGS
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.model import Parameters, StoppedBy
+from bncli.engine.model import Parameters, Path, StoppedBy, Tables
 from bncli.engine.structures.structure import Dag, Family, Regions, Structure
 from bncli.engine.training.optimization import Ascent
 from bncli.errors import BncliError
@@ -84,8 +84,8 @@ def structure_for(method: Any, dag: Dag = TAN) -> Structure:
 
 def families_of(learnt: Parameters, structure: Structure, data: Dataset, whole: bool) -> tuple[Family, ...]:
     """What the tables have to be for."""
-    if learnt.path is not None:
-        return learnt.path.tables(learnt.path.best).families
+    if isinstance(learnt.predictor, Path):
+        return learnt.tables.families
     return structure.families(data.schema.cardinalities, whole=whole)
 
 
@@ -132,7 +132,7 @@ def test_tables_are_finite_and_the_likelihood_told_is_theirs(
     assert learnt.tables.bias.shape == (data.n_labels,)
     assert [w.shape for w in learnt.tables.weights] == [(f.n_cells, data.n_labels) for f in families]
     assert np.isfinite(cells_of(learnt)).all()
-    if learnt.path is None:  # an average over a path is no sum of tables
+    if isinstance(learnt.predictor, Tables):  # an average over a path is no sum of tables
         cll, _ = oracles.conditional_log_likelihood(families, data, cells_of(learnt))
         assert learnt.cll == pytest.approx(cll, rel=1e-9, abs=1e-9)
     assert learnt.n_parameters > 0

@@ -1,4 +1,4 @@
-"""A blend in a model file: there and back, and what is refused."""
+"""An ensemble in a model file: there and back, and what is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
-from bncli.engine.model import Member, Model, Tables, TriedCandidate
+from bncli.engine.model import Component, Ensemble, Model, Tables, TriedCandidate
 from bncli.engine.structures.structure import Family, Regions
 from bncli.errors import ModelError
 from bncli.files.archive import pack
@@ -38,7 +38,7 @@ def tables_of(seed: int, *families: Family) -> Tables:
     return Tables(rng.normal(size=3), families, tuple(rng.normal(size=(f.n_cells, 3)) for f in families))
 
 
-MEMBERS = (Member(0.7, tables_of(1, FINE, COARSE), "pairs"), Member(0.3, tables_of(2, FINE), "singles"))
+COMPONENTS = (Component(0.7, tables_of(1, FINE, COARSE), "pairs"), Component(0.3, tables_of(2, FINE), "singles"))
 TRIALS = (
     TriedCandidate("singles", 3.0, 0.5, 0.2, 0.3),
     TriedCandidate("pairs", 10.0, 0.4, 0.1, 0.7),
@@ -47,12 +47,10 @@ TRIALS = (
 MODEL = Model(
     SCHEMA,
     Regions(((0,), (0, 1)), bins=(None, 2)),
-    MEMBERS[0].tables,
+    Ensemble(COMPONENTS, TRIALS),
     Recipe(structure="auto", param="auto"),
     11,
     "0.1.0",
-    blend=MEMBERS,
-    trials=TRIALS,
 )
 
 
@@ -63,19 +61,19 @@ def written(path: Path, model: Model = MODEL) -> str:
 
 def test_there_and_back(tmp_path: Path) -> None:
     found = read_model(written(tmp_path))
-    assert found.trials == TRIALS
-    assert found.blend is not None
-    for member, other in zip(found.blend, MEMBERS, strict=True):
-        assert (member.weight, member.name, member.tables.families) == (other.weight, other.name, other.tables.families)
-        np.testing.assert_array_equal(member.tables.bias, other.tables.bias)
-        for table, expected in zip(member.tables.weights, other.tables.weights, strict=True):
+    assert isinstance(found.predictor, Ensemble)
+    assert found.predictor.trials == TRIALS
+    for one, other in zip(found.predictor.components, COMPONENTS, strict=True):
+        assert (one.weight, one.name, one.tables.families) == (other.weight, other.name, other.tables.families)
+        np.testing.assert_array_equal(one.tables.bias, other.tables.bias)
+        for table, expected in zip(one.tables.weights, other.tables.weights, strict=True):
             np.testing.assert_array_equal(table, expected)
-    assert found.tables is found.blend[0].tables
+    assert found.tables is found.predictor.components[0].tables
     assert dump_model(found) == dump_model(MODEL)
 
 
-def test_one_member_without_tables(tmp_path: Path) -> None:
-    alone = replace(MODEL, blend=(Member(1.0, tables_of(3), "singles"),), trials=())
+def test_one_component_without_tables(tmp_path: Path) -> None:
+    alone = replace(MODEL, predictor=Ensemble((Component(1.0, tables_of(3), "singles"),)))
     assert dump_model(read_model(written(tmp_path, alone))) == dump_model(alone)
 
 

@@ -82,7 +82,7 @@ def test_any_model_comes_back_and_scores_the_same(
 def test_equal_models_are_equal_bytes_whatever_their_numbers_are() -> None:
     numpys = tuple(np.array(MERGE, np.int64))
     family = replace(FAMILIES[1], merges=(numpys, None))
-    assert dump_model(replace(MODEL, tables=replace(TABLES, families=(FAMILIES[0], family, FAMILIES[2])))) == MERGED
+    assert dump_model(replace(MODEL, predictor=replace(TABLES, families=(FAMILIES[0], family, FAMILIES[2])))) == MERGED
 
 
 @pytest.mark.parametrize(

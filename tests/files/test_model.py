@@ -120,7 +120,7 @@ def test_a_penalty_that_was_chosen_is_kept_with_those_tried(tmp_path: Path) -> N
 def test_equal_models_are_equal_bytes_however_their_arrays_lie() -> None:
     weights = tuple(np.asfortranarray(w).astype(">f8") for w in MODEL.tables.weights)
     recipe = MODEL.recipe.replaced(penalty=1, tolerance=np.float64(1e-8))  # whole numbers and NumPy's are numbers, too
-    assert dump_model(replace(MODEL, tables=replace(MODEL.tables, weights=weights), recipe=recipe)) == BYTES
+    assert dump_model(replace(MODEL, predictor=replace(MODEL.tables, weights=weights), recipe=recipe)) == BYTES
 
 
 def test_the_first_version_stays_readable() -> None:
@@ -182,7 +182,7 @@ def test_a_model_may_come_through_a_pipe(tmp_path: Path) -> None:
 def test_numbers_that_are_none_are_not_written(value: float) -> None:
     weights = (MODEL.tables.weights[0], np.full_like(MODEL.tables.weights[1], value))
     with pytest.raises(BncliError, match="not finite"):
-        dump_model(replace(MODEL, tables=replace(MODEL.tables, weights=weights)))
+        dump_model(replace(MODEL, predictor=replace(MODEL.tables, weights=weights)))
 
 
 def test_every_cut_off_file_is_refused(tmp_path: Path) -> None:
@@ -386,4 +386,4 @@ def test_a_model_that_sums_out_needs_the_table_of_every_node(tmp_path: Path) -> 
     families = model.structure.families(model.schema.cardinalities)
     tables = Tables(model.tables.bias, families, model.tables.weights[: len(families)])
     with pytest.raises(ModelError, match=r"not the tables of the nodes of its structure, .*families"):
-        read(tmp_path, dump_model(replace(model, tables=tables)))
+        read(tmp_path, dump_model(replace(model, predictor=tables)))

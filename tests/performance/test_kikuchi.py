@@ -14,9 +14,9 @@ import pytest
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.kikuchi.candidate_gains import LookAhead
-from bncli.engine.kikuchi.candidates import Candidates, all_members
-from bncli.engine.kikuchi.search_trace import Climber
+from bncli.engine.kikuchi.candidate_gains import CandidateGains
+from bncli.engine.kikuchi.candidates import Candidates, all_sets
+from bncli.engine.kikuchi.search_trace import GrowingModel
 from bncli.engine.structure_learners import kikuchi
 from bncli.engine.structures.structure import Regions
 from tests.performance.conftest import Recorder
@@ -38,10 +38,10 @@ def search(data: Dataset) -> Regions:
 def test_a_step_beside_its_floor(name: str, record: Recorder) -> None:
     data = real(name)
     schema = data.schema
-    climber = Climber(Counts(data), 1.0)
-    climber.add((schema.informative[0],))
-    ahead = LookAhead(climber, Candidates(all_members(schema.informative, 3), schema.cardinalities, data.n_labels))
-    wanted = np.arange(len(ahead.candidates.members))
+    growing = GrowingModel(Counts(data), 1.0)
+    growing.add((schema.informative[0],))
+    ahead = CandidateGains(growing, Candidates(all_sets(schema.informative, 3), schema.cardinalities, data.n_labels))
+    wanted = np.arange(len(ahead.candidates.sets))
     times = alternate({"own": lambda: ahead.gains(wanted, lambda done, total: True), "floor": floor(data)}, repeats=3)
     detail = f"{len(wanted):,} triples, {times['own'].cpu:.3f} s, floor {times['floor'].cpu:.3f} s"
     record(f"a step of {name} beside look-ups and logarithms", times["own"].cpu / times["floor"].cpu, "x", 2.5, detail)
@@ -88,6 +88,6 @@ def test_linear_in_rows(record: Recorder) -> None:
 
 def step(data: Dataset) -> None:
     schema = data.schema
-    climber = Climber(Counts(data), 1.0)
-    ahead = LookAhead(climber, Candidates(all_members(schema.informative, 2), schema.cardinalities, data.n_labels))
-    ahead.gains(np.arange(len(ahead.candidates.members)), lambda done, total: True)
+    growing = GrowingModel(Counts(data), 1.0)
+    ahead = CandidateGains(growing, Candidates(all_sets(schema.informative, 2), schema.cardinalities, data.n_labels))
+    ahead.gains(np.arange(len(ahead.candidates.sets)), lambda done, total: True)

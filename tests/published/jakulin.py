@@ -243,7 +243,7 @@ def _fold(
             seconds = time.process_time() - start if recipe.structure == "kikuchi" else seconds
         structure = structures[recipe.structure]
         learnt = learn_parameters(counts, structure, recipe)
-        model = Model(schema, structure, learnt.tables, recipe, counts.data.n_rows, __version__, path=learnt.path)
+        model = Model(schema, structure, learnt.predictor, recipe, counts.data.n_rows, __version__)
         metrics = examine(model, test).metrics
         found[way] = np.array([metrics.log_loss, metrics.error]) * held_out.sum()
     return found, seconds

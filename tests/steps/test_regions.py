@@ -24,6 +24,7 @@ from bncli.steps.regions import (
     steps_of_search,
 )
 from bncli.steps.supplied_files import read_supplied
+from tests.paths import path_of
 
 MONKS = Source((str(Path(__file__).parents[2] / "sample_data" / "monks1.csv"),), categorical=("a1", "a2", "a5"))
 KBMA = replace(Recipe().closed("kbma"), theta=1.0, smoothing=None, structure_score=None, forest=None)
@@ -62,11 +63,10 @@ def test_regions_are_counted_by_order() -> None:
 
 def test_steps_of_a_model(tmp_path: Path) -> None:
     model = read_model(fitted(tmp_path, "kbma"))
-    assert model.path is not None
-    steps = steps_of_path(model.path, model.schema)
+    steps = steps_of_path(path_of(model), model.schema)
     assert [step.region for step in steps] == [(), ("a5",), ("a1",), ("a2",), ("a1", "a2")]
     assert math.fsum(step.weight for step in steps) == pytest.approx(1.0)
-    assert steps[0] == NamedStep((), *model.path.steps[0][2:])
+    assert steps[0] == NamedStep((), *path_of(model).steps[0][2:])
     assert regions_report(model) == RegionsReport({"2": 1, "3": 1}, 4, 4, steps[4].weight)
 
 

@@ -1,9 +1,9 @@
 """How much the choice among candidates may cost: folds, rows and passes over them.
 
-Decided here, all of it from the numbers of rows, attributes and classes, so that the same rows give the same model: up
+Conventions, all of it from the numbers of rows, attributes and classes, so that the same rows give the same model: up
 to FOLDED_ROWS rows every row is held out once, in 5 folds; of more, folds are tried until HELD_OUT rows have been, and
-of more than MOST_ROWS so many are drawn by class, of which a fifth is held out. Candidates are tried in the order of
-their promise; one that is expected to take more than what is left of the budget, the fit on all rows included, is left
+of more than MOST_ROWS so many are drawn by class, of which a fifth is held out. Candidates are tried, the likely best
+first; one that is expected to take more than what is left of the budget, the fit on all rows included, is left
 out. The budget is SECONDS_OF_FEW for up to FEW_ROWS rows, and for more
 
     SECONDS + SECONDS_A_VALUE * rows^ROWS_POWER * attributes^(1/4) * classes (of two: 1)
@@ -42,12 +42,12 @@ def folds_held_out(n_rows: int) -> int:
 
 
 @dataclass
-class Effort:
-    """What has been spent: seconds as expected, and where there is a limit those of the clock."""
+class ComputeBudget:
+    """What may be spent and has been: seconds as expected, and where there is a limit those of the clock."""
 
     limit: float | None
     clock: Clock | None
-    budget: float = math.inf
+    seconds: float = math.inf
     began: float = 0.0
     expected: float = 0.0
     later: float = 0.0
@@ -55,19 +55,19 @@ class Effort:
     before_candidates: float = 0.0
 
     @classmethod
-    def of(cls, limit: float | None, clock: Clock | None) -> Effort:
+    def of(cls, limit: float | None, clock: Clock | None) -> ComputeBudget:
         """Begins now."""
         return cls(limit, clock, began=0.0 if clock is None else clock())
 
     def begin_candidates(self, data: Dataset) -> None:
         """The first candidate begins."""
-        self.budget = _budget(data)
+        self.seconds = _seconds(data)
         self.before_candidates = self._elapsed()
 
     def allows(self, expected: float, later: float) -> bool:
         """Whether a candidate of this cost, and of so much later, may still be tried."""
         if self.limit is None or self.clock is None:
-            return self.expected + expected + self.later + later <= self.budget
+            return self.expected + expected + self.later + later <= self.seconds
         elapsed = self._elapsed()
         rate = (elapsed - self.before_candidates) / self.expected if self.expected else 1.0
         return elapsed + rate * (expected + self.later + later) <= self.limit
@@ -76,7 +76,7 @@ class Effort:
         return 0.0 if self.clock is None else self.clock() - self.began
 
 
-def _budget(data: Dataset) -> float:
+def _seconds(data: Dataset) -> float:
     if data.n_rows <= FEW_ROWS:
         return SECONDS_OF_FEW
     n_labels = data.n_labels if data.n_labels > 2 else 1

@@ -14,7 +14,7 @@ Lines have the coding of their name, the sharp ones free cells, all others therm
 (`bncli.engine.parameter_spaces.effect_bases`). A candidate that has the same
 tables as an earlier one is left out.
 
-Decided here: how finely sets of several attributes see them, and how many sets there are, is said by
+Conventions: how finely sets of several attributes bin them, and how many sets there are, is said by
 `bncli.engine.auto.capacity`. All pairs are tried up to ALL_PAIRS attributes. Where the best penalty of pairs lies a
 decade or more above that of single attributes, later candidates of many rows penalise larger sets so much more.
 """
@@ -105,7 +105,7 @@ def candidate(rows: Rows, name: str) -> Candidate:
 
 
 def names(data: Dataset, many: bool = False) -> tuple[str, ...]:
-    """Those worth trying, the most promising first; of `many` rows some only if there is time left."""
+    """Those worth trying, the likely best first; of `many` rows some only if there is time left."""
     n, attributes = len(data.schema.informative), data.schema.attributes
     numeric = any(not isinstance(attributes[i], CategoricalAttribute) for i in data.schema.informative)
     least = {"tree": 2, "pairs": 2, "all pairs": 3, "triples": 3, "quadruples": 4, "sharp tree": 2}
@@ -132,7 +132,7 @@ def _all_pairs(rows: Rows) -> None:
 
 def _tree(rows: Rows) -> None:
     informative = rows.data.schema.informative
-    dag = tan.learn(Counts(grids.viewed(rows.data, grids.few(rows.data, 8))))
+    dag = tan.learn(Counts(grids.regrouped(rows.data, grids.few(rows.data, 8))))
     pairs = [tuple(sorted((i, *dag.parents[i]))) for i in informative if dag.parents[i]]
     _keep_regions(rows, "tree", [*((i,) for i in informative), *pairs])
 
@@ -174,7 +174,7 @@ def _sharp_tree(rows: Rows) -> None:
 
 
 def _sharp(rows: Rows) -> Dataset:
-    return grids.viewed(rows.data, grids.sharp(rows.data))
+    return grids.regrouped(rows.data, grids.sharp(rows.data))
 
 
 def _keep_regions(rows: Rows, name: str, regions: Sequence[tuple[int, ...]]) -> None:
@@ -187,8 +187,8 @@ def _keep_regions(rows: Rows, name: str, regions: Sequence[tuple[int, ...]]) -> 
 
 
 def _keep_dag(rows: Rows, name: str, dag: Dag, seen: Dataset) -> None:
-    views = grids.sharp(rows.data)
-    families = grids.families_through(dag.families(seen.schema.cardinalities), views)
+    binnings = grids.sharp(rows.data)
+    families = grids.regrouped_families(dag.families(seen.schema.cardinalities), binnings)
     rows.found[name] = Candidate(name, dag, families, coding="cells", lower_orders=True)
 
 

@@ -1,11 +1,11 @@
 """How large a model's tables may grow with the rows: intervals an attribute, and sets of every size.
 
-A table over k attributes, each seen through b intervals, has b^k cells. With CELL_ROWS rows a cell its entries are well
+A table over k attributes, each binned to b intervals, has b^k cells. With CELL_ROWS rows a cell its entries are well
 determined, and the time of a pass is that of the rows. So of many rows
 
     b = the largest with b^k <= rows / CELL_ROWS,   at least BINS[k], at most FINEST[k]
 
-and up to FEW_ROWS rows BINS[k] whatever the rows: penalties and the blend guard what is finer than it should be. The
+and up to FEW_ROWS rows BINS[k] whatever the rows: penalties and the ensemble guard what is finer than it should be. The
 sets of a size, too, are more the more rows there are: SETS[k] an attribute, times (rows / FEW_ROWS)^GROWTH.
 """
 

@@ -1,7 +1,7 @@
 """Every candidate, tried on rows held out: its best penalty, and what it gave to these rows there.
 
 A candidate's tables are found anew in every fold, from the rows that are not held out: what was chosen with a look at a
-row would make the blend trust it too much. The penalty is that of least loss, by the metric asked for, ties to the
+row would make the ensemble trust it too much. The penalty is that of least loss, by the metric asked for, ties to the
 log-loss (`error` has many) and then to the larger penalty. A path ends where its log-loss lies WORSE above its lowest
 (WORSE_OF_MANY, where MANY rows are held out), and below LEAST_USUAL where it no longer falls.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bncli.engine.auto.paths import Path
+from bncli.engine.auto.paths import PenaltyPath
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Tried
@@ -53,11 +53,11 @@ class Judged:
     losses: Losses
     logs: Array
     tried: tuple[Tried, ...]
-    path: Path | None
+    path: PenaltyPath | None
     """That of the first fold."""
 
 
-def judge(name: str, paths: Sequence[Path], metric: str, tell: Tell, first: float) -> Judged:
+def judge(name: str, paths: Sequence[PenaltyPath], metric: str, tell: Tell, first: float) -> Judged:
     """The candidate at its best penalty, from `first` downwards, then upwards if it is best; a path for each fold."""
     search = _Search(paths, metric, tell)
     start = GRID.index(first)
@@ -78,7 +78,7 @@ def judge(name: str, paths: Sequence[Path], metric: str, tell: Tell, first: floa
 class _Search:
     """The paths of a candidate, and the best of what was tried so far."""
 
-    def __init__(self, paths: Sequence[Path], metric: str, tell: Tell) -> None:
+    def __init__(self, paths: Sequence[PenaltyPath], metric: str, tell: Tell) -> None:
         self.paths, self.metric, self.tell = paths, metric, tell
         self.weights = held_out_weights([path.held_out for path in paths])
         self.tried: list[Tried] = []
@@ -99,18 +99,18 @@ class _Search:
         return _is_over(self.tried, many=len(self.logs) >= MANY)
 
 
-def _advance(paths: Sequence[Path], penalty: float, tell: Tell) -> Array:
-    parts = []
+def _advance(paths: Sequence[PenaltyPath], penalty: float, tell: Tell) -> Array:
+    folds = []
     for fold, path in enumerate(paths):
         tell(penalty, fold)
-        parts.append(path.advance(penalty))
-    return np.concatenate(parts, axis=1)
+        folds.append(path.advance(penalty))
+    return np.concatenate(folds, axis=1)
 
 
 def held_out_weights(folds: Sequence[Dataset]) -> Array | None:
     """The weights of all rows held out, in their order; None where each weighs 1."""
-    parts = [fold.weights for fold in folds if fold.weights is not None]
-    return np.concatenate(parts) if parts else None
+    weights = [fold.weights for fold in folds if fold.weights is not None]
+    return np.concatenate(weights) if weights else None
 
 
 def losses_of(said: Array, weights: Array | None) -> Losses:

@@ -45,9 +45,9 @@ def least_squares_weights(log_probabilities: Array, weights: Array | None = None
 
     By conditional gradients (Frank & Wolfe 1956), each with the best step; the objective is convex.
     """
-    misses = -np.expm1(log_probabilities)
-    of_rows = np.ones(misses.shape[1]) if weights is None else weights
-    gram = (misses * of_rows) @ misses.T
+    errors = -np.expm1(log_probabilities)
+    of_rows = np.ones(errors.shape[1]) if weights is None else weights
+    gram = (errors * of_rows) @ errors.T
     v = np.full(len(gram), 1.0 / len(gram))
     for _ in range(STEPS):
         gradient = gram @ v

@@ -1,18 +1,18 @@
-"""How finely attributes are cut, and the coarser ways in which tables see them.
+"""How finely attributes are cut, and the coarser binnings in which tables look at them.
 
 Candidates want different cuts: fine ones at equal frequency where a table is over one attribute, whose steps the
 penalty smooths; a few where it is over several; those of Fayyad & Irani (1993) where thresholds are sharp. There is one
-set of codes all the same, the finest: the union of every grid that is asked for. A coarser view joins codes to groups
-(`bncli.engine.structures.binning`), and the rows are coded once.
+set of codes all the same, the finest: the union of every grid that is asked for. A coarser binning joins codes to
+groups (`bncli.engine.structures.binning`), and the rows are coded once.
 
-Decided here: FINE intervals from MANY_ROWS rows on, half as many below; the cuts of Fayyad & Irani join them there.
+Conventions: FINE intervals from MANY_ROWS rows on, half as many below; the cuts of Fayyad & Irani join them there.
 Which of all these cuts they would have chosen is asked again of the rows that a candidate learns from, so that rows
 held out are not looked at: only the fine cuts themselves were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -33,8 +33,8 @@ from bncli.watch import Run
 FINE = 40
 """Intervals at equal frequency."""
 MANY_ROWS = 1000
-Views = tuple[Merge | None, ...]
-"""By attribute, how it is seen; None: as cut."""
+Binnings = tuple[Merge | None, ...]
+"""By attribute, the coarser binning of its codes; None: as cut."""
 
 
 def fine_dataset(columns: Columns, reading: Reading, threads: int) -> Dataset:
@@ -48,13 +48,13 @@ def _fine_cuts(values: NDArray[np.generic], labels: Codes, n_labels: int, weight
     return tuple(sorted({*steps, *mdl.cut_points(values, labels, n_labels, weights)}))
 
 
-def few(data: Dataset, bins: int) -> Views:
-    """Every attribute seen through at most `bins` intervals of about equal weight."""
+def few(data: Dataset, bins: int) -> Binnings:
+    """Every attribute in at most `bins` intervals of about equal weight."""
     return tuple(merge_of(attribute, bins) for attribute in data.schema.attributes)
 
 
-def sharp(data: Dataset) -> Views:
-    """Every attribute seen through those of its cuts that Fayyad & Irani's rule takes on these rows."""
+def sharp(data: Dataset) -> Binnings:
+    """Every attribute by those of its cuts that Fayyad & Irani's rule takes on these rows."""
     return tuple(_sharp(data, i) for i in range(len(data.codes)))
 
 
@@ -71,19 +71,19 @@ def _sharp(data: Dataset, i: int) -> Merge | None:
     return tuple(groups) + ((groups[-1] + 1,) if attribute.missing else ())
 
 
-def viewed(data: Dataset, views: Views) -> Dataset:
-    """The rows as they are seen, attribute for attribute."""
-    seen = list(zip(data.schema.attributes, views, strict=True))
+def regrouped(data: Dataset, binnings: Binnings) -> Dataset:
+    """The rows with every attribute regrouped to its binning."""
+    seen = list(zip(data.schema.attributes, binnings, strict=True))
     attributes = tuple(a if merge is None else coarse(a, merge) for a, merge in seen)
-    codes = tuple(c if m is None else merged(c, m) for c, m in zip(data.codes, views, strict=True))
+    codes = tuple(c if m is None else merged(c, m) for c, m in zip(data.codes, binnings, strict=True))
     return replace(data, schema=replace(data.schema, attributes=attributes), codes=codes)
 
 
-def families_through(families: Sequence[Family], views: Views) -> tuple[Family, ...]:
-    """Families over rows as they are seen, as families over the rows as they are."""
-    return tuple(_through(family, views.__getitem__) for family in families)
+def regrouped_families(families: Sequence[Family], binnings: Binnings) -> tuple[Family, ...]:
+    """Families over regrouped rows, as families over the rows as they are."""
+    return tuple(_regrouped_family(family, binnings) for family in families)
 
 
-def _through(family: Family, view: Callable[[int], Merge | None]) -> Family:
-    merges = tuple(view(a) for a in family.attributes)
+def _regrouped_family(family: Family, binnings: Binnings) -> Family:
+    merges = tuple(binnings[a] for a in family.attributes)
     return replace(family, merges=merges if any(m is not None for m in merges) else ())

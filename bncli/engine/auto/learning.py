@@ -1,15 +1,15 @@
-"""Tables of several kinds, tried on rows held out and blended: what `--structure auto` learns.
+"""Tables of several kinds, tried on rows held out and averaged in an ensemble: what `--structure auto` learns.
 
-    P(y | x) = sum over members m of v_m softmax_y S_m[x, y]
+    P(y | x) = sum over components m of v_m softmax_y S_m[x, y]
 
 1. Attributes are cut finely, once (`grids`). 2. Candidates are tried one after the other: the tables of each are found
-in every fold, and their penalty by rows held out (`candidates`, `choice`), as long as the cost allows (`effort`).
-3. The weights v maximise what the average gives to the rows held out (`blend`). 4. The candidates that have a weight
+in every fold, and their penalty by rows held out (`candidates`, `choice`), as long as the `budget` allows.
+3. The weights v maximise what the average gives to the rows held out (`ensemble`). 4. The candidates that have a weight
 are fitted with their penalties on all rows: found again where each row was held out once, else as they were in the
 first fold, from the optimum there.
 
-Decided here: the folds are drawn by the seed. The blend is made by the log-loss unless the metric is `rmse`, then it is
-made by that; by `error` only the penalties are chosen, for shares of an average are too many for so rough a measure.
+Conventions: the folds are drawn by the seed. The weights minimise the log-loss unless the metric is `rmse`, then they
+minimise that; by `error` only the penalties are chosen, for shares of an average are too many for so rough a measure.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from bncli import __version__
-from bncli.engine.auto.budget import FOLDS, MOST_ROWS, Effort, folds_held_out
+from bncli.engine.auto.budget import FOLDS, MOST_ROWS, ComputeBudget, folds_held_out
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
 from bncli.engine.auto.choice import Judged, Losses, held_out_weights
 from bncli.engine.auto.ensemble import least_squares_weights, mixture_logs, mixture_weights
 from bncli.engine.auto.grids import fine_dataset
-from bncli.engine.auto.paths import Path, judged_rows, space_of
+from bncli.engine.auto.paths import PenaltyPath, judged_rows, space_of
 from bncli.engine.auto.trials import Fold, Trials
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.data.schema import Reading
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Member, Model, Optimum, Parameters, TriedCandidate
+from bncli.engine.model import Component, Ensemble, Model, Optimum, Parameters, TriedCandidate
 from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend_from, climb
 from bncli.errors import BncliError
@@ -46,8 +46,8 @@ TOLERANCE, MAX_ITERATIONS = 1e-3, 200
 
 
 def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> tuple[Model, Parameters]:
-    """The blend, and how its members were reached."""
-    effort, watch = Effort.of(recipe.time_limit, run.clock), run.watch
+    """The ensemble, and how its components were reached."""
+    budget, watch = ComputeBudget.of(recipe.time_limit, run.clock), run.watch
     watch(Stage("discretize"))
     data = fine_dataset(columns, reading, run.threads)
     del columns  # codes are all that is needed from here
@@ -55,11 +55,11 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
     watch(Stage("candidates"))
     folds = _folds(data, recipe.seed or 0)
-    judged = Trials(data, folds, recipe.metric or "log-loss", effort, watch).run() if folds else [_UNTRIED]
+    judged = Trials(data, folds, recipe.metric or "log-loss", budget, watch).run() if folds else [_UNTRIED]
     weights = _weights(judged, held_out_weights([fold.held_out for fold in folds]), recipe.metric or "log-loss")
     watch(Stage("parameters"))
-    members = _members(data, folds, judged, weights, watch)
-    return _model(data, recipe, judged, weights, members)
+    fitted = _fit_components(data, folds, judged, weights, watch)
+    return _model(data, recipe, judged, weights, fitted)
 
 
 def _folds(data: Dataset, seed: int) -> list[Fold]:
@@ -87,16 +87,16 @@ def _weights(judged: Sequence[Judged], of_rows: Array | None, metric: str) -> Ar
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A member, what it was found to be, and how its tables were reached; logs: ln P of every row's class."""
+    """A component, what it was found to be, and how its tables were reached; logs: ln P of every row's class."""
 
-    member: Member
+    component: Component
     candidate: Candidate
     optimum: Optimum
     n_parameters: int
     logs: Array
 
 
-def _members(
+def _fit_components(
     data: Dataset, folds: Sequence[Fold], judged: Sequence[Judged], weights: Array, watch: Watch
 ) -> list[_Fitted]:
     """Those with a weight, fitted on all rows, the heaviest first (ties: the one tried first).
@@ -113,7 +113,7 @@ def _members(
         if one.name in wanted | needed:
             fit = _fit(rows, one, float(weight)) if again or one.path is None else _refit(data, one, one.path, weight)
             fitted.append(fit)
-    return sorted((fit for fit in fitted if fit.member.weight > 0), key=lambda fit: -fit.member.weight)
+    return sorted((fit for fit in fitted if fit.component.weight > 0), key=lambda fit: -fit.component.weight)
 
 
 def _all_below(name: str, builds_on: Mapping[str, str]) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
     return fitted
 
 
-def _refit(data: Dataset, judged: Judged, path: Path, weight: float) -> _Fitted:
+def _refit(data: Dataset, judged: Judged, path: PenaltyPath, weight: float) -> _Fitted:
     """What was found in the first fold, from its optimum there."""
     effects = path.space.coordinates.sharing
     space = space_of(data, path.candidate, effects if isinstance(effects, Effects) else None)
@@ -147,8 +147,8 @@ def _how(penalty: float) -> Ascent:
 def _fitted(name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum) -> _Fitted:
     cells, likelihood = space.coordinates.tables(optimum.point), space.likelihood
     said = judged_rows(likelihood.data, likelihood.fusion, cells)
-    member = Member(float(weight), likelihood.tables(cells), name)
-    return _Fitted(member, found, optimum, space.coordinates.n_parameters, said[0])
+    component = Component(float(weight), likelihood.tables(cells), name)
+    return _Fitted(component, found, optimum, space.coordinates.n_parameters, said[0])
 
 
 def _model(
@@ -160,12 +160,12 @@ def _model(
         for one, weight in zip(judged, weights, strict=True)
         if one.tried
     )
-    blend = tuple(one.member for one in fitted)
-    shares = np.array([member.weight for member in blend])
+    ensemble = Ensemble(tuple(one.component for one in fitted), trials)
+    shares = np.array([component.weight for component in ensemble.components])
     logs = mixture_logs(np.stack([one.logs for one in fitted]), shares)
     cll = float(logs @ (np.ones(data.n_rows) if data.weights is None else data.weights))
     parameters = Parameters(
-        heaviest.member.tables,
+        ensemble,
         sum(one.n_parameters for one in fitted),
         0.0 - data.total_weight * math.log(data.n_labels),
         cll,
@@ -173,14 +173,4 @@ def _model(
         sum(one.optimum.evaluations for one in fitted),
         heaviest.optimum.stopped_by,
     )
-    model = Model(
-        data.schema,
-        heaviest.candidate.structure,
-        heaviest.member.tables,
-        recipe,
-        data.n_rows,
-        __version__,
-        blend=blend,
-        trials=trials,
-    )
-    return model, parameters
+    return Model(data.schema, heaviest.candidate.structure, ensemble, recipe, data.n_rows, __version__), parameters

@@ -1,7 +1,7 @@
 """One candidate's penalties, from large to small, judged by rows held out.
 
-As in `training.penalty_cv`, with what every row held out was given: the blend is made of it. The grid goes on
-downwards as long as the loss still falls.
+As in `training.penalty_cv`, with what every row held out was given: the weights of the ensemble are found by it. The
+grid goes on downwards as long as the loss still falls.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend_fr
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 60
 TOLERANCE_OF_MANY = 3e-3
-"""Of many rows: what is left to climb is less than what another draw of the rows would change."""
+"""Of many rows: what is left to gain is less than what another draw of the rows would change."""
 
 
 def space_of(data: Dataset, candidate: Candidate, effects: Effects | None = None) -> ParameterSpace:
@@ -47,7 +47,7 @@ def space_of(data: Dataset, candidate: Candidate, effects: Effects | None = None
 
 
 @dataclass
-class Path:
+class PenaltyPath:
     """One candidate in one fold: optima for ever smaller penalties, and what they say of the rows held out."""
 
     candidate: Candidate
@@ -89,11 +89,11 @@ class Path:
         return 2.0 * last - before
 
 
-def path_of(candidate: Candidate, data: Dataset, held_out: Dataset, *, many: bool = False) -> Path:
+def path_of(candidate: Candidate, data: Dataset, held_out: Dataset, *, many: bool = False) -> PenaltyPath:
     """The path of a candidate that was found on `data`; `many`: on so many rows that it need not be exact."""
     fusion = fuse(*with_views(held_out, candidate.families), 2048)
     tolerance = TOLERANCE_OF_MANY if many else TOLERANCE
-    return Path(candidate, space_of(data, candidate), held_out, fusion, tolerance=tolerance)
+    return PenaltyPath(candidate, space_of(data, candidate), held_out, fusion, tolerance=tolerance)
 
 
 def judged_rows(data: Dataset, fusion: Fusion, cells: Array) -> Array:

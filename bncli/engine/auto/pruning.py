@@ -25,7 +25,7 @@ SLACK = 0.05
 """Sets that lose by a larger share of the log-loss are not built upon."""
 
 
-def is_promising(name: str, builds_on: Mapping[str, str], judged: Sequence[Judged], many: bool) -> bool:
+def may_improve(name: str, builds_on: Mapping[str, str], judged: Sequence[Judged], many: bool) -> bool:
     """Whether there is something left to gain, and what the candidate builds on did not lose by more than SLACK."""
     if not judged:
         return True
@@ -49,7 +49,7 @@ def has_lost_its_base(
     name: str, builds_on: Mapping[str, str], judged: Sequence[Judged], many: bool, left_out: Collection[str]
 ) -> bool:
     """Whether nothing speaks against the candidate but that the one it builds on was left out."""
-    return builds_on.get(name) in left_out and is_promising(name, {}, judged, many)
+    return builds_on.get(name) in left_out and may_improve(name, {}, judged, many)
 
 
 def _are_in_vain(judged: Sequence[Judged]) -> bool:

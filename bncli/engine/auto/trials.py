@@ -1,6 +1,6 @@
 """The trials: one candidate after the other is found in every fold, and its penalty chosen by the rows held out.
 
-What was tried tells what is still worth trying (`promise`) and what it may cost (`effort`); what is left out for its
+What was tried tells what is still worth trying (`pruning`) and what it may cost (`budget`); what is left out for its
 cost is named in a note.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bncli.engine.auto.budget import FOLDS, Effort, fit_seconds, path_seconds
+from bncli.engine.auto.budget import FOLDS, ComputeBudget, fit_seconds, path_seconds
 from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
 from bncli.engine.auto.choice import GRID, Judged, Tell, judge
-from bncli.engine.auto.paths import Path, path_of
-from bncli.engine.auto.pruning import comes_later, has_lost_its_base, is_almost_certain, is_better, is_promising
+from bncli.engine.auto.paths import PenaltyPath, path_of
+from bncli.engine.auto.pruning import comes_later, has_lost_its_base, is_almost_certain, is_better, may_improve
 from bncli.engine.data.dataset import Dataset
 from bncli.watch import Note, Progress, Watch
 
@@ -30,15 +30,15 @@ class Fold:
 
 
 class Trials:
-    """Candidates in their order, as long as the effort allows; the first in any case."""
+    """Candidates in their order, as long as the budget allows; the first in any case."""
 
-    def __init__(self, data: Dataset, folds: list[Fold], metric: str, effort: Effort, watch: Watch) -> None:
-        self._data, self._folds, self._metric, self._effort, self._watch = data, folds, metric, effort, watch
+    def __init__(self, data: Dataset, folds: list[Fold], metric: str, budget: ComputeBudget, watch: Watch) -> None:
+        self._data, self._folds, self._metric, self._budget, self._watch = data, folds, metric, budget, watch
         self._many = len(folds) < FOLDS
         self._wanted = names(data, self._many)
         self._below = folds[0].rows.below
-        effort.begin_candidates(data)
-        self._whole_budget = effort.budget
+        budget.begin_candidates(data)
+        self._whole_budget = budget.seconds
         self._costs: dict[str, float] = {}
         self._judged: list[Judged] = []
         self._left_out: list[str] = []
@@ -50,7 +50,7 @@ class Trials:
                 self._watch(Progress(done, len(self._wanted), name))
                 self._try(done, name)
         if self._left_out:
-            reason = "there was no time" if self._effort.limit is not None else "too costly for so many rows"
+            reason = "there was no time" if self._budget.limit is not None else "too costly for so many rows"
             self._watch(Note(f"candidates that were not tried, {reason}: {', '.join(self._left_out)}"))
         return self._judged
 
@@ -59,7 +59,7 @@ class Trials:
             self._left_out.append(name)
             return False
         later = comes_later(name, self._wanted, self._folds[0].rows)
-        return is_promising(name, self._below, self._judged, self._many) and not later
+        return may_improve(name, self._below, self._judged, self._many) and not later
 
     def _try(self, done: int, name: str) -> None:
         least = self._costs.get(self._below.get(name, ""), 0.0)
@@ -79,24 +79,24 @@ class Trials:
 
     def _is_too_costly(self, name: str, cost: float, later: float) -> bool:
         """Seconds for the choice, and for the fit on all rows; the first candidate is never too costly."""
-        if not self._judged or self._effort.allows(cost, later):
+        if not self._judged or self._budget.allows(cost, later):
             return False
         self._left_out.append(name)
         return True
 
     def _account(self, name: str, cost: float, later: float) -> None:
-        self._effort.expected += cost
-        self._effort.later += later
+        self._budget.expected += cost
+        self._budget.later += later
         self._costs[name] = cost + later
 
-    def _learn_from(self, judged: Judged, paths: Sequence[Path]) -> None:
+    def _learn_from(self, judged: Judged, paths: Sequence[PenaltyPath]) -> None:
         """What later candidates build on and begin with."""
         for fold, path in zip(self._folds, paths, strict=True):
             fold.rows.fits[judged.name] = path.fit
             if self._many:
                 fold.rows.penalties[judged.name] = judged.penalty
         if self._many and is_almost_certain(judged, self._data):
-            self._effort.budget = self._whole_budget / 2
+            self._budget.seconds = self._whole_budget / 2
         if judged.name == "all pairs" and not self._many and is_better(judged.name, "pairs", self._judged):
             for fold in self._folds:
                 fold.rows.below["triples"] = judged.name
@@ -118,5 +118,5 @@ class Trials:
         return tell
 
 
-def _alike(path: Path, other: Path | None) -> bool:
+def _alike(path: PenaltyPath, other: PenaltyPath | None) -> bool:
     return other is not None and path.candidate.has_tables_of(other.candidate)

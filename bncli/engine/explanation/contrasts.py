@@ -1,12 +1,12 @@
-"""Tables as cubes: an axis an attribute, with a place for "unobserved", and the contrasts of the classes.
+"""Contrast tensors: a table with an axis an attribute, a place for "unobserved", and the contrasts of the classes.
 
-What a table adds to all classes alike says nothing. So a cube holds, for every class, how far it is raised above the
-others, the log-odds of the class against the geometric mean of the others:
+What a table adds to all classes alike says nothing. So a contrast tensor holds, for every class, how far it is raised
+above the others, the log-odds of the class against the geometric mean of the others:
 
     V[x, y] = W[x, y] - 1/(K - 1) sum over c != y of W[x, c]  =  K/(K - 1) (W[x, y] - mean over c of W[x, c])
 
 For two classes these are the log-odds ln P(y)/P(other). Contrasts sum to 0 over the classes and determine the
-probabilities. Decided here: with one class alone they are 0.
+probabilities. Conventions: with one class alone they are 0.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from bncli.engine.structures.structure import Family, Merge
 
 
 @dataclass(frozen=True)
-class Cube:
+class ContrastTensor:
     """values (n_1 + 1, n_2 + 1, ..., K): contrasts over the codes of `attributes`, ascending; the last is unobserved.
 
-    An attribute with a merge has the coarse codes that it gives.
+    An attribute in a coarser binning (`merges`) has its coarse codes.
     """
 
     attributes: tuple[int, ...]
@@ -56,14 +56,16 @@ def contrasts(scores: Array) -> Array:
     return centred
 
 
-def ordered_cube(attributes: Sequence[int], merges: Sequence[Merge | None], values: Array) -> Cube:
-    """The cube whose axes, in whatever order, belong to these attributes."""
+def ordered_tensor(attributes: Sequence[int], merges: Sequence[Merge | None], values: Array) -> ContrastTensor:
+    """The tensor whose axes, in whatever order, belong to these attributes."""
     order = sorted(range(len(attributes)), key=lambda axis: attributes[axis])
     turned = values.transpose(*order, len(order))
-    return Cube(tuple(attributes[i] for i in order), tuple(merges[i] for i in order), np.ascontiguousarray(turned))
+    return ContrastTensor(
+        tuple(attributes[i] for i in order), tuple(merges[i] for i in order), np.ascontiguousarray(turned)
+    )
 
 
-def cube_of(family: Family, weights: Array, schema: Schema) -> Cube:
+def tensor_of(family: Family, weights: Array, schema: Schema) -> ContrastTensor:
     """A family's table, weights (cells, K), with what it says where an attribute is unobserved."""
     averages = tuple(
         None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], merge)
@@ -71,34 +73,34 @@ def cube_of(family: Family, weights: Array, schema: Schema) -> Cube:
     )
     rows = contrasts(weights).T.reshape(-1, *family.shape)
     values = np.moveaxis(expand(rows, averages), 0, -1)
-    return ordered_cube(family.attributes, [merge for _, merge in family.seen], values)
+    return ordered_tensor(family.attributes, [merge for _, merge in family.seen], values)
 
 
-def gathered(cubes: Iterable[Cube], schema: Schema) -> tuple[Cube, ...]:
-    """One cube for each set of attributes, the sum of those over it; small sets first, then in the schema's order.
+def gathered(tensors: Iterable[ContrastTensor], schema: Schema) -> tuple[ContrastTensor, ...]:
+    """One tensor for each set of attributes, the sum of those over it; small sets first, then in the schema's order.
 
-    Cubes that see an attribute through different merges are added over the coarsest codes that each of them can tell.
+    Tensors with different binnings of an attribute are added over the coarsest codes that each of them can tell.
     """
-    groups = defaultdict[tuple[int, ...], list[Cube]](list)
-    for cube in cubes:
-        groups[cube.attributes].append(cube)
+    groups = defaultdict[tuple[int, ...], list[ContrastTensor]](list)
+    for tensor in tensors:
+        groups[tensor.attributes].append(tensor)
     return tuple(_sum(groups[key], schema) for key in sorted(groups, key=lambda key: (len(key), key)))
 
 
-def _sum(cubes: Sequence[Cube], schema: Schema) -> Cube:
-    first = cubes[0]
-    if len(cubes) == 1:
+def _sum(tensors: Sequence[ContrastTensor], schema: Schema) -> ContrastTensor:
+    first = tensors[0]
+    if len(tensors) == 1:
         return first
     merges = tuple(
-        refinement([cube.merges[axis] for cube in cubes], schema.cardinalities[a])
+        refinement([tensor.merges[axis] for tensor in tensors], schema.cardinalities[a])
         for axis, a in enumerate(first.attributes)
     )
-    total = sum(_lifted(cube, merges, schema) for cube in cubes)
-    return Cube(first.attributes, merges, np.asarray(total))
+    total = sum(_lifted(tensor, merges, schema) for tensor in tensors)
+    return ContrastTensor(first.attributes, merges, np.asarray(total))
 
 
 def refinement(merges: Sequence[Merge | None], cardinality: int) -> Merge | None:
-    """The merge that joins two codes only where all of these do; None: it joins none."""
+    """The coarsest binning that each of these can tell: it joins two codes only where all do; None: it joins none."""
     distinct = list(dict.fromkeys(merges))
     if None in distinct or len(distinct) == 1:
         return None if None in distinct else distinct[0]
@@ -108,10 +110,10 @@ def refinement(merges: Sequence[Merge | None], cardinality: int) -> Merge | None
     return None if len(number) == cardinality else finest
 
 
-def _lifted(cube: Cube, merges: Sequence[Merge | None], schema: Schema) -> Array:
-    """The cube's values over the finer codes of `merges`."""
-    values = cube.values
-    for axis, (own, finer, a) in enumerate(zip(cube.merges, merges, cube.attributes, strict=True)):
+def _lifted(tensor: ContrastTensor, merges: Sequence[Merge | None], schema: Schema) -> Array:
+    """The tensor's values over the finer codes of `merges`."""
+    values = tensor.values
+    for axis, (own, finer, a) in enumerate(zip(tensor.merges, merges, tensor.attributes, strict=True)):
         if own != finer and own is not None:
             codes = dict(zip(finer or range(schema.cardinalities[a]), own, strict=True))
             values = values.take([*(codes[code] for code in range(len(codes))), max(own) + 1], axis=axis)

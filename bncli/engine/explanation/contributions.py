@@ -11,9 +11,9 @@ the average row.
 
 For an average of models, P = sum over s of w_s P_s, the contributions of the models are averaged with the weights that
 the row itself gives them, r_s = w_s P_s(p | x) / P(p | x), and `base` takes what the average of scores leaves of the
-logarithm of averaged probabilities. It does the same for rows in which a network sums out what they do not show.
+logarithm of averaged probabilities. It does the same for rows whose missing values a network marginalizes over.
 
-Decided here: contributions are named by falling absolute size, ties to smaller sets, then to the schema's order. Cost:
+Conventions: contributions are named by falling absolute size, ties to smaller sets, then to the schema's order. Cost:
 a look-up a term and row (2^n terms for a table over n attributes, each set of attributes once), and for an average
 of models a multiplication a model and part besides.
 """
@@ -25,14 +25,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bncli.engine.explanation.contrasts import Cube, contrasts
+from bncli.engine.explanation.contrasts import ContrastTensor, contrasts
 from bncli.engine.explanation.mixtures import mixture_of
 from bncli.engine.explanation.purification import Score, purified
 from bncli.engine.explanation.wording import Wording, Words
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model
 from bncli.engine.prediction.factors import cells_of
-from bncli.engine.prediction.marginalization import network_to_sum
+from bncli.engine.prediction.marginalization import network_to_marginalize
 from bncli.engine.structures.regrouping import merged
 from bncli.engine.structures.structure import View
 
@@ -57,7 +57,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class _LookUp:
-    """A cube to be looked up: entries in the order of cells, then classes."""
+    """A tensor to be looked up: entries in the order of cells, then classes."""
 
     term: int
     positions: tuple[int, ...]
@@ -79,29 +79,29 @@ class Explainer:
     """A model compiled for explaining rows; codes come for the attributes `used`, as to `log_probabilities`."""
 
     def __init__(self, model: Model, used: Sequence[int]) -> None:
-        mixture = mixture_of(model)
+        mixture = mixture_of(model.predictor, model.schema)
         self._mixture = mixture
         pure = [purified(part, model.schema) for part in mixture.parts]
         self.terms = tuple(
-            sorted({cube.attributes for part in pure for cube in part.cubes}, key=lambda key: (len(key), key))
+            sorted({tensor.attributes for part in pure for tensor in part.tensors}, key=lambda key: (len(key), key))
         )
-        self._views: dict[View, int] = {}
+        self._columns: dict[View, int] = {}
         self._used = tuple(used)
         number = {attributes: t for t, attributes in enumerate(self.terms)}
         self._pure = [self._compiled(part, number) for part in pure]
         self._constants = [part.constant for part in pure]
         self._averages = len(mixture.weights) > 1
         self._raw = [self._compiled(part, {}) for part in mixture.parts] if self._averages else []
-        self._sums_out = network_to_sum(model) is not None
+        self._marginalizes = network_to_marginalize(model.tables, model.schema) is not None
         self._words = Words(model.schema, self.terms, self._used)
 
     def _compiled(self, part: Score, number: dict[tuple[int, ...], int]) -> list[_LookUp]:
-        return [self._look_up(cube, number.get(cube.attributes, -1)) for cube in part.cubes]
+        return [self._look_up(tensor, number.get(tensor.attributes, -1)) for tensor in part.tensors]
 
-    def _look_up(self, cube: Cube, term: int) -> _LookUp:
-        views = zip(cube.attributes, cube.merges, strict=True)
-        positions = tuple(self._views.setdefault(view, len(self._views)) for view in views)
-        return _LookUp(term, positions, cube.values.shape[:-1], cube.values.ravel())
+    def _look_up(self, tensor: ContrastTensor, term: int) -> _LookUp:
+        columns = zip(tensor.attributes, tensor.merges, strict=True)
+        positions = tuple(self._columns.setdefault(column, len(self._columns)) for column in columns)
+        return _LookUp(term, positions, tensor.values.shape[:-1], tensor.values.ravel())
 
     def explain(self, codes: Sequence[Codes], log_probabilities: Array, predicted: Index, most: int) -> Explanation:
         """log_probabilities (K, N) and the labels predicted (N,); at most `most` contributions a row, the largest."""
@@ -111,24 +111,24 @@ class Explainer:
         contributions, chosen = np.zeros((most, n_rows)), np.full((most, n_rows), -1, np.intp)
         step = self._rows_per_block(n_labels)
         for start in range(0, n_rows, step):
-            part = slice(start, min(start + step, n_rows))
-            digits = self._digits([column[part] for column in codes])
-            sums, constant = self._sums(digits, predicted[part])
-            exact = not self._averages and not self._sums_out
-            base[part] = constant if exact else log_odds[part] - sums.sum(axis=0)
-            rest[part] = _largest(sums, contributions[:, part], chosen[:, part])
+            block = slice(start, min(start + step, n_rows))
+            digits = self._digits([column[block] for column in codes])
+            sums, constant = self._sums(digits, predicted[block])
+            exact = not self._averages and not self._marginalizes
+            base[block] = constant if exact else log_odds[block] - sums.sum(axis=0)
+            rest[block] = _largest(sums, contributions[:, block], chosen[:, block])
         reasons, wordings = self._words.of(chosen, codes)
         return Explanation(log_odds, base, rest, contributions, reasons, wordings)
 
     def _rows_per_block(self, n_labels: int) -> int:
         n_models, n_parts = self._mixture.numbers.shape
         average = (n_models + n_parts) * (n_labels + 1) if self._averages else 0
-        return max(1, NUMBERS_PER_BLOCK // (2 * len(self.terms) + len(self._views) + average + 1))
+        return max(1, NUMBERS_PER_BLOCK // (2 * len(self.terms) + len(self._columns) + average + 1))
 
     def _digits(self, codes: Sequence[Codes]) -> list[Index]:
-        """The codes of every view of the attributes; unobserved is one past the last."""
+        """The codes of every attribute in each of its binnings; unobserved is one past the last."""
         column = dict(zip(self._used, codes, strict=True))
-        seen = (column[a] if merge is None else merged(column[a], merge) for a, merge in self._views)
+        seen = (column[a] if merge is None else merged(column[a], merge) for a, merge in self._columns)
         return [digits.astype(np.intp) for digits in seen]
 
     def _sums(self, digits: Sequence[Index], predicted: Index) -> tuple[Array, Array]:

@@ -2,25 +2,25 @@
 
     P(y | x) = sum over models s of w_s softmax_y S_s[x, y],    S_s = sum over parts p of numbers[s, p] G_p
 
-A part is a constant and cubes of contrasts (`explanation.contrasts`). A model without an average has one part,
-a blend one for each member. A path of Kikuchi-Bayes models has one for the class alone and one a region; there
+A part is a constant and contrast tensors (`explanation.contrasts`). A model without an average has one part,
+an ensemble one for each component. A path of Kikuchi-Bayes models has one for the class alone and one a region; there
 `numbers` are the counting numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 
 from bncli.engine.data.schema import Schema
-from bncli.engine.explanation.contrasts import Cube, contrasts, cube_of, ordered_cube
+from bncli.engine.explanation.contrasts import ContrastTensor, contrasts, ordered_tensor, tensor_of
 from bncli.engine.explanation.purification import MOST_ATTRIBUTES, Score
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Model, Path, Tables
+from bncli.engine.model import Ensemble, Path, Predictor, Tables
 from bncli.engine.prediction.path_stages import LEAST_WEIGHT
-from bncli.engine.prediction.region_factors import Cubes
+from bncli.engine.prediction.region_factors import SubmodelTensors
 from bncli.engine.structures.structure import Family
 from bncli.errors import BncliError
 
@@ -37,35 +37,38 @@ class Mixture:
         """The average of the models' scores by their weights; not the score of their averaged probabilities."""
         shares = self.weights @ self.numbers
         constant = np.sum([share * part.constant for share, part in zip(shares, self.parts, strict=True)], axis=0)
-        cubes = (
-            Cube(cube.attributes, cube.merges, share * cube.values)
+        tensors = (
+            ContrastTensor(tensor.attributes, tensor.merges, share * tensor.values)
             for share, part in zip(shares, self.parts, strict=True)
-            for cube in part.cubes
+            for tensor in part.tensors
         )
-        return Score(np.asarray(constant), tuple(cubes))
+        return Score(np.asarray(constant), tuple(tensors))
 
 
-def mixture_of(model: Model) -> Mixture:
-    """What scores: the path or the blend where there is one, else the tables."""
-    if model.path is not None:
-        return mixture_of_path(model.path)
-    if model.blend is not None:
-        return mixture_of_tables([(member.weight, member.tables) for member in model.blend], model.schema)
-    return mixture_of_tables([(1.0, model.tables)], model.schema)
+@singledispatch
+def mixture_of(predictor: Predictor, schema: Schema) -> Mixture:
+    """What there is to explain of a predictor, by its kind; BncliError for a table over too many attributes."""
+    raise TypeError(f"there is no explanation of {type(predictor).__name__}")
 
 
-def mixture_of_tables(members: Sequence[tuple[float, Tables]], schema: Schema) -> Mixture:
-    """Models with their weights, each a part."""
-    parts = tuple(_score(tables, schema) for _, tables in members)
-    weights = np.array([weight for weight, _ in members])
+@mixture_of.register
+def _(tables: Tables, schema: Schema) -> Mixture:
+    return Mixture(np.ones(1), np.eye(1), (_score(tables, schema),))
+
+
+@mixture_of.register
+def _(ensemble: Ensemble, schema: Schema) -> Mixture:
+    """Each component is a part."""
+    parts = tuple(_score(component.tables, schema) for component in ensemble.components)
+    weights = np.array([component.weight for component in ensemble.components])
     return Mixture(weights / weights.sum(), np.eye(len(parts)), parts)
 
 
 def _score(tables: Tables, schema: Schema) -> Score:
     """Families without the class in them are the same for all classes and gone."""
     families = zip(tables.families, tables.weights, strict=True)
-    cubes = tuple(cube_of(_checked(family), weights, schema) for family, weights in families if family.by_class)
-    return Score(contrasts(tables.bias), cubes)
+    tensors = tuple(tensor_of(_checked(family), weights, schema) for family, weights in families if family.by_class)
+    return Score(contrasts(tables.bias), tensors)
 
 
 def _checked(family: Family) -> Family:
@@ -76,7 +79,8 @@ def _checked(family: Family) -> Family:
     return family
 
 
-def mixture_of_path(path: Path) -> Mixture:
+@mixture_of.register
+def _(path: Path, _: Schema) -> Mixture:
     """The steps with weight; a region is a part if one of them counts it."""
     rows: list[Array] = []
     weights: list[float] = []
@@ -89,13 +93,13 @@ def mixture_of_path(path: Path) -> Mixture:
             weights.append(step.weight)
     table = np.array(rows)
     counted = [f for f in range(len(path.families)) if table[:, f].any()]
-    cubes = Cubes(path)
-    parts = [_region(path, cubes, f) for f in counted]
+    submodels = SubmodelTensors(path)
+    parts = [_region(path, submodels, f) for f in counted]
     alone = Score(contrasts(path.class_logs), ())
     return Mixture(np.array(weights) / sum(weights), table[:, [*counted, -1]], (*parts, alone))
 
 
-def _region(path: Path, cubes: Cubes, f: int) -> Score:
+def _region(path: Path, submodels: SubmodelTensors, f: int) -> Score:
     family = _checked(path.families[f])
-    values = contrasts(cubes.expanded(f))
-    return Score(np.zeros(values.shape[-1]), (ordered_cube(family.attributes, (None,) * len(family.shape), values),))
+    values = contrasts(submodels.expanded(f))
+    return Score(np.zeros(values.shape[-1]), (ordered_tensor(family.attributes, (None,) * len(family.shape), values),))

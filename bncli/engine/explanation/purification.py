@@ -12,7 +12,7 @@ found axis by axis: V = mean along the axis + (V - mean along the axis). The sco
 0 along each of its axes, so a curve is the deviation from the average row, and a pair's term holds nothing that two
 curves could say. Terms over different sets are uncorrelated under the product of the q_i, so that their variances add.
 
-Decided here: q is 0 for the code "unobserved", whose entries are split by the same rule and stay exact: where a table
+Conventions: q is 0 for the code "unobserved", whose entries are split by the same rule and stay exact: where a table
 averages over what it does not see, its purified terms are 0. A table over n attributes has 2^n terms; over more than
 MOST_ATTRIBUTES it is refused (`bncli.engine.explanation.mixtures`). Cost: (1 + 1/cardinality)^n passes over a table.
 """
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bncli.engine.data.schema import Schema
-from bncli.engine.explanation.contrasts import Cube, gathered
+from bncli.engine.explanation.contrasts import ContrastTensor, gathered
 from bncli.engine.kernels.arrays import Array
 
 MOST_ATTRIBUTES = 8
@@ -33,21 +33,21 @@ MOST_ATTRIBUTES = 8
 
 @dataclass(frozen=True)
 class Score:
-    """Contrasts of the classes as a sum: constant (K,) + the entry of every cube."""
+    """Contrasts of the classes as a sum: constant (K,) + the entry of every tensor."""
 
     constant: Array
-    cubes: tuple[Cube, ...]
+    tensors: tuple[ContrastTensor, ...]
 
 
 def purified(score: Score, schema: Schema) -> Score:
-    """The same score, one cube a set of attributes, each with mean 0 along every axis."""
+    """The same score, one tensor a set of attributes, each with mean 0 along every axis."""
     constant = score.constant.copy()
     terms = []
-    for cube in score.cubes:
-        for axes, values in terms_of(cube.values, cube.weights(schema)).items():
+    for tensor in score.tensors:
+        for axes, values in terms_of(tensor.values, tensor.weights(schema)).items():
             if axes:
-                members = tuple(cube.attributes[axis] for axis in axes)
-                terms.append(Cube(members, tuple(cube.merges[axis] for axis in axes), values))
+                attributes = tuple(tensor.attributes[axis] for axis in axes)
+                terms.append(ContrastTensor(attributes, tuple(tensor.merges[axis] for axis in axes), values))
             else:
                 constant += values
     return Score(constant, gathered(terms, schema))

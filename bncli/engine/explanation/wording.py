@@ -1,7 +1,7 @@
 """The words of an explanation: what a code of an attribute stands for, and what a term saw in a row.
 
-A numeric value is told as its interval: `<=27.5`, `27.5..41` (above 27.5, up to 41), `>41`. A hole that counts as a
-value is `missing`; what the model knows nothing of is `unknown`.
+A numeric value is told as its interval: `<=27.5`, `27.5..41` (above 27.5, up to 41), `>41`. A missing value that counts
+as a value is `missing`; what the model knows nothing of is `unknown`.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class Words:
         wordings: list[Wording] = []
         order = np.argsort(flat, kind="stable")
         terms, starts = np.unique(flat[order], return_index=True)
-        for term, members in zip(terms.tolist(), np.split(order, starts)[1:], strict=True):
+        for term, entries in zip(terms.tolist(), np.split(order, starts)[1:], strict=True):
             if term >= 0:
-                found, seen = self._seen(self._terms[term], members % chosen.shape[1], codes)
-                places[members] = found + len(wordings)
+                found, seen = self._seen(self._terms[term], entries % chosen.shape[1], codes)
+                places[entries] = found + len(wordings)
                 wordings += seen
         return places.reshape(chosen.shape), tuple(wordings)
 

@@ -83,12 +83,12 @@ def count(block: RowBlock, groups: Sequence[Group], offsets: Index, n_labels: in
     """n[place, y] of every group, flat; offsets[i]: where the values of attribute i begin among those of all."""
     kind = np.int64 if block.weights is None else np.float64
     totals: list[NDArray[np.generic]] = [np.zeros(group.n_cells * n_labels, kind) for group in groups]
-    for rows, values in _blocks(block, offsets):
+    for rows, values in _row_slices(block, offsets):
         labels = block.labels[rows].astype(np.intp)
         weights = None if block.weights is None else block.weights[rows]
         for group, total in zip(groups, totals, strict=True):
             shared = _shared(block, rows, group)
-            for slots in _parts(np.arange(len(group.lasts)), len(labels)):
+            for slots in _slot_slices(np.arange(len(group.lasts)), len(labels)):
                 places = _places(values, offsets, group, slots, shared)
                 places *= n_labels
                 places += labels
@@ -98,16 +98,16 @@ def count(block: RowBlock, groups: Sequence[Group], offsets: Index, n_labels: in
 
 
 def sum_logs(block: RowBlock, batches: Sequence[Batch], offsets: Index) -> Array:
-    """sum_t w_t ln z_t of every candidate, batch after batch; the block's state are the scores S, (K, rows)."""
+    """sum_t w_t ln z_t of every candidate, batch after batch; the row block's state are the scores S, (K, rows)."""
     totals = np.zeros(sum(len(batch.slots) for batch in batches))
-    for rows, values in _blocks(block, offsets):
+    for rows, values in _row_slices(block, offsets):
         logs = _log_probabilities(block.state[:, rows])
         p = np.exp(logs)
         weights = None if block.weights is None else block.weights[rows]
         at = 0
         for batch in batches:
             shared = _shared(block, rows, batch.group)
-            for slots in _parts(batch.slots, p.shape[1]):
+            for slots in _slot_slices(batch.slots, p.shape[1]):
                 places = _places(values, offsets, batch.group, slots, shared)
                 if batch.steep:
                     sums = _sum(_log_averages(batch.tables, places, logs), weights)
@@ -118,7 +118,7 @@ def sum_logs(block: RowBlock, batches: Sequence[Batch], offsets: Index) -> Array
     return totals
 
 
-def _blocks(block: RowBlock, offsets: Index) -> Iterator[tuple[slice, Index]]:
+def _row_slices(block: RowBlock, offsets: Index) -> Iterator[tuple[slice, Index]]:
     """Rows, and the number among all values of each attribute's, (attributes, rows)."""
     size = max(CODES // max(len(block.codes), 1) & -TOGETHER, 512)
     for rows in block.slices(size):
@@ -128,10 +128,10 @@ def _blocks(block: RowBlock, offsets: Index) -> Iterator[tuple[slice, Index]]:
         yield rows, values
 
 
-def _parts(slots: Index, n_rows: int) -> Iterator[Index]:
-    """About so many candidates as are worked on at once, in parts of one size."""
-    n_parts = max(1, round(len(slots) * n_rows / WORK))
-    step = -(-len(slots) // n_parts)
+def _slot_slices(slots: Index, n_rows: int) -> Iterator[Index]:
+    """About so many candidates as are worked on at once, in slices of one size."""
+    n_slices = max(1, round(len(slots) * n_rows / WORK))
+    step = -(-len(slots) // n_slices)
     return (slots[start : start + step] for start in range(0, len(slots), step))
 
 

@@ -1,4 +1,4 @@
-"""Looking one step ahead: the gain in log-likelihood of every candidate, for the model as it is.
+"""Candidate gains: what every candidate would add to the log-likelihood of the model as it is.
 
 Tables of candidates stay as they are until the model covers a subset of theirs, so they are kept, up to a budget, and
 a step costs one look-up a row and candidate (`bncli.engine.kikuchi.batches`). Candidates whose tables are not kept are
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kikuchi.batches import Batch, Group, count, sum_logs, tabulate
 from bncli.engine.kikuchi.candidates import Candidates
-from bncli.engine.kikuchi.search_trace import Climber
+from bncli.engine.kikuchi.search_trace import GrowingModel
 from bncli.engine.structures.region_graph import Region
 
 T = TypeVar("T")
@@ -34,16 +34,16 @@ LOOKUPS = 1 << 30
 """Rows times candidates times classes of a round."""
 
 
-class LookAhead:
+class CandidateGains:
     """Candidates of one size, with the tables that are known of them."""
 
-    def __init__(self, climber: Climber, candidates: Candidates) -> None:
-        self.candidates, self._climber, self._data = candidates, climber, climber.data
+    def __init__(self, growing: GrowingModel, candidates: Candidates) -> None:
+        self.candidates, self._model, self._data = candidates, growing, growing.data
         self._offsets = np.cumsum((0, *self._data.schema.cardinalities[:-1]), dtype=np.intp)
         self._kept: dict[int, Batch] = {}
-        self._holder = np.full(len(candidates.members), -1, np.intp)  # the kept batch that has its table, or -1
+        self._holder = np.full(len(candidates.sets), -1, np.intp)  # the kept batch that has its table, or -1
         self._entries = self._made = 0
-        candidates.cover(climber.coverage)
+        candidates.cover(growing.coverage)
 
     def cover(self, sets: Iterable[Region]) -> None:
         """The model now covers these sets."""
@@ -58,7 +58,7 @@ class LookAhead:
         for batches in self._rounds(wanted):
             if not proceed(done, len(wanted)):
                 return None
-            logs = self._data.reduce(sum_logs, batches, self._offsets, states=self._climber.scores)
+            logs = self._data.reduce(sum_logs, batches, self._offsets, states=self._model.scores)
             which = np.concatenate([batch.group.which[batch.slots] for batch in batches])
             found[which] = np.concatenate([batch.sums[batch.slots] for batch in batches]) - logs
             done += len(which)
@@ -89,24 +89,24 @@ class LookAhead:
 
     def _grouped(self, wanted: Index) -> Iterator[Group]:
         """These candidates, ascending, grouped by all attributes but the last, under the limit of a group."""
-        members = self.candidates.members[wanted]
+        sets = self.candidates.sets[wanted]
         cardinalities = np.array(self._data.schema.cardinalities, np.intp)
-        radices = cardinalities[members]
+        radices = cardinalities[sets]
         cells = radices.prod(axis=1) * self._data.n_labels
-        breaks = np.flatnonzero((members[1:, :-1] != members[:-1, :-1]).any(axis=1)) + 1
+        breaks = np.flatnonzero((sets[1:, :-1] != sets[:-1, :-1]).any(axis=1)) + 1
         for start, end in itertools.pairwise((0, *breaks.tolist(), len(wanted)) if len(wanted) else ()):
             total = np.cumsum(cells[start:end])
-            parts = np.flatnonzero(np.diff(total // GROUP)) + 1
-            for first, last in itertools.pairwise((start, *(start + parts).tolist(), end)):
-                shared = tuple(members[first, :-1].tolist())
+            cuts = np.flatnonzero(np.diff(total // GROUP)) + 1
+            for first, last in itertools.pairwise((start, *(start + cuts).tolist(), end)):
+                shared = tuple(sets[first, :-1].tolist())
                 shape = tuple(radices[first, :-1].tolist())
                 here = slice(first, last)
-                yield Group(shared, members[here, -1], wanted[here], shape, radices[here, -1])
+                yield Group(shared, sets[here, -1], wanted[here], shape, radices[here, -1])
 
     def _tabulate(self, group: Group, counted: NDArray[np.generic]) -> Batch:
         """The tables of a group, kept where the budget allows."""
         changes = self.candidates.changes(group.which)
-        batch = tabulate(group, counted, changes, self._data.total_weight, self._climber.theta)
+        batch = tabulate(group, counted, changes, self._data.total_weight, self._model.theta)
         if self._entries + batch.tables.size <= KEPT:
             self._entries += batch.tables.size
             self._kept[self._made] = batch

@@ -23,13 +23,13 @@ from bncli.engine.structures.region_graph import Region
 
 
 class Candidates:
-    """members (M, size), in lexicographic order; covered (M, 2^size), by the numbers of subsets."""
+    """sets (M, size), in lexicographic order; covered (M, 2^size), by the numbers of subsets."""
 
-    def __init__(self, members: Index, cardinalities: Sequence[int], n_labels: int) -> None:
-        self.members, self.size = members, members.shape[1]
-        self.covered = np.zeros((len(members), 1 << self.size), bool)
+    def __init__(self, sets: Index, cardinalities: Sequence[int], n_labels: int) -> None:
+        self.sets, self.size = sets, sets.shape[1]
+        self.covered = np.zeros((len(sets), 1 << self.size), bool)
         self.covered[:, 0] = True
-        free = np.array(cardinalities, np.float64)[members] - 1
+        free = np.array(cardinalities, np.float64)[sets] - 1
         self._free = np.full(self.covered.shape, n_labels - 1.0)
         for position, subset in itertools.product(range(self.size), range(1 << self.size)):
             if subset >> position & 1:
@@ -37,7 +37,7 @@ class Candidates:
 
     def cover(self, sets: Iterable[Region]) -> Index:
         """Marks what the model now covers; the candidates to which that is new."""
-        touched = np.zeros(len(self.members), bool)
+        touched = np.zeros(len(self.sets), bool)
         for covered in sets:
             for positions in itertools.combinations(range(self.size), len(covered)) if covered else ():
                 having = self._having(positions, covered)
@@ -47,9 +47,9 @@ class Candidates:
 
     def _having(self, positions: Sequence[int], covered: Region) -> Index:
         """The candidates with these attributes at these positions."""
-        alike = self.members[:, positions[0]] == covered[0]
+        alike = self.sets[:, positions[0]] == covered[0]
         for position, attribute in zip(positions[1:], covered[1:], strict=True):
-            alike &= self.members[:, position] == attribute
+            alike &= self.sets[:, position] == attribute
         return np.flatnonzero(alike)
 
     @property
@@ -75,13 +75,13 @@ def _signs(size: int) -> Array:
     return signs
 
 
-def all_members(attributes: Sequence[int], size: int) -> Index:
+def all_sets(attributes: Sequence[int], size: int) -> Index:
     """Every set of `size` attributes, in lexicographic order."""
     flat = itertools.chain.from_iterable(itertools.combinations(attributes, size))
     return np.fromiter(flat, np.intp, math.comb(len(attributes), size) * size).reshape(-1, size)
 
 
-def strongest_members(ranked: Sequence[int], size: int, most: int) -> Index:
+def strongest_sets(ranked: Sequence[int], size: int, most: int) -> Index:
     """At most `most` sets of `size` attributes, in lexicographic order; ranked: the attributes, the strongest first.
 
     Sets whose weakest attribute is strongest are taken first, of equals those whose second weakest is, and so on.
@@ -89,7 +89,7 @@ def strongest_members(ranked: Sequence[int], size: int, most: int) -> Index:
     n = size
     while n < len(ranked) and math.comb(n, size) < most:
         n += 1
-    places = all_members(range(n), size)
+    places = all_sets(range(n), size)
     places = places[np.lexsort(places.T)][:most]
-    members = np.sort(np.array(ranked, np.intp)[places], axis=1)
-    return members[np.lexsort(members.T[::-1])]
+    sets = np.sort(np.array(ranked, np.intp)[places], axis=1)
+    return sets[np.lexsort(sets.T[::-1])]

@@ -26,7 +26,7 @@ from bncli.errors import BncliError
 
 
 def only_regions(structure: Structure) -> Regions:
-    """BncliError for a Bayesian network, and for regions that join intervals: their submodels would not agree."""
+    """BncliError for a Bayesian network, and for regions with coarser binnings: their submodels would not agree."""
     if not isinstance(structure, Regions):
         what = "these parameters are made of regions, and the structure is a Bayesian network"
         raise BncliError(what, hint="use --structure kikuchi, or a structure file with a list of regions")
@@ -59,17 +59,17 @@ def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:
     return tuple((shares / shares.sum()).tolist())
 
 
-def make_path(counts: Counts, regions: Sequence[Region], climb: Climb, weights: Sequence[float], theta: float) -> Path:
-    """The path over these regions, of which `climb` tells every step; one counting pass for what is not known yet."""
+def make_path(counts: Counts, regions: Sequence[Region], trace: Climb, weights: Sequence[float], theta: float) -> Path:
+    """The path over these regions, of which `trace` tells every step; one counting pass for what is not known yet."""
     families = path_families(regions, counts.data.schema.cardinalities)
     place = {family.attributes: f for f, family in enumerate(families)} | {(): -1}
     steps = tuple(
         PathStep(
             region,
             tuple(sorted((place[changed], change) for changed, change in changes.items())),
-            climb.df[s],
-            climb.log_likelihood[s],
-            climb.log_posterior[s],
+            trace.df[s],
+            trace.log_likelihood[s],
+            trace.log_posterior[s],
             weights[s],
         )
         for s, (region, changes) in enumerate(zip([(), *regions], changes_along(regions), strict=True))
@@ -83,13 +83,13 @@ def make_path(counts: Counts, regions: Sequence[Region], climb: Climb, weights: 
 def region_tables(counts: Counts, structure: Regions, theta: float) -> Tables:
     """The model of the chosen regions with one table a region: D of the formula above, the class alone as the bias.
 
-    An attribute whose intervals a region joins is, to that region, another attribute.
+    An attribute in a coarser binning is, to its region, another attribute: a regrouped one.
     """
     families = structure.families(counts.data.schema.cardinalities)
-    data, members = with_views(counts.data, families)
+    data, regrouped = with_views(counts.data, families)
     if data is not counts.data:
         counts = Counts(data)
-    regions = [family.attributes for family in members]
+    regions = [family.attributes for family in regrouped]
     _, *added = changes_along(regions)
     total = data.total_weight
     weights = tuple(

@@ -1,4 +1,4 @@
-"""Walking a path of regions: what every step is worth on the training rows.
+"""The search trace: what every step along a path of regions is worth on the training rows.
 
 A step adds a region A to the model. That adds one table over A's own cells to the scores of all rows, and the log
 posterior of the step follows from the likelihood of the classes and the degrees of freedom:
@@ -8,7 +8,7 @@ posterior of the step follows from the likelihood of the classes and the degrees
 
 (dc: change of a counting number, see `bncli.engine.structures.region_graph`; N the total weight. The prior is that of
 Jakulin & Rish 2006, equation 6; where df >= N - 1 it is 0.) The search and whoever meets a path that was found
-elsewhere walk it with the same steps, so they agree to the last bit. Cost of a step: one pass over the rows to count,
+elsewhere take the same steps, so they agree to the last bit. Cost of a step: one pass over the rows to count,
 one to look up.
 """
 
@@ -34,25 +34,25 @@ BLOCK = 1 << 12
 def follow(counts: Counts, regions: Iterable[Region], theta: float, watch: Watch = silent) -> Climb:
     """What the steps are worth that add these regions in their order; step 0 is the class alone."""
     listed = list(regions)
-    climber = Climber(counts, theta, listed)
+    growing = GrowingModel(counts, theta, listed)
     for done, region in enumerate(listed):
         watch(Progress(done, len(listed), "regions"))
-        climber.add(region)
-    return climber.climb()
+        growing.add(region)
+    return growing.trace()
 
 
-class Climber:
+class GrowingModel:
     """A model that grows region by region, with the running scores of all rows.
 
-    scores[block] (K, rows of the block); df, log_likelihood and log_posterior have an element for every step so far.
-    Every region is counted from the rows, in one pass where they are foretold: margins of what others counted before
-    would be other sums of weights, in the last bit.
+    scores[b] (K, rows of row block b); df, log_likelihood and log_posterior have an element for every step so far.
+    Every region is counted from the rows, in one pass for those `known` beforehand: margins of what others counted
+    before would be other sums of weights, in the last bit.
     """
 
-    def __init__(self, counts: Counts, theta: float, foretold: Iterable[Region] = ()) -> None:
+    def __init__(self, counts: Counts, theta: float, known: Iterable[Region] = ()) -> None:
         self.data, self.theta = counts.data, theta
         self._counts = Counts(counts.data)
-        self._counts.tables([(), *foretold])
+        self._counts.tables([(), *known])
         self.coverage = Coverage()
         self.regions: list[Region] = []
         self.df: list[int] = []
@@ -75,17 +75,17 @@ class Climber:
         grown = self.data.map(_look_up, region, radices, np.ascontiguousarray(added.T), states=self.scores)
         self.scores = [scores for scores, _ in grown]
         self.df.append(df)
-        self.log_likelihood.append(sum(part for _, part in grown))
+        self.log_likelihood.append(sum(gained for _, gained in grown))
         self.log_posterior.append(self.log_likelihood[-1] + log_prior(self.data.total_weight, df))
 
-    def climb(self) -> Climb:
+    def trace(self) -> Climb:
         """The steps so far."""
         best = self.log_posterior.index(max(self.log_posterior))
         return Climb(tuple(self.df), tuple(self.log_likelihood), tuple(self.log_posterior), best)
 
 
 def _look_up(block: RowBlock, region: Region, radices: tuple[int, ...], added: Array) -> tuple[Array, float]:
-    """The block's scores with the region's table, `added` (K, cells), and the log-likelihood of its classes."""
+    """The row block's scores with the region's table, `added` (K, cells), and the log-likelihood of its classes."""
     scores = np.zeros((len(added), block.n_rows)) if block.state is None else block.state.copy()
     log_likelihood = 0.0
     for rows in block.slices(BLOCK):

@@ -20,7 +20,7 @@ from bncli import __version__
 from bncli.catalogue import MARGINALIZED
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Model, Tables
+from bncli.engine.model import Ensemble, Model, Tables
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
 from bncli.recipe import Recipe
@@ -62,9 +62,10 @@ def table_shapes(structure: Dag, cardinalities: Sequence[int], n_labels: int) ->
 
 def graph_of(model: Model) -> Dag:
     """The graph of the model; ModelError where it has none."""
-    if isinstance(model.structure, Dag) and model.blend is None:
+    pooled = isinstance(model.predictor, Ensemble)
+    if isinstance(model.structure, Dag) and not pooled:
         return model.structure
-    kind = "made of regions" if model.blend is None else "a blend"
+    kind = "an ensemble" if pooled else "made of regions"
     what = f"the model is {kind}, whose tables are not the probabilities of a Bayesian network"
     raise ModelError(what, hint="learn a network: --structure nb, tan or hill-climb with --param map")
 

@@ -46,7 +46,7 @@ def equivalent_network(model: Model) -> Network:
     if model.recipe.param not in MARGINALIZED:
         _refuse_imperfect(model)
         recipe = model.recipe.replaced(param="map")  # for that is what the tables are now
-        model = replace(model, tables=normalised_tables(model), recipe=recipe)
+        model = replace(model, predictor=normalised_tables(model), recipe=recipe)
     return network_of(model)
 
 

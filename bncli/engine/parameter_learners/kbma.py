@@ -24,10 +24,10 @@ from bncli.watch import Watch, silent
 def learn(counts: Counts, structure: Structure, *, theta: float, watch: Watch = silent) -> Parameters:
     """The average over all steps of the path, the class alone among them."""
     regions = only_regions(structure).regions
-    climb = follow(counts, regions, theta, watch)
-    path = make_path(counts, regions, climb, posterior_weights(climb.log_posterior), theta)
+    trace = follow(counts, regions, theta, watch)
+    path = make_path(counts, regions, trace, posterior_weights(trace.log_posterior), theta)
     cll = counts.data.reduce(_log_likelihood, compile_path(path))
-    return Parameters(path.tables(path.best), climb.df[-1], cll, cll, 0, 1, StoppedBy.CLOSED_FORM, path=path)
+    return Parameters(path, trace.df[-1], cll, cll, 0, 1, StoppedBy.CLOSED_FORM)
 
 
 def _log_likelihood(block: RowBlock, scorer: Scorer) -> float:

@@ -19,8 +19,8 @@ from bncli.watch import Watch, silent
 def learn(counts: Counts, structure: Structure, *, theta: float, watch: Watch = silent) -> Parameters:
     """The model of the best step."""
     regions = only_regions(structure).regions
-    climb = follow(counts, regions, theta, watch)
-    best = climb.map_step
-    path = make_path(counts, regions[:best], climb, (*[0.0] * best, 1.0), theta)
-    cll = climb.log_likelihood[best]
-    return Parameters(path.tables(best), climb.df[best], cll, cll, 0, 1, StoppedBy.CLOSED_FORM, path=path)
+    trace = follow(counts, regions, theta, watch)
+    best = trace.map_step
+    path = make_path(counts, regions[:best], trace, (*[0.0] * best, 1.0), theta)
+    cll = trace.log_likelihood[best]
+    return Parameters(path, trace.df[best], cll, cll, 0, 1, StoppedBy.CLOSED_FORM)

@@ -64,8 +64,8 @@ class WideFactor:
             found[rows] = 0.0
             row += found
         for pattern in np.unique(unknown[:, rows], axis=1).T:
-            members = rows[(unknown[:, rows] == pattern[:, None]).all(axis=0)]
-            self._add_averages(scores, members, cells[members], pattern)
+            alike = rows[(unknown[:, rows] == pattern[:, None]).all(axis=0)]
+            self._add_averages(scores, alike, cells[alike], pattern)
 
     def _add_averages(self, scores: Scores, rows: Index, cells: Index, pattern: Mask) -> None:
         """scores[:, rows] += the averages of rows that have the same digits unknown, these being 0 in `cells`."""
@@ -80,9 +80,9 @@ class WideFactor:
             weights = np.multiply.outer(weights, average).ravel()
         step = max(1, GATHERED_ENTRIES // offsets.size)
         for start in range(0, rows.size, step):
-            part = slice(start, start + step)
+            block = slice(start, start + step)
             for row, table in zip(scores, self.tables, strict=True):
-                row[rows[part]] += table[cells[part, None] + offsets] @ weights
+                row[rows[block]] += table[cells[block, None] + offsets] @ weights
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,12 @@ def cells_of(digits: Sequence[Index], shape: Sequence[int]) -> Index:
     return cells
 
 
-def expand(cube: Array, averages: Averages) -> Array:
+def expand(tensor: Array, averages: Averages) -> Array:
     """(R, n_1, n_2, ...) -> (R, n_1 + 1, n_2 + 1, ...): the last code of every axis stands for "unobserved"."""
     for axis, frequencies in enumerate(averages, start=1):
         if frequencies is None:
-            unobserved = np.zeros_like(cube.take(0, axis))
+            unobserved = np.zeros_like(tensor.take(0, axis))
         else:
-            unobserved = np.tensordot(cube, frequencies, axes=(axis, 0))
-        cube = np.concatenate([cube, np.expand_dims(unobserved, axis)], axis=axis)
-    return cube
+            unobserved = np.tensordot(tensor, frequencies, axes=(axis, 0))
+        tensor = np.concatenate([tensor, np.expand_dims(unobserved, axis)], axis=axis)
+    return tensor

@@ -1,4 +1,4 @@
-"""Rows that do not show all that a network depends on: log P(y | what they show), the rest summed out.
+"""Rows that do not show all that a network depends on: log P(y | what they show), marginalized over the rest.
 
     P(y | e) = sum over all values u of the unobserved attributes of P(y, e, u) / sum over c of the same of P(c, e, u)
 
@@ -6,7 +6,7 @@ An unobserved attribute that is nobody's parent has a factor that sums to 1: lea
 lacks an attribute on which another node depends is there more to do; such rows go through
 `bncli.engine.inference`, all others are scored by look-ups as ever. Naive Bayes needs nothing but look-ups.
 
-Decided here: rows go through inference so many at a time as keeps its tables small; blocks follow from the rows alone.
+Conventions: rows go through inference so many at a time as keeps its tables small; blocks follow from the rows alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
-from bncli.engine.model import Model, Tables
+from bncli.engine.model import Tables
 
 ROWS_PER_BLOCK = 1 << 16
 
@@ -32,12 +32,12 @@ class Network:
     needed: tuple[int, ...]
 
 
-def network_to_sum(model: Model) -> Network | None:
-    """None where the model does not sum out, or leaving out is all there ever is to do."""
-    if not model.schema.marginalizes:
+def network_to_marginalize(tables: Tables, schema: Schema) -> Network | None:
+    """None where the model does not marginalize, or leaving out is all there ever is to do."""
+    if not schema.marginalizes:
         return None
-    needed = {a for family in model.tables.families for a in family.attributes[family.child is not None :]}
-    return Network(model.schema, model.tables, tuple(sorted(needed))) if needed else None
+    needed = {a for family in tables.families for a in family.attributes[family.child is not None :]}
+    return Network(schema, tables, tuple(sorted(needed))) if needed else None
 
 
 def incomplete_rows(network: Network, codes: dict[int, Codes]) -> Index:
@@ -53,7 +53,9 @@ def log_joint(network: Network, codes: dict[int, Codes], rows: Index) -> Array:
 
 
 def _block(network: Network, codes: dict[int, Codes], rows: Index) -> Array:
-    from bncli.engine.inference.incomplete import incomplete_likelihood  # rows without holes do without
+    from bncli.engine.inference.incomplete import (
+        incomplete_likelihood,  # loaded late: complete rows do without inference
+    )
 
     nothing: Codes = np.broadcast_to(np.zeros(1, np.uint8), len(rows))
     columns = [codes[i][rows] if i in codes else nothing for i in range(len(network.schema.attributes))]

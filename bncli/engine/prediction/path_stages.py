@@ -5,7 +5,7 @@ a stage is a step with weight and those just before it without. Of the changes o
 of a region that another one contains goes into the table of that one. So the model of a single step is a stage with one
 table for every region that no other contains.
 
-Decided here: steps of less than LEAST_WEIGHT are left out. That is less than a rounding error of any probability.
+Conventions: steps of less than LEAST_WEIGHT are left out. That is less than a rounding error of any probability.
 """
 
 from __future__ import annotations

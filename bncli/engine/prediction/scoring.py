@@ -2,30 +2,30 @@
 
     S[t, y] = bias[y] + sum over families f of W_f[cell_f(t), y],     log P(y | x_t) = S[t, y] - log sum_c exp S[t, c]
 
-An attribute of a new row can be unknown: a value never seen in training, or a hole where training had none. Such an
-attribute has the code one past its last, "unobserved", and every table is expanded by that code along each attribute
-before the first row is scored: a row of zeros where the family's own attribute is unknown (the family is left
+An attribute of a new row can be unknown: a value never seen in training, or a missing value where training had none.
+Such an attribute has the code one past its last, "unobserved", and every table is expanded by that code along each
+attribute before the first row is scored: a row of zeros where the family's own attribute is unknown (the family is left
 out), and where a parent is unknown the average over its values with their training frequencies q:
 
     W_f[unobserved, p, y] = 0        W_f[v, unobserved, y] = sum over values p of q(p) W_f[v, p, y]
 
 with the product of the frequencies for several unknown parents. A family without a child of its own (the
 class's parents) averages over all its unknowns. So the inner loop knows nothing of unknowns. Where a family looks at
-an attribute through a merge, the coarse codes of a block are looked up once, whichever families share them; an unknown
-stays unknown, and coarse codes have the frequencies of what they join.
+an attribute in a coarser binning, the coarse codes of a row block are looked up once, whichever families share them; an
+unknown stays unknown, and coarse codes have the frequencies of what they join.
 
-A model that was learnt with holes summed out sums out what it does not know instead, exactly: rows for which that is
-more than leaving families out are scored apart (`prediction.marginalization`). Families without the class in them are
-looked up for no row; they cancel where everything that they depend on is known.
+A model whose policy for missing values is to marginalize does so instead, exactly: rows for which that is more than
+leaving families out are scored apart (`prediction.marginalization`). Families without the class in them are looked up
+for no row; they cancel where everything that they depend on is known.
 
 An average over a path of models (`bncli.engine.kikuchi`) is one pass too: the steps' tables are added up one after the
-other, and the probabilities of every step with weight are taken on the way. There, what is unknown is summed out of
-each submodel.
+other, and the probabilities of every step with weight are taken on the way. There, each submodel is
+marginalized over what is unknown.
 
-A blend of models is one pass as well: the score rows of its members stand one above the other, and a family that
+An ensemble is one pass as well: the score rows of its components stand one above the other, and a family that
 several of them have is one look-up of all their tables.
 
-Decided here: for two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities are class-major,
+Conventions: for two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities are class-major,
 (K, N), so that every sum runs along memory. Families are not fused into larger tables: that would halve the
 look-ups, but they are a hundredth of the cost of scoring a file. Cost per row: a multiplication and an addition
 per parent, a look-up per family and class (for two classes: per family), about 2 ns each.
@@ -37,16 +37,17 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import singledispatch
 
 import numpy as np
 
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
-from bncli.engine.model import Member, Model, Path
+from bncli.engine.model import Ensemble, Model, Path, Predictor, Tables
 from bncli.engine.prediction.factors import Factor, SharedFactor, WideFactor, expand
-from bncli.engine.prediction.marginalization import Network, incomplete_rows, log_joint, network_to_sum
+from bncli.engine.prediction.marginalization import Network, incomplete_rows, log_joint, network_to_marginalize
 from bncli.engine.prediction.path_stages import stages_of
-from bncli.engine.prediction.region_factors import Cubes, RegionFactor, compile_host
+from bncli.engine.prediction.region_factors import RegionFactor, SubmodelTensors, compile_host
 from bncli.engine.prediction.softmax import (
     LEAST_PROBABILITY,
     add_softmax,
@@ -90,63 +91,80 @@ class Scorer:
     """A model compiled for scoring. `used`: the schema's attributes that it needs, ascending.
 
     One stage, or for an average over a path several, whose tables are added up one after the other. `network`: what
-    rows are scored by that lack something that has to be summed out; None where no row is. views[v] = (position in
-    `used`, coarse code of every code, "unobserved" the last): positions of factors count on from `used` to these.
-    weights: of the members of a blend, whose score rows stand one above the other in the one stage; () for one model.
+    rows are scored by that lack something that has to be marginalized; None where no row is. regrouped[v] = (position
+    in `used`, coarse code of every code, "unobserved" the last): positions of factors count on from `used` to these.
+    weights: of the components of an ensemble, whose score rows stand one above the other in the one stage; else ().
     """
 
     used: tuple[int, ...]
     n_labels: int
     stages: tuple[Stage, ...]
     network: Network | None = None
-    views: tuple[tuple[int, Index], ...] = ()
+    regrouped: tuple[tuple[int, Index], ...] = ()
     weights: tuple[float, ...] = ()
 
     def indices(self, codes: Sequence[Codes]) -> list[Index]:
-        """What factors look up by position: the codes of a block of rows, then those of the views."""
+        """What factors look up by position: the codes of a block of rows, then those of the regrouped attributes."""
         plain = [column.astype(np.intp) for column in codes]
-        return plain + [np.take(table, plain[p], mode="clip") for p, table in self.views]
+        return plain + [np.take(table, plain[p], mode="clip") for p, table in self.regrouped]
 
 
 def compile_scorer(model: Model) -> Scorer:
-    """The model's tables, those of its blend, or its path, expanded by the code "unobserved"."""
-    if model.path is not None:
-        return compile_path(model.path)
-    if model.blend is not None:
-        return _compile_members(model.blend, model)
-    return replace(_compile_members((Member(1.0, model.tables, ""),), model), weights=(), network=network_to_sum(model))
+    """Everything that the model looks up, expanded by the code "unobserved"."""
+    return compile_predictor(model.predictor, model.schema)
 
 
-def _compile_members(members: Sequence[Member], model: Model) -> Scorer:
+@singledispatch
+def compile_predictor(predictor: Predictor, schema: Schema) -> Scorer:
+    """The scorer of a predictor, by its kind."""
+    raise TypeError(f"there is no scorer for {type(predictor).__name__}")
+
+
+@compile_predictor.register
+def _(tables: Tables, schema: Schema) -> Scorer:
+    return replace(_compile_tables((tables,), schema), network=network_to_marginalize(tables, schema))
+
+
+@compile_predictor.register
+def _(ensemble: Ensemble, schema: Schema) -> Scorer:
+    scorer = _compile_tables([component.tables for component in ensemble.components], schema)
+    return replace(scorer, weights=tuple(component.weight for component in ensemble.components))
+
+
+def _compile_tables(models: Sequence[Tables], schema: Schema) -> Scorer:
     """The tables of one model, or of several, one stage with all their score rows."""
     having: dict[tuple[Family, int], list[tuple[int, Array]]] = {}
-    for m, member in enumerate(members):
+    for m, tables in enumerate(models):
         met: Counter[Family] = Counter()  # a model may have two tables over the same attributes
-        for family, weights in zip(member.tables.families, member.tables.weights, strict=True):
+        for family, weights in zip(tables.families, tables.weights, strict=True):
             if family.by_class:
                 having.setdefault((family, met[family]), []).append((m, weights))
                 met[family] += 1
-    used = tuple(sorted({a for m in members for family in m.tables.families for a in family.attributes}))
-    views = views_of(family for family, _ in having)
-    positions = {view: position for position, view in enumerate([*((a, None) for a in used), *views])}
-    shift = np.concatenate([score_rows(member.tables.bias[None, :]) for member in members])
+    used = tuple(sorted({a for m in models for family in m.families for a in family.attributes}))
+    regrouped = views_of(family for family, _ in having)
+    positions = {axis: position for position, axis in enumerate([*((a, None) for a in used), *regrouped])}
+    shift = np.concatenate([score_rows(tables.bias[None, :]) for tables in models])
     factors = tuple(
-        _shared(_compile_family(family, tables, model.schema, positions), [m for m, _ in tables], shift, len(members))
-        for (family, _), tables in having.items()
+        _shared(_compile_family(family, owned, schema, positions), [m for m, _ in owned], shift, len(models))
+        for (family, _), owned in having.items()
     )
-    lookups = tuple((used.index(a), np.array((*merge, max(merge) + 1), np.intp)) for a, merge in views)
-    n_labels = members[0].tables.bias.size
-    return Scorer(used, n_labels, (Stage(1.0, shift, factors),), None, lookups, tuple(m.weight for m in members))
+    lookups = tuple((used.index(a), np.array((*merge, max(merge) + 1), np.intp)) for a, merge in regrouped)
+    return Scorer(used, models[0].bias.size, (Stage(1.0, shift, factors),), None, lookups)
 
 
 def _shared(
-    factor: Factor | WideFactor, members: Sequence[int], shift: Array, n_members: int
+    factor: Factor | WideFactor, owners: Sequence[int], shift: Array, n_models: int
 ) -> Factor | WideFactor | SharedFactor:
-    """The factor at the score rows of the members that have it."""
-    if n_members == 1:
+    """The factor at the score rows of the models that have it."""
+    if n_models == 1:
         return factor
-    n = len(shift) // n_members
-    return SharedFactor(tuple(row for m in members for row in range(m * n, (m + 1) * n)), factor)
+    n = len(shift) // n_models
+    return SharedFactor(tuple(row for m in owners for row in range(m * n, (m + 1) * n)), factor)
+
+
+@compile_predictor.register
+def _(path: Path, _: Schema) -> Scorer:
+    return compile_path(path)
 
 
 def compile_path(path: Path) -> Scorer:
@@ -154,11 +172,11 @@ def compile_path(path: Path) -> Scorer:
     gathered = stages_of(path)
     hosts = {host for stage in gathered for host, _ in stage.hosts}
     used = tuple(sorted({a for host in hosts for a in path.families[host].attributes}))
-    cubes = Cubes(path)
+    tensors = SubmodelTensors(path)
     stages = []
     for stage in gathered:
         shift = score_rows(stage.class_change * path.class_logs[None, :])
-        factors = tuple(compile_host(cubes, host, changes, used) for host, changes in stage.hosts)
+        factors = tuple(compile_host(tensors, host, changes, used) for host, changes in stage.hosts)
         stages.append(Stage(stage.weight, shift, factors))
     return Scorer(used, path.class_logs.size, tuple(stages))
 
@@ -169,9 +187,9 @@ def _compile_family(
     schema: Schema,
     place: Mapping[tuple[int, Merge | None], int],
 ) -> Factor | WideFactor:
-    """The tables of all members that have the family; `place`: position of an attribute and a merge, or None."""
+    """The tables of all models that have the family; `place`: position of an attribute in a binning, None: as cut."""
     seen = family.seen
-    positions = tuple(place[view] for view in seen)
+    positions = tuple(place[axis] for axis in seen)
     averages = tuple(
         None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], merge)
         for axis, (a, merge) in enumerate(seen)
@@ -180,8 +198,8 @@ def _compile_family(
     shape = tuple(n + 1 for n in family.shape)
     if len(tables) * math.prod(shape) > max(EXPANDED_ENTRIES, 2 * tables.size):
         return WideFactor(positions, family.shape, tables, averages)
-    cube = expand(tables.reshape(-1, *family.shape), averages)
-    return Factor(positions, shape, cube.reshape(len(tables), -1))
+    tensor = expand(tables.reshape(-1, *family.shape), averages)
+    return Factor(positions, shape, tensor.reshape(len(tables), -1))
 
 
 def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Array:

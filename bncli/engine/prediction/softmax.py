@@ -78,18 +78,18 @@ def log_shares(out: Array) -> None:
 def log_average(scores: Sequence[Array], weights: Sequence[float], out: Array) -> None:
     """ln of the weighted average of the probabilities of several models (R, rows) each; weights sum to 1."""
     out[:] = 0.0
-    for part, weight in zip(scores, weights, strict=True):
-        add_softmax(part, weight, out)
+    for one, weight in zip(scores, weights, strict=True):
+        add_softmax(one, weight, out)
     rare = np.flatnonzero(out.min(axis=0) < LEAST_PROBABILITY)
     log_shares(out)
     if rare.size:
-        out[:, rare] = _log_average_in_logs([part[:, rare] for part in scores], weights, len(out))
+        out[:, rare] = _log_average_in_logs([one[:, rare] for one in scores], weights, len(out))
 
 
 def _log_average_in_logs(scores: Sequence[Array], weights: Sequence[float], n_labels: int) -> Array:
     terms = np.empty((len(weights), n_labels, scores[0].shape[1]))
-    for term, part, weight in zip(terms, scores, weights, strict=True):
-        log_softmax(part, term)
+    for term, one, weight in zip(terms, scores, weights, strict=True):
+        log_softmax(one, term)
         term += math.log(weight)
     return normalised(np.asarray(np.logaddexp.reduce(terms)))
 

@@ -25,9 +25,9 @@ import math
 import numpy as np
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.kikuchi.candidate_gains import LookAhead
-from bncli.engine.kikuchi.candidates import Candidates, all_members, strongest_members
-from bncli.engine.kikuchi.search_trace import Climber, log_priors
+from bncli.engine.kikuchi.candidate_gains import CandidateGains
+from bncli.engine.kikuchi.candidates import Candidates, all_sets, strongest_sets
+from bncli.engine.kikuchi.search_trace import GrowingModel, log_priors
 from bncli.engine.structure_search.missing_levels import with_hole_levels
 from bncli.engine.structures.structure import Regions
 from bncli.watch import Clock, Note, Progress, Watch, silent
@@ -61,7 +61,7 @@ def learn(
     }
     if max_seconds is not None:
         options["max_seconds"] = max_seconds
-    return Regions(tuple(search.climber.regions), search.climber.climb(), method="kikuchi", options=options)
+    return Regions(tuple(search.growing.regions), search.growing.trace(), method="kikuchi", options=options)
 
 
 class _Deadline:
@@ -80,63 +80,63 @@ class _Search:
     """The model on its way."""
 
     def __init__(self, counts: Counts, theta: float, max_candidates: int, deadline: _Deadline, watch: Watch) -> None:
-        self.climber = Climber(counts, theta)
+        self.growing = GrowingModel(counts, theta)
         self._max_candidates, self._deadline, self._watch = max_candidates, deadline, watch
-        self._noise = max(LEAST_GAIN, ROUNDING * abs(self.climber.log_likelihood[0]))
+        self._noise = max(LEAST_GAIN, ROUNDING * abs(self.growing.log_likelihood[0]))
         self._strongest = list(counts.data.schema.informative)  # first; in schema order until singles are scored
         self._in_time = True
 
     def run(self, largest: int) -> None:
         """Up with regions of one attribute, then of more, and downhill with the largest."""
         for size in range(1, largest + 1):
-            look = LookAhead(self.climber, self._candidates(size))
+            look = CandidateGains(self.growing, self._candidates(size))
             if size == 1:
                 self._rank(look)
-            while self._step(look, self.climber.log_posterior[-1] + self._noise, -math.inf):
+            while self._step(look, self.growing.log_posterior[-1] + self._noise, -math.inf):
                 pass
-            while size == largest and self._step(look, max(self.climber.log_posterior) - WITHIN, self._noise):
+            while size == largest and self._step(look, max(self.growing.log_posterior) - WITHIN, self._noise):
                 pass
             if not self._in_time:
                 self._watch(Note(f"the time was over: the search stopped among {_regions(size)} (--max-seconds)"))
                 return
 
     def _candidates(self, size: int) -> Candidates:
-        schema = self.climber.data.schema
+        schema = self.growing.data.schema
         total = math.comb(len(schema.informative), size)
         if total <= self._max_candidates:
-            members = all_members(schema.informative, size)
+            members = all_sets(schema.informative, size)
         else:
-            members = strongest_members(self._strongest, size, self._max_candidates)
+            members = strongest_sets(self._strongest, size, self._max_candidates)
             left_out = f"{total - len(members):,} of {total:,}"
             self._watch(Note(f"{left_out} {_regions(size)} were not tried (--max-candidates)"))
         return Candidates(members, schema.cardinalities, len(schema.labels))
 
-    def _rank(self, look: LookAhead) -> None:
+    def _rank(self, look: CandidateGains) -> None:
         """Orders the attributes by what their own regions gain over the class alone."""
-        single = look.candidates.members[:, 0]
+        single = look.candidates.sets[:, 0]
         gains = look.gains(np.arange(len(single)), self._proceed)
         if gains is not None:
             order = np.argsort(-gains.round(-math.floor(math.log10(self._noise)) - 1), kind="stable")
             self._strongest = single[order].tolist()
 
-    def _step(self, look: LookAhead, least_posterior: float, least_gain: float) -> bool:
+    def _step(self, look: CandidateGains, least_posterior: float, least_gain: float) -> bool:
         """Adds the candidate of highest posterior if that and its gain in log-likelihood are above these limits."""
-        climber, candidates = self.climber, look.candidates
-        priors = log_priors(climber.data.total_weight, climber.df[-1] + candidates.added_df())
+        growing, candidates = self.growing, look.candidates
+        priors = log_priors(growing.data.total_weight, growing.df[-1] + candidates.added_df())
         wanted = np.flatnonzero(~candidates.present & (priors > least_posterior))
         gains = look.gains(wanted, self._proceed)
         if gains is None or not len(gains):
             return False
-        posteriors = climber.log_likelihood[-1] + gains + priors[wanted]
+        posteriors = growing.log_likelihood[-1] + gains + priors[wanted]
         best = int(np.argmax(posteriors >= posteriors.max() - self._noise))  # the first of equals
         if posteriors[best] <= least_posterior or gains[best] <= least_gain:
             return False
-        look.cover(climber.add(tuple(candidates.members[wanted[best]].tolist())))
+        look.cover(growing.add(tuple(candidates.sets[wanted[best]].tolist())))
         return True
 
     def _proceed(self, done: int, total: int) -> bool:
         """Tells how far a step is; whether there is time to go on."""
-        self._watch(Progress(done, total, f"candidates of step {len(self.climber.df)}"))
+        self._watch(Progress(done, total, f"candidates of step {len(self.growing.df)}"))
         self._in_time = not self._deadline.over
         return self._in_time
 

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from bncli.engine.auto.grids import fine_dataset
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import Reading
+from bncli.engine.model import Ensemble, Model
 from bncli.recipe import Recipe
 
 
@@ -53,4 +55,10 @@ def mixed(n_rows: int = 90, n_labels: int = 2, seed: int = 0, weights: NDArray[n
 
 def coded(columns: Columns) -> Dataset:
     """The rows on the fine grid."""
-    return fine_dataset(columns, missing_tokens=None, unseen="average", threads=1)
+    return fine_dataset(columns, Reading(), 1)
+
+
+def ensemble_of(model: Model) -> Ensemble:
+    """What `--structure auto` learns."""
+    assert isinstance(model.predictor, Ensemble)
+    return model.predictor

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.auto.candidates import Rows, candidate
 from bncli.engine.auto.choice import GRID, Losses, held_out_weights, judge, losses_of
-from bncli.engine.auto.paths import Path, judged_rows, path_of
+from bncli.engine.auto.paths import PenaltyPath, judged_rows, path_of
 from bncli.engine.training.optimization import Ascent, climb
 from tests.engine.auto.rows import coded, mixed
 
@@ -44,7 +44,7 @@ class Said:
 
 
 def chosen(path: Said, metric: str = "log-loss", first: float = GRID[0]) -> float:
-    paths: Sequence[Path] = [path]  # type: ignore[list-item]
+    paths: Sequence[PenaltyPath] = [path]  # type: ignore[list-item]
     judged = judge("singles", paths, metric, lambda penalty, fold: None, first)
     assert path.kept == judged.penalty
     return judged.penalty

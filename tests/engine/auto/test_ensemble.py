@@ -1,4 +1,4 @@
-"""Weights of a blend: the conditions of the optimum, what is dropped, and rows of several weights."""
+"""Weights of an ensemble: the conditions of the optimum, what is dropped, and rows of several weights."""
 
 from __future__ import annotations
 

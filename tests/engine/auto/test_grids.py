@@ -48,10 +48,10 @@ def test_holes_stay_apart_in_a_sharp_view() -> None:
 def test_viewed_rows_and_families_through_the_same_views_agree() -> None:
     data = coded(mixed(200))
     views = grids.few(data, 4)
-    seen = grids.viewed(data, views)
+    seen = grids.regrouped(data, views)
     assert seen.schema.attributes[0].n_values == 4
     assert all((codes < n).all() for codes, n in zip(seen.codes, seen.schema.cardinalities, strict=True))
     dag = Dag(((), (0,), (), ()), (0, 1, 2, 3))
-    for family in grids.families_through(dag.families(seen.schema.cardinalities), views):
+    for family in grids.regrouped_families(dag.families(seen.schema.cardinalities), views):
         widths = [n if m is None else max(m) + 1 for (_, m), n in zip(family.seen, family.shape, strict=True)]
         assert tuple(widths) == family.shape

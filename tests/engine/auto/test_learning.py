@@ -20,7 +20,7 @@ from bncli.engine.model import Model
 from bncli.errors import BncliError
 from bncli.files.model import dump_model
 from bncli.watch import Event, Note, Progress, Run, Stage
-from tests.engine.auto.rows import coded, mixed, recipe
+from tests.engine.auto.rows import coded, ensemble_of, mixed, recipe
 
 GRID = (30.0, 3.0, 0.3)
 
@@ -43,26 +43,27 @@ def model(few_penalties: None) -> Model:
     return learnt(mixed(150, 3)).model
 
 
-def test_a_blend_of_what_was_tried(model: Model) -> None:
-    assert model.blend is not None
-    weights = [member.weight for member in model.blend]
+def test_an_ensemble_of_what_was_tried(model: Model) -> None:
+    components = ensemble_of(model).components
+    weights = [component.weight for component in components]
     assert sum(weights) == pytest.approx(1.0)
     assert weights == sorted(weights, reverse=True)
-    assert model.tables is model.blend[0].tables
-    by_name = {trial.name: trial.weight for trial in model.trials}
-    assert {member.name: member.weight for member in model.blend} == {n: w for n, w in by_name.items() if w > 0}
-    assert model.penalty == next(t.penalty for t in model.trials if t.name == model.blend[0].name)
+    assert model.tables is components[0].tables
+    trials = ensemble_of(model).trials
+    by_name = {trial.name: trial.weight for trial in trials}
+    assert {one.name: one.weight for one in components} == {n: w for n, w in by_name.items() if w > 0}
+    assert model.penalty == next(t.penalty for t in trials if t.name == components[0].name)
 
 
-def test_the_prediction_is_the_average_of_the_members(model: Model) -> None:
+def test_the_prediction_is_the_average_of_the_components(model: Model) -> None:
     columns = mixed(40, 3, seed=5)
-    assert model.blend is not None
-    alone = [np.exp(predict(replace(model, tables=member.tables, blend=None), columns)) for member in model.blend]
-    expected = sum(member.weight * p for member, p in zip(model.blend, alone, strict=True))
+    components = ensemble_of(model).components
+    alone = [np.exp(predict(replace(model, predictor=one.tables), columns)) for one in components]
+    expected = sum(one.weight * p for one, p in zip(components, alone, strict=True))
     np.testing.assert_allclose(np.exp(predict(model, columns)), expected, rtol=1e-10)
 
 
-def test_the_likelihood_told_is_that_of_the_blend() -> None:
+def test_the_likelihood_told_is_that_of_the_ensemble() -> None:
     columns = mixed(120)
     found = learnt(columns)
     assert columns.label is not None
@@ -85,8 +86,8 @@ def test_a_weight_of_two_is_a_row_twice_as_far_as_cuts_and_frequencies_go() -> N
 @pytest.mark.parametrize("metric", ["log-loss", "error", "rmse"])
 def test_every_metric_gives_a_model(metric: str) -> None:
     found = learnt(mixed(80), metric=metric).model
-    assert found.blend
-    assert all(math.isfinite(trial.log_loss) and 0 <= trial.error <= 1 for trial in found.trials)
+    assert ensemble_of(found).components
+    assert all(math.isfinite(trial.log_loss) and 0 <= trial.error <= 1 for trial in ensemble_of(found).trials)
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 7])
@@ -123,8 +124,8 @@ def test_many_rows_are_held_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "MOST_ROWS", 250)
     found = learnt(mixed(300)).model
     assert found.n_rows == 300
-    assert found.blend
-    assert math.isfinite(found.trials[0].log_loss)
+    assert ensemble_of(found).components
+    assert math.isfinite(ensemble_of(found).trials[0].log_loss)
 
 
 @pytest.mark.parametrize(("n_rows", "few"), [(FEW_ROWS, True), (FEW_ROWS + 1, False)])
@@ -134,10 +135,10 @@ def test_up_to_so_many_rows_all_is_as_of_few(n_rows: int, few: bool, monkeypatch
     sizes: list[Capacity] = []
     budgets: list[float] = []
 
-    class Watched(budget.Effort):
+    class Watched(budget.ComputeBudget):
         def begin_candidates(self, data: Dataset) -> None:
             super().begin_candidates(data)
-            budgets.append(self.budget)
+            budgets.append(self.seconds)
 
     def only_singles(data: Dataset, many: bool) -> tuple[str, ...]:
         asked.append(many)
@@ -147,7 +148,7 @@ def test_up_to_so_many_rows_all_is_as_of_few(n_rows: int, few: bool, monkeypatch
         sizes.append(rows.capacity)
         return candidate(rows, name)
 
-    monkeypatch.setattr(learning, "Effort", Watched)
+    monkeypatch.setattr(learning, "ComputeBudget", Watched)
     monkeypatch.setattr(trials, "names", only_singles)
     for module in (learning, trials):
         monkeypatch.setattr(module, "candidate", finder)
@@ -165,12 +166,11 @@ def test_a_straight_line_is_told_from_steps() -> None:
     codes = (rng.random(300) < 1 / (1 + np.exp(z - 2 * x))).astype(np.int8)
     attributes = {"x": NumericColumn(x), "z": NumericColumn(z)}
     found = learnt(Columns(300, attributes, "class", CategoricalColumn(codes, ("no", "yes")))).model
-    weights = {trial.name: trial.weight for trial in found.trials}
-    losses = {trial.name: trial.log_loss for trial in found.trials}
+    weights = {trial.name: trial.weight for trial in ensemble_of(found).trials}
+    losses = {trial.name: trial.log_loss for trial in ensemble_of(found).trials}
     assert max(weights, key=weights.__getitem__) == "lines"
     assert min(losses, key=losses.__getitem__) == "lines"
-    assert found.blend is not None
-    assert found.blend[0].name == "lines"
+    assert ensemble_of(found).components[0].name == "lines"
 
 
 def test_a_limit_leaves_out_what_there_is_no_time_for() -> None:
@@ -180,9 +180,9 @@ def test_a_limit_leaves_out_what_there_is_no_time_for() -> None:
     notes = [event.text for event in events if isinstance(event, Note)]
     assert len(notes) == 1
     assert "there was no time" in notes[0]
-    assert next(trial.name for trial in found.trials) == "singles"
+    assert next(trial.name for trial in ensemble_of(found).trials) == "singles"
     left_out = notes[0].rpartition(": ")[2].split(", ")
-    assert not {trial.name for trial in found.trials} & set(left_out)
+    assert not {trial.name for trial in ensemble_of(found).trials} & set(left_out)
 
 
 def left_out(columns: Columns, stop_after: str, limit: float | None = 10.0) -> tuple[Model, str, list[str]]:
@@ -199,7 +199,7 @@ def left_out(columns: Columns, stop_after: str, limit: float | None = 10.0) -> t
             now[0] = 1e6 if tried[-1] == stop_after else 0.0
 
     found = learn(columns, recipe(time_limit=limit), run=Run(clock=lambda: now[0], watch=watch)).model
-    assert [trial.name for trial in found.trials] == list(dict.fromkeys(tried))
+    assert [trial.name for trial in ensemble_of(found).trials] == list(dict.fromkeys(tried))
     if not notes:
         return found, "", []
     (note,) = notes
@@ -214,7 +214,7 @@ def test_when_the_time_is_over_all_others_are_told_in_their_order() -> None:
     assert reason == "candidates that were not tried, there was no time"
     assert ("singles", *listed) == names(coded(columns))
     assert "triples" in listed
-    assert [member.name for member in found.blend or ()] == ["singles"]
+    assert [one.name for one in ensemble_of(found).components] == ["singles"]
 
 
 def test_sets_of_four_are_told_where_triples_were_left_out() -> None:
@@ -228,7 +228,7 @@ def test_where_there_is_time_or_no_limit_nothing_is_told() -> None:
     assert nothing == ["", []]
     unlimited, *nothing = left_out(mixed(60), "singles", None)
     assert nothing == ["", []]
-    assert in_time.trials == unlimited.trials
+    assert ensemble_of(in_time).trials == ensemble_of(unlimited).trials
 
 
 def test_of_many_rows_what_costs_too_much_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

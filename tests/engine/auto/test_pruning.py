@@ -20,7 +20,7 @@ from bncli.engine.auto.pruning import (
     has_lost_its_base,
     is_almost_certain,
     is_better,
-    is_promising,
+    may_improve,
 )
 from tests.datasets import dataset_of, random_dataset
 
@@ -36,7 +36,7 @@ def judged(**log_losses: float) -> list[Judged]:
 
 
 def promising(name: str, tried: list[Judged], *, many: bool) -> bool:
-    return is_promising(name, BELOW, tried, many)
+    return may_improve(name, BELOW, tried, many)
 
 
 @FEW_AND_MANY
@@ -102,8 +102,8 @@ def test_larger_sets_grow_from_sets_that_are_good_enough(name: str, below: str, 
 def test_triples_may_grow_from_all_pairs() -> None:
     builds_on = BELOW | {"triples": "all pairs"}
     tried = judged(singles=0.5, pairs=0.9, all_pairs=0.5)
-    assert is_promising("triples", builds_on, tried, many=False)
-    assert not is_promising("triples", BELOW, tried, many=False)
+    assert may_improve("triples", builds_on, tried, many=False)
+    assert not may_improve("triples", BELOW, tried, many=False)
 
 
 @FEW_AND_MANY

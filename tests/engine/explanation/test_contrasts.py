@@ -1,4 +1,4 @@
-"""Contrasts, and cubes that see their attributes differently, added up."""
+"""Contrasts, and tensors that see their attributes differently, added up."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.data.schema import CategoricalAttribute, Schema
-from bncli.engine.explanation.contrasts import Cube, contrasts, gathered, refinement
+from bncli.engine.explanation.contrasts import ContrastTensor, contrasts, gathered, refinement
 from bncli.engine.explanation.mixtures import mixture_of
 from bncli.engine.model import Model
 from bncli.engine.structures.structure import Merge
@@ -39,10 +39,12 @@ def test_cubes_that_see_an_attribute_differently_are_added(one: Merge | None, ot
     schema = Schema("class", ("n", "y"), (CategoricalAttribute("a", False, (1.0,) * 5, tuple("pqrst")),))
     generator = np.random.default_rng(seed)
     sizes = [5 if merge is None else max(merge) + 1 for merge in (one, other)]
-    cubes = [Cube((0,), (m,), generator.normal(size=(n + 1, 2))) for m, n in zip((one, other), sizes, strict=True)]
-    (total,) = gathered(cubes, schema)
+    tensors = [
+        ContrastTensor((0,), (m,), generator.normal(size=(n + 1, 2))) for m, n in zip((one, other), sizes, strict=True)
+    ]
+    (total,) = gathered(tensors, schema)
     for v in range(6):  # 5: unobserved
-        expected = sum(cube.values[_coarse(cube.merges[0], v)] for cube in cubes)
+        expected = sum(tensor.values[_coarse(tensor.merges[0], v)] for tensor in tensors)
         np.testing.assert_array_equal(total.values[_coarse(total.merges[0], v)], expected)
 
 
@@ -52,8 +54,8 @@ def _coarse(merge: Merge | None, code: int) -> int:
 
 @given(merged_models())
 def test_weights_are_those_of_the_training_rows(model: Model) -> None:
-    for cube in mixture_of(model).parts[0].cubes:
-        assert list(cube.attributes) == sorted(cube.attributes)
-        for weights, size in zip(cube.weights(model.schema), cube.values.shape, strict=False):
+    for tensor in mixture_of(model.predictor, model.schema).parts[0].tensors:
+        assert list(tensor.attributes) == sorted(tensor.attributes)
+        for weights, size in zip(tensor.weights(model.schema), tensor.values.shape, strict=False):
             assert (len(weights), weights[-1]) == (size, 0.0)
             np.testing.assert_allclose(weights.sum(), 1.0)

@@ -14,13 +14,13 @@ from bncli.engine.explanation import contributions
 from bncli.engine.explanation.contributions import Explainer, Explanation
 from bncli.engine.explanation.effects import effects_of
 from bncli.engine.explanation.wording import value_names
-from bncli.engine.model import Member, Model
+from bncli.engine.model import Component, Ensemble, Model
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.structure import Dag
 from tests.engine.explanation.enumeration import Floats, against_others, rows_of, slow_contrasts
 from tests.engine.prediction.test_scoring import binary_model
 from tests.holes import network_model, rows_with_unknowns, slow_posterior
-from tests.paths import Case, learnt_paths, model_of, reweighed
+from tests.paths import Case, learnt_paths, model_of, path_of, reweighed
 from tests.scoring_oracle import slow_log_probabilities
 from tests.strategies import merged_models, models
 
@@ -53,21 +53,23 @@ def test_the_sum_is_the_log_odds_whatever_is_unknown(model: Model, seed: int, mo
 def test_a_contribution_is_the_entry_of_an_effect(model: Model, seed: int) -> None:
     rows = rows_of(model, 8, seed, unknown=False)
     why, _, predicted = explained(model, rows)
-    cubes = {effect.cube.attributes: effect.cube for effect in effects_of(model).effects}
+    tensors = {effect.tensor.attributes: effect.tensor for effect in effects_of(model).effects}
     names = [attribute.name for attribute in model.schema.attributes]
     for t, p in enumerate(predicted):
         told = {}
         for value, reason in zip(why.contributions[:, t], why.reasons[:, t], strict=True):
             if reason >= 0:
                 wording = why.wordings[reason]
-                members = tuple(names.index(name) for name in wording.attributes)
-                told[members] = value
-                seen = tuple(value_names(model.schema.attributes[a])[rows[a][t]] for a in members)
+                attributes = tuple(names.index(name) for name in wording.attributes)
+                told[attributes] = value
+                seen = tuple(value_names(model.schema.attributes[a])[rows[a][t]] for a in attributes)
                 assert wording.values == seen
-        assert told.keys() == cubes.keys()
-        for members, cube in cubes.items():
-            cell = tuple(rows[a][t] if m is None else m[rows[a][t]] for a, m in zip(members, cube.merges, strict=True))
-            assert told[members] == pytest.approx(cube.values[(*cell, p)], rel=1e-12, abs=1e-12)
+        assert told.keys() == tensors.keys()
+        for attributes, tensor in tensors.items():
+            cell = tuple(
+                rows[a][t] if m is None else m[rows[a][t]] for a, m in zip(attributes, tensor.merges, strict=True)
+            )
+            assert told[attributes] == pytest.approx(tensor.values[(*cell, p)], rel=1e-12, abs=1e-12)
 
 
 @given(models(), st.integers(0, 99))
@@ -85,13 +87,12 @@ def test_the_largest_come_first_and_the_rest_is_the_others(model: Model, seed: i
 @given(learnt_paths(), st.integers(0, 99))
 def test_an_average_is_explained_with_the_weights_that_a_row_gives(case: Case, seed: int) -> None:
     data, regions, learnt, _ = case
-    assert learnt.path is not None
     generator = np.random.default_rng(seed)
-    path = reweighed(learnt.path, generator.dirichlet(np.ones(len(learnt.path.steps))).tolist())
-    model = replace(model_of(data, regions, learnt), path=path)
+    path = reweighed(path_of(learnt), generator.dirichlet(np.ones(len(path_of(learnt).steps))).tolist())
+    model = replace(model_of(data, regions, learnt), predictor=path)
     rows = rows_of(model, 5, seed, unknown=False)
     why, _, predicted = explained(model, rows)
-    steps = [replace(model, path=None, tables=path.tables(s)) for s in range(len(path.steps))]
+    steps = [replace(model, predictor=path.tables(s)) for s in range(len(path.steps))]
     for t, p in enumerate(predicted):
         row = {a: int(column[t]) for a, column in enumerate(rows)}
         own = np.array([step.weight for step in path.steps])
@@ -104,21 +105,22 @@ def test_an_average_is_explained_with_the_weights_that_a_row_gives(case: Case, s
 
 
 @given(models(max_attributes=3), st.integers(0, 99))
-def test_a_blend_is_explained_by_its_members(model: Model, seed: int) -> None:
-    """Of equal members it is what one of them says; else the members by the weights that a row gives them."""
+def test_an_ensemble_is_explained_by_its_components(model: Model, seed: int) -> None:
+    """Of equal components it is what one of them says; else the components by the weights that a row gives them."""
     generator = np.random.default_rng(seed)
     other = replace(
         model.tables,
         bias=generator.normal(size=model.tables.bias.size),
         weights=tuple(generator.normal(size=w.shape) for w in model.tables.weights),
     )
-    twice = replace(model, blend=(Member(0.75, model.tables, "one"), Member(0.25, model.tables, "again")))
-    mixed = replace(model, blend=(Member(0.75, model.tables, "one"), Member(0.25, other, "other")))
-    members = [replace(model, tables=tables) for tables in (model.tables, other)]
+    first = Component(0.75, model.tables, "one")
+    twice = replace(model, predictor=Ensemble((first, Component(0.25, model.tables, "again"))))
+    mixed = replace(model, predictor=Ensemble((first, Component(0.25, other, "other"))))
+    components = [replace(model, predictor=tables) for tables in (model.tables, other)]
     rows = rows_of(model, 5, seed)
     used = compile_scorer(model).used
     codes = [rows[i] for i in used]
-    pure = [slow_p(member, rows, 5) for member in members]
+    pure = [slow_p(component, rows, 5) for component in components]
     log_p = np.logaddexp(pure[0] + np.log(0.75), pure[1] + np.log(0.25))
     predicted = log_p.argmax(axis=0)
     one, alone = (Explainer(m, used).explain(codes, pure[0], predicted, 9) for m in (twice, model))
@@ -128,7 +130,7 @@ def test_a_blend_is_explained_by_its_members(model: Model, seed: int) -> None:
     np.testing.assert_allclose(why.base + why.contributions.sum(axis=0), why.log_odds, rtol=0, atol=1e-9 * size)
     own = np.log([[0.75], [0.25]]) + [p[predicted, np.arange(5)] for p in pure]
     own = np.exp(own - np.logaddexp.reduce(own))
-    sums = [Explainer(m, used).explain(codes, log_p, predicted, 99).contributions.sum(axis=0) for m in members]
+    sums = [Explainer(m, used).explain(codes, log_p, predicted, 99).contributions.sum(axis=0) for m in components]
     expected = (own * np.array(sums)).sum(axis=0)
     np.testing.assert_allclose(why.contributions.sum(axis=0), expected, rtol=0, atol=1e-9 * size)
 
@@ -165,7 +167,7 @@ def test_unknown_parents_and_regions_add_nothing() -> None:
     model = binary_model(3, ((), (0,), (0,)), n_labels=3)
     rows = [np.array([2], np.uint8), np.array([1], np.uint8), np.array([0], np.uint8)]
     model = replace(
-        model, tables=replace(model.tables, families=model.tables.families[1:], weights=model.tables.weights[1:])
+        model, predictor=replace(model.tables, families=model.tables.families[1:], weights=model.tables.weights[1:])
     )
     why, _, _ = explained(model, rows)
     told = {why.wordings[r]: c for r, c in zip(why.reasons[:, 0], why.contributions[:, 0], strict=True) if r >= 0}

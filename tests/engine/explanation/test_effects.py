@@ -10,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.data.schema import CategoricalAttribute, Schema
-from bncli.engine.explanation.contrasts import Cube
+from bncli.engine.explanation.contrasts import ContrastTensor
 from bncli.engine.explanation.effects import Effects, effects_of
 from bncli.engine.model import Model, Tables
 from bncli.engine.structures.structure import Dag, Regions
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from tests.engine.explanation.enumeration import Floats, slow_terms, slow_variance
-from tests.paths import Case, learnt_paths, model_of, reweighed
+from tests.paths import Case, learnt_paths, model_of, path_of, reweighed
 from tests.strategies import merged_models, models
 
 
-def fine(cube: Cube, schema: Schema) -> Floats:
-    """The cube's values over the codes of the schema."""
-    values = cube.shown
-    for axis, merge in enumerate(cube.merges):
+def fine(tensor: ContrastTensor, schema: Schema) -> Floats:
+    """The tensor's values over the codes of the schema."""
+    values = tensor.shown
+    for axis, merge in enumerate(tensor.merges):
         if merge is not None:
             values = values.take(merge, axis=axis)
     return values
@@ -40,7 +40,7 @@ def test_equals_the_enumeration_of_all_cells(model: Model) -> None:
     slow = slow_terms(model.tables, model.schema)
     scale = max(1.0, *(float(np.abs(term).max()) for term in slow.values()))
     np.testing.assert_allclose(found.constant, slow.pop(()), rtol=0, atol=1e-10 * scale)
-    by_set = {effect.cube.attributes: effect for effect in found.effects}
+    by_set = {effect.tensor.attributes: effect for effect in found.effects}
     variances = {subset: slow_variance(term, subset, model.schema) for subset, term in slow.items()}
     total = sum(variances.values())
     for subset, term in slow.items():
@@ -48,7 +48,7 @@ def test_equals_the_enumeration_of_all_cells(model: Model) -> None:
             np.testing.assert_allclose(term, 0.0, rtol=0, atol=1e-10 * scale)
             continue
         effect = by_set[subset]
-        np.testing.assert_allclose(fine(effect.cube, model.schema), term, rtol=0, atol=1e-10 * scale)
+        np.testing.assert_allclose(fine(effect.tensor, model.schema), term, rtol=0, atol=1e-10 * scale)
         assert effect.share == pytest.approx(variances[subset] / total if total > 1e-20 else effect.share, abs=1e-9)
 
 
@@ -69,9 +69,9 @@ def overlapping(weights: tuple[Floats, ...]) -> Model:
 
 def same(one: Effects, other: Effects) -> None:
     np.testing.assert_allclose(one.constant, other.constant, rtol=0, atol=1e-12)
-    assert [e.cube.attributes for e in one.effects] == [e.cube.attributes for e in other.effects]
+    assert [e.tensor.attributes for e in one.effects] == [e.tensor.attributes for e in other.effects]
     for left, right in zip(one.effects, other.effects, strict=True):
-        np.testing.assert_allclose(left.cube.shown, right.cube.shown, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(left.tensor.shown, right.tensor.shown, rtol=0, atol=1e-12)
 
 
 def test_what_moves_between_tables_changes_no_effect() -> None:
@@ -87,23 +87,22 @@ def test_what_moves_between_tables_changes_no_effect() -> None:
 @given(learnt_paths(), st.integers(0, 9))
 def test_of_a_path_they_are_those_of_the_average_score(case: Case, seed: int) -> None:
     data, regions, learnt, _ = case
-    assert learnt.path is not None
-    shares = np.random.default_rng(seed).dirichlet(np.ones(len(learnt.path.steps))).tolist()
-    path = reweighed(learnt.path, shares)
-    model = replace(model_of(data, regions, learnt), path=path)
+    shares = np.random.default_rng(seed).dirichlet(np.ones(len(path_of(learnt).steps))).tolist()
+    path = reweighed(path_of(learnt), shares)
+    model = replace(model_of(data, regions, learnt), predictor=path)
     found = effects_of(model)
     assert found.models == len(path.steps)
     members = [(step.weight, path.tables(s)) for s, step in enumerate(path.steps)]
     constant = np.zeros(len(data.schema.labels))
-    expected = {effect.cube.attributes: np.zeros(effect.cube.shown.shape) for effect in found.effects}
+    expected = {effect.tensor.attributes: np.zeros(effect.tensor.shown.shape) for effect in found.effects}
     for weight, tables in members:
-        alone = effects_of(replace(model, path=None, tables=tables))
+        alone = effects_of(replace(model, predictor=tables))
         constant += weight * alone.constant
         for effect in alone.effects:
-            expected[effect.cube.attributes] += weight * effect.cube.shown
+            expected[effect.tensor.attributes] += weight * effect.tensor.shown
     np.testing.assert_allclose(found.constant, constant, rtol=0, atol=1e-10)
     for effect in found.effects:
-        np.testing.assert_allclose(effect.cube.shown, expected[effect.cube.attributes], rtol=0, atol=1e-10)
+        np.testing.assert_allclose(effect.tensor.shown, expected[effect.tensor.attributes], rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("scale", [2.0**600, 2.0**-600])

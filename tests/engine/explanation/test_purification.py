@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.data.schema import CategoricalAttribute, Schema
-from bncli.engine.explanation.contrasts import Cube
+from bncli.engine.explanation.contrasts import ContrastTensor
 from bncli.engine.explanation.purification import Score, purified, terms_of
 
 
@@ -29,6 +29,8 @@ def test_terms_add_up_and_have_mean_0(shape: list[int], seed: int) -> None:
 def test_overlapping_tables_end_as_one_term_a_set() -> None:
     attributes = tuple(CategoricalAttribute(name, False, (1.0, 3.0), ("u", "v")) for name in "abc")
     schema = Schema("class", ("n", "y"), attributes)
-    pairs = [Cube(pair, (None, None), np.random.default_rng(1).normal(size=(3, 3, 2))) for pair in ((0, 1), (0, 2))]
+    pairs = [
+        ContrastTensor(pair, (None, None), np.random.default_rng(1).normal(size=(3, 3, 2))) for pair in ((0, 1), (0, 2))
+    ]
     score = purified(Score(np.zeros(2), tuple(pairs)), schema)
-    assert [cube.attributes for cube in score.cubes] == [(0,), (1,), (2,), (0, 1), (0, 2)]
+    assert [tensor.attributes for tensor in score.tensors] == [(0,), (1,), (2,), (0, 1), (0, 2)]

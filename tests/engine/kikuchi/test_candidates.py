@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.kikuchi.candidates import Candidates, all_members, strongest_members
+from bncli.engine.kikuchi.candidates import Candidates, all_sets, strongest_sets
 from bncli.engine.structures.region_graph import Coverage, counting_changes, degrees_of_freedom
 
 N = 5
@@ -20,12 +20,12 @@ REGIONS = st.lists(st.lists(st.integers(0, N - 1), min_size=1, unique=True).map(
 def test_what_a_step_needs_of_every_candidate(
     regions: list[tuple[int, ...]], size: int, cardinalities: list[int], n_labels: int
 ) -> None:
-    candidates = Candidates(all_members(range(N), size), cardinalities, n_labels)
+    candidates = Candidates(all_sets(range(N), size), cardinalities, n_labels)
     coverage = Coverage()
     for region in regions:
         candidates.cover(coverage.add(region))
-    changes = candidates.changes(np.arange(len(candidates.members)))
-    for place, members in enumerate(map(tuple, candidates.members.tolist())):
+    changes = candidates.changes(np.arange(len(candidates.sets)))
+    for place, members in enumerate(map(tuple, candidates.sets.tolist())):
         new = coverage.uncovered(members)
         assert candidates.present[place] == (members in coverage)
         assert candidates.added_df()[place] == degrees_of_freedom(new, cardinalities, n_labels)
@@ -38,22 +38,22 @@ def _named(changes: np.ndarray, members: tuple[int, ...]) -> dict[tuple[int, ...
 
 
 def test_cover_tells_whom_it_touches() -> None:
-    candidates = Candidates(all_members(range(4), 2), (2,) * 4, 2)
-    assert candidates.members[candidates.cover([(1, 3)])].tolist() == [[1, 3]]
-    assert candidates.members[candidates.cover([(0,)])].tolist() == [[0, 1], [0, 2], [0, 3]]
+    candidates = Candidates(all_sets(range(4), 2), (2,) * 4, 2)
+    assert candidates.sets[candidates.cover([(1, 3)])].tolist() == [[1, 3]]
+    assert candidates.sets[candidates.cover([(0,)])].tolist() == [[0, 1], [0, 2], [0, 3]]
     assert len(candidates.cover([(), (1, 2, 3)])) == 0
 
 
 @given(st.integers(0, 6), st.integers(1, 4))
 def test_all_members_in_order(n: int, size: int) -> None:
     expected = list(itertools.combinations(range(n), size))
-    assert list(map(tuple, all_members(range(n), size).tolist())) == expected
+    assert list(map(tuple, all_sets(range(n), size).tolist())) == expected
 
 
 @given(st.permutations(range(6)), st.integers(1, 4), st.integers(1, 20))
 def test_the_strongest_members(ranked: list[int], size: int, most: int) -> None:
     places = sorted(itertools.combinations(range(6), size), key=lambda places: places[::-1])
     expected = sorted(tuple(sorted(ranked[p] for p in chosen)) for chosen in places[:most])
-    found = strongest_members(ranked, size, most)
+    found = strongest_sets(ranked, size, most)
     assert list(map(tuple, found.tolist())) == expected
     assert len(found) == min(most, math.comb(6, size))

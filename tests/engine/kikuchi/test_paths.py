@@ -19,18 +19,18 @@ from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from tests.datasets import dataset_of, random_dataset
 from tests.kikuchi_oracle import region_graph
-from tests.paths import Case, learnt_paths, region_lists
+from tests.paths import Case, learnt_paths, path_of, region_lists
 
 
 @given(learnt_paths())
 def test_sums_of_changes_are_the_counting_numbers(case: Case) -> None:
     _, regions, learnt, _ = case
     numbers: Counter[frozenset[int]] = Counter()
-    for s, step in enumerate(learnt.path.steps):
+    for s, step in enumerate(path_of(learnt).steps):
         assert step.region == ((), *regions.regions)[s]
         assert list(step.changes) == sorted(step.changes)
         for family, change in step.changes:
-            members = () if family < 0 else learnt.path.families[family].attributes
+            members = () if family < 0 else path_of(learnt).families[family].attributes
             assert set(members) <= set(step.region)
             numbers[frozenset(members)] += change
         assert {r: c for r, c in numbers.items() if c} == region_graph(regions.regions[:s])
@@ -38,7 +38,7 @@ def test_sums_of_changes_are_the_counting_numbers(case: Case) -> None:
 
 @given(learnt_paths())
 def test_every_family_once_in_the_order_of_its_first_use(case: Case) -> None:
-    path = case[2].path
+    path = path_of(case[2])
     used = dict.fromkeys(f for step in path.steps for f, _ in step.changes if f >= 0)
     members = [family.attributes for family in path.families]
     assert sorted(used) == list(range(len(members)))
@@ -50,7 +50,7 @@ def test_every_family_once_in_the_order_of_its_first_use(case: Case) -> None:
 @given(learnt_paths())
 def test_submodels_are_consistent(case: Case) -> None:
     """Each sums to 1, and to that of the class."""
-    path = case[2].path
+    path = path_of(case[2])
     for logs in path.logs:
         np.testing.assert_allclose(np.exp(logs).sum(axis=0), np.exp(path.class_logs), rtol=1e-12)
     assert np.exp(path.class_logs).sum() == pytest.approx(1.0)
@@ -75,7 +75,7 @@ def test_one_table_for_each_chosen_region_is_the_same_model(case: Case) -> None:
     data, regions, learnt, theta = case
     tables = region_tables(Counts(data), regions, theta)
     assert tables.families == regions.families(data.schema.cardinalities)
-    last = learnt.path.tables(len(regions.regions))
+    last = path_of(learnt).tables(len(regions.regions))
     one, other = (Model(data.schema, regions, t, Recipe(), 1, "0") for t in (tables, last))
     np.testing.assert_allclose(scored(one, data), scored(other, data), atol=1e-9)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.kikuchi.search_trace import Climber, follow, log_prior, log_priors
+from bncli.engine.kikuchi.search_trace import GrowingModel, follow, log_prior, log_priors
 from bncli.watch import Event, Progress
 from tests import kikuchi_oracle, oracles
 from tests.datasets import random_dataset
@@ -95,10 +95,10 @@ def test_tables_counted_before_change_no_bit() -> None:
 
 
 def test_what_add_returns_is_new() -> None:
-    climber = Climber(Counts(random_dataset(50, (2, 2, 2), 2)), 1.0)
-    assert climber.add((0, 1)) == [(0,), (1,), (0, 1)]
-    assert climber.add((0, 2)) == [(2,), (0, 2)]
-    assert climber.regions == [(0, 1), (0, 2)]
+    growing = GrowingModel(Counts(random_dataset(50, (2, 2, 2), 2)), 1.0)
+    assert growing.add((0, 1)) == [(0,), (1,), (0, 1)]
+    assert growing.add((0, 2)) == [(2,), (0, 2)]
+    assert growing.regions == [(0, 1), (0, 2)]
 
 
 def test_the_prior() -> None:

@@ -127,10 +127,10 @@ def test_tables_that_are_not_what_the_recipe_says() -> None:
     model = learnt()
     weights = (model.tables.weights[0] + 0.1, *model.tables.weights[1:])
     with pytest.raises(ModelError, match="the table of 'a0' does not hold probabilities"):
-        network_of(replace(model, tables=Tables(model.tables.bias, model.tables.families, weights)))
+        network_of(replace(model, predictor=Tables(model.tables.bias, model.tables.families, weights)))
     huge = Tables(model.tables.bias + 1e300, model.tables.families, model.tables.weights)
     with pytest.raises(ModelError, match="the table of 'class' does not hold probabilities"):
-        network_of(replace(model, tables=huge))
+        network_of(replace(model, predictor=huge))
 
 
 def test_tables_of_another_structure() -> None:
@@ -144,7 +144,7 @@ def test_an_attribute_that_was_never_counted_has_equally_likely_codes() -> None:
     dag = Dag(((), (0,), ()), (1,))
     tables = generative_tables(Counts(random_dataset(300, (3, 2, 4), 3)), dag, "m-estimate:1")
     network = network_of(
-        replace(model, schema=replace(model.schema, attributes=attributes), structure=dag, tables=tables)
+        replace(model, schema=replace(model.schema, attributes=attributes), structure=dag, predictor=tables)
     )
     assert network.theta[0].tolist() == [1 / 3] * 3
     assert network.theta[2].tolist() == [1 / 4] * 4

@@ -89,7 +89,7 @@ def test_large_weights_stay_finite_and_keep_what_is_likely(model: Model) -> None
 
 def assert_equivalent_in_logs(model: Model) -> None:
     """The same, before probabilities underflow."""
-    again = replace(model, tables=normalised_tables(model))
+    again = replace(model, predictor=normalised_tables(model))
     found = scored(again)
     for row, expected in scored(model).items():
         assert found[row] == pytest.approx(expected, abs=1e-9, rel=0)

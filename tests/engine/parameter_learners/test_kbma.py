@@ -18,7 +18,7 @@ from bncli.recipe import Recipe
 from tests import path_oracle
 from tests.datasets import random_dataset
 from tests.kikuchi_oracle import Slow
-from tests.paths import Case, learnt_on, learnt_paths, model_of, reweighed
+from tests.paths import Case, learnt_on, learnt_paths, model_of, path_of, reweighed
 
 
 @given(learnt_paths())
@@ -26,16 +26,16 @@ from tests.paths import Case, learnt_on, learnt_paths, model_of, reweighed
 def test_every_step_is_worth_what_the_definition_says(case: Case) -> None:
     data, regions, learnt, theta = case
     slow, logs = Slow(data, theta), []
-    for s, step in enumerate(learnt.path.steps):
+    for s, step in enumerate(path_of(learnt).steps):
         expected = slow.step(regions.regions[:s])
         assert step.df == expected.df
         assert step.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-9, abs=1e-9)
         assert step.log_posterior == pytest.approx(expected.log_posterior, rel=1e-9, abs=1e-9)
         logs.append(expected.log_posterior)
-    assert sum(step.weight for step in learnt.path.steps) == pytest.approx(1.0, abs=1e-12)
+    assert sum(step.weight for step in path_of(learnt).steps) == pytest.approx(1.0, abs=1e-12)
     if max(logs) > -math.inf:
         shares = [math.exp(value - max(logs)) for value in logs]
-        weights = [step.weight for step in learnt.path.steps]
+        weights = [step.weight for step in path_of(learnt).steps]
         np.testing.assert_allclose(weights, [share / math.fsum(shares) for share in shares], rtol=1e-6)
 
 
@@ -47,11 +47,11 @@ def test_the_likelihood_is_that_of_the_average(case: Case) -> None:
     total = 0.0
     for t in range(data.n_rows):
         row = {i: int(codes[t]) for i, codes in enumerate(data.codes)}
-        total += weights[t] * math.log(path_oracle.averaged(data, learnt.path, row, theta)[data.labels[t]])
+        total += weights[t] * math.log(path_oracle.averaged(data, path_of(learnt), row, theta)[data.labels[t]])
     assert learnt.cll == pytest.approx(total, rel=1e-9, abs=1e-9)
     assert learnt.cll_start == learnt.cll
     assert learnt.stopped_by is StoppedBy.CLOSED_FORM
-    assert learnt.n_parameters == learnt.path.steps[-1].df
+    assert learnt.n_parameters == path_of(learnt).steps[-1].df
 
 
 def scored(model: Model, rows: list[np.ndarray]) -> np.ndarray:
@@ -65,13 +65,12 @@ def test_one_pass_is_the_average_of_the_steps_one_by_one(n_labels: int) -> None:
     regions = Regions(((0,), (1,), (2,), (3,), (4,), (0, 1), (1, 2), (3, 4), (0, 1, 2), (2, 3)))
     learnt = kbma.learn(Counts(data), regions, theta=1.0)
     for weights in ([1.0] * 11, [0, 0, 3, 0, 0, 0, 1, 1, 0, 5, 0], [1, *[0] * 10], [*[0] * 10, 1]):
-        assert learnt.path is not None
-        path = reweighed(learnt.path, [float(w) for w in weights])
+        path = reweighed(path_of(learnt), [float(w) for w in weights])
         expected = np.zeros((n_labels, data.n_rows))
         for s, step in enumerate(path.steps):
             model = Model(data.schema, regions, path.tables(s), Recipe(), 1, "0")
             expected += step.weight * np.exp(scored(model, list(data.codes)))
-        averaged = Model(data.schema, regions, learnt.tables, Recipe(), 1, "0", None, path)
+        averaged = Model(data.schema, regions, path, Recipe(), 1, "0")
         np.testing.assert_allclose(scored(averaged, list(data.codes)), np.log(expected), rtol=1e-9, atol=1e-12)
 
 
@@ -81,31 +80,26 @@ def test_probabilities_too_small_for_a_float_are_averaged_in_logs() -> None:
     for n_labels in (2, 3):
         data = random_dataset(30, (2, 2), n_labels)
         model = learnt_on(data, ((0,), (1,)))
-        assert model.path is not None
-        far = tuple(np.full_like(logs, -3000.0) for logs in model.path.logs)
+        far = tuple(np.full_like(logs, -3000.0) for logs in path_of(model).logs)
         for logs in far:
             logs[:, 0] = -500.0
-        path = reweighed(model.path, [0.0, 0.5, 0.5])
+        path = reweighed(path_of(model), [0.0, 0.5, 0.5])
         path = type(path)(np.zeros(n_labels), path.families, far, path.steps)
-        log_p = scored(
-            Model(data.schema, model.structure, model.tables, Recipe(), 1, "0", None, path), list(data.codes)
-        )
+        log_p = scored(Model(data.schema, model.structure, path, Recipe(), 1, "0"), list(data.codes))
         np.testing.assert_allclose(log_p[1], -2500.0 + math.log(0.5), rtol=1e-6)
 
 
 def test_the_tables_are_those_of_the_best_step() -> None:
     learnt = kbma.learn(Counts(random_dataset(200, (2, 3), 2)), Regions(((0,), (1,), (0, 1))), theta=1.0)
-    assert learnt.path is not None
-    best = learnt.path.tables(learnt.path.best)
+    best = path_of(learnt).tables(path_of(learnt).best)
     assert learnt.tables.families == best.families
-    assert learnt.path.steps[learnt.path.best].weight == max(step.weight for step in learnt.path.steps)
+    assert path_of(learnt).steps[path_of(learnt).best].weight == max(step.weight for step in path_of(learnt).steps)
 
 
 def test_no_step_has_a_posterior() -> None:
     """Fewer rows than degrees of freedom: what is left is the class alone."""
     learnt = kbma.learn(Counts(random_dataset(1, (2, 2), 2)), Regions(((0,), (1,))), theta=1.0)
-    assert learnt.path is not None
-    assert [step.weight for step in learnt.path.steps] == [1.0, 0.0, 0.0]
+    assert [step.weight for step in path_of(learnt).steps] == [1.0, 0.0, 0.0]
     assert compile_scorer(model_of(random_dataset(1, (2, 2), 2), Regions(()), learnt)).used == ()
 
 
@@ -117,9 +111,7 @@ def test_threads_change_nothing() -> None:
         for threads in (1, 2)
     )
     assert one.cll == two.cll
-    assert one.path is not None
-    assert two.path is not None
-    assert one.path.steps == two.path.steps
+    assert path_of(one).steps == path_of(two).steps
 
 
 def test_a_network_is_refused() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bncli.engine.data.dataset import code_dtype
 from bncli.engine.model import Model
 from bncli.engine.prediction import marginalization
-from bncli.engine.prediction.marginalization import incomplete_rows, network_to_sum
+from bncli.engine.prediction.marginalization import incomplete_rows, network_to_marginalize
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.structure import Dag
 from tests.holes import network_model, rows_with_unknowns, slow_posterior
@@ -50,13 +50,14 @@ TAN = Dag(((), (0,), (0,), (1,), (1,)), (0, 1, 2, 3, 4))
 
 
 def test_naive_bayes_needs_look_ups_only() -> None:
-    assert network_to_sum(network_model(Dag(((), ()), (0, 1)), (2, 3), 2, 0)) is None
+    model = network_model(Dag(((), ()), (0, 1)), (2, 3), 2, 0)
+    assert network_to_marginalize(model.tables, model.schema) is None
     assert compile_scorer(network_model(Dag(((),), (0,), ()), (3,), 2, 0)).network is None
 
 
 def test_only_rows_that_lack_a_parent_are_summed() -> None:
     model = network_model(TAN, (2, 3, 2, 2, 3), 2, 1)
-    network = network_to_sum(model)
+    network = network_to_marginalize(model.tables, model.schema)
     assert network is not None
     assert network.needed == (0, 1)
     columns = ([0, 2, 1, 1], [1, 1, 3, 2], [2, 0, 0, 2], [0] * 4, [3] * 4)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from bncli.engine.parameter_learners import kbma, kmap
 from bncli.engine.prediction.path_stages import LEAST_WEIGHT, stages_of
 from tests.datasets import random_dataset
-from tests.paths import Case, learnt_on, learnt_paths, reweighed
+from tests.paths import Case, learnt_on, learnt_paths, path_of, reweighed
 
 
 @given(learnt_paths(), st.data())
 def test_changes_add_up(case: Case, draw: st.DataObject) -> None:
-    path = case[2].path
+    path = path_of(case[2])
     shares = draw.draw(
         st.lists(st.sampled_from([0.0, 1e-30, 0.5, 1.0]), min_size=len(path.steps), max_size=len(path.steps))
     )
@@ -42,7 +42,7 @@ def test_changes_add_up(case: Case, draw: st.DataObject) -> None:
 def test_a_single_model_has_one_table_for_each_largest_region() -> None:
     regions = ((0,), (1,), (2,), (0, 1), (1, 2), (3,))
     data = random_dataset(400, (2, 2, 2, 2), 2)
-    path = learnt_on(data, regions, kmap).path
+    path = path_of(learnt_on(data, regions, kmap))
     assert path is not None
     [stage] = stages_of(path)
     kept = {step.region for step in path.steps}
@@ -52,7 +52,7 @@ def test_a_single_model_has_one_table_for_each_largest_region() -> None:
 
 
 def test_the_class_alone_has_no_table() -> None:
-    path = learnt_on(random_dataset(9, (2,), 2), (), kbma).path
+    path = path_of(learnt_on(random_dataset(9, (2,), 2), (), kbma))
     assert path is not None
     [stage] = stages_of(path)
     assert (stage.class_change, stage.hosts) == (1, ())

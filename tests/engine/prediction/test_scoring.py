@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bncli.engine.data.schema import CategoricalAttribute, Schema
-from bncli.engine.model import Member, Model, Tables
+from bncli.engine.model import Component, Ensemble, Model, Tables
 from bncli.engine.prediction import factors, scoring
 from bncli.engine.prediction.scoring import Scorer, compile_scorer, log_probabilities
 from bncli.engine.structures.structure import Dag, Family, Regions
@@ -58,13 +58,13 @@ def test_merged_attributes_score_as_the_same_tables_over_all_codes(model: Model,
         actual = scored(compile_scorer(model), rows, 12)
     expected = [slow_log_probabilities(model, {i: int(c[t]) for i, c in enumerate(rows)}) for t in range(12)]
     np.testing.assert_allclose(actual, np.array(expected).T, rtol=1e-12, atol=1e-12)
-    whole = scored(compile_scorer(replace(model, tables=fine)), rows, 12)
+    whole = scored(compile_scorer(replace(model, predictor=fine)), rows, 12)
     np.testing.assert_allclose(actual, whole, rtol=1e-12, atol=1e-12)
     known = np.all([column < n for column, n in zip(rows, cardinalities, strict=True)], axis=0)
     np.testing.assert_array_equal(actual[:, known], whole[:, known])
 
 
-def test_a_view_is_looked_up_once_a_block() -> None:
+def test_a_regrouped_attribute_is_looked_up_once_a_block() -> None:
     schema = Schema("class", ("n", "y"), tuple(CategoricalAttribute(c, False, (1.0,) * 4, tuple("pqrs")) for c in "ab"))
     merge = (0, 0, 1, 1)
     families = (
@@ -75,7 +75,7 @@ def test_a_view_is_looked_up_once_a_block() -> None:
     weights = tuple(np.zeros((family.n_cells, 2)) for family in families)
     model = Model(schema, Regions(((0,), (0, 1))), Tables(np.zeros(2), families, weights), Recipe(), 1, "0")
     scorer = compile_scorer(model)
-    assert [position for position, _ in scorer.views] == [0, 1]
+    assert [position for position, _ in scorer.regrouped] == [0, 1]
     assert [factor.positions for factor in scorer.stages[0].factors] == [(0,), (2,), (2, 3)]
 
 
@@ -130,7 +130,7 @@ def test_a_constant_per_cell_changes_nothing(model: Model, seed: int) -> None:
     """What a table adds to all classes alike cancels in P(y | x)."""
     generator = np.random.default_rng(seed)
     moved = tuple(w + generator.normal(size=(len(w), 1)) for w in model.tables.weights)
-    other = replace(model, tables=replace(model.tables, weights=moved))
+    other = replace(model, predictor=replace(model.tables, weights=moved))
     rows = rows_of(model, 9, seed)
     log_p = scored(compile_scorer(model), rows, 9)
     np.testing.assert_allclose(scored(compile_scorer(other), rows, 9), log_p, rtol=1e-9, atol=1e-9)
@@ -142,7 +142,7 @@ def test_huge_scores_stay_finite() -> None:
     for n_labels in (2, 3):
         cut = tuple(w[:, :n_labels] for w in huge)
         tables = Tables(model.tables.bias[:n_labels], model.tables.families, cut)
-        log_p = scored(compile_scorer(replace(model, tables=tables)), rows_of(model, 9, 0), 9)
+        log_p = scored(compile_scorer(replace(model, predictor=tables)), rows_of(model, 9, 0), 9)
         assert np.isfinite(log_p).all()
         assert (log_p.max(axis=0) <= 0).all()
 
@@ -163,23 +163,23 @@ def test_attributes_outside_the_tables_are_not_used() -> None:
     model = binary_model(4, ((), (), (1,), ()))
     tables = model.tables
     fewer = Tables(tables.bias, tables.families[2:3], tables.weights[2:3])
-    assert compile_scorer(replace(model, tables=fewer)).used == (1, 2)
+    assert compile_scorer(replace(model, predictor=fewer)).used == (1, 2)
 
 
 @given(merged_models(), st.integers(0, 99), st.booleans(), st.floats(1e-6, 1.0))
-def test_a_blend_is_the_average_of_its_members(model: Model, seed: int, wide: bool, weight: float) -> None:
-    """Members share families, or have some of their own; unknown codes included, in one pass."""
+def test_an_ensemble_is_the_average_of_its_components(model: Model, seed: int, wide: bool, weight: float) -> None:
+    """Components share families, or have some of their own; unknown codes included, in one pass."""
     rng = np.random.default_rng(seed)
     families, n_labels = model.tables.families, len(model.schema.labels)
     kept = [f for f in families if rng.integers(0, 2)]
     other = Tables(
         rng.normal(0, 300, n_labels), tuple(kept), tuple(rng.normal(size=(f.n_cells, n_labels)) for f in kept)
     )
-    members = (Member(weight, model.tables, "one"), Member(1.0 - weight, other, "two"))[: 2 if weight < 1 else 1]
+    pool = (Component(weight, model.tables, "one"), Component(1.0 - weight, other, "two"))[: 2 if weight < 1 else 1]
     rows = rows_of(model, 12, seed)
-    parts = [scored(compile_scorer(replace(model, tables=m.tables)), rows, 12) + np.log(m.weight) for m in members]
+    parts = [scored(compile_scorer(replace(model, predictor=m.tables)), rows, 12) + np.log(m.weight) for m in pool]
     with pytest.MonkeyPatch.context() as patch:
         if wide:
             patch.setattr(scoring, "EXPANDED_ENTRIES", 0)
-        actual = scored(compile_scorer(replace(model, blend=members)), rows, 12)
+        actual = scored(compile_scorer(replace(model, predictor=Ensemble(pool))), rows, 12)
     np.testing.assert_allclose(actual, np.logaddexp.reduce(parts), rtol=1e-9, atol=1e-12)

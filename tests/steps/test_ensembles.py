@@ -1,4 +1,4 @@
-"""Blends in reports: what is told of all members, and what of the heaviest alone; and that no network comes of them."""
+"""Ensembles in reports: what is told of all components, what of the heaviest; and that no network comes of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.schema import NumericAttribute
-from bncli.engine.model import Member, Tables
+from bncli.engine.model import Component, Ensemble, Tables
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
 from bncli.files.model import read_model, write_model
@@ -22,8 +22,8 @@ from bncli.steps.inspect import ModelReport, inspect
 from bncli.steps.simulate import Outputs, simulate
 from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Note
-from tests.engine.auto.rows import recipe
-from tests.files.test_ensembles import MEMBERS, MODEL, SCHEMA
+from tests.engine.auto.rows import ensemble_of, recipe
+from tests.files.test_ensembles import COMPONENTS, MODEL, SCHEMA
 
 
 @pytest.fixture
@@ -42,50 +42,49 @@ def table(folder: Path) -> Source:
     return Source((str(folder / "t.csv"),))
 
 
-def test_every_member_is_told_with_its_tables(path: str) -> None:
+def test_every_component_is_told_with_its_tables(path: str) -> None:
     report = inspect(path, tables=True)
     assert isinstance(report, ModelReport)
     told = report.as_json()
     assert [(m["name"], m["weight"]) for m in told["members"]] == [("pairs", 0.7), ("singles", 0.3)]
-    for member, expected in zip(told["members"], MEMBERS, strict=True):
+    for member, expected in zip(told["members"], COMPONENTS, strict=True):
         arrays = [np.ravel(values["values"]) for values in member["tables"]]
         for found, array in zip(arrays, [expected.tables.bias, *expected.tables.weights], strict=True):
             np.testing.assert_array_equal(found, array.ravel())
     assert told["tables"] == told["members"][0]["tables"]
 
 
-def test_members_without_tables_where_these_are_not_asked_for(path: str) -> None:
+def test_components_without_tables_where_these_are_not_asked_for(path: str) -> None:
     told = inspect(path).as_json()
     assert told["members"] == [{"name": "pairs", "weight": 0.7}, {"name": "singles", "weight": 0.3}]
     assert "tables" not in told
 
 
-def test_used_is_what_any_member_looks_at(tmp_path: Path) -> None:
+def test_used_is_what_any_component_looks_at(tmp_path: Path) -> None:
     report = fit(table(tmp_path), recipe(), output=str(tmp_path / "m.bnc"))
-    blend = read_model(str(tmp_path / "m.bnc")).blend
-    assert blend is not None
-    looked_at = {a for member in blend for family in member.tables.families for a in family.attributes}
+    components = ensemble_of(read_model(str(tmp_path / "m.bnc"))).components
+    looked_at = {a for component in components for family in component.tables.families for a in family.attributes}
     assert (report.used, len(report.left_out)) == (len(looked_at), 2 - len(looked_at))
 
 
 @pytest.mark.parametrize("form", ["bif", "xmlbif"])
-def test_a_blend_is_no_network(tmp_path: Path, form: str) -> None:
-    """Not even where its heaviest member hangs from one."""
+def test_an_ensemble_is_no_network(tmp_path: Path, form: str) -> None:
+    """Not even where its heaviest component hangs from one."""
     dag = Dag(((), ()), (0, 1), method="nb")
     families = dag.families(SCHEMA.cardinalities)
     tables = Tables(np.zeros(3), families, tuple(np.ones((family.n_cells, 3)) for family in families))
-    blend = (Member(0.7, tables, "sharp singles"), Member(0.3, MEMBERS[1].tables, "singles"))
-    write_model(str(tmp_path / "m.bnc"), replace(MODEL, structure=dag, tables=tables, blend=blend))
-    with pytest.raises(ModelError, match="the model is a blend"):
+    ensemble = Ensemble((Component(0.7, tables, "sharp singles"), Component(0.3, COMPONENTS[1].tables, "singles")))
+    write_model(str(tmp_path / "m.bnc"), replace(MODEL, structure=dag, predictor=ensemble))
+    with pytest.raises(ModelError, match="the model is an ensemble"):
         export(str(tmp_path / "m.bnc"), form)
-    with pytest.raises(ModelError, match="the model is a blend"):
+    with pytest.raises(ModelError, match="the model is an ensemble"):
         simulate(str(tmp_path / "m.bnc"), 3, outputs=Outputs(rows=str(tmp_path / "rows.csv")))
 
 
-def test_the_structure_of_the_heaviest_member_is_written_and_named(path: str) -> None:
+def test_the_structure_of_the_heaviest_component_is_written_and_named(path: str) -> None:
     notes: list[Event] = []
     assert '["age", "b"]' in export(path, "json", watch=notes.append).text
-    assert notes == [Note("the model is a blend of 2: written is the structure of pairs")]
+    assert notes == [Note("the model is an ensemble of 2 components: written is the structure of pairs")]
 
 
 def test_regions_that_auto_made_are_a_structure_like_any_other(tmp_path: Path) -> None:
@@ -99,5 +98,5 @@ def test_regions_that_auto_made_are_a_structure_like_any_other(tmp_path: Path) -
     report = fit(source, asked, supplied=read_supplied(None, str(tmp_path / "s.json")), output=str(tmp_path / "m.bnc"))
     model = read_model(str(tmp_path / "m.bnc"))
     assert (report.structure, report.param, report.penalty, report.trials) == ("auto", "discriminative", 1.0, ())
-    assert model.blend is None
+    assert isinstance(model.predictor, Tables)
     assert all(len(a.cuts) == 4 for a in model.schema.attributes if isinstance(a, NumericAttribute))

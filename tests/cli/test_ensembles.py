@@ -1,29 +1,31 @@
-"""A blend from fit to inspect: what is said of one member says of which."""
+"""An ensemble from fit to inspect: what is said of one component says of which."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+from bncli.engine.model import Ensemble
 from bncli.files.model import read_model
 from tests.cli.conftest import Bncli
 
 
-def test_what_is_shown_of_one_member_names_it(bncli: Bncli, tmp_path: Path) -> None:
+def test_what_is_shown_of_one_component_names_it(bncli: Bncli, tmp_path: Path) -> None:
     fitted = bncli("fit", "iris.csv", "--structure", "auto", "--time-limit", 0.01, "-o", "m.bnc")
     assert fitted.code == 0, fitted.err
-    blend = read_model(str(tmp_path / "m.bnc")).blend
-    assert blend is not None
-    heaviest = blend[0].name
+    ensemble = read_model(str(tmp_path / "m.bnc")).predictor
+    assert isinstance(ensemble, Ensemble)
+    components = ensemble.components
+    heaviest = components[0].name
     assert f" (attributes and the class) in {heaviest}, the heaviest\n" in fitted.err
     text = bncli("inspect", "m.bnc", "--tables").out
-    assert f"Of the heaviest member of the blend, {heaviest}:\n" in text
-    assert [line for line in text.splitlines() if line.startswith("Member ")] == [
-        f"Member {member.name}, weight {member.weight:.4f}" for member in blend
+    assert f"Of the heaviest component of the ensemble, {heaviest}:\n" in text
+    assert [line for line in text.splitlines() if line.startswith("Component ")] == [
+        f"Component {one.name}, weight {one.weight:.4f}" for one in components
     ]
-    assert text.count("Scores of the class alone\n") == len(blend)
+    assert text.count("Scores of the class alone\n") == len(components)
     members = json.loads(bncli("inspect", "m.bnc", "--json").out)["members"]
-    assert [member["name"] for member in members] == [member.name for member in blend]
+    assert [member["name"] for member in members] == [one.name for one in components]
 
 
 def test_interactions_step_by_step_are_all_at_once(bncli: Bncli, tmp_path: Path) -> None:
