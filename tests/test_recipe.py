@@ -1,6 +1,5 @@
 """A recipe for cuts or a structure that are given names the methods that made them."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,12 +14,12 @@ def test_given_cuts() -> None:
 
 
 def test_a_given_structure() -> None:
-    plain = Recipe(structure_score=None, forest=None)
+    plain = Recipe().replaced(structure_score=None, forest=None)
     assert Recipe(structure="kdb", k=3).with_structure("tan", {}) == plain
     assert Recipe(structure="kdb", k=3).with_structure("tan", {"structure_score": "cmi", "forest": False}) == Recipe()
-    assert Recipe(structure="file").with_structure("kdb", {"k": 2}) == replace(plain, structure="kdb", k=2)
-    assert Recipe().with_structure("gbn", {"epsilon": 1, "colour": "red"}) == replace(
-        plain, structure="gbn", epsilon=1.0
+    assert Recipe().replaced(structure="file").with_structure("kdb", {"k": 2}) == plain.replaced(structure="kdb", k=2)
+    assert Recipe().with_structure("gbn", {"epsilon": 1, "colour": "red"}) == plain.replaced(
+        structure="gbn", epsilon=1.0
     )
 
 

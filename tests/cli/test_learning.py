@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bncli.cli.learning_values import smoothing_rule
 
+from bncli.catalogue import SMOOTHINGS
 from bncli.cli.learning import learning
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
+from bncli.recipe.defaults import rule as rule_of
 
 
 def test_nothing_typed_is_the_default_recipe() -> None:
@@ -107,22 +107,22 @@ def test_what_a_missing_value_is(typed: dict[str, object], fields: dict[str, obj
     ],
 )
 def test_smoothing_rules_are_written_out(text: str, rule: str) -> None:
-    assert smoothing_rule(text) == rule
+    assert rule_of(text, SMOOTHINGS) == rule
 
 
 @pytest.mark.parametrize("text", ["", "lapace", "mle:1", "laplace:", "laplace:0", "fgg:-1", "bdeu:nan", "bdeu:1e999"])
 def test_other_smoothing_rules_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--smoothing"):
-        smoothing_rule(text)
+        rule_of(text, SMOOTHINGS)
 
 
 def test_a_method_beats_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nb").touch()
     (tmp_path / "mine").write_text('{"format": "bncli-structure", "version": 1, "class": "y", "parents": {"x": ["y"]}}')
-    plain = Recipe(structure_score=None, forest=None)
-    assert learning({"structure": "nb"}) == (replace(plain, structure="nb"), None, None)
-    assert learning({"structure": "mine"}) == (replace(plain, structure="file"), None, "mine")
+    plain = Recipe(structure="nb")
+    assert learning({"structure": "nb"}) == (plain, None, None)
+    assert learning({"structure": "mine"}) == (plain.replaced(structure="file"), None, "mine")
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,6 @@ def test_without_a_file_nothing_is_said_to_be_kept(
 
 
 def test_learners_are_known_by_name_in_the_outcomes(plan: tuple[Plan, tuple[Entry, ...]]) -> None:
-    renamed = replace(plan[0], learners=(NB.replaced(name="ours"), TAN))
+    renamed = replace(plan[0], learners=(replace(NB, name="ours"), TAN))
     trial = run(renamed, plan[1], Ledger(None, renamed, plan[1]), jobs=1, watch=silent)
     assert [outcome.learner for outcome in trial.outcomes[:7]] == ["ours"] * 6 + ["tan"]
