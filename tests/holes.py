@@ -46,7 +46,7 @@ def network_model(dag: Dag, cardinalities: tuple[int, ...], n_labels: int, seed:
     """The probabilities of the graph on rows at random, their holes summed out."""
     data = with_holes(random_dataset(40, cardinalities, n_labels, seed=seed), 0.2, seed)
     tables = generative_tables(Counts(data), dag, "m-estimate:1")
-    recipe = replace(Recipe.of(missing_policy="marginalize", param="map"), smoothing="m-estimate:1")
+    recipe = Recipe.of(missing_policy="marginalize", param="map", smoothing="m-estimate:1")
     return Model(data.schema, dag, tables, recipe, data.n_rows, "1.2.3")
 
 

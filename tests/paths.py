@@ -17,7 +17,7 @@ from tests.datasets import random_dataset
 
 Case = tuple[Dataset, Regions, Parameters, float]
 
-RECIPE = Recipe(structure="file", theta=1.0, smoothing=None).closed("kbma")
+RECIPE = Recipe.of(structure="kikuchi", theta=1.0).replaced(structure="file")
 
 
 @st.composite

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import importlib
 import importlib.resources
-from dataclasses import fields
 
 import pytest
 
 from bncli import catalogue
 from bncli.catalogue import CHOICES, COMMANDS, OPTIONS, refuse_idle
-from bncli.choices import Choice, Command, Method
+from bncli.choices import Choice, Command, Method, Option, key_of
 from bncli.errors import UsageError
-from bncli.recipe import STRUCTURE_OPTIONS, Recipe
+from bncli.recipe import Recipe
+from bncli.recipe.defaults import BY_FLAG, params_of
 
 METHODS = [(choice, method) for choice in CHOICES for method in choice.methods]
 
 
 @pytest.mark.parametrize(("choice", "method"), METHODS, ids=lambda x: x.flag if isinstance(x, Choice) else x.word)
 def test_the_word_typed_is_the_module_opened(choice: Choice, method: Method) -> None:
-    if not method.module:
+    name = choice.module_of(method.word)
+    if not name:
         return
-    assert method.module.rsplit(".", 1)[1] == method.word.replace("-", "_")
-    module = importlib.import_module(method.module)
+    assert name.rsplit(".", 1)[1] == method.word.replace("-", "_")
+    module = importlib.import_module(name)
     verb = {"--discretize": "cut_points", "--optimizer": "minimise", "--structure-score": "family_scores"}.get(
         choice.flag, "learn"
     )
@@ -47,7 +48,7 @@ VERBS = {
 
 @pytest.mark.parametrize("room", VERBS)
 def test_no_method_is_missing_from_the_catalogue(room: str) -> None:
-    listed = {method.module for _, method in METHODS if method.module}
+    listed = {choice.module_of(method.word) for choice, method in METHODS} - {""}
     folder = importlib.resources.files(importlib.import_module(f"bncli.engine.{room}"))
     stems = {entry.name[:-3] for entry in folder.iterdir() if entry.name.endswith(".py")} - {"__init__"}
     modules = {f"bncli.engine.{room}.{stem}" for stem in stems}
@@ -78,13 +79,13 @@ def test_defaults_are_those_of_the_recipe() -> None:
         if isinstance(value, str) and option.flag != "--init":
             assert option.default == value
     names = {entry.flag[2:].replace("-", "_") for entry in (*CHOICES, *OPTIONS)}
-    assert names | {"seed"} == {field.name for field in fields(Recipe)}
+    assert names | {"seed"} == set(Recipe().as_dict()) == set(catalogue.KEYS)
 
 
 @pytest.mark.parametrize(("choice", "method"), METHODS, ids=lambda x: x.flag if isinstance(x, Choice) else x.word)
 def test_an_option_without_effect_is_refused(choice: Choice, method: Method) -> None:
     for flag in choice.governed:
-        if flag in method.options:
+        if flag in method.options and flag not in dict(method.fixed):
             refuse_idle([flag], {choice.flag: method.word})
         else:
             with pytest.raises(UsageError, match=f"{flag} has no effect with {choice.flag} {method.word}"):
@@ -103,14 +104,30 @@ def test_one_of_several_choices_may_take_an_option() -> None:
         refuse_idle(["--pseudo-counts"], {"--structure-score": "bic", "--param": "map"})
 
 
-def test_other_defaults_are_those_of_methods_that_take_the_option() -> None:
-    for word, flag in catalogue.OTHER_DEFAULTS:
-        methods = [choice.method(word) for choice in (catalogue.STRUCTURES, catalogue.PARAMETERS)]
-        own = any(flag in method.options for method in methods if method is not None)
-        assert own or word in catalogue.FITTING
+@pytest.mark.parametrize(("choice", "method"), METHODS, ids=lambda x: x.flag if isinstance(x, Choice) else x.word)
+def test_other_defaults_are_values_of_options_that_the_method_or_its_parameters_take(
+    choice: Choice, method: Method
+) -> None:
+    beside = [catalogue.PARAMETERS.method(word) for word in method.params]
+    taken = {flag for taker in (method, *beside) if taker is not None for flag in taker.options}
+    for flag, value in (*method.defaults, *method.fixed):
+        entry = BY_FLAG[flag]
+        if isinstance(entry, Option):
+            entry.kind.read(value)
+        else:
+            assert value in entry.words
+        assert flag in taken or choice is catalogue.STRUCTURES
+    for flag in (*method.start, *method.idle[0]):
+        assert flag in BY_FLAG or flag == "--cuts"
 
 
-def test_structure_options_are_fields_of_the_recipe() -> None:
-    named = {name for word in catalogue.STRUCTURES.words for name in catalogue.structure_options(word)}
-    assert named == set(STRUCTURE_OPTIONS)
-    assert catalogue.structure_options("mine.json") == ()
+def test_parameters_of_a_kind_of_structure_are_methods() -> None:
+    for method in catalogue.STRUCTURES.methods:
+        assert set(params_of(method.word)) <= set(catalogue.PARAMETERS.words)
+        assert len(set(params_of(method.word))) == len(params_of(method.word))
+
+
+def test_structure_options_are_values_of_the_recipe() -> None:
+    assert {key_of(flag) for flag in catalogue.STRUCTURES.governed} <= set(Recipe().as_dict())
+    assert catalogue.STRUCTURES.options_of("mine.json") == ()
+    assert catalogue.STRUCTURES.module_of("mine.json") == ""

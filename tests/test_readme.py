@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bncli.catalogue import CHOICES, COMMANDS, OPTIONS, SMOOTHING_NUMBERS, SMOOTHINGS
+from bncli.catalogue import CHOICES, COMMANDS, OPTIONS, SMOOTHINGS
+from bncli.cli.numbers import metavar
 from tests.published import classifiers, references
 from tests.published.classifiers_evidence import evidence
 from tests.published.classifiers_page import readme_table
@@ -58,8 +59,9 @@ def methods_table() -> str:
 
 
 def options_table() -> str:
-    values = [f"`{o.value}`".replace("|", "\\|") if o.value else "" for o in OPTIONS]
-    rows = [(f"`{o.flag}`", value, o.default, o.summary) for o, value in zip(OPTIONS, values, strict=True)]
+    shown = [o.metavar or metavar(o.kind) for o in OPTIONS]
+    values = [f"`{value}`".replace("|", "\\|") if value else "" for value in shown]
+    rows = [(f"`{o.flag}`", value, o.shown_default, o.summary) for o, value in zip(OPTIONS, values, strict=True)]
     return _table(("option", "value", "default", "meaning"), rows)
 
 
@@ -74,10 +76,8 @@ def _table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def test_numbers_of_smoothing_are_in_their_summaries() -> None:
-    for word, number in SMOOTHING_NUMBERS.items():
-        method = SMOOTHINGS.method(word)
-        assert method is not None
-        assert f"[{number}]" in method.summary
+    for method in SMOOTHINGS.methods:
+        assert (f"[{method.number}]" in method.summary) == bool(method.number)
 
 
 def test_every_room_is_described() -> None:

@@ -1,11 +1,14 @@
-"""A recipe for cuts or a structure that are given names the methods that made them."""
+"""Recipes: what makes one, what none can hold, and the methods that made cuts or a structure that are supplied."""
 
-from dataclasses import replace
+import copy
+import pickle
+import re
 from typing import Any
 
 import pytest
 
-from bncli.errors import BncliError
+from bncli.catalogue import KEYS, PARAMETERS, STRUCTURES
+from bncli.errors import BncliError, UsageError
 from bncli.recipe import Recipe
 
 
@@ -15,12 +18,12 @@ def test_given_cuts() -> None:
 
 
 def test_a_given_structure() -> None:
-    plain = Recipe(structure_score=None, forest=None)
+    plain = Recipe().replaced(structure_score=None, forest=None)
     assert Recipe(structure="kdb", k=3).with_structure("tan", {}) == plain
     assert Recipe(structure="kdb", k=3).with_structure("tan", {"structure_score": "cmi", "forest": False}) == Recipe()
-    assert Recipe(structure="file").with_structure("kdb", {"k": 2}) == replace(plain, structure="kdb", k=2)
-    assert Recipe().with_structure("gbn", {"epsilon": 1, "colour": "red"}) == replace(
-        plain, structure="gbn", epsilon=1.0
+    assert Recipe().replaced(structure="file").with_structure("kdb", {"k": 2}) == plain.replaced(structure="kdb", k=2)
+    assert Recipe().with_structure("gbn", {"epsilon": 1, "colour": "red"}) == plain.replaced(
+        structure="gbn", epsilon=1.0
     )
 
 
@@ -28,3 +31,73 @@ def test_a_given_structure() -> None:
 def test_an_option_of_another_type_is_an_error(name: str, value: Any) -> None:
     with pytest.raises(BncliError, match=f"the structure's option '{name}' is {value!r}"):
         Recipe().with_structure("tan", {name: value})
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ({"structur": "tan"}, "there is no learning option 'structur'; did you mean structure?"),
+        ({"structure": "tam"}, "--structure knows no 'tam'; did you mean tan?"),
+        ({"structure": "kdb", "k": 1001}, "Invalid value for '--k': 1001 is too much: the most is 1000"),
+        ({"structure": "kdb", "k": True}, "Invalid value for '--k': 'True' is not a whole number of at least 0"),
+        (
+            {"penalty": float("nan")},
+            "Invalid value for '--penalty': 'nan' is not a finite number of at least 0, nor cv",
+        ),
+        ({"penalty": "__import__('os')"}, "Invalid value for '--penalty'"),
+        ({"level": 5}, "Invalid value for '--level': '5' is not one of '1', '2', '3', '4'"),
+        ({"coding": "cell", "param": "discriminative"}, "Invalid value for '--coding': 'cell' is not one of"),
+        ({"seed": -1}, "Invalid value for '--seed': '-1' is not a whole number"),
+        ({"structure": "nb", "k": 2}, "--k has no effect with --structure nb"),
+    ],
+)
+def test_what_no_recipe_can_hold_is_one_clear_error(words: dict[str, Any], line: str) -> None:
+    for make in (Recipe.of, Recipe):
+        with pytest.raises(UsageError) as refused:
+            make(**words)
+        assert str(refused.value).startswith(line)
+
+
+def test_texts_and_numbers_mean_the_same() -> None:
+    assert Recipe.of(structure="kdb", k="2", penalty="1", level="3") == Recipe(structure="kdb", k=2, penalty=1, level=3)
+    assert Recipe.of(structure=None, k=None, forest=False) == Recipe.of()
+
+
+def test_recipes_are_values() -> None:
+    one, same, other = Recipe(penalty=1), Recipe(penalty=1.0), Recipe(penalty=2)
+    assert (one == same, hash(one) == hash(same), one != other, one != "Recipe") == (True, True, True, True)
+    assert len({one, same, other}) == 2
+    assert pickle.loads(pickle.dumps(one)) == copy.deepcopy(one) == one
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        one.penalty = 2.0
+    with pytest.raises(AttributeError, match="a recipe has no option 'colour'"):
+        one.colour  # noqa: B018
+    one.as_dict()["penalty"] = 3.0
+    assert (one.penalty, one.replaced(penalty=2.0)) == (1.0, other)
+    assert "penalty=1.0" in repr(one)
+
+
+def test_what_a_file_does_not_say_is_none() -> None:
+    recorded = Recipe.recorded({"structure": "tan", "colour": "red"})
+    assert recorded.as_dict() == dict.fromkeys(KEYS) | {"structure": "tan"}
+
+
+REFUSED = "cannot be typed|has no effect|takes no number|knows no|cannot go with|both hold rows out"
+"""What is recorded and cannot be typed: fixed values, numbers of a score, words of files and of auto."""
+
+
+@pytest.mark.parametrize("param", [None, *PARAMETERS.words])
+@pytest.mark.parametrize("structure", [None, *STRUCTURES.words])
+def test_a_recipe_said_again_is_itself(structure: str | None, param: str | None) -> None:
+    """Or what it records is refused: a value that no one may type."""
+    try:
+        recipe = Recipe.of(structure=structure, param=param)
+    except UsageError as refused:
+        assert param is not None
+        assert "go with" in str(refused)  # noqa: PT017
+        return
+    said = {key: value for key, value in recipe.as_dict().items() if value is not None}
+    try:
+        assert Recipe.of(**said) == recipe
+    except UsageError as refused:
+        assert re.search(REFUSED, str(refused))  # noqa: PT017

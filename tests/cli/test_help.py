@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from bncli.catalogue import CHOICES, COMMANDS, MARGINALIZED, OPTIONS
+from bncli.cli.numbers import metavar
 from tests.cli.conftest import Bncli
 
 WORDS = [command.word for command in COMMANDS]
@@ -45,8 +46,9 @@ def test_help_shows_every_learning_option_with_its_default(bncli: Bncli, word: s
         assert f"[{choice.default}]" in text
         assert all(f" {method.word} {method.summary}" in text for method in choice.methods)
     for option in OPTIONS:
-        default = f" [{option.default}]" if option.default else ""
-        assert " ".join(f"{option.flag} {option.value} {option.summary}{default}".split()) in text
+        default = f" [{option.shown_default}]" if option.shown_default else ""
+        value = option.metavar or metavar(option.kind)
+        assert " ".join(f"{option.flag} {value} {option.summary}{default}".split()) in text
 
 
 def test_help_loads_nothing_heavy() -> None:

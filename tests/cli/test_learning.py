@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bncli.cli.learning_values import smoothing_rule
 
+from bncli.catalogue import SMOOTHINGS
 from bncli.cli.learning import learning
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
+from bncli.recipe.defaults import rule as rule_of
 from bncli.steps.supplied_files import Supplied, read_supplied
 
 
@@ -108,23 +108,22 @@ def test_what_a_missing_value_is(typed: dict[str, object], fields: dict[str, obj
     ],
 )
 def test_smoothing_rules_are_written_out(text: str, rule: str) -> None:
-    assert smoothing_rule(text) == rule
+    assert rule_of(text, SMOOTHINGS) == rule
 
 
 @pytest.mark.parametrize("text", ["", "lapace", "mle:1", "laplace:", "laplace:0", "fgg:-1", "bdeu:nan", "bdeu:1e999"])
 def test_other_smoothing_rules_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--smoothing"):
-        smoothing_rule(text)
+        rule_of(text, SMOOTHINGS)
 
 
 def test_a_method_beats_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nb").touch()
     (tmp_path / "mine").write_text('{"format": "bncli-structure", "version": 1, "class": "y", "parents": {"x": ["y"]}}')
-    plain = Recipe(structure_score=None, forest=None)
-    assert learning({"structure": "nb"}) == (replace(plain, structure="nb"), Supplied())
-    found = learning({"structure": "mine"})
-    assert found == (replace(plain, structure="file"), read_supplied(None, "mine"))
+    plain = Recipe(structure="nb")
+    assert learning({"structure": "nb"}) == (plain, Supplied(), ())
+    assert learning({"structure": "mine"}) == (plain.replaced(structure="file"), read_supplied(None, "mine"), ())
 
 
 @pytest.mark.parametrize(
@@ -149,6 +148,17 @@ def test_a_method_beats_a_file_of_its_name(tmp_path: Path, monkeypatch: pytest.M
 def test_options_of_structures(typed: dict[str, object], fields: dict[str, object]) -> None:
     recipe = learning(typed).recipe
     assert {name: getattr(recipe, name) for name in fields} == fields
+
+
+WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
+    "--structure nb": {"structure": "nb"},
+    "--structure kdb --k 0": {"structure": "kdb", "k": 0},
+    "--structure skdb --k 0": {"structure": "skdb", "k": 0},
+    "--structure hill-climb --max-parents 0": {"structure": "hill-climb", "max_parents": 0},
+    "--structure kikuchi --max-order 2": {"structure": "kikuchi", "max_order": 2},
+    "--structure interactions --max-order 2": {"structure": "interactions", "max_order": 2},
+}
+"""Structures every table of which has one attribute."""
 
 
 @pytest.mark.parametrize(
@@ -183,7 +193,10 @@ def test_options_of_structures(typed: dict[str, object], fields: dict[str, objec
             {"param": None, "missing_policy": "marginalize"},
             "--missing-policy marginalize cannot go with --param weighted, whose numbers are not probabilities; use",
         ),
-        ({"param": "em", "missing_policy": "level"}, "--missing-policy level has no meaning with --param em; em sums"),
+        (
+            {"param": "em", "missing_policy": "level"},
+            "--missing-policy level has no meaning with --param em; em marginalizes missing",
+        ),
         ({"param": "em", "optimizer": "cg"}, "--optimizer has no effect with --param em"),
         ({"early_stop": "cv"}, "--early-stop has no effect with --param weighted; it goes with --param extended"),
         (
@@ -199,7 +212,21 @@ def test_options_of_structures(typed: dict[str, object], fields: dict[str, objec
         ({"param": "map", "penalty": "cv"}, "--penalty has no effect with --param map"),
         ({"param": "map", "trace": "t.csv"}, "--trace has no effect with --param map"),
         ({"param": "map", "optimizer": "lbfgs"}, "--optimizer has no effect with --param map"),
-        ({"param": "extended", "penalty_center": "1"}, "--penalty-center 1 has no meaning with --param extended"),
+        (
+            {"param": "extended", "penalty_center": "1"},
+            "--penalty-center has no effect with --param extended; it goes with --param weighted",
+        ),
+        ({"penalty": 0.0, "penalty_center": "1"}, "--penalty-center has no effect with --penalty 0; leave one of"),
+        ({"structure": "nb", "k": 2, "level": "7"}, "Invalid value for '--level': '7' is not one of"),
+        ({"structure": "nb", "k": 2, "param": "mpa"}, "--param knows no 'mpa'; did you mean map?"),
+        *(
+            ({"param": param, "smoothing": "fgg"}, f"--smoothing has no effect with --param {param} that starts from")
+            for param in ("discriminative", "lr", "extended")
+        ),
+        *(
+            ({"param": "discriminative", "lower_orders": True} | words, f"--lower-orders has no effect with {what};")
+            for what, words in WITHOUT_SUBSETS.items()
+        ),
     ],
 )
 def test_what_has_no_effect_is_refused(typed: dict[str, object], line: str) -> None:
@@ -264,3 +291,27 @@ def test_defaults_that_follow_from_the_kind_of_structure() -> None:
         *("discriminative", "thermometer", "zero", None),
     )
     assert learning(flags | {"param": "auto"}).recipe == learning(flags | {"structure": "auto"}).recipe
+
+
+@pytest.mark.parametrize("param", ["discriminative", "lr", "extended"])
+@pytest.mark.parametrize("start", [{"init": "generative"}, {"penalty": 0.0}])
+def test_smoothing_counts_where_the_start_is_generative(param: str, start: dict[str, object]) -> None:
+    assert learning({"param": param, "smoothing": "fgg", **start}).recipe.smoothing == "fgg:5"
+
+
+@pytest.mark.parametrize("words", [{"structure": "kdb", "k": 1}, {"structure": "kikuchi", "max_order": 3}, {}])
+def test_lower_orders_count_where_tables_have_two_attributes(words: dict[str, object]) -> None:
+    assert learning({"param": "discriminative", "lower_orders": True, **words}).recipe.lower_orders is True
+
+
+def test_theta_of_a_file_of_regions_only_makes_the_generative_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    held = '{"format": "bncli-structure", "version": 1, "class": "y", "method": "kikuchi", "options": {}, '
+    Path("r.json").write_text(held + '"regions": [["x"]]}')
+    typed: dict[str, object] = {"structure": "r.json", "param": "discriminative", "theta": 2.0}
+    with pytest.raises(UsageError, match="--theta has no effect with --param discriminative that starts from zero"):
+        learning(typed)
+    assert learning({**typed, "init": "generative"}).recipe.theta == 2.0
+    assert learning({"structure": "r.json", "param": "kbma", "theta": 2.0}).recipe.theta == 2.0

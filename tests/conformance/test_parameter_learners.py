@@ -14,13 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 
-from bncli.catalogue import FITTING, INCOMPLETE, PARAMETERS, SMOOTHING_NUMBERS, SMOOTHINGS
+from bncli.catalogue import PARAMETERS, SMOOTHINGS, STRUCTURES
+from bncli.choices import OPTIMIZATION
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters, Path, StoppedBy, Tables
 from bncli.engine.structures.structure import Dag, Family, Regions, Structure
 from bncli.engine.training.optimization import Ascent
 from bncli.errors import BncliError
+from bncli.recipe import defaults
 from bncli.watch import Iteration
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
@@ -32,7 +34,6 @@ VALUES: dict[str, list[Any]] = {
     "--level": [1, 2, 3, 4],
     "--smoothing": ["m-estimate:1"],
     "--pseudo-counts": [5.0],
-    "--early-stop": ["none"],
     "--tolerance": [1e-10],
     "--max-iterations": [300],
     "--theta": [1.0],
@@ -40,16 +41,15 @@ VALUES: dict[str, list[Any]] = {
     "--lower-orders": [False, True],
 }
 """What is tried for each option of a learner's own; those of the ascent are tried together."""
-ASCENT = ("--init", "--penalty", "--penalty-center", "--optimizer", "--tolerance", "--max-iterations")
 
 
 def variants() -> list[Any]:
     """Every learner with every value of each of its own options, and two ascents where it ascends."""
     cases = []
     for method in PARAMETERS.methods:
-        if not method.module:
+        if not PARAMETERS.module_of(method.word):
             continue
-        together = ASCENT if "--optimizer" in method.options else ()
+        together = OPTIMIZATION if "--optimizer" in method.options else ()
         skipped: tuple[str, ...] = () if method.word in PATHS else ("--theta",)
         own = [flag for flag in method.options if flag not in (*together, *skipped, "--trace")]
         keys = [flag.removeprefix("--").replace("-", "_") for flag in own]
@@ -90,9 +90,11 @@ def families_of(learnt: Parameters, structure: Structure, data: Dataset, whole: 
 
 
 def learn(method: Any, data: Dataset, dag: Structure, options: dict[str, Any], **more: Any) -> Parameters:
-    if method.word in INCOMPLETE:
+    if method.incomplete:
         data = replace(data, schema=replace(data.schema, missing_policy="marginalize"))
-    learnt: Parameters = importlib.import_module(method.module).learn(Counts(data), dag, **options, **more)
+    learnt: Parameters = importlib.import_module(PARAMETERS.module_of(method.word)).learn(
+        Counts(data), dag, **options, **more
+    )
     return learnt
 
 
@@ -111,11 +113,12 @@ def assert_same_model(one: Parameters, other: Parameters, data: Dataset) -> None
 
 @every_learner
 def test_the_signature_is_the_contract(method: Any, options: dict[str, Any]) -> None:
-    parameters = inspect.signature(importlib.import_module(method.module).learn).parameters
+    parameters = inspect.signature(importlib.import_module(PARAMETERS.module_of(method.word)).learn).parameters
     assert list(parameters)[:2] == ["counts", "structure"]
-    seeded = {"seed"} if "early_stop" in options else set()
-    of_regions = {"theta"} if method.word in FITTING["kikuchi"] else set()
-    assert set(parameters) == {"counts", "structure", "watch", *options, *seeded, *of_regions}
+    kikuchi = STRUCTURES.method("kikuchi")
+    assert kikuchi is not None
+    of_regions = {"theta"} if method.word in kikuchi.params else set()
+    assert set(parameters) == {"counts", "structure", "watch", *options, *of_regions}
     assert parameters["watch"].default is not inspect.Parameter.empty
 
 
@@ -127,7 +130,7 @@ def test_tables_are_finite_and_the_likelihood_told_is_theirs(
 ) -> None:
     structure = structure_for(method, draw.draw(graphs_for(method.word, len(data.codes))))
     learnt = learn(method, data, structure, options)
-    families = families_of(learnt, structure, data, whole=method.word in INCOMPLETE)
+    families = families_of(learnt, structure, data, whole=method.incomplete)
     assert learnt.tables.families == families
     assert learnt.tables.bias.shape == (data.n_labels,)
     assert [w.shape for w in learnt.tables.weights] == [(f.n_cells, data.n_labels) for f in families]
@@ -159,7 +162,7 @@ def test_iterations_are_told_and_the_objective_never_falls(method: Any, options:
 def test_every_smoothing(method: Any, options: dict[str, Any], rule: str) -> None:
     if "smoothing" not in options:
         return
-    smoothing = f"{rule}:{SMOOTHING_NUMBERS[rule]}" if rule in SMOOTHING_NUMBERS else rule
+    smoothing = defaults.rule(rule, SMOOTHINGS)
     learnt = learn(method, random_dataset(60, (3, 2, 4, 2), 3), TAN, {**options, "smoothing": smoothing})
     assert np.isfinite(cells_of(learnt)).all()
     assert learnt.cll < 0

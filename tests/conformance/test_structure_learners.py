@@ -40,7 +40,7 @@ def variants() -> list[Any]:
     """Every learner with every value of each of its options, the others at their first, and with all at their last."""
     cases = []
     for method in STRUCTURES.methods:
-        if not method.module:
+        if not STRUCTURES.module_of(method.word):
             continue
         values = {flag.removeprefix("--").replace("-", "_"): VALUES[flag] for flag in method.options}
         first, last = ({name: tried[end] for name, tried in values.items()} for end in (0, -1))
@@ -56,7 +56,7 @@ every_learner = pytest.mark.parametrize(("method", "options"), variants())
 
 
 def learn(method: Any, data: Dataset, options: dict[str, Any]) -> Structure:
-    structure: Structure = importlib.import_module(method.module).learn(Counts(data), **options)
+    structure: Structure = importlib.import_module(STRUCTURES.module_of(method.word)).learn(Counts(data), **options)
     return structure
 
 
@@ -73,7 +73,7 @@ def assert_same(one: Structure, other: Structure) -> None:
 
 @every_learner
 def test_the_signature_is_the_contract(method: Any, options: dict[str, Any]) -> None:
-    parameters = inspect.signature(importlib.import_module(method.module).learn).parameters
+    parameters = inspect.signature(importlib.import_module(STRUCTURES.module_of(method.word)).learn).parameters
     assert next(iter(parameters)) == "counts"
     timed = {"clock"} if "max_seconds" in options else set()
     assert set(parameters) == {"counts", "watch", *options, *timed}

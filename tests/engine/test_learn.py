@@ -62,11 +62,11 @@ def cells_of(learnt: Learnt) -> np.ndarray:
     "recipe",
     [
         MAP,
-        MAP.replaced(structure="tan", smoothing="fgg:5"),
+        Recipe.of(structure="tan", param="map", smoothing="fgg:5"),
         Recipe(),
-        Recipe(structure="kdb", k=2, param="discriminative", level=None),
-        Recipe(structure="nb", param="extended", level=None, init="generative", penalty=0.0),
-        Recipe(discretize="equal-frequency", bins=3, structure="tan", level=2, penalty_center=1.0, init="generative"),
+        Recipe(structure="kdb", k=2, param="discriminative"),
+        Recipe(structure="nb", param="extended", penalty=0.0),
+        Recipe(discretize="equal-frequency", bins=3, level=2, penalty_center=1.0),
     ],
     ids=lambda recipe: f"{recipe.structure} {recipe.param}",
 )
@@ -119,7 +119,7 @@ def test_threads_do_not_change_a_bit(recipe: Recipe) -> None:
 def test_given_cuts_are_taken_as_they_are() -> None:
     first, other = mixed(seed=1), mixed(seed=2)
     cuts = cuts_of(learn(first, MAP).model.schema, "mdl", {})
-    model = learn(other, MAP.replaced(structure="tan"), given=Given(cuts)).model
+    model = learn(other, Recipe.of(structure="tan", param="map"), given=Given(cuts)).model
     assert [a.name for a in model.schema.attributes] == [a.name for a in cuts.attributes]
     for given, used in zip(cuts.attributes, model.schema.attributes, strict=True):
         assert getattr(given, "cuts", None) == getattr(used, "cuts", None)
@@ -150,11 +150,7 @@ def test_no_rows_are_one_clear_error(recipe: Recipe) -> None:
 @pytest.mark.parametrize("param", ["map", "weighted", "discriminative", "extended", "lr"])
 @pytest.mark.parametrize("rows", ["one row", "one class", "no informative attribute"])
 def test_degenerate_tables_give_a_model(structure: str, param: str, rows: str) -> None:
-    k = 2 if structure == "kdb" else None
-    if param == "map":
-        recipe = MAP.replaced(structure=structure, k=k)
-    else:
-        recipe = Recipe(structure=structure, k=k, param=param, level=4 if param == "weighted" else None)
+    recipe = Recipe.of(structure=structure, k=2 if structure == "kdb" else None, param=param)
     columns = mixed()
     assert columns.label is not None
     if rows == "no informative attribute":
@@ -169,7 +165,7 @@ def test_degenerate_tables_give_a_model(structure: str, param: str, rows: str) -
     assert learnt.parameters.stopped_by in StoppedBy
 
 
-SUMMED = MAP.replaced(missing_policy="marginalize")
+SUMMED: dict[str, Any] = {"param": "map", "missing_policy": "marginalize"}
 
 
 @pytest.mark.parametrize("structure", ["nb", "tan", "kdb", "skdb", "hill-climb", "gbn"])
@@ -177,11 +173,10 @@ def test_summed_out_holes_are_available_cases(structure: str) -> None:
     """Each table is what the rows that have its whole family say."""
     options: dict[str, dict[str, Any]] = {
         "kdb": {"k": 2},
-        "skdb": {"k": 2, "loss": "rmse"},
-        "hill-climb": {"structure_score": "bic", "max_parents": 2, "perfect": False},
+        "skdb": {"k": 2},
         "gbn": {"epsilon": 0.05},
     }
-    recipe = replace(SUMMED, structure=structure, **options.get(structure, {}))
+    recipe = Recipe.of(structure=structure, **SUMMED, **options.get(structure, {}))
     columns = mixed(weighted=True)
     learnt = learn(columns, recipe)
     schema = learnt.model.schema
@@ -202,14 +197,14 @@ def test_summed_out_holes_are_available_cases(structure: str) -> None:
 
 def test_holes_that_are_summed_out_are_told_by_searches_that_take_them_for_values() -> None:
     events: list[Any] = []
-    recipe = replace(SUMMED, structure="skdb", k=1, loss="rmse")
+    recipe = Recipe.of(structure="skdb", k=1, **SUMMED)
     learn(mixed(), recipe, run=Run(watch=events.append))
     assert any("skdb takes a missing value for one more value" in e.text for e in events if isinstance(e, Note))
 
 
 @pytest.mark.parametrize("param", ["weighted", "discriminative", "lr"])
 def test_only_probabilities_can_be_summed(param: str) -> None:
-    recipe = Recipe(structure="nb", param=param, level=None, missing_policy="marginalize")
+    recipe = Recipe.of(structure="nb", param=param).replaced(missing_policy="marginalize")
     with pytest.raises(BncliError, match=f"cannot be marginalized with the parameters '{param}', .*; use --param map"):
         learn(mixed(), recipe)
 
@@ -232,12 +227,8 @@ def test_holes_everywhere(structure: str, holes: str) -> None:
             codes = column.codes.copy()
             codes[blank] = MISSING
             attributes[name] = CategoricalColumn(codes, column.levels)
-    options: dict[str, Any] = {"structure": structure}
-    if structure == "hill-climb":
-        options |= {"structure_score": "bic", "max_parents": 2, "perfect": True}
-    if structure == "gbn":
-        options |= {"epsilon": 0.01}
-    learnt = learn(replace(columns, attributes=attributes), replace(SUMMED, **options))
+    recipe = Recipe.of(structure=structure, perfect=structure == "hill-climb", **SUMMED)
+    learnt = learn(replace(columns, attributes=attributes), recipe)
     assert np.isfinite(cells_of(learnt)).all()
     assert learnt.parameters.cll <= 0
     if holes == "column":
@@ -248,16 +239,13 @@ def test_holes_everywhere(structure: str, holes: str) -> None:
 
 @pytest.mark.parametrize("param", ["extended", "em", "apn"])
 def test_learners_get_the_options_that_they_take(param: str) -> None:
-    if param == "em":
-        recipe = replace(SUMMED, param="em", tolerance=1e-6, max_iterations=50)
-    elif param == "apn":
-        recipe = replace(SUMMED, param="apn", optimizer="cg", init="generative", tolerance=1e-6, max_iterations=20)
-    else:
-        recipe = replace(
-            SUMMED, param="extended", optimizer="cg", init="generative", penalty=0.0, penalty_center=0.0,
-            tolerance=1e-6, max_iterations=10, early_stop="cv", seed=1,
-        )  # fmt: skip
-    learnt = learn(mixed(120), recipe.replaced(structure="tan"))
+    typed: dict[str, dict[str, Any]] = {
+        "em": {"max_iterations": 50},
+        "apn": {"optimizer": "cg", "max_iterations": 20},
+        "extended": {"optimizer": "cg", "max_iterations": 10, "early_stop": "cv", "seed": 1},
+    }
+    recipe = Recipe.of(missing_policy="marginalize", param=param, tolerance=1e-6, **typed[param])
+    learnt = learn(mixed(120), recipe)
     assert learnt.model.schema.marginalizes
     assert learnt.parameters.iterations <= 50
     assert np.isfinite(cells_of(learnt)).all()
@@ -266,7 +254,7 @@ def test_learners_get_the_options_that_they_take(param: str) -> None:
 def test_regions_with_bins_of_their_own() -> None:
     """Fine singles and coarse pairs: the same model as over a table in which the pair's columns are cut coarsely."""
     named = NamedRegions("class", (("size",), ("age",), ("size", "age")), bins=(None, 3))
-    recipe = Recipe(discretize="equal-frequency", bins=9, structure="file", param="discriminative", level=None)
+    recipe = Recipe(discretize="equal-frequency", bins=9, param="discriminative").replaced(structure="file")
     found = learn(mixed(), recipe, given=Given(structure=named))
     families = found.model.tables.families
     assert [family.shape for family in families] == [(9,), (10,), (3, 4)], "age has a missing level"

@@ -56,7 +56,7 @@ def model_of(schema: Schema, dag: Dag, recipe: Recipe = Recipe()) -> Model:  # n
 MODEL = model_of(
     SCHEMA,
     Dag(((), (0,), (), ()), (0, 1), (), "tan", {}),
-    Recipe(penalty=1.0, optimizer="lbfgs", tolerance=1e-8, seed=None),
+    Recipe(penalty=1.0, optimizer="lbfgs", tolerance=1e-8),
 )
 BYTES = dump_model(MODEL)
 
@@ -96,7 +96,7 @@ def models(draw: st.DrawFn) -> Model:
     }
     children = tuple(sorted(draw(st.sets(st.sampled_from(order)))))
     dag = Dag(tuple(parents[i] for i in range(len(attributes))), children, (), draw(texts), {})
-    recipe = Recipe(penalty=draw(st.none() | st.floats(0, 1e9)), k=draw(st.none() | st.integers(0, 9)))
+    recipe = Recipe().replaced(penalty=draw(st.none() | st.floats(0, 1e9)), k=draw(st.none() | st.integers(0, 9)))
     return model_of(schema, dag, recipe)
 
 

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -102,7 +101,7 @@ def test_a_quarter_of_the_values_missing(tmp_path: Path, structure: str, record:
     pyarrow.csv.write_csv(table, tmp_path / "whole.csv")
     pyarrow.csv.write_csv(pa.table(punched, names=table.column_names), tmp_path / "holes.csv")
     whole, holes = (Source((str(tmp_path / name),)) for name in ("whole.csv", "holes.csv"))
-    recipe = replace(GENERATIVE, structure=structure, missing_policy="marginalize")
+    recipe = Recipe.of(param="map", structure=structure, missing_policy="marginalize")
     model, output = str(tmp_path / "m.bnc"), str(tmp_path / "out.csv")
     write_model(model, learn(read_columns(holes), recipe).model)
     ratios = cpu_ratios(

@@ -7,10 +7,9 @@ from the tables with holes; what is learnt from them predicts the complete rows,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,37 +35,21 @@ MOST_PROBABILITIES = 20_000
 BAD = ("satimage", "segment", "soybean-large", "vehicle", "waveform-21")
 """The tables on which the paper's general networks are poor."""
 
-_NB = Recipe(structure="nb", structure_score=None, forest=None, missing_policy="marginalize")
-STRUCTURES: Mapping[str, Recipe] = {
-    "NB": _NB,
-    "TAN": replace(_NB, structure="tan", structure_score="cmi", forest=False),
-    "GBN": replace(_NB, structure="gbn", epsilon=0.01),
+STRUCTURES: Mapping[str, Mapping[str, Any]] = {
+    "NB": {"structure": "nb"},
+    "TAN": {"structure": "tan"},
+    "GBN": {"structure": "gbn", "epsilon": 0.01},
 }
 
 
-def _ofe(recipe: Recipe) -> Recipe:
-    return recipe.CLOSED()
-
-
-def _elr(recipe: Recipe) -> Recipe:
-    return _climbing(recipe, "extended").replaced(penalty=0.0, penalty_center=0.0, early_stop="cv", seed=SEED)
-
-
-def _apn(recipe: Recipe) -> Recipe:
-    return _climbing(recipe, "apn")
-
-
-def _em(recipe: Recipe) -> Recipe:
-    return recipe.closed("em").replaced(tolerance=1e-6, max_iterations=ITERATIONS)
-
-
-def _climbing(recipe: Recipe, param: str) -> Recipe:
-    """Conjugate gradients from the relative frequencies."""
-    start = recipe.closed(param).replaced(init="generative", optimizer="cg")
-    return replace(start, tolerance=1e-6, max_iterations=ITERATIONS)
-
-
-PARAMETERS: Mapping[str, Callable[[Recipe], Recipe]] = {"OFE": _ofe, "ELR": _elr, "APN": _apn, "EM": _em}
+_CLIMB = {"tolerance": 1e-6, "max_iterations": ITERATIONS}
+PARAMETERS: Mapping[str, Mapping[str, Any]] = {
+    "OFE": {"param": "map"},
+    "ELR": {"param": "extended", "optimizer": "cg", "penalty": 0.0, "early_stop": "cv", "seed": SEED, **_CLIMB},
+    "APN": {"param": "apn", "optimizer": "cg", **_CLIMB},
+    "EM": {"param": "em", **_CLIMB},
+}
+"""ELR and APN climb by conjugate gradients from the relative frequencies."""
 COMPLETE = tuple(f"{structure}+{p}" for structure in STRUCTURES for p in ("OFE", "ELR"))
 INCOMPLETE = tuple(f"{structure}+{p}" for structure in STRUCTURES for p in ("OFE", "ELR", "APN", "EM"))
 WAYS = {"complete": COMPLETE, "holes": INCOMPLETE, "everywhere": INCOMPLETE}
@@ -86,7 +69,7 @@ class Case(NamedTuple):
 def recipe_of(way: str) -> Recipe:
     """The recipe of STRUCTURE+PARAMETERS."""
     structure, parameters = way.split("+")
-    return PARAMETERS[parameters](STRUCTURES[structure])
+    return Recipe.of(missing_policy="marginalize", **STRUCTURES[structure], **PARAMETERS[parameters])
 
 
 def cases(name: str) -> Iterator[Case]:
@@ -115,7 +98,7 @@ def general_network(columns: Columns) -> NamedDag:
     counts, epsilon = Counts(learn_dataset(columns)), 0.01
     schema = counts.data.schema
     while True:
-        found = learn_structure(counts, replace(STRUCTURES["GBN"], epsilon=epsilon))
+        found = learn_structure(counts, recipe_of("GBN+OFE").replaced(epsilon=epsilon))
         families = found.families(schema.cardinalities, whole=True)
         if sum(f.n_cells * (len(schema.labels) if f.by_class else 1) for f in families) <= MOST_PROBABILITIES:
             return name_dag(found, schema)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,11 +108,9 @@ THETAS = (10.0, 1.0, 0.1, 1e-3, 1e-6)
 
 LIKE_THETA = "bdeu:1"
 """One row spread evenly over every table: what theta = 1 is for regions."""
-NB = Recipe(structure="nb", structure_score=None, forest=None, smoothing=LIKE_THETA)
+NB = Recipe.of(structure="nb", smoothing=LIKE_THETA, param="map")
 TAN = Recipe.of(smoothing=LIKE_THETA, param="map")
-KIKUCHI = replace(
-    Recipe.of(param="map"), structure="kikuchi", structure_score=None, max_order=4, theta=1.0, max_candidates=100_000
-)
+KIKUCHI = {"structure": "kikuchi", "max_order": 4, "theta": 1.0, "max_candidates": 100_000}
 PENALTIES = (0.0, 0.01, 0.1, 1.0, 10.0)
 RANKED = ("NB", "LR", "TAN", "kMAP", "kBMA")
 """The columns of the paper."""
@@ -124,16 +122,14 @@ FITTED = "regions cv"
 
 def recipes() -> dict[str, Recipe]:
     """The classifiers by name."""
-    names = ("init", "penalty", "penalty_center", "optimizer", "tolerance", "max_iterations", "seed")
-    ascent = {name: getattr(Recipe(), name) for name in names}
     return {
-        "NB": NB.CLOSED(),
-        **{f"LR {penalty:g}": NB.replaced(param="lr", penalty=penalty) for penalty in PENALTIES},
-        "LR cv": NB.replaced(param="lr"),
+        "NB": NB,
+        **{f"LR {penalty:g}": Recipe.of(structure="nb", param="lr", penalty=penalty) for penalty in PENALTIES},
+        "LR cv": Recipe.of(structure="nb", param="lr"),
         "TAN": TAN,
-        "kMAP": replace(KIKUCHI, param="kmap"),
-        "kBMA": replace(KIKUCHI, param="kbma"),
-        FITTED: replace(KIKUCHI, param="discriminative", coding="cells", **ascent),
+        "kMAP": Recipe.of(param="kmap", **KIKUCHI),
+        "kBMA": Recipe.of(param="kbma", **KIKUCHI),
+        FITTED: Recipe.of(param="discriminative", **KIKUCHI),
     }
 
 

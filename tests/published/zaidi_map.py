@@ -7,10 +7,10 @@ more; p by the two-tailed sign test.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +37,11 @@ MOST_ROWS = 20_000
 BIG = 10_000
 """The paper's big sets have more rows."""
 
-_W = Recipe(structure="nb", structure_score=None, forest=None, penalty=0.0, init="zero", tolerance=1e-6, seed=None)
 _PENALISED = {"w": 0.0, "w, penalty 1": 1.0}
-STRUCTURES = {
-    "NB": _W,
-    "TAN": replace(_W, structure="tan", structure_score="cmi", forest=False),
-    "KDB-1": replace(_W, structure="kdb", k=1),
+STRUCTURES: Mapping[str, Mapping[str, Any]] = {
+    "NB": {"structure": "nb"},
+    "TAN": {"structure": "tan"},
+    "KDB-1": {"structure": "kdb", "k": 1},
 }
 WAYS = ("MAP", *_PENALISED)
 LOSSES = ("bias", "variance", "error", "rmse")
@@ -62,8 +61,9 @@ class Case(NamedTuple):
 
 
 def recipe_of(structure: str, way: str) -> Recipe:
-    recipe = STRUCTURES[structure]
-    return recipe.CLOSED() if way == "MAP" else recipe.replaced(penalty=_PENALISED[way])
+    if way == "MAP":
+        return Recipe.of(param="map", **STRUCTURES[structure])
+    return Recipe.of(penalty=_PENALISED[way], init="zero", tolerance=1e-6, **STRUCTURES[structure])
 
 
 def cases(name: str) -> Iterator[Case]:

@@ -93,8 +93,7 @@ def test_regions_that_auto_made_are_a_structure_like_any_other(tmp_path: Path) -
         '{"format": "bncli-structure", "version": 1, "class": "class", "method": "auto", "options": {}, '
         '"regions": [["x"], ["z"], ["x", "z"]], "bins": [null, 8, 4]}'
     )
-    asked = Recipe(discretize="equal-frequency", bins=5, structure="file", structure_score=None, forest=None)
-    asked = replace(asked, param="discriminative", smoothing=None, level=None, coding="thermometer", penalty=1.0)
+    asked = Recipe(discretize="equal-frequency", bins=5, param="discriminative", coding="thermometer", penalty=1.0)
     report = fit(source, asked, supplied=read_supplied(None, str(tmp_path / "s.json")), output=str(tmp_path / "m.bnc"))
     model = read_model(str(tmp_path / "m.bnc"))
     assert (report.structure, report.param, report.penalty, report.trials) == ("auto", "discriminative", 1.0, ())

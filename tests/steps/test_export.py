@@ -41,10 +41,7 @@ FORMATS = ("bif", "xmlbif", "dot", "json")
 def learnt(name: str, folder: Path, structure: str = "tan", param: str = "discriminative") -> str:
     """A model of sample data."""
     path = str(folder / "m.bnc")
-    level, k = 4 if param == "weighted" else None, 1 if structure == "kdb" else None
-    recipe = Recipe(structure=structure, k=k, param=param, penalty=1.0, level=level)
-    if param == "map":
-        recipe = recipe.replaced(init=None, penalty=None, penalty_center=None, optimizer=None, tolerance=None)
+    recipe = Recipe.of(structure=structure, param=param, penalty=None if param == "map" else 1.0)
     fit(Source((str(SAMPLE_DATA / name),)), recipe, output=path)
     return path
 
@@ -137,8 +134,6 @@ def test_the_option_that_keeps_probabilities_from_zero_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, param: str, option: str
 ) -> None:
     recipe = Recipe(param=param)
-    if recipe.param != "weighted":
-        recipe = recipe.replaced(level=None, init=None, penalty=None, penalty_center=None, optimizer=None)
     monkeypatch.setattr(step, "largest_difference", lambda *_: 1.0)
     path = learnt("iris.csv", tmp_path, param="map")
     write_model(path, replace(read_model(path), recipe=recipe))

@@ -148,12 +148,11 @@ def test_the_methods_of_given_files_are_recorded(tmp_path: Path) -> None:
     learn_structure(source("iris.csv"), CLOSED_FORM, supplied=read_supplied(cuts), output=dag)
     fit(source("iris.csv"), Recipe(), supplied=read_supplied(cuts, dag), output=str(tmp_path / "m.bnc"))
     recipe = read_model(str(tmp_path / "m.bnc")).recipe
-    given = Recipe(discretize="equal-width", bins=3, structure="kdb", k=2)
-    assert recipe == replace(given, structure_score=None, forest=None)
+    assert recipe == Recipe(discretize="equal-width", bins=3, structure="kdb", k=2)
 
 
 def test_holes_that_are_summed_out_step_by_step_as_at_once(tmp_path: Path) -> None:
-    recipe = CLOSED_FORM.replaced(missing_policy="marginalize", structure_score=None, forest=None)
+    recipe = CLOSED_FORM.replaced(missing_policy="marginalize")
     cuts, dag = str(tmp_path / "cuts.json"), str(tmp_path / "dag.json")
     report = fit(source("wine_holes.csv"), recipe, output=str(tmp_path / "once.bnc"))
     discretize(source("wine_holes.csv"), recipe, cuts_out=cuts)
@@ -165,7 +164,7 @@ def test_holes_that_are_summed_out_step_by_step_as_at_once(tmp_path: Path) -> No
 
 
 def test_a_structure_learner_needs_no_parameters_to_sum_out(tmp_path: Path) -> None:
-    report = learn_structure(source("wine_holes.csv"), replace(Recipe(), missing_policy="marginalize"))
+    report = learn_structure(source("wine_holes.csv"), Recipe().replaced(missing_policy="marginalize"))
     assert report.attributes == 13
 
 

@@ -27,7 +27,7 @@ from bncli.steps.supplied_files import read_supplied
 from tests.paths import path_of
 
 MONKS = Source((str(Path(__file__).parents[2] / "sample_data" / "monks1.csv"),), categorical=("a1", "a2", "a5"))
-KBMA = replace(Recipe().closed("kbma"), theta=1.0, smoothing=None, structure_score=None, forest=None)
+KBMA = Recipe.of(structure="kikuchi", theta=1.0)
 FOUND = NamedRegions(
     "y",
     (("a",), ("b",), ("b", "a")),
@@ -38,8 +38,8 @@ FOUND = NamedRegions(
 def fitted(folder: Path, param: str) -> str:
     regions = NamedRegions("class", (("a5",), ("a1",), ("a2",), ("a2", "a1")))
     write_structure(str(folder / "r.json"), regions)
-    ascent = {} if param != "discriminative" else {"optimizer": "lbfgs", "penalty": 1.0, "init": "zero"}
-    recipe = replace(KBMA, param=param, **({**ascent, "tolerance": 1e-10, "max_iterations": 99} if ascent else {}))
+    ascent = {"optimizer": "lbfgs", "penalty": 1.0, "max_iterations": 99} if param == "discriminative" else {}
+    recipe = Recipe.of(structure="kikuchi", param=param, **ascent)
     fit(MONKS, recipe, supplied=read_supplied(None, str(folder / "r.json")), output=str(folder / "m.bnc"))
     return str(folder / "m.bnc")
 

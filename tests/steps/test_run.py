@@ -33,10 +33,7 @@ def test_stages_are_timed_and_events_handed_on(monkeypatch: pytest.MonkeyPatch) 
 
 
 IRIS = Source((str(Path(__file__).parents[2] / "sample_data" / "iris.csv"),))
-CLIMB = Recipe(
-    structure="hill-climb", structure_score="k2", max_parents=2, perfect=False, param="map", level=None, init=None,
-    penalty=None, penalty_center=None, optimizer=None, tolerance=None, max_iterations=None, seed=None,
-)  # fmt: skip
+CLIMB = Recipe.of(structure="hill-climb", structure_score="k2", param="map")
 
 
 def test_moves_are_kept_by_name_and_everything_is_handed_on() -> None:

@@ -15,20 +15,7 @@ from bncli.recipe import Recipe
 
 def recipe(metric: str = "log-loss", time_limit: float | None = None, seed: int = 0) -> Recipe:
     """That of `--structure auto`."""
-    nothing = dict.fromkeys(
-        ("structure_score", "forest", "smoothing", "level", "init", "penalty", "penalty_center", "optimizer")
-    )
-    return Recipe(
-        discretize="auto",
-        structure="auto",
-        param="auto",
-        metric=metric,
-        time_limit=time_limit,
-        seed=seed,
-        tolerance=None,
-        max_iterations=None,
-        **nothing,  # type: ignore[arg-type]
-    )
+    return Recipe.of(structure="auto", metric=metric, time_limit=time_limit, seed=seed)
 
 
 def mixed(n_rows: int = 90, n_labels: int = 2, seed: int = 0, weights: NDArray[np.float64] | None = None) -> Columns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -31,9 +32,7 @@ def fit(data: Dataset, early_stop: str = "cv", seed: int = 0, watch: Any = silen
         Counts(data),
         TAN,
         smoothing="m-estimate:1",
-        ascent=how(**changes),
-        early_stop=early_stop,
-        seed=seed,
+        ascent=replace(how(**changes), early_stop=early_stop, seed=seed),
         watch=watch,
     )
 

@@ -14,8 +14,8 @@ from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset
 
-CLOSED = replace(Recipe(), param="map", optimizer=None)
-KDB = replace(CLOSED, structure="kdb", k=4)
+CLOSED = Recipe.of(param="map")
+KDB = CLOSED.replaced(structure="kdb", k=4)
 
 
 def wide(*cardinalities: int) -> Schema:
@@ -37,13 +37,13 @@ def entries(schema: Schema, dag: Dag) -> int:
 def test_in_proportion_to_the_entries(optimizer: str | None, numbers: int) -> None:
     schema, dag = wide(3, 4, 5), chain(3, 2)
     assert entries(schema, dag) == 2 * (1 + 3 + 12 + 60)
-    assert table_memory(dag, schema, replace(Recipe(), optimizer=optimizer)) == 8 * numbers * entries(schema, dag)
+    assert table_memory(dag, schema, Recipe().replaced(optimizer=optimizer)) == 8 * numbers * entries(schema, dag)
 
 
 def test_bfgs_needs_matrices() -> None:
     schema, dag = wide(10, 10), chain(2, 1)
     n = entries(schema, dag)
-    assert table_memory(dag, schema, replace(Recipe(), optimizer="bfgs")) == 8 * (16 * n + 2 * n * n)
+    assert table_memory(dag, schema, Recipe().replaced(optimizer="bfgs")) == 8 * (16 * n + 2 * n * n)
 
 
 def test_what_fits_and_what_nobody_knows_is_not_refused() -> None:
@@ -80,7 +80,7 @@ def test_a_closed_form_that_would_fit_is_named() -> None:
 def test_fewer_arcs_are_advised_where_a_threshold_decides() -> None:
     schema, dag = wide(500, 500), chain(2, 1)
     with pytest.raises(BncliError, match="; use --structure gbn with a larger --epsilon"):
-        refuse_large(dag, schema, replace(CLOSED, structure="gbn"), 1 << 20)
+        refuse_large(dag, schema, CLOSED.replaced(structure="gbn"), 1 << 20)
 
 
 def test_else_a_column_is_named() -> None:
@@ -93,9 +93,9 @@ def test_regions_take_all_their_tables_or_those_of_the_best_step() -> None:
     schema = wide(10, 20, 30)
     climb = Climb((1, 2, 3), (-3.0, -2.0, -1.0), (-3.0, -2.0, -9.0), 1)
     regions = Regions(((0, 1), (0, 1, 2)), climb)
-    kbma = replace(CLOSED, structure="kikuchi", param="kbma")
+    kbma = CLOSED.replaced(structure="kikuchi", param="kbma")
     assert table_memory(regions, schema, kbma) == 8 * 8 * 2 * (1 + 200 + 6000)
-    assert table_memory(regions, schema, replace(Recipe(), structure="kikuchi")) == 8 * 45 * 2 * (1 + 200)
+    assert table_memory(regions, schema, Recipe().replaced(structure="kikuchi")) == 8 * 45 * 2 * (1 + 200)
     with pytest.raises(
         BncliError, match=r"tables of the regions .* over 'a0', 'a1', 'a2' and the class; .*--max-order"
     ):
@@ -107,7 +107,7 @@ def test_too_many_attributes_to_compare() -> None:
     refuse_wide(schema, Recipe(), 48 * 1000**2)
     with pytest.raises(BncliError, match=r"--structure tan compares 1,000 attributes two by two: about 45\.8 MiB"):
         refuse_wide(schema, Recipe(), 48 * 1000**2 - 1)
-    refuse_wide(schema, replace(Recipe(), structure="nb"), 1)
+    refuse_wide(schema, Recipe().replaced(structure="nb"), 1)
 
 
 def test_nothing_is_counted_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ def test_closed_forms_go_through_all_regions_and_an_ascent_through_the_best() ->
     schema = wide(3, 4, 5)
     regions = Regions(((0,), (1,), (0, 1), (1, 2)), Climb((0,) * 5, (0.0,) * 5, (0.0,) * 5, 3))
     assert table_memory(regions, schema, CLOSED) == 8 * 8 * 2 * (1 + 3 + 4 + 12 + 20)
-    assert table_memory(regions, schema, replace(Recipe(), optimizer="cg")) == 8 * 16 * 2 * (1 + 12)
+    assert table_memory(regions, schema, Recipe().replaced(optimizer="cg")) == 8 * 16 * 2 * (1 + 12)
 
 
 def test_regions_too_large() -> None:

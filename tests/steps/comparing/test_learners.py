@@ -19,7 +19,7 @@ def test_names_differ() -> None:
     with pytest.raises(UsageError, match="two learners are called 'nb'; it is given twice"):
         check_names([NB, TAN, replace(NB)])
     with pytest.raises(UsageError, match="two learners are called 'nb'; put NAME= before its options"):
-        check_names([NB, TAN.replaced(name="nb")])
+        check_names([NB, replace(TAN, name="nb")])
     with pytest.raises(UsageError, match="no learner"):
         check_names([])
 
@@ -30,5 +30,5 @@ def test_identity_is_made_of_contents(tmp_path: Path) -> None:
         (tmp_path / name).write_text(f"{head}{content}}}")
     a, b, c = (Learner("x", TAN.recipe, "", read_supplied(None, str(tmp_path / name))).identity() for name in "abc")
     assert a == b != c
-    assert TAN.identity() == TAN.replaced(options="written otherwise").identity() != NB.identity()
+    assert TAN.identity() == replace(TAN, options="written otherwise").identity() != NB.identity()
     json.dumps(TAN.identity(), allow_nan=False)
