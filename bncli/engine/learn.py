@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal
 
 from bncli import __version__
-from bncli.catalogue import MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
+from bncli.catalogue import DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
 from bncli.choices import Choice, Method
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
@@ -86,11 +86,11 @@ def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: dict[st
     schema = learn_schema(
         columns,
         discretize=recipe.discretize,
-        bins=recipe.bins,
         given=cuts,
         missing_policy=missing_policy(recipe),
         watch=watch,
         **reading,
+        **recipe.options(DISCRETIZERS.method(recipe.discretize)),
     )
     data = encode(columns, schema, threads=reading["threads"])
     if data.n_rows == 0:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from bncli.catalogue import CHOICES, KEYS, STRUCTURES
+from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, STRUCTURES
 from bncli.choices import Choice, Method, Option, Switch, flag_of, key_of
 from bncli.errors import BncliError
 from bncli.recipe.defaults import BY_FLAG, NOTHING, Chosen, Supplied, read, values
@@ -51,9 +51,9 @@ class Recipe:
         object.__setattr__(recipe, "_values", {key: values.get(key) for key in KEYS})
         return recipe
 
-    def options(self, method: Method) -> dict[str, Any]:
-        """The values of the options that the function of this method takes by name."""
-        return {key_of(flag): self._values[key_of(flag)] for flag in method.own_options}
+    def options(self, method: Method | None) -> dict[str, Any]:
+        """The values of the options that the function of this method takes by name; no method (a file) takes none."""
+        return {} if method is None else {key_of(flag): self._values[key_of(flag)] for flag in method.own_options}
 
     def replaced(self, **values: Any) -> Recipe:
         """This recipe with other values, unchecked."""
@@ -63,9 +63,9 @@ class Recipe:
         """Every value by name."""
         return dict(self._values)
 
-    def with_cuts(self, method: str, options: Mapping[str, int]) -> Recipe:
-        """This recipe for cuts that are supplied, made by `method` with `options`."""
-        return self.replaced(discretize=method, bins=options.get("bins"))
+    def with_cuts(self, method: str, options: Mapping[str, int | float | str | bool]) -> Recipe:
+        """This recipe for cuts that are supplied, made by `method` with `options`; unknown ones are left out."""
+        return self.replaced(discretize=method, **{key: options.get(key) for key in map(key_of, DISCRETIZERS.governed)})
 
     def with_structure(self, method: str, options: Mapping[str, int | float | str | bool]) -> Recipe:
         """This recipe for a structure that is supplied, made by `method` with `options`; a theta that is set stays.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bncli.catalogue import DISCRETIZERS
 from bncli.engine.data.cutting import cuts_of, learn_schema
 from bncli.engine.data.encoding import encode
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
@@ -65,10 +66,9 @@ def discretize(
     stopwatch(Stage("read"))
     columns = read_columns(source, threads=threads, watch=stopwatch, given=given)
     stopwatch(Stage("discretize"))
-    schema = learn_schema(
-        columns, discretize=recipe.discretize, bins=recipe.bins, given=given, threads=threads, watch=stopwatch
-    )
-    learnt = given or cuts_of(schema, recipe.discretize, {} if recipe.bins is None else {"bins": recipe.bins})
+    method, options = recipe.discretize, recipe.options(DISCRETIZERS.method(recipe.discretize))
+    schema = learn_schema(columns, discretize=method, given=given, threads=threads, watch=stopwatch, **options)
+    learnt = given or cuts_of(schema, method, options)
     if cuts_out is not None:
         write_cuts(cuts_out, learnt)
     if output is not None:

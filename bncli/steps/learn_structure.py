@@ -6,6 +6,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from bncli.catalogue import DISCRETIZERS
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_schema
 from bncli.engine.data.dataset import Dataset
@@ -97,10 +98,10 @@ def _rows(source: Source, recipe: Recipe, given: Cuts | None, threads: int, watc
     schema = learn_schema(
         columns,
         discretize=recipe.discretize,
-        bins=recipe.bins,
         given=given,
         missing_policy=missing_policy(recipe),
         threads=threads,
         watch=watch,
+        **recipe.options(DISCRETIZERS.method(recipe.discretize)),
     )
     return encode(columns, schema, threads=threads)

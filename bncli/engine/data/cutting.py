@@ -16,7 +16,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,19 +38,19 @@ def learn_schema(
     columns: Columns,
     *,
     discretize: str = "mdl",
-    bins: int | None = None,
     given: Cuts | None = None,
     missing_tokens: Sequence[str] | None = None,
     unseen: Literal["average", "error"] = "average",
     missing_policy: MissingPolicy = "level",
     threads: int = 1,
     watch: Watch = silent,
+    **options: Any,
 ) -> Schema:
-    """The schema of labelled training rows; `discretize` and `bins` (None: the method's own default) unless `given`."""
+    """The schema of labelled training rows, cut by `discretize` with its `options` (None: default) unless `given`."""
     if columns.label is None or (columns.label.codes < 0).any():
         raise BncliError(f"there are rows without a class {columns.class_name!r}")
     if given is None:
-        cut = _cutter(columns, discretize, {} if bins is None else {"bins": bins})
+        cut = _cutter(columns, discretize, {key: value for key, value in options.items() if value is not None})
         names = list(columns.attributes)
     else:
         cut = _adopter(columns, given)
@@ -67,7 +67,7 @@ def _without_missing_level(attribute: Attribute) -> Attribute:
     return replace(attribute, missing=False, frequencies=seen, holes=sum(holes))
 
 
-def cuts_of(schema: Schema, method: str, options: Mapping[str, int]) -> Cuts:
+def cuts_of(schema: Schema, method: str, options: Mapping[str, Any]) -> Cuts:
     """The cuts and levels of a schema, without what it knows of its rows."""
     bare = tuple(replace(attribute, missing=False, frequencies=(), holes=0.0) for attribute in schema.attributes)
     return Cuts(schema.class_name, bare, method, dict(options))
@@ -83,7 +83,7 @@ def _each(cut: Callable[[str], Attribute], names: list[str], threads: int, watch
     return attributes
 
 
-def _cutter(columns: Columns, method: str, options: Mapping[str, int]) -> Callable[[str], Attribute]:
+def _cutter(columns: Columns, method: str, options: Mapping[str, Any]) -> Callable[[str], Attribute]:
     """The function that learns the attribute of a name."""
     module = importlib.import_module(DISCRETIZERS.module_of(method))
     cut_points: CutPoints = module.cut_points
