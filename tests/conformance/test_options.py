@@ -74,13 +74,14 @@ def regular() -> Columns:
 
 
 def related() -> Columns:
-    """One attribute differs where two others do, another follows three of them, the class any."""
+    """One attribute tells whether two others differ, another follows three of them; some values are missing."""
     rng = np.random.default_rng(1)
     a, b, c = rng.integers(0, 2, (3, 200))
     d = np.where(rng.random(200) < 0.1, rng.integers(0, 2, 200), a ^ b)
     e = np.where(rng.random(200) < 0.1, rng.integers(0, 2, 200), (a + b + c) // 2)
     labels = np.where(rng.random(200) < 0.4, rng.integers(0, 2, 200), d | c)
-    return _categorical([a, b, c, d, e], labels)
+    holes = [np.where(rng.random(200) < 0.15, -1, codes) for codes in (b, d)]
+    return _categorical([a, holes[0], c, holes[1], e], labels)
 
 
 def _categorical(codes: list[Any], labels: Any) -> Columns:
