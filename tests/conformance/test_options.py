@@ -74,14 +74,16 @@ def regular() -> Columns:
 
 
 def related() -> Columns:
-    """One attribute tells whether two others differ, another follows three of them; some values are missing."""
+    """One attribute tells whether two others differ, another follows three of them; of a further two some are missing."""
     rng = np.random.default_rng(1)
     a, b, c = rng.integers(0, 2, (3, 200))
     d = np.where(rng.random(200) < 0.1, rng.integers(0, 2, 200), a ^ b)
     e = np.where(rng.random(200) < 0.1, rng.integers(0, 2, 200), (a + b + c) // 2)
     labels = np.where(rng.random(200) < 0.4, rng.integers(0, 2, 200), d | c)
-    holes = [np.where(rng.random(200) < 0.15, -1, codes) for codes in (b, d)]
-    return _categorical([a, holes[0], c, holes[1], e], labels)
+    f = rng.integers(0, 2, 200)
+    g = np.where(rng.random(200) < 0.1, 1 - f, f)
+    known = [np.where(rng.random(200) < 0.15, -1, codes) for codes in (f, g)]
+    return _categorical([a, b, c, d, e, *known], labels)
 
 
 def _categorical(codes: list[Any], labels: Any) -> Columns:
@@ -186,10 +188,11 @@ def accepted(words: Mapping[str, Any], entry: Choice | Option) -> list[Recipe]:
 def quick(words: dict[str, Any]) -> Recipe:
     """The recipe, with a penalty that is typed and few iterations where it takes them."""
     recipe = Recipe.of(**words)
-    typed = {key: value for key, value in QUICK.items() if key not in words and getattr(recipe, key) is not None}
-    if recipe.early_stop == "cv":
-        typed.pop("penalty", None)
-    return Recipe.of(**words, **typed)
+    for key, value in QUICK.items():
+        takes = getattr(recipe, key) is not None and not (key == "penalty" and recipe.early_stop == "cv")
+        if takes and key not in words and not is_refused(words | {key: value}):
+            words = words | {key: value}
+    return Recipe.of(**words)
 
 
 def has_effect(recipes: list[Recipe]) -> bool:
