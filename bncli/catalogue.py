@@ -72,6 +72,7 @@ STRUCTURES = Choice(
             params=("kbma", "kmap", "discriminative"),
             clock=True,
             alone=("--max-order", 2),
+            needs=(("--max-order", "--max-candidates", 1),),
             idle=(("--smoothing",), "with regions, which are smoothed by --theta"),
         ),
         Method(
