@@ -47,20 +47,23 @@ STRUCTURES = Choice(
     "--structure",
     "tan",
     (
-        Method("nb", "naive Bayes: the class is the only parent"),
+        Method("nb", "naive Bayes: the class is the only parent", alone=("", 0)),
         Method("tan", "a tree over the attributes, below the class", ("--structure-score", "--forest")),
-        Method("kdb", "up to k attribute parents each, by mutual information", ("--k",)),
+        Method("kdb", "up to k attribute parents each, by mutual information", ("--k",), alone=("--k", 0)),
         Method(
             "skdb",
             "kdb with k and the number of attributes chosen by leave-one-out",
             ("--k", "--loss"),
             defaults=(("--k", "5"),),
+            alone=("--k", 0),
         ),
         Method(
             "hill-climb",
             "naive Bayes, then the best arcs one at a time by a score",
             ("--structure-score", "--max-parents", "--perfect"),
             defaults=(("--structure-score", "bic"),),
+            alone=("--max-parents", 0),
+            needs=(("--structure-score", "--max-parents", 0), ("--perfect", "--max-parents", 1)),
         ),
         Method("gbn", "a general network found by tests of independence", ("--epsilon",)),
         Method(
@@ -70,6 +73,8 @@ STRUCTURES = Choice(
             defaults=(("--theta", "1"),),
             params=("kbma", "kmap", "discriminative"),
             clock=True,
+            alone=("--max-order", 2),
+            needs=(("--max-order", "--max-candidates", 1),),
             idle=(("--smoothing",), "with regions, which are smoothed by --theta"),
         ),
         Method(
@@ -78,6 +83,7 @@ STRUCTURES = Choice(
             ("--max-order",),
             defaults=(("--discretize", "equal-frequency"), ("--bins", "20"), ("--coding", "thermometer")),
             fixed=(("--init", "zero"),),
+            alone=("--max-order", 2),
             params=("discriminative",),
             idle=(("--smoothing", "--theta"), "with --structure interactions, where nothing is smoothed"),
         ),
@@ -141,6 +147,7 @@ PARAMETERS = Choice(
             ("--smoothing", "--theta", "--coding", "--lower-orders", *_SEARCH),
             fixed=_CENTERED,
             start=("--smoothing", "--theta"),
+            joint=("--lower-orders",),
         ),
         Method(
             "extended",
@@ -163,6 +170,7 @@ PARAMETERS = Choice(
             ("--smoothing", "--tolerance", "--max-iterations", "--trace"),
             probabilities=True,
             incomplete=True,
+            joint=("--tolerance", "--max-iterations"),
         ),
         Method(
             "apn",

@@ -150,8 +150,11 @@ class Method(NamedTuple):
     Of structures: `params` go with it, the default first (none: those of networks); `idle` are flags without effect and
     the reason. Of parameters: `networks` says whether they go with networks, `probabilities` whether they are the
     probabilities of one, so that what is missing can be marginalized, `incomplete` whether they are meant for that.
-    `start` are flags that only make the generative start, so that they have no effect from zero. `clock`: its function
-    takes a clock, by which it keeps a limit of time.
+    `start` are flags that only make the generative start, so that they have no effect from zero; `joint` those that
+    only concern families of several attributes. `clock`: its function takes a clock, by which it keeps a limit of time.
+
+    Of structures as well: `alone` is the option, and its value, up to which every family has a single attribute ("":
+    always, None: never); `needs` are flags that have an effect only where another one is above a value.
     """
 
     word: str
@@ -167,6 +170,9 @@ class Method(NamedTuple):
     probabilities: bool = False
     incomplete: bool = False
     start: tuple[str, ...] = ()
+    joint: tuple[str, ...] = ()
+    alone: tuple[str, int] | None = None
+    needs: tuple[tuple[str, str, int], ...] = ()
     clock: bool = False
 
     @property

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from bncli.catalogue import DISCRETIZERS
+from bncli.choices import flag_of
 from bncli.engine.data.schema import Cuts
 from bncli.files.atomic import write_bytes
 from bncli.files.attributes import attribute_json, check_unique_names, read_attribute
-from bncli.files.documents import dump, read_document
+from bncli.files.documents import Node, dump, read_document
+from bncli.files.recipes import read_value
 
 VERSION = 1
 
@@ -28,7 +31,12 @@ def read_cuts(path: str) -> Cuts:
     check_unique_names(fields["attributes"], class_name, attributes)
     method = fields["method"].text() if "method" in fields else "file"
     options = fields["options"].members() if "options" in fields else {}
-    return Cuts(class_name, attributes, method, {name: option.integer() for name, option in options.items()})
+    return Cuts(class_name, attributes, method, {name: _option(name, option) for name, option in options.items()})
+
+
+def _option(key: str, node: Node) -> Any:
+    """An option of a discretizer is of its kind; one that is not known is a number."""
+    return read_value(key, node) if flag_of(key) in DISCRETIZERS.governed else node.integer()
 
 
 def dump_cuts(cuts: Cuts) -> str:

@@ -38,8 +38,11 @@ def _holds_floats(key: str) -> bool:
 
 
 def _read(key: str, node: Node) -> Any:
-    if node.value is None and key not in _ALWAYS:
-        return None
+    return None if node.value is None and key not in _ALWAYS else read_value(key, node)
+
+
+def read_value(key: str, node: Node) -> Any:
+    """The value of the option of this name, of the type of its kind."""
     entry = _ENTRIES.get(key)
     kind = Whole() if entry is None else getattr(entry, "kind", None)
     if isinstance(kind, Real) and node.value in kind.words:

@@ -212,7 +212,7 @@ def values(chosen: Chosen, seed: int) -> dict[str, Any]:
     taken["structure_score"] = score(chosen)
     taken["smoothing"] = None if chosen.kind else taken["smoothing"]
     if chosen.kind == "auto":
-        taken |= {"discretize": "auto", "bins": None}
+        taken |= {"discretize": "auto", **dict.fromkeys(map(key_of, DISCRETIZERS.governed))}
     taken |= optimization(chosen)
     random = chosen.param.word == "auto" or "cv" in (taken["penalty"], taken["early_stop"])
     return {key: taken.get(key) for key in KEYS} | {"seed": seed if random else None}

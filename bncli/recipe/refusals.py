@@ -27,7 +27,7 @@ def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
     if scored == "cmi" and words["--structure"] != "tan":
         hint = "choose " + ", ".join(word for word in SCORES.words if word != "cmi")
         raise UsageError(f"--structure-score cmi has no meaning with --structure {words['--structure']}", hint=hint)
-    _refuse_without_parents(chosen, words["--structure"])
+    _refuse_needless(chosen)
     if PARAMETERS in choices:
         _refuse_unfit(chosen)
         _refuse_policy(chosen)
@@ -40,18 +40,22 @@ def _refuse_flags(given: Collection[str], idle: tuple[str, ...], why: str) -> No
             raise UsageError(f"{flag} has no effect {why}", hint="leave one of them out")
 
 
-def _refuse_without_parents(chosen: Chosen, structure: str) -> None:
-    """Families of one attribute have no smaller subsets."""
-    typed = chosen.typed
-    if "--lower-orders" not in typed:
+def _refuse_needless(chosen: Chosen) -> None:
+    """Options that need larger families, or more parents, than the structure can have."""
+    structure, typed = chosen.structure, chosen.typed
+    if structure is None:
         return
-    bound = {"nb": ("", 0), "kdb": ("--k", 0), "skdb": ("--k", 0), "hill-climb": ("--max-parents", 0)}
-    bound |= {"kikuchi": ("--max-order", 2), "interactions": ("--max-order", 2)}
-    flag, least = bound.get(structure, ("--structure", 0))
-    if not flag or typed.get(flag) == least:
-        what = f"--structure {structure}{f' {flag} {least}' if flag else ''}"
-        hint = "leave it out: every table there has one attribute"
-        raise UsageError(f"--lower-orders has no effect with {what}", hint=hint)
+    for flag, other, most in structure.needs:
+        if flag in typed and chosen.value(other) <= most:
+            raise UsageError(f"{flag} has no effect with {other} {chosen.value(other)}", hint="leave one of them out")
+    if structure.alone is None:
+        return
+    bound, most = structure.alone
+    if not bound or chosen.value(bound) <= most:
+        for flag in chosen.param.joint:
+            if flag in typed:
+                what = f"{flag} has no effect with --structure {structure.word}{f' {bound} {most}' if bound else ''}"
+                raise UsageError(what, hint="leave it out: every table there has one attribute")
 
 
 def _refuse_unfit(chosen: Chosen) -> None:

@@ -81,7 +81,7 @@ class Cuts:
     class_name: str
     attributes: tuple[Attribute, ...]
     method: str = "file"
-    options: Mapping[str, int] = field(default_factory=dict)
+    options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

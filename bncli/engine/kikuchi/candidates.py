@@ -84,8 +84,11 @@ def all_sets(attributes: Sequence[int], size: int) -> Index:
 def strongest_sets(ranked: Sequence[int], size: int, most: int) -> Index:
     """At most `most` sets of `size` attributes, in lexicographic order; ranked: the attributes, the strongest first.
 
-    Sets whose weakest attribute is strongest are taken first, of equals those whose second weakest is, and so on.
+    Sets whose weakest attribute is strongest are taken first, of equals those whose second weakest is, and so on. None
+    where fewer attributes than that are ranked.
     """
+    if len(ranked) < size:
+        return np.empty((0, size), np.intp)
     n = size
     while n < len(ranked) and math.comb(n, size) < most:
         n += 1

@@ -1,0 +1,295 @@
+"""An option that would have no effect is an error: proved over the whole catalogue by running it.
+
+Every method of every choice stands in some recipes, made by `recipes_with`. With each of them, each learning option is
+typed with the values that its kind suggests: either `Recipe.of` refuses them all, or two models differ, on some small
+table, in what scores: cuts, structure or numbers. What a recipe records plays no part. There are no exceptions but one
+rule: where an option is refused with every value but the one that it has anyway, that one may be typed. Limits of time
+are kept by a clock that counts how often it is asked. A new method or option is examined without a new test.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bncli.catalogue import (
+    CHOICES,
+    LEARNING,
+    MARGINALIZED,
+    MISSING_POLICIES,
+    OPTIMIZERS,
+    OPTIONS,
+    PARAMETERS,
+    SCORES,
+    STRUCTURES,
+)
+from bncli.choices import Choice, Method, Number, Option, Real, Switch, Whole, Word, key_of
+from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
+from bncli.engine.learn import learn
+from bncli.engine.model import Model
+from bncli.engine.structures.structure import Dag
+from bncli.errors import BncliError, UsageError
+from bncli.recipe import Recipe
+from tests.datasets import dense_dataset, random_dataset
+
+FLAGS = tuple(entry.flag for entry in LEARNING)
+
+QUICK = {"penalty": "0.1", "max_iterations": 30}
+"""Beside every option but themselves: a penalty by cross-validation takes ten times as long."""
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+
+
+def irregular(n_rows: int, n_labels: int, seed: int) -> Columns:
+    """Skewed numbers, related categories and missing values of both."""
+    rng = np.random.default_rng(seed)
+    coded = random_dataset(n_rows, (3, 2, 4), n_labels, seed=seed)
+    labels = coded.labels.astype(np.int64)
+    columns: dict[str, Any] = {}
+    for name, shift in (("age", 1.0), ("dose", 0.4)):
+        values = np.round(np.exp(shift * labels + rng.normal(size=n_rows)), 2)
+        values[rng.random(n_rows) < 0.1] = np.nan
+        columns[name] = NumericColumn(values)
+    for i, codes in enumerate(coded.codes):
+        kept = np.where(rng.random(n_rows) < 0.1, -1, codes.astype(np.int64))
+        columns[f"c{i}"] = CategoricalColumn(kept, tuple("abcd"[: int(codes.max()) + 1]))
+    names = tuple(f"y{y}" for y in range(n_labels))
+    return Columns(n_rows, columns, "class", CategoricalColumn(labels, names))
+
+
+def regular() -> Columns:
+    """Every combination of three attributes and two classes once."""
+    data = dense_dataset((2, 3, 2), 2, copies=1)
+    return _categorical([*data.codes], data.labels)
+
+
+def related() -> Columns:
+    """One attribute tells whether two others differ, another follows three; of a further two some are missing."""
+    rng = np.random.default_rng(1)
+    a, b, c = rng.integers(0, 2, (3, 200))
+    d = np.where(rng.random(200) < 0.1, rng.integers(0, 2, 200), a ^ b)
+    e = np.where(rng.random(200) < 0.1, rng.integers(0, 2, 200), (a + b + c) // 2)
+    labels = np.where(rng.random(200) < 0.4, rng.integers(0, 2, 200), d | c)
+    f = rng.integers(0, 2, 200)
+    g = np.where(rng.random(200) < 0.1, 1 - f, f)
+    known = [np.where(rng.random(200) < 0.15, -1, codes) for codes in (f, g)]
+    return _categorical([a, b, c, d, e, *known], labels)
+
+
+def _categorical(codes: list[Any], labels: Any) -> Columns:
+    levels = [tuple(map(str, range(int(c.max()) + 1))) for c in codes]
+    columns = {f"a{i}": CategoricalColumn(c.astype(np.int64), levels[i]) for i, c in enumerate(codes)}
+    return Columns(len(labels), columns, "class", CategoricalColumn(labels.astype(np.int64), ("no", "yes")))
+
+
+TABLES = (irregular(120, 2, 3), related(), irregular(90, 3, 5), regular())
+
+
+# --- values that follow from the kind of an option ------------------------------------------------------------------
+
+
+def values_of(entry: Choice | Option) -> list[Any]:
+    """Some values of an option, those far from the default first."""
+    if isinstance(entry, Choice):
+        numbered = [f"{m.word}:{7 * float(m.number):g}" for m in entry.methods if m.number]
+        return [*numbered, *entry.words]
+    kind = entry.kind
+    if isinstance(kind, Word):
+        return list(kind.words)
+    if isinstance(kind, Number):
+        return list(kind.numbers)
+    if isinstance(kind, Switch):
+        return [True]
+    if isinstance(kind, Real):
+        tried = [100.0, 1.0, 0.1, 1e-3, 0.0, *kind.words]
+        return [value for value in tried if _is_read(kind, value)]
+    usual = int(entry.default)
+    tried = [kind.least, usual + 1, usual - 1, kind.least + 1, 2 * usual, usual, min(kind.most, 100)]
+    return [value for value in dict.fromkeys(tried) if _is_read(kind, value)]
+
+
+def _is_read(kind: Whole | Real, value: object) -> bool:
+    try:
+        kind.read(value)
+    except ValueError:
+        return False
+    return True
+
+
+# --- recipes that hold a method -------------------------------------------------------------------------------------
+
+
+def recipes_with(choice: Choice, method: Method) -> list[dict[str, Any]]:
+    """The words of recipes in which `method` has a part: it alone, and with each method that it has to go with."""
+    word = {key_of(choice.flag): method.word}
+    if choice is STRUCTURES:
+        return [word, *(word | {"param": param} for param in method.params[1:]), *at_the_least(word, method)]
+    if choice is PARAMETERS and not method.networks:
+        return [{"structure": s.word} | word for s in STRUCTURES.methods if method.word in s.params]
+    if choice is PARAMETERS and "--penalty" in method.options:
+        return [word, *([word | {"init": "generative"}] if method.start else []), word | {"penalty": "0"}]
+    if choice is SCORES:
+        takers = [s.word for s in STRUCTURES.methods if SCORES.flag in s.options]
+        return [{"structure": taker, "param": "map"} | word for taker in takers]
+    if choice is OPTIMIZERS:
+        return [word | {"param": p.word} for p in PARAMETERS.methods if OPTIMIZERS.flag in p.options]
+    if choice is MISSING_POLICIES and method.word == "marginalize":
+        return [word | {"param": param} for param in MARGINALIZED]
+    return [word]
+
+
+def at_the_least(word: dict[str, Any], method: Method) -> list[dict[str, Any]]:
+    """The method with each whole number of its own at the lower bound and above it, where others may lose their effect.
+
+    The default is not repeated.
+    """
+    recipes = []
+    for entry in OPTIONS:
+        if entry.flag in method.own_options and isinstance(entry.kind, Whole):
+            both = (entry.kind.least, entry.kind.least + 1)
+            recipes += [word | {key_of(entry.flag): n} for n in both if str(n) != entry.default]
+    return recipes
+
+
+def is_refused(words: Mapping[str, Any]) -> bool:
+    try:
+        Recipe.of(**words)
+    except UsageError:
+        return True
+    return False
+
+
+def case(words: Mapping[str, Any]) -> Any:
+    return pytest.param(words, id=" ".join(f"{key}={value}" for key, value in words.items()))
+
+
+CASES = [
+    case(words)
+    for choice in CHOICES
+    for method in choice.methods
+    for words in recipes_with(choice, method)
+    if not is_refused(words)
+]
+PAIRS = [case({"structure": one, "param": other}) for one in STRUCTURES.words for other in PARAMETERS.words]
+
+
+# --- the proof ------------------------------------------------------------------------------------------------------
+
+
+def accepted(words: Mapping[str, Any], entry: Choice | Option) -> list[Recipe]:
+    """The recipes with a value of the option that are not refused."""
+    key = key_of(entry.flag)
+    recipes = []
+    for value in values_of(entry):
+        try:
+            recipes.append(quick({**words, key: value}))
+        except UsageError:
+            continue
+    return recipes
+
+
+def quick(words: dict[str, Any]) -> Recipe:
+    """The recipe, with a penalty that is typed and few iterations where it takes them."""
+    recipe = Recipe.of(**words)
+    for key, value in QUICK.items():
+        takes = getattr(recipe, key) is not None and not (key == "penalty" and recipe.early_stop == "cv")
+        if takes and key not in words and not is_refused(words | {key: value}):
+            words = words | {key: value}
+    return Recipe.of(**words)
+
+
+def has_effect(recipes: list[Recipe]) -> bool:
+    """Whether two of the recipes give models that differ in what scores."""
+    if len({*recipes}) < 2:
+        return False
+    for table in range(len(TABLES)):
+        found: dict[Recipe, Any] = {}
+        for recipe in recipes:
+            outcome = scorer(recipe, table)
+            if outcome is not None and any(not same(outcome, other) for other in found.values()):
+                return True
+            if outcome is not None:
+                found[recipe] = outcome
+    return False
+
+
+@cache
+def scorer(recipe: Recipe, table: int) -> Any:
+    """What scores: cuts, structure and numbers; None where the rows do not allow such a model."""
+    seconds = itertools.count()
+    try:
+        model = learn(TABLES[table], recipe, clock=lambda: float(next(seconds))).model
+    except BncliError:
+        return None
+    return _content(model)
+
+
+def _content(model: Model) -> tuple[Any, list[np.ndarray]]:
+    cut = tuple((a.name, a.missing, getattr(a, "cuts", ()), getattr(a, "levels", ())) for a in model.schema.attributes)
+    graph = model.structure
+    shape = (graph.parents, graph.class_children, graph.class_parents) if isinstance(graph, Dag) else graph.regions
+    if model.blend is not None:
+        return (cut, shape), [np.concatenate([[m.weight], *_flat(m.tables)]) for m in model.blend]
+    if model.path is not None:
+        steps = np.array([step.weight for step in model.path.steps])
+        return (cut, shape), [steps, model.path.class_logs, *(logs.ravel() for logs in model.path.logs)]
+    return (cut, shape, model.tables.families), _flat(model.tables)
+
+
+def _flat(tables: Any) -> list[np.ndarray]:
+    return [tables.bias, *(w.ravel() for w in tables.weights)]
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal but for rounding."""
+    (shape, arrays), (other_shape, other_arrays) = one, other
+    if shape != other_shape or [a.shape for a in arrays] != [a.shape for a in other_arrays]:
+        return False
+    return all(np.allclose(a, b, rtol=1e-12, atol=1e-12) for a, b in zip(arrays, other_arrays, strict=True))
+
+
+def verdicts(words: Mapping[str, Any], flags: Collection[str] = FLAGS) -> Iterator[tuple[str, bool]]:
+    """The options among `flags` that are not refused beside `words`, and whether they have an effect."""
+    for entry in LEARNING:
+        if key_of(entry.flag) in words or entry.flag not in flags:
+            continue
+        typed, untyped = accepted(words, entry), quick(dict(words))
+        if typed and typed != [untyped]:  # where every other value is refused, the one that it has may be typed
+            yield entry.flag, has_effect(list(dict.fromkeys([*typed, untyped])))
+
+
+@pytest.mark.parametrize("words", CASES)
+def test_every_option_is_refused_or_has_an_effect(words: dict[str, Any]) -> None:
+    idle = {flag for flag, effective in verdicts(words) if not effective}
+    assert idle == set()
+
+
+@pytest.mark.parametrize("words", PAIRS)
+def test_a_structure_and_parameters_are_refused_or_fit_and_so_is_every_option_of_the_two(words: dict[str, Any]) -> None:
+    if is_refused(words):
+        return
+    assert any(scorer(quick(words), table) is not None for table in range(len(TABLES)))
+    method = PARAMETERS.method(words["param"])
+    assert method is not None
+    assert {flag for flag, effective in verdicts(words, method.own_options) if not effective} == set()
+
+
+@pytest.mark.parametrize(
+    ("param", "key", "values"),
+    [
+        ("discriminative", "smoothing", ("laplace:50", "mle")),
+        ("lr", "smoothing", ("laplace:50", "mle")),
+        ("weighted", "penalty_center", (0.0, 1.0)),
+    ],
+)
+def test_the_proof_finds_an_option_without_effect(param: str, key: str, values: tuple[Any, ...]) -> None:
+    penalty = "0" if key == "penalty_center" else "0.1"
+    recipe = Recipe.of(structure="nb", param=param, penalty=penalty, init="zero", max_iterations=5)
+    assert not has_effect([recipe.replaced(**{key: value}) for value in values])
+    assert has_effect([recipe, recipe.replaced(max_iterations=1)])
