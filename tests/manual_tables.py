@@ -47,8 +47,12 @@ def made(name: str) -> str:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    """A table in Markdown: columns of numbers to the right, columns without an entry left out."""
+    columns = [column for column in zip(headings, *rows, strict=True) if any(column[1:])]
+    numbers = [all(re.fullmatch(r"(over )?[0-9][0-9., +]*", cell) for cell in column[1:]) for column in columns]
+    heading, *lines = zip(*columns, strict=True)
+    rule = ["---:" if number else "---" for number in numbers]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (heading, rule, *lines))
 
 
 def words_table(choice: Choice) -> str:
