@@ -10,7 +10,7 @@ import pytest
 from bncli.catalogue import CHOICES, COMMANDS, SMOOTHING_NUMBERS, SMOOTHINGS
 from bncli.cli.topics import OF_COMMANDS, TOPICS
 from tests.manual_tables import MANUAL, renewed
-from tests.transcripts import UPDATING, blocks, replay, without_times, workplace
+from tests.transcripts import UPDATING, blocks, parse, replay, without_times, workplace
 
 PAGES = sorted(MANUAL.iterdir())
 WIDEST = 120
@@ -52,8 +52,14 @@ def test_a_page_says_in_its_title_what_it_is_about(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_prose_fits_a_screen(page: Path) -> None:
     text = re.sub(r"^```console\n.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    long = [line for line in text.splitlines() if len(line) > WIDEST and not line.startswith("| ")]
-    assert not long
+    prose = [line for line in text.splitlines() if not line.startswith("| ")]
+    assert not [line for line in prose if len(line) > WIDEST or line.count("`") % 2], "too long, or code broken off"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_commands_fit_a_screen(page: Path) -> None:
+    commands = [exchange.command for block in blocks(page.read_text()) for exchange in parse(block)]
+    assert not [line for command in commands for line in command.splitlines() if len(line) > WIDEST - 2]
 
 
 def test_the_pointers_of_the_pages_lead_to_topics() -> None:

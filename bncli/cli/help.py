@@ -94,9 +94,17 @@ def _pointers(title: str, lines: Iterable[str], topics: Iterable[str]) -> str:
 
 
 def _mentioning(word: str) -> list[str]:
-    """The topics that mention a word most often, at most five; ties in the order of the contents."""
-    pattern = re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])")
-    counts = {topic: len(pattern.findall(_read(topic))) for topic in TOPICS}
+    """The topics that mention a word most often, at most five, ties as in the contents.
+
+    A heading that has it, and a line of a table about it, count as ten.
+    """
+    mention = rf"(?<![\w-]){re.escape(word)}(?![\w-])"
+    about = rf"^(?:#.*{mention}|\| (?:\*\*)?`{re.escape(word)}`(?:\*\*)? \|)"
+    pages = {topic: _read(topic) for topic in TOPICS}
+    counts = {
+        topic: len(re.findall(mention, page)) + 9 * len(re.findall(about, page, flags=re.MULTILINE))
+        for topic, page in pages.items()
+    }
     return sorted((topic for topic in TOPICS if counts[topic]), key=lambda topic: -counts[topic])[:_MOST]
 
 
