@@ -22,6 +22,7 @@ COMMANDS = (
     Command("inspect", "Describe a model, structure or cuts file."),
     Command("export", "Write a model in another format."),
     Command("simulate", "Draw rows from a model or from a random network."),
+    Command("help", "Show a topic of the manual."),
     Command("config", "Show every option as a configuration file, or the schema of a JSON output."),
     Command("completion", "Print the script that completes commands in bash, zsh or fish."),
 )

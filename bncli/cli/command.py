@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 from bncli.catalogue import COMMANDS
 from bncli.cli.group import write_examples
 from bncli.cli.settings import apply_settings
+from bncli.cli.topics import OF_COMMANDS
 
 Callback = Callable[..., None]
 Decorator = Callable[[Callback], Callback]
@@ -122,6 +123,9 @@ class ExampleCommand(click.Command):
         if rows:
             with formatter.section(title):
                 formatter.write_dl(rows, col_max=32)
+        if topics := OF_COMMANDS.get(self.name or ""):
+            formatter.write_paragraph()
+            formatter.write_text(f"More: bncli help TOPIC, with TOPIC one of {', '.join(topics)}.")
 
 
 def flag(*declarations: str, group: str, **settings: Any) -> Decorator:

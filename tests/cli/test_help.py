@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from bncli.catalogue import CHOICES, COMMANDS, MARGINALIZED, OPTIONS
 from bncli.cli.numbers import metavar
+from bncli.cli.topics import GROUPS, OF_COMMANDS, TOPICS
 from tests.cli.conftest import Bncli
+from tests.manual_tables import MANUAL
 
 WORDS = [command.word for command in COMMANDS]
 
@@ -51,9 +56,16 @@ def test_help_shows_every_learning_option_with_its_default(bncli: Bncli, word: s
         assert " ".join(f"{option.flag} {value} {option.summary}{default}".split()) in text
 
 
+@pytest.mark.parametrize("word", WORDS)
+def test_help_of_a_command_ends_with_its_topics(bncli: Bncli, word: str) -> None:
+    end = bncli(word, "--help").out.strip().rpartition("\n\n")[2]
+    assert " ".join(end.split()) == f"More: bncli help TOPIC, with TOPIC one of {', '.join(OF_COMMANDS[word])}."
+
+
 def test_help_loads_nothing_heavy() -> None:
     heavy = "{'numpy', 'scipy', 'pyarrow', 'rich', 'dataclasses', 'importlib.metadata', 'json', 'difflib', 'logging'}"
-    for words in (["--help"], ["fit", "--help"], ["export", "--help"], ["score", "--help"]):
+    commands = (["--help"], ["fit", "--help"], ["export", "--help"], ["score", "--help"], ["config"])
+    for words in (*commands, ["help"], ["help", "structures"], ["help", "kdb"]):
         program = f"import sys; from bncli.cli.run import run; run({words!r})"
         program += f"; sys.stderr.write(str({heavy} & set(sys.modules)))"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -63,3 +75,135 @@ def test_help_loads_nothing_heavy() -> None:
 def test_help_names_the_parameters_that_can_be_marginalized(bncli: Bncli) -> None:
     text = " ".join(bncli("fit", "--help").out.split())
     assert f"summed out, in learning and in scoring; it goes with --param {', '.join(MARGINALIZED)} " in text
+
+
+def test_the_manual_lists_every_topic_in_its_group(bncli: Bncli) -> None:
+    ran = bncli("help")
+    assert (ran.code, ran.err) == (0, "")
+    for title, topics in GROUPS:
+        group = ran.out.split(f"\n{title}:\n")[1].split("\n\n")[0]
+        assert tuple(line.split()[0] for line in group.splitlines()) == topics
+        assert all(re.fullmatch(r"  [a-z-]+ +\S.*\S", line) for line in group.splitlines())
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_through_a_pipe_a_topic_is_its_markdown(bncli: Bncli, topic: str) -> None:
+    ran = bncli("help", topic)
+    written = (MANUAL / f"{topic}.md").read_text()
+    assert ran == (0, "".join(x for x in written.splitlines(keepends=True) if not x.startswith("<!--")), "")
+
+
+def test_a_command_without_a_topic_of_its_own_names_its_topics(bncli: Bncli) -> None:
+    ran = bncli("help", "fit")
+    assert (ran.code, ran.err) == (0, "")
+    assert "`bncli fit --help`" in ran.out
+    assert re.findall(r"^- `bncli help (\S+)`: ", ran.out, flags=re.MULTILINE) == list(OF_COMMANDS["fit"])
+
+
+@pytest.mark.parametrize("word", sorted({*WORDS, *(word for choice in CHOICES for word in choice.words)}))
+def test_every_word_of_the_catalogue_is_explained(bncli: Bncli, word: str) -> None:
+    ran = bncli("help", word)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("# ")
+    assert word in TOPICS or "- `bncli help " in ran.out
+
+
+def test_a_method_is_explained_with_what_it_takes(bncli: Bncli) -> None:
+    out = bncli("help", "acll").out
+    assert "- `--structure-score acll`: " in out
+    assert "- `--param acll`: " in out
+    assert "takes `--pseudo-counts`" in out
+    assert "- `bncli help structure-scores`: " in out
+
+
+@pytest.mark.parametrize(
+    ("word", "topic"),
+    [
+        ("kdb", "structures"),
+        ("hdp", "smoothing"),
+        ("weighted", "parameters"),
+        ("cgb", "optimizers"),
+        ("mdl", "discretize"),
+    ],
+)
+def test_the_topic_about_a_method_comes_first(bncli: Bncli, word: str, topic: str) -> None:
+    assert re.findall(r"^- `bncli help (\S+)`: ", bncli("help", word).out, flags=re.MULTILINE)[0] == topic
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("structurs", "structures"), ("penalty", "penalties"), ("exit", "exit-codes"), ("Speed", "speed"), ("fti", "fit")],
+)
+def test_a_mistyped_topic_is_one_line_with_the_nearest(bncli: Bncli, typed: str, meant: str) -> None:
+    expected = f"Error: the manual has no topic {typed!r}; did you mean 'bncli help {meant}'?\n"
+    assert bncli("help", typed) == (2, "", expected)
+
+
+@pytest.mark.parametrize("typed", ["", "xyzzy", "../catalogue", "a\nb", "%", "[", "."])
+def test_a_topic_that_is_like_no_other_is_one_line(bncli: Bncli, typed: str) -> None:
+    ran = bncli("help", typed)
+    assert (ran.code, ran.out) == (2, "")
+    assert re.fullmatch(r"Error: the manual has no topic .*; 'bncli help' lists them\n", ran.err)
+
+
+def on_a_terminal(*words: str, **environment: str) -> tuple[int, str]:
+    """The exit code, and what a person sees on a terminal of 80 columns."""
+    leader, follower = pty.openpty()
+    settings = {"TERM": "xterm-256color", "COLUMNS": "80", "PAGER": "cat", **environment}
+    inherited = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "LESS", "CI")}
+    command = [sys.executable, "-m", "bncli", *words]
+    with subprocess.Popen(
+        command, stdin=follower, stdout=follower, stderr=follower, env={**inherited, **settings}
+    ) as process:
+        os.close(follower)
+        seen = b"".join(iter(lambda: _read(leader), b""))
+    os.close(leader)
+    return process.returncode, seen.decode().replace("\r\n", "\n")
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # the other end is closed
+        return b""
+
+
+def test_on_a_terminal_a_topic_is_drawn() -> None:
+    code, seen = on_a_terminal("help", "exit-codes")
+    assert code == 0
+    assert "| code | meaning |" not in seen
+    assert "```" not in seen
+    assert re.search("^ +Exit codes: what a script can rely on", seen)
+    assert "\x1b" not in seen, "cat is no pager that is known to pass colours"
+
+
+def test_the_pager_gets_the_page(tmp_path: Path) -> None:
+    pager = tmp_path / "less"
+    pager.write_text(f"#!/bin/sh\necho the pager with $LESS\ncat > '{tmp_path / 'page'}'\n")
+    pager.chmod(0o755)
+    code, seen = on_a_terminal("help", "exit-codes", PAGER=str(pager))
+    assert (code, seen) == (0, "the pager with -FRX\n")
+    coloured = (tmp_path / "page").read_text()
+    assert re.search(r"\x1b\[[0-9;]*3[0-9]", coloured)
+    on_a_terminal("help", "exit-codes", PAGER=str(pager), NO_COLOR="1")
+    bare = (tmp_path / "page").read_text()
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", bare)
+    assert "terminal closed" in bare
+
+
+def test_a_terminal_that_cannot_draw_gets_the_markdown() -> None:
+    assert on_a_terminal("help", "exit-codes", TERM="dumb") == (0, (MANUAL / "exit-codes.md").read_text())
+
+
+def test_a_pager_that_cannot_be_read_is_one_line() -> None:
+    code, seen = on_a_terminal("help", "exit-codes", PAGER="less '")
+    assert (code, seen) == (
+        2,
+        "Error: PAGER is no command: No closing quotation; PAGER=cat prints without a pager\n",
+    )
+
+
+def test_a_pager_that_does_not_exist_is_left_out() -> None:
+    code, seen = on_a_terminal("help", "exit-codes", PAGER="/nowhere/less")
+    assert code == 0
+    assert "terminal closed" in seen

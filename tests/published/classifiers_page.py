@@ -1,8 +1,8 @@
-"""What the classifiers gave, as a page to read, and as the README's table."""
+"""What the classifiers gave, as a page to read, and as the tables of the manual and the README."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -18,7 +18,8 @@ SIZES = {
     "over 5,000 rows": (LARGE + 1, np.inf),
 }
 SHOWN = ("log-loss", "error")
-NOT_IN_README = ("tan map hdp", "kikuchi kbma")
+LEFT_OUT = ("tan map hdp", "kikuchi kbma")
+"""Of the short tables."""
 
 
 def page(found: Evidence) -> str:
@@ -137,12 +138,21 @@ def _loss_lines(found: Evidence, figure: str) -> Iterator[list[str]]:
         yield [name, f"{size:,}", *(f"**{cell}**" if cell == least else cell for cell in cells)]
 
 
+def manual_table(found: Evidence) -> str:
+    """Twelve lines or so: ranks, ratio of the log-loss, seconds, with what is typed."""
+    return _short_table(found, lambda learner: f"**{learner}** `{LEARNERS[learner]}`")
+
+
 def readme_table(found: Evidence) -> str:
-    """Twelve lines or so: ranks, ratio of the log-loss, seconds."""
+    """The same without what is typed."""
+    return _short_table(found, lambda learner: f"**{learner}**")
+
+
+def _short_table(found: Evidence, named: Callable[[str], str]) -> str:
     header = ("learner", "rank by log-loss", "rank by error", "log-loss, ratio", "fit, seconds", "score, seconds")
     lines = []
-    for one in found.among(x for x in found.learners if x not in NOT_IN_README).summaries():
-        name = f"**{one.learner}** `{LEARNERS[one.learner]}`" if one.learner in LEARNERS else one.learner
+    for one in found.among(x for x in found.learners if x not in LEFT_OUT).summaries():
+        name = named(one.learner) if one.learner in LEARNERS else one.learner
         ranks = [f"{rank:.1f}" for rank in one.ranks[:2]]
         lines.append([name, *ranks, f"{one.ratio:.2f}", _short(one.fit[1]), _short(one.score[1])])
     return table(header, lines) + "\n"

@@ -1,0 +1,34 @@
+"""The manual's table of contents: its topics in groups, and those that concern a command. Strings only.
+
+A topic is a Markdown file of `bncli/manual`. Its first line, `# Title: what it is about`, is its line in the contents.
+"""
+
+from __future__ import annotations
+
+GROUPS = (
+    ("Begin here", ("quick-start", "which-one", "step-by-step", "pitfalls", "glossary")),
+    ("Data", ("data", "discretize", "missing-values")),
+    ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto")),
+    ("Parameters", ("parameters", "smoothing", "penalties", "optimizers")),
+    ("Using a model", ("score", "explain", "inspect", "evaluate", "compare", "export", "simulate")),
+    ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "internals", "sources")),
+)
+"""Every topic, as a reader may want to meet them."""
+
+TOPICS = tuple(topic for _, topics in GROUPS for topic in topics)
+
+OF_COMMANDS = {
+    "discretize": ("discretize", "data", "step-by-step", "files"),
+    "learn-structure": ("structures", "structure-scores", "regions", "interactions", "step-by-step"),
+    "fit": ("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),
+    "score": ("score", "explain", "missing-values", "data", "shell"),
+    "evaluate": ("evaluate", "compare", "which-one", "json"),
+    "compare": ("compare", "evaluate", "which-one"),
+    "inspect": ("inspect", "explain", "files"),
+    "export": ("export", "files"),
+    "simulate": ("simulate", "evaluate"),
+    "help": ("quick-start", "glossary"),
+    "config": ("shell", "options", "json"),
+    "completion": ("shell",),
+}
+"""What `bncli COMMAND --help` points to, the nearest first."""

@@ -1,0 +1,167 @@
+"""Tables of the README and the manual that follow from the program or from what was measured, and stand in the text.
+
+A table stands between two comments: `<!-- NAME: made from SOURCE -->` and `<!-- end of NAME -->`. `renewed` writes all
+tables of a text as they are to be; with BNCLI_UPDATE=1 the tests put them there.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from bncli.catalogue import CHOICES, COMMANDS, NETWORKS, OPTIONS
+from bncli.choices import Choice, Method
+from bncli.cli.numbers import metavar
+from bncli.cli.topics import GROUPS
+from bncli.engine.model import StoppedBy
+from tests.published import classifiers, references
+from tests.published.classifiers_evidence import Evidence, evidence
+from tests.published.classifiers_page import manual_table, readme_table
+from tests.published.references import recorded
+from tests.transcripts import ROOT
+
+MANUAL = ROOT / "bncli" / "manual"
+PASSES = ROOT / "tests" / "performance" / "passes.csv"
+SURVEYED = ("adult", "connect_4", "covertype", "letter", "nursery", "shuttle", "satimage", "spambase")
+MOST_PASSES = 500
+
+
+def renewed(text: str) -> str:
+    """The text with every marked table made anew."""
+    return re.sub(
+        r"^(<!-- (.+?): made from .+? -->\n)(.*?)(<!-- end of \2 -->)$",
+        lambda match: match[1] + made(match[2]) + match[4],
+        text,
+        flags=re.MULTILINE | re.DOTALL,
+    )
+
+
+def made(name: str) -> str:
+    """The table of this name."""
+    kind, _, flag = name.partition(" of ")
+    if kind == "words":
+        return words_table(next(choice for choice in (*CHOICES, NETWORKS) if choice.flag == flag))
+    return TABLES[name]()
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown: columns of numbers to the right, columns without an entry left out."""
+    columns = [column for column in zip(headings, *rows, strict=True) if any(column[1:])]
+    numbers = [all(re.fullmatch(r"(over )?[0-9][0-9., +]*", cell) for cell in column[1:]) for column in columns]
+    heading, *lines = zip(*columns, strict=True)
+    rule = ["---:" if number else "---" for number in numbers]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (heading, rule, *lines))
+
+
+def words_table(choice: Choice) -> str:
+    rows = [(_word(choice, method), method.summary, _taken(method)) for method in choice.methods]
+    return table((f"`{choice.flag}`", "meaning", "takes"), rows)
+
+
+def commands_table() -> str:
+    return table(("command", "what it does"), [(f"`bncli {one.word}`", one.summary) for one in COMMANDS])
+
+
+def methods_table() -> str:
+    """Every word of every choice, the default in bold, with the options that it takes."""
+    rows = [
+        (f"`{choice.flag}`", _word(choice, method), method.summary, _taken(method))
+        for choice in CHOICES
+        for method in choice.methods
+    ]
+    return table(("option", "word (default in bold)", "meaning", "takes"), rows)
+
+
+def _word(choice: Choice, method: Method) -> str:
+    return f"**`{method.word}`**" if method.word == choice.default else f"`{method.word}`"
+
+
+def _taken(method: Method) -> str:
+    return ", ".join(f"`{flag}`" for flag in method.options)
+
+
+def options_table() -> str:
+    values = [o.metavar or metavar(o.kind) for o in OPTIONS]
+    shown = [f"`{value}`".replace("|", "\\|") if value else "" for value in values]
+    rows = [(f"`{o.flag}`", value, o.shown_default, o.summary) for o, value in zip(OPTIONS, shown, strict=True)]
+    return table(("option", "value", "default", "meaning"), rows)
+
+
+def other_defaults_table() -> str:
+    methods = [method for choice in CHOICES for method in choice.methods]
+    other = [(method.word, flag, value) for method in methods for flag, value in method.defaults]
+    rows = [(f"`{word}`", f"`{flag}`", f"`{value}`") for word, flag, value in other]
+    return table(("with", "option", "default"), rows)
+
+
+def stopping_table() -> str:
+    return table(("word", "meaning"), [(f"`{reason.word}`", reason.value) for reason in StoppedBy])
+
+
+def topics_table() -> str:
+    """The groups of the manual, and the topics of each."""
+    return table(("about", "topics"), [(title, ", ".join(f"`{t}`" for t in topics)) for title, topics in GROUPS])
+
+
+def rooms_table() -> str:
+    rows = [(f"`{name}.py`", _said(f"bncli.{name}")) for name in _inside("bncli", False)]
+    rows += [(f"`{name}/`", _said(f"bncli.{name}")) for name in _inside("bncli", True)]
+    return table(("in `bncli/`", "what it is"), rows)
+
+
+def engine_rooms_table() -> str:
+    rows = [(f"`{name}/`", _said(f"bncli.engine.{name}")) for name in _inside("bncli.engine", True)]
+    return table(("in `bncli/engine/`", "what it is"), rows)
+
+
+def _inside(package: str, folders: bool) -> list[str]:
+    paths = importlib.import_module(package).__path__
+    return sorted(one.name for one in pkgutil.iter_modules(paths) if one.ispkg == folders)
+
+
+def _said(module: str) -> str:
+    """The first paragraph of a docstring."""
+    docstring = importlib.import_module(module).__doc__
+    assert docstring
+    return " ".join(docstring.split("\n\n")[0].split()).replace("|", "\\|")
+
+
+def passes_table() -> str:
+    """Passes to the optimum, of the larger tables, at both penalties."""
+    with PASSES.open() as file:
+        found = {(row["table"], row["structure"], row["lambda"]): row for row in csv.DictReader(file)}
+    rows = []
+    for name in SURVEYED:
+        for structure in ("NB", "TAN"):
+            one, low = found[name, structure, "1"], found[name, structure, "0.01"]
+            sizes = [f"{int(one['rows']):,}", structure, f"{int(one['parameters']):,}"]
+            rows.append([name, *sizes, *_passes(one), *_passes(low)])
+    penalties = ("`--penalty 1`", "L-BFGS-B", "`--penalty 0.01`", "L-BFGS-B")
+    return table(("table", "rows", "structure", "parameters", *penalties), rows)
+
+
+def _passes(row: dict[str, str]) -> list[str]:
+    other = int(row["lbfgs"])
+    return [f"{row['own']} + {row['own_setup']}", str(other) if other < MOST_PASSES else f"over {MOST_PASSES}"]
+
+
+def _figures() -> Evidence:
+    return evidence(recorded(classifiers.FIGURES) + recorded(references.FIGURES))
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "commands": commands_table,
+    "methods": methods_table,
+    "options": options_table,
+    "other defaults": other_defaults_table,
+    "stopping": stopping_table,
+    "topics": topics_table,
+    "rooms": rooms_table,
+    "engine rooms": engine_rooms_table,
+    "passes": passes_table,
+    "results": lambda: manual_table(_figures()),
+    "results in short": lambda: readme_table(_figures()),
+}

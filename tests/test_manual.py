@@ -1,0 +1,96 @@
+"""The manual is true: every console block prints what it shows, every table follows from where it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bncli.catalogue import CHOICES, COMMANDS, SMOOTHINGS
+from bncli.cli.topics import OF_COMMANDS, TOPICS
+from tests.manual_tables import MANUAL, renewed
+from tests.transcripts import UPDATING, blocks, parse, replay, without_times, workplace
+
+PAGES = sorted(MANUAL.iterdir())
+WIDEST = 120
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_console_blocks(page: Path, tmp_path: Path) -> None:
+    folder = workplace(tmp_path)
+    for block in blocks(page.read_text()):
+        played = replay(block, folder)
+        assert "internal error" not in played, "what went wrong must not become what is expected"
+        if UPDATING:
+            page.write_text(page.read_text().replace(f"```console\n{block}```", f"```console\n{played}```", 1))
+        else:
+            assert without_times(played) == without_times(block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_tables(page: Path) -> None:
+    text = page.read_text()
+    if UPDATING:
+        page.write_text(renewed(text))
+    else:
+        assert renewed(text) == text
+
+
+def test_every_page_is_a_topic_and_every_topic_a_page() -> None:
+    assert sorted(path.name for path in PAGES) == sorted(f"{topic}.md" for topic in TOPICS)
+    assert len(set(TOPICS)) == len(TOPICS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_a_page_says_in_its_title_what_it_is_about(page: Path) -> None:
+    title = page.read_text().splitlines()[0]
+    assert re.fullmatch(r"# [A-Z][^:]+: [^:]+[^.:]", title)
+    assert len(title.partition(": ")[2]) <= 100
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_prose_fits_a_screen(page: Path) -> None:
+    text = re.sub(r"^```console\n.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    prose = [line for line in text.splitlines() if not line.startswith("| ")]
+    assert not [line for line in prose if len(line) > WIDEST or line.count("`") % 2], "too long, or code broken off"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_commands_fit_a_screen(page: Path) -> None:
+    commands = [exchange.command for block in blocks(page.read_text()) for exchange in parse(block)]
+    assert not [line for command in commands for line in command.splitlines() if len(line) > WIDEST - 2]
+
+
+def test_the_pointers_of_the_pages_lead_to_topics() -> None:
+    known = {*TOPICS, *(command.word for command in COMMANDS), "TOPIC"}
+    for page in PAGES:
+        pointed = re.findall(r"bncli help ([a-zA-Z-]+)", page.read_text())
+        assert set(pointed) <= known, page.name
+
+
+def test_every_command_names_its_topics() -> None:
+    assert set(OF_COMMANDS) == {command.word for command in COMMANDS}
+    for topics in OF_COMMANDS.values():
+        assert topics
+        assert set(topics) <= set(TOPICS)
+
+
+def test_every_topic_but_the_reference_belongs_to_a_command() -> None:
+    pointed = {topic for topics in OF_COMMANDS.values() for topic in topics}
+    assert set(TOPICS) - pointed <= {"auto", "exit-codes", "internals", "optimizers", "pitfalls", "sources", "speed"}
+
+
+def test_every_method_is_told_of() -> None:
+    """Beyond the tables that are made."""
+    text = "\n".join(re.sub(r"^\|.*\n", "", page.read_text(), flags=re.MULTILINE) for page in PAGES)
+    for choice in CHOICES:
+        for method in choice.methods:
+            assert re.search(rf"(?<![\w-]){method.word}(?![\w-])", text), method.word
+
+
+def test_numbers_of_smoothing_are_in_their_summaries() -> None:
+    for word, number in [(m.word, m.number) for m in SMOOTHINGS.methods if m.number]:
+        method = SMOOTHINGS.method(word)
+        assert method is not None
+        assert f"[{number}]" in method.summary
