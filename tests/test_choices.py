@@ -24,7 +24,7 @@ def test_whole_numbers_stay_within_bounds(number: int) -> None:
     if 2 <= number <= 10_000:
         assert WHOLE.read(number) == number
     else:
-        with pytest.raises(ValueError, match="at least 2|the most is 10000"):
+        with pytest.raises(ValueError, match=r"at least 2|the most is 10000"):
             WHOLE.read(number)
 
 
@@ -45,7 +45,7 @@ def test_a_share_is_at_least_0_and_below_1(number: float) -> None:
 @pytest.mark.parametrize("kind", [WHOLE, REAL, SHARE, Number(("0", "1")), Word(("cv",)), Real(words=("cv",))])
 @pytest.mark.parametrize(
     "value",
-    [True, False, None, math.nan, math.inf, -math.inf, -1, "", "nan", "inf", "1_0", "0x1", "١", "two", (), b"1"],
+    [True, False, None, math.nan, math.inf, -math.inf, -1, "", "nan", "inf", "1_0", "0x1", "١", "two", ()],
 )
 def test_what_is_no_value_is_refused(kind: Any, value: object) -> None:
     with pytest.raises(ValueError, match="is not"):
@@ -54,7 +54,7 @@ def test_what_is_no_value_is_refused(kind: Any, value: object) -> None:
 
 @pytest.mark.parametrize("value", [1.0, "1.0", "1e1", 10**19, "9" * 4001])
 def test_whole_numbers_have_no_point_and_an_end(value: object) -> None:
-    with pytest.raises(ValueError, match="is not a whole number|is too much"):
+    with pytest.raises(ValueError, match=r"is not a whole number|is too much"):
         Whole().read(value)
 
 
@@ -93,5 +93,5 @@ def test_the_schema_says_the_same_bounds(number: int) -> None:
     if inside:
         assert WHOLE.read(number) == number
     else:
-        with pytest.raises(ValueError, match="at least|too much"):
+        with pytest.raises(ValueError, match=r"at least|too much"):
             WHOLE.read(number)
