@@ -164,6 +164,8 @@ class Chosen(NamedTuple):
             return read({key_of(flag): fixed[0]})[flag]
         if flag in self.typed:
             return self.typed[flag]
+        if self.structure is None and flag in STRUCTURES.governed:
+            return None  # the file says it
         if flag in _SWITCHES:
             return False
         defaults = [dict(method.defaults).get(flag, "") for method in deciders]

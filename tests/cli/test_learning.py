@@ -193,10 +193,7 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
             {"param": None, "missing_policy": "marginalize"},
             "--missing-policy marginalize cannot go with --param weighted, whose numbers are not probabilities; use",
         ),
-        (
-            {"param": "em", "missing_policy": "level"},
-            "--missing-policy level has no meaning with --param em; em marginalizes missing",
-        ),
+        ({"param": "em", "missing_policy": "level"}, "--missing-policy level has no meaning with --param em; em marg"),
         ({"param": "em", "optimizer": "cg"}, "--optimizer has no effect with --param em"),
         ({"early_stop": "cv"}, "--early-stop has no effect with --param weighted; it goes with --param extended"),
         (
@@ -214,7 +211,7 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
         ({"param": "map", "optimizer": "lbfgs"}, "--optimizer has no effect with --param map"),
         (
             {"param": "extended", "penalty_center": "1"},
-            "--penalty-center has no effect with --param extended; it goes with --param weighted",
+            "--penalty-center has no effect with --param extended; it goes with --param weig",
         ),
         ({"penalty": 0.0, "penalty_center": "1"}, "--penalty-center has no effect with --penalty 0; leave one of"),
         ({"structure": "nb", "k": 2, "level": "7"}, "Invalid value for '--level': '7' is not one of"),

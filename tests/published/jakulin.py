@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +110,7 @@ LIKE_THETA = "bdeu:1"
 """One row spread evenly over every table: what theta = 1 is for regions."""
 NB = Recipe.of(structure="nb", smoothing=LIKE_THETA, param="map")
 TAN = Recipe.of(smoothing=LIKE_THETA, param="map")
-KIKUCHI = {"structure": "kikuchi", "max_order": 4, "theta": 1.0, "max_candidates": 100_000}
+KIKUCHI: Mapping[str, Any] = {"structure": "kikuchi", "max_order": 4, "theta": 1.0, "max_candidates": 100_000}
 PENALTIES = (0.0, 0.01, 0.1, 1.0, 10.0)
 RANKED = ("NB", "LR", "TAN", "kMAP", "kBMA")
 """The columns of the paper."""

@@ -14,7 +14,7 @@ from bncli.engine.structures.structure import Regions
 from bncli.files.table import Source, read_columns
 from tests.performance.workloads import real_path
 from tests.published import jakulin
-from tests.published.jakulin import FACTS, FIGURES, KIKUCHI, LR, PAGE, RANKED, SETS, THETA, THETA_SETS, Loss
+from tests.published.jakulin import FACTS, FIGURES, LR, PAGE, RANKED, SETS, THETA, THETA_SETS, Loss
 from tests.published.jakulin_page import RANKS_IN_PAPER, Figures, page, ranks_printed
 from tests.published.pages import UPDATING, write_csv
 
@@ -58,7 +58,7 @@ def test_the_best_model_of_tic_tac_toe_is_the_papers_picture() -> None:
     among them.
     """
     columns = read_columns(Source((str(SAMPLE),)))
-    regions = learn_structure(Counts(learn_dataset(columns)), KIKUCHI)
+    regions = learn_structure(Counts(learn_dataset(columns)), jakulin.recipes()["kMAP"])
     assert isinstance(regions, Regions)
     assert regions.climb is not None
     squares = [name.removesuffix("-square") for name in columns.attributes]

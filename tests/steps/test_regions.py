@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,9 @@ FOUND = NamedRegions(
 def fitted(folder: Path, param: str) -> str:
     regions = NamedRegions("class", (("a5",), ("a1",), ("a2",), ("a2", "a1")))
     write_structure(str(folder / "r.json"), regions)
-    ascent = {"optimizer": "lbfgs", "penalty": 1.0, "max_iterations": 99} if param == "discriminative" else {}
+    ascent: dict[str, Any] = (
+        {"optimizer": "lbfgs", "penalty": 1.0, "max_iterations": 99} if param == "discriminative" else {}
+    )
     recipe = Recipe.of(structure="kikuchi", param=param, **ascent)
     fit(MONKS, recipe, supplied=read_supplied(None, str(folder / "r.json")), output=str(folder / "m.bnc"))
     return str(folder / "m.bnc")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from bncli.engine.counting.counts import Counts
@@ -66,7 +64,7 @@ def test_fewer_parents_that_would_fit_are_named() -> None:
     )
     largest = "the largest is over 'a4', 'a3', 'a2', 'a1', 'a0' and the class"
     assert f"{largest}; use --structure kdb --k 2 (about" in str(refused.value)
-    climbed = replace(KDB, structure="hill-climb", k=None, max_parents=4)
+    climbed = KDB.replaced(structure="hill-climb", k=None, max_parents=4)
     with pytest.raises(BncliError, match="use --structure hill-climb --max-parents 2"):
         refuse_large(dag, schema, climbed, two)
 
