@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bncli.catalogue import STRUCTURES
 from bncli.engine.data.schema import Schema
 from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.errors import BncliError
@@ -92,11 +93,13 @@ def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -
     """
     if not isinstance(structure, Dag):
         return "use smaller regions (--max-order), or leave out columns with many levels with --ignore"
+    method = STRUCTURES.method(recipe.structure)
+    limit = method.alone[0] if method is not None and method.alone is not None else ""
     for k in range(max(map(len, structure.parents), default=0) - 1, -1, -1):
         thinned = replace(structure, parents=tuple(listed[:k] for listed in structure.parents))
         needed = table_memory(thinned, schema, recipe)
-        if recipe.structure in _MOST_PARENTS and k >= 1 and needed <= memory:
-            return f"use --structure {recipe.structure} {_MOST_PARENTS[recipe.structure]} {k} (about {_size(needed)})"
+        if limit and k >= 1 and needed <= memory:
+            return f"use --structure {recipe.structure} {limit} {k} (about {_size(needed)})"
     if recipe.structure == "gbn":
         return "use --structure gbn with a larger --epsilon, so that fewer attributes are joined"
     entries = _entries(structure.families(schema.cardinalities), len(schema.labels))
@@ -106,6 +109,3 @@ def _advice(structure: Structure, schema: Schema, recipe: Recipe, memory: int) -
     widest = max(structure.attributes, key=lambda i: (schema.cardinalities[i], -i))
     column = schema.attributes[widest]
     return f"leave out columns with many levels, first {column.name!r} ({column.cardinality:,}) with --ignore"
-
-
-_MOST_PARENTS = {"kdb": "--k", "skdb": "--k", "hill-climb": "--max-parents"}

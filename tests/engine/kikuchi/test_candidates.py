@@ -57,3 +57,7 @@ def test_the_strongest_members(ranked: list[int], size: int, most: int) -> None:
     found = strongest_sets(ranked, size, most)
     assert list(map(tuple, found.tolist())) == expected
     assert len(found) == min(most, math.comb(6, size))
+
+
+def test_fewer_attributes_than_a_set_has_members_make_none() -> None:
+    assert strongest_members([3], 2, 5).shape == (0, 2)
