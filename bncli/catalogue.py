@@ -171,7 +171,6 @@ PARAMETERS = Choice(
             ("--smoothing", "--tolerance", "--max-iterations", "--trace"),
             probabilities=True,
             incomplete=True,
-            joint=("--tolerance", "--max-iterations"),
         ),
         Method(
             "apn",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bncli.catalogue import CHOICES, COMMANDS, KEYS, OPTIONS
@@ -12,17 +12,17 @@ from bncli.choices import Whole, key_of
 from bncli.cli import options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
-from bncli.cli.settings import PREFIX, all_settings, near, read_settings, setting_key, variable_of
+from bncli.cli.settings import all_settings, near, setting_key, settings_in_file, variable_of
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
     from bncli.cli.command import Flag
 
 EXAMPLES = """\
-bncli config > bncli.toml                 a file to edit
-bncli fit data.csv --config bncli.toml    learn as it says
-BNCLI_THREADS=1 bncli fit data.csv        the same for one option
-bncli config --schema fit                 what fit --json prints, as JSON Schema
+bncli config > bncli.toml             a file to edit, for --config of the other commands
+bncli config --config bncli.toml      the same with what it sets
+BNCLI_THREADS=1 bncli fit data.csv    one option by its variable
+bncli config --schema fit             what 'bncli fit' prints as JSON, as JSON Schema
 """
 
 SCHEMA = flag(
@@ -34,7 +34,7 @@ _WIDTH = 96
 @declare(
     "config",
     EXAMPLES,
-    (SCHEMA, options.DEBUG),
+    (SCHEMA, options.CONFIG, options.DEBUG),
     more="What is typed wins, then variables, then the file. Options that --config or a variable sets now are shown "
     "with their values, all others as comments with their defaults.",
 )
@@ -44,9 +44,7 @@ def command(**typed: Any) -> None:
     if typed["schema"] is not None:
         console.text(schema_text(typed["schema"]))
         return
-    path = os.environ.get(f"{PREFIX}CONFIG") or ""
-    in_force = read_settings(path, "") if path else {}
-    console.text("\n".join(_lines(in_force)) + "\n")
+    console.text("\n".join(_lines(settings_in_file())) + "\n")
 
 
 def schema_text(word: str) -> str:
@@ -77,7 +75,7 @@ def _recipe_schema() -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(KEYS), "additionalProperties": False}
 
 
-def _lines(in_force: dict[str, Any]) -> Iterable[str]:
+def _lines(in_force: Mapping[str, Any]) -> Iterable[str]:
     """A section a group; an option is its meaning, its values and its default, then the line that sets it."""
     yield "# Settings of bncli, in TOML: take away the # before an option to set it."
     yield "# Keys in a table such as [score] hold for that command alone."
@@ -91,7 +89,7 @@ def _lines(in_force: dict[str, Any]) -> Iterable[str]:
             yield from _option(entry, in_force)
 
 
-def _option(entry: Flag, in_force: dict[str, Any]) -> Iterable[str]:
+def _option(entry: Flag, in_force: Mapping[str, Any]) -> Iterable[str]:
     default = f" [{entry.stands_for}]" if entry.stands_for else ""
     yield from textwrap.wrap(f"{entry.help}{default}", _WIDTH, initial_indent="# ", subsequent_indent="# ")
     for word, meaning in entry.words:

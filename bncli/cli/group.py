@@ -39,10 +39,10 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the first word names; an unknown one gets the nearest name as advice."""
-        from difflib import get_close_matches
-
         words = self.list_commands(ctx)
         if args and args[0] not in words and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
             near = get_close_matches(args[0], words, n=1)
             hint = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(words)}"
             raise UsageError(f"there is no command {args[0]!r}", hint=hint)

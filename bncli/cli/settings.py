@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bncli.cli.command import Flag
 
 PREFIX = "BNCLI_"
-_META = "bncli.settings"
+_META, _FILE = "bncli.settings", "bncli.settings.file"
 _NO_SETTING = ("Network", "Output")
 """Groups of options that say what this one run is to do."""
 
@@ -51,7 +51,7 @@ def variable_of(flag: Flag) -> str:
 def apply_settings(ctx: click.Context, flags: Sequence[Flag]) -> None:
     """Puts settings in the place of options that were not typed, and remembers which these are."""
     path = ctx.params.pop("config", None) or os.environ.get(f"{PREFIX}CONFIG")
-    file = {} if not path else read_settings(path, ctx.command.name or "")
+    file = ctx.meta[_FILE] = {} if not path else read_settings(path, ctx.command.name or "")
     found: dict[str, Setting] = {}
     for flag in filter(is_setting, flags):
         name = flag.name or ""
@@ -69,6 +69,12 @@ def settings_of_run() -> Mapping[str, Setting]:
     """The options that were set, by the name of their parameter; none outside a command."""
     ctx = click.get_current_context(silent=True)
     return {} if ctx is None else ctx.meta.get(_META, {})
+
+
+def settings_in_file() -> Mapping[str, Any]:
+    """What the configuration file sets for this command, whether it has the options or not."""
+    file: Mapping[str, Any] = click.get_current_context().meta[_FILE]
+    return file
 
 
 def _setting(flag: Flag, file: Mapping[str, Any], path: str) -> Setting | None:

@@ -64,7 +64,7 @@ def test_help_of_a_command_ends_with_its_topics(bncli: Bncli, word: str) -> None
 
 def test_help_loads_nothing_heavy() -> None:
     heavy = "{'numpy', 'scipy', 'pyarrow', 'rich', 'dataclasses', 'importlib.metadata', 'json', 'difflib', 'logging'}"
-    commands = (["--help"], ["fit", "--help"], ["export", "--help"], ["score", "--help"], ["config"])
+    commands = (["--help"], ["fit", "--help"], ["export", "--help"], ["score", "--help"])
     for words in (*commands, ["help"], ["help", "structures"], ["help", "kdb"]):
         program = f"import sys; from bncli.cli.run import run; run({words!r})"
         program += f"; sys.stderr.write(str({heavy} & set(sys.modules)))"

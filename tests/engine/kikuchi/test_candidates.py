@@ -60,4 +60,4 @@ def test_the_strongest_members(ranked: list[int], size: int, most: int) -> None:
 
 
 def test_fewer_attributes_than_a_set_has_members_make_none() -> None:
-    assert strongest_members([3], 2, 5).shape == (0, 2)
+    assert strongest_sets([3], 2, 5).shape == (0, 2)
