@@ -413,17 +413,8 @@ def refuse_idle(typed: Collection[str], chosen: Mapping[str, str], choices: Coll
     for flag in typed:
         governors = [choice for choice in choices if flag in choice.governed]
         concerned = [choice for choice in governors if choice.flag in chosen]
-        if governors and not any(_takes(choice, chosen[choice.flag], flag) for choice in concerned):
+        if governors and not any(flag in choice.options_of(chosen[choice.flag]) for choice in concerned):
             idle = " and ".join(f"{choice.flag} {chosen[choice.flag]}" for choice in concerned)
-            takers = [f"{choice.flag} {m.word}" for choice in governors for m in choice.methods if _typeable(m, flag)]
+            takers = [f"{choice.flag} {m.word}" for choice in governors for m in choice.methods if flag in m.options]
             what = f"{flag} has no effect with {idle}" if concerned else f"{flag} has no effect here"
             raise UsageError(what, hint=f"it goes with {', '.join(takers)}")
-
-
-def _takes(choice: Choice, word: str, flag: str) -> bool:
-    method = choice.method(word)
-    return method is not None and _typeable(method, flag)
-
-
-def _typeable(method: Method, flag: str) -> bool:
-    return flag in method.options and flag not in dict(method.fixed)

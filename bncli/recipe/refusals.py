@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from bncli.catalogue import MARGINALIZED, PARAMETERS, SCORES, STRUCTURES, refuse_idle
-from bncli.choices import Choice
+from bncli.choices import Choice, Method, key_of, written
 from bncli.errors import UsageError
-from bncli.recipe.defaults import Chosen, Files, optimization, params_of, score
+from bncli.recipe.defaults import Chosen, Files, optimization, params_of, read, score
 
 
 def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
@@ -69,13 +70,24 @@ def _refuse_unfit(chosen: Chosen) -> None:
         raise UsageError(f"--param {param} does not go with networks", hint=f"use --structure {words[0]}")
     if chosen.of_kind is not None and kind:
         _refuse_flags(list(typed), *chosen.of_kind.idle)
-        fixed = dict(chosen.of_kind.fixed)
-        for flag, value in fixed.items():
-            if typed.get(flag, value) != value:
-                what = f"{flag} {typed[flag]} has no meaning with --structure {kind}"
-                raise UsageError(what, hint=f"there is no generative model of these tables; use {flag} {value}")
+        _refuse_other(typed, chosen.of_kind, f"--structure {kind}")
+    _refuse_other(typed, chosen.param, f"--param {param}")
     if not kind:
         _refuse_flags(list(typed), ("--theta",), "without regions")
+
+
+def _refuse_other(typed: Mapping[str, Any], method: Method, name: str) -> None:
+    """UsageError for a value other than the one that the method fixes, which may be typed."""
+    for flag, text in method.fixed:
+        value = read({key_of(flag): text})[flag]
+        if typed.get(flag, value) != value:
+            free = [m.word for m in PARAMETERS.methods if flag in m.options and flag not in dict(m.fixed)]
+            hint = f"use {flag} {text}, or --param {', '.join(free)} with networks"
+            raise UsageError(f"{flag} {_text(typed[flag])} has no meaning with {name}", hint=hint)
+
+
+def _text(value: Any) -> str:
+    return written(value) if isinstance(value, float) else str(value)
 
 
 _NAMES = {

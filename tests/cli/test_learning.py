@@ -211,7 +211,7 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
         ({"param": "map", "optimizer": "lbfgs"}, "--optimizer has no effect with --param map"),
         (
             {"param": "extended", "penalty_center": "1"},
-            "--penalty-center has no effect with --param extended; it goes with --param weig",
+            "--penalty-center 1 has no meaning with --param extended; use --penalty-center 0, or --param weighted",
         ),
         ({"penalty": 0.0, "penalty_center": "1"}, "--penalty-center has no effect with --penalty 0; leave one of"),
         ({"structure": "nb", "k": 2, "level": "7"}, "Invalid value for '--level': '7' is not one of"),
