@@ -82,7 +82,10 @@ def test_what_a_file_does_not_say_is_none() -> None:
     assert recorded.as_dict() == dict.fromkeys(KEYS) | {"structure": "tan"}
 
 
-REFUSED = r"--smoothing has no effect with --param (discriminative|extended|lr) that starts from zero|--discretize knows no 'auto'"
+REFUSED = (
+    r"--smoothing has no effect with --param (discriminative|extended|lr) that starts from zero"
+    r"|--discretize knows no 'auto'"
+)
 """What is recorded and cannot be typed: the smoothing of a start that is not made, and the cuts of auto."""
 
 

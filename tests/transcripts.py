@@ -2,7 +2,8 @@
 
 A transcript stands in a file of its own or in a ```console block of a Markdown file. Every command is run by a shell in
 a copy of the sample data; what it prints is compared with what is written, times apart. With BNCLI_UPDATE=1 in the
-environment the written output is replaced by what was printed: look at the difference before you keep it.
+environment (and -n 0, for a file is written by several tests) the written output is replaced by what was printed:
+look at the difference before you keep it.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ class Recorder:
 
 @pytest.fixture
 def record(request: pytest.FixtureRequest) -> Recorder:
+    assert not hasattr(request.config, "workerinput"), "what is measured runs alone: pytest -n 0 -m performance"
     results = request.config.stash.setdefault(RESULTS, Results())
     heading = (request.module.__doc__ or request.module.__name__).split("\n")[0].rstrip(".")
     return Recorder(results, heading)

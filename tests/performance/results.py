@@ -18,10 +18,9 @@ PACKAGES = ("numpy", "scipy", "pyarrow", "click", "scikit-learn")
 
 INTRODUCTION = """# Measured speed
 
-Written by `BNCLI_DATA=FOLDER pytest -m performance`; without the folder of real tables some lines are missing. Figures
-are ratios within one run: contestants take turns, CPU time of the process (all threads together), medians, unless a
-line says otherwise. Seconds and milliseconds are for orientation.
-"""
+Written by `BNCLI_DATA=FOLDER pytest -n 0 -m performance`; without the folder of real tables some lines are missing.
+Figures are ratios within one run: contestants take turns, CPU time of the process (all threads together), medians,
+unless a line says otherwise. Seconds and milliseconds are for orientation. """
 
 
 @dataclass(frozen=True)
