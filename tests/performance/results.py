@@ -20,7 +20,8 @@ INTRODUCTION = """# Measured speed
 
 Written by `BNCLI_DATA=FOLDER pytest -n 0 -m performance`; without the folder of real tables some lines are missing.
 Figures are ratios within one run: contestants take turns, CPU time of the process (all threads together), medians,
-unless a line says otherwise. Seconds and milliseconds are for orientation. """
+unless a line says otherwise. Seconds and milliseconds are for orientation.
+"""
 
 
 @dataclass(frozen=True)
