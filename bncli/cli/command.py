@@ -6,15 +6,17 @@ Every option belongs to a group and may carry rows of detail, one for each word 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from bncli.catalogue import COMMANDS
 from bncli.cli.group import write_examples
 from bncli.cli.settings import apply_settings
 from bncli.cli.topics import OF_COMMANDS
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 Callback = Callable[..., None]
 Decorator = Callable[[Callback], Callback]
@@ -59,6 +61,8 @@ class Flag(click.Option):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The words of a method, the columns of the table that is typed already, or files."""
+        from click.shell_completion import CompletionItem
+
         if self.metavar == "COLUMN":
             return [CompletionItem(name) for name in columns_typed(ctx) if name.startswith(incomplete)]
         words = [word for word, _ in self.words] or (self.metavar or "").split("|")
@@ -71,6 +75,8 @@ class Paths(click.Argument):
     """An argument that is completed by the names of files."""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
         return [CompletionItem(incomplete, type="file")]
 
 
