@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 
 import click
-from click.shell_completion import shell_complete
 
 from bncli.cli.group import COMPLETE, group
 from bncli.errors import BncliError, printable
@@ -18,7 +17,10 @@ def run(arguments: Sequence[str]) -> int:
     """Runs the command that `arguments` name and returns its exit code; with --debug errors keep their traceback."""
     try:
         if instruction := os.environ.get(COMPLETE):
-            return shell_complete(group, {}, "bncli", COMPLETE, instruction)
+            from bncli.cli.completion import answer
+
+            answer(instruction)
+            return 0
         with group.make_context("bncli", list(arguments)) as context:
             group.invoke(context)
         _flush()
