@@ -17,7 +17,7 @@ def run(arguments: Sequence[str]) -> int:
     """Runs the command that `arguments` name and returns its exit code; with --debug errors keep their traceback."""
     try:
         if instruction := os.environ.get(COMPLETE):
-            from bncli.cli.completion import answer
+            from bncli.cli.shells import answer
 
             answer(instruction)
             return 0
