@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.catalogue import CHOICES, COMMANDS, KEYS, OPTIONS
-from bncli.choices import Whole, key_of
+from bncli.choices import Real, Whole, key_of
 from bncli.cli import options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
@@ -159,7 +159,7 @@ def _example(entry: Flag) -> str:
         return _default(default)
     if isinstance(entry.type, click.Choice):
         return _toml(entry.type.choices[0])
-    if isinstance(entry.type, KindType):
+    if isinstance(entry.type, KindType) and isinstance(entry.type.kind, Whole | Real):
         return "2" if isinstance(entry.type.kind, Whole) else "60"
     return _toml({"CHAR": ","}.get(str(entry.metavar), words[0] if words else str(entry.metavar).split("|")[0]))
 

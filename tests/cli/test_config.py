@@ -34,7 +34,7 @@ def offers(text: str) -> list[str]:
 def test_every_option_is_offered_once(bncli: Bncli) -> None:
     text = bncli("config").out
     assert tomllib.loads(text) == {}
-    assert [line.partition(" = ")[0] for line in offers(text)].sort() == list(all_settings()).sort()
+    assert sorted(line.partition(" = ")[0] for line in offers(text)) == sorted(all_settings())
     assert set(tomllib.loads("\n".join(offers(text)))) == set(all_settings())
     assert max(map(len, text.splitlines())) <= 100
 
@@ -50,7 +50,7 @@ def test_what_may_be_set_is_what_is_not_of_one_run() -> None:
 
 
 def test_commands_that_agree_on_a_key_mean_the_same_option() -> None:
-    """One value may stand for all commands; --metric of compare may be repeated, where one value is as good as a list."""
+    """One value may stand for all commands; compare takes several of --metric, and one is as good as a list."""
     for word in group.list_commands(click.Context(group)):
         for key, flag in settings_of(word).items():
             first = all_settings()[key]
