@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,22 +91,15 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[st
         for line in PRINTING.strip().splitlines():
             words = [word.replace("_", " ") if "=--" in word else word for word in line.split()]
             quiet = [] if words[0] == "inspect" else ["-q"]
-            found.setdefault(words[0], []).append((line, _object([*words, "--json", *quiet], patch)))
+            found.setdefault(words[0], []).append((line, _object([*words, "--json", *quiet], folder / "printed.json")))
     return found
 
 
-def _object(words: list[str], patch: pytest.MonkeyPatch) -> Any:
-    import io
-    import sys
-
-    out = io.StringIO()
-    with pytest.MonkeyPatch.context() as inner:
-        inner.setattr(sys, "stdout", out)
+def _object(words: list[str], out: Path) -> Any:
+    """What the command prints, through a file as its standard output."""
+    with out.open("w") as opened, contextlib.redirect_stdout(opened):
         assert run(words) == 0, words
-    return json.loads(out.getvalue())
-
-
-Node = tuple[str, dict[str, Any]]
+    return json.loads(out.read_text())
 
 
 def objects(schema: dict[str, Any], root: dict[str, Any], value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
