@@ -22,6 +22,8 @@ fit iris.csv --structure auto --time-limit 1 -q -o auto.bnc
 fit monks1.csv --structure kikuchi -q -o kikuchi.bnc
 fit iris.csv --structure interactions --penalty 1 -q -o interactions.bnc
 fit holes.csv --missing-policy marginalize --param em --structure nb -q -o em.bnc
+fit holes.csv --param map -q -o holes.bnc
+fit tumours.csv --structure interactions --penalty 1 --bins 40 -q -o wide.bnc
 discretize iris.csv -q --cuts-out cuts.json
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
@@ -34,7 +36,7 @@ fit iris.csv --structure nb
 fit iris.csv --structure hill-climb --param map --max-parents 1
 fit iris.csv --structure auto --time-limit 1
 fit monks1.csv --structure kikuchi
-fit iris.csv --structure regions.json --param kmap --class class
+fit monks1.csv --structure regions.json --param kmap
 fit holes.csv --missing-policy marginalize --param extended --early-stop cv --structure nb --max-iterations 4
 evaluate iris.csv --param map
 evaluate iris.csv --param map --test iris.csv
@@ -44,7 +46,11 @@ inspect tan.bnc
 inspect tan.bnc --tables
 inspect tan.bnc --effects
 inspect auto.bnc
+inspect auto.bnc --tables
 inspect auto.bnc --effects
+inspect holes.bnc
+inspect wide.bnc --tables
+inspect wide.bnc --effects
 inspect kikuchi.bnc
 inspect kikuchi.bnc --tables
 inspect interactions.bnc --tables
@@ -60,6 +66,8 @@ learn-structure iris.csv --structure hill-climb
 learn-structure monks1.csv --structure kikuchi
 learn-structure iris.csv --structure interactions
 discretize iris.csv
+discretize holes.csv
+discretize monks1.csv
 discretize iris.csv --cuts-out c.json -o binned.csv
 score tan.bnc iris.csv -o scores.csv
 score tan.bnc less.csv -o scores.csv --allow-missing-columns --explain 2
@@ -70,7 +78,7 @@ export tan.bnc --to dot -o tan.dot
 export tan.bnc --to bif -o tan.bif
 compare iris.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --repeats 2 --jobs 1
 compare iris.csv tumours.csv holes.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --jobs 1
-compare iris.csv --learner a=--structure_nb_--param_map --folds 2 --jobs 1
+compare iris.csv --learner a=--param_map --folds 2 --jobs 1 --metric accuracy --metric error --metric log-loss --metric rmse --metric brier --metric auc --metric ece --metric cll
 """
 
 
