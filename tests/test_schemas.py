@@ -16,6 +16,7 @@ from bncli.cli.config import schema_text, schema_words
 from bncli.cli.run import run
 from tests.transcripts import ROOT
 
+METRICS = ("accuracy", "error", "log-loss", "rmse", "brier", "auc", "ece", "cll")
 MAKING = """
 fit iris.csv --param map -q -o tan.bnc
 fit iris.csv --structure auto --time-limit 1 -q -o auto.bnc
@@ -78,7 +79,7 @@ export tan.bnc --to dot -o tan.dot
 export tan.bnc --to bif -o tan.bif
 compare iris.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --repeats 2 --jobs 1
 compare iris.csv tumours.csv holes.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --jobs 1
-compare iris.csv --learner a=--param_map --folds 2 --jobs 1 --metric accuracy --metric error --metric log-loss --metric rmse --metric brier --metric auc --metric ece --metric cll
+compare iris.csv --learner a=--param_map --folds 2 --jobs 1 METRICS
 """
 
 
@@ -96,7 +97,8 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[st
         patch.chdir(folder)
         for line in MAKING.strip().splitlines():
             assert run(line.split()) == 0, line
-        for line in PRINTING.strip().splitlines():
+        metrics = " ".join(f"--metric {metric}" for metric in METRICS)
+        for line in PRINTING.replace("METRICS", metrics).strip().splitlines():
             words = [word.replace("_", " ") if "=--" in word else word for word in line.split()]
             quiet = [] if words[0] == "inspect" else ["-q"]
             found.setdefault(words[0], []).append((line, _object([*words, "--json", *quiet], folder / "printed.json")))
@@ -152,7 +154,7 @@ def test_what_is_printed_fits(printed: dict[str, list[tuple[str, Any]]], word: s
 
 
 RARE = {"missing", "merges", "levels"}
-"""Keys of attributes with missing values, and of coarser binning of categorical ones, which no small table shows all."""
+"""Keys of missing values and of coarser binning of categorical attributes, which these small tables do not all show."""
 
 
 @pytest.mark.parametrize("word", schema_words())
