@@ -211,7 +211,7 @@ def test_zsh(folder: Path) -> None:
     (folder / "script").write_text("\n".join(shell_says(folder, "bncli", "completion", "zsh")))
     assert shell_says(folder, "zsh", "-n", "script") == []
     asked = {
-        "comple": ["completion:Print the script that completes commands in bash, zsh or fish."],
+        "comple": ["completion:Print the script that completes commands..."],
         "fit iris.csv --structure hill": ["<file>", "hill-climb"],
         "fit iris.csv --class=petal_w": ["petal_width"],
         "fit 'odd\\ table.csv' --class ''": ["petal width", "a:b", "x=1", "$(touch owned)", "it's", "*", "class"],
