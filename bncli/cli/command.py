@@ -5,6 +5,7 @@ Every option belongs to a group and may carry rows of detail, one for each word 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,9 @@ import click
 
 from bncli.catalogue import COMMANDS
 from bncli.cli.group import write_examples
-from bncli.cli.settings import apply_settings
+from bncli.cli.settings import apply_settings, blamed
 from bncli.cli.topics import OF_COMMANDS
+from bncli.errors import BncliError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -65,7 +67,8 @@ class Flag(click.Option):
 
         if self.metavar == "COLUMN":
             return [CompletionItem(name) for name in columns_typed(ctx) if name.startswith(incomplete)]
-        words = [word for word, _ in self.words] or (self.metavar or "").split("|")
+        told = [] if self.metavar == "N" else [word for word, _ in self.words]  # those of a number are no values
+        words = told or (self.metavar or "").split("|")
         items = [CompletionItem(word) for word in words if word.islower() and word.startswith(incomplete)]
         files = [CompletionItem(incomplete, type="file")] if "FILE" in (self.metavar or "") else []
         return items + files or super().shell_complete(ctx, incomplete)
@@ -82,18 +85,16 @@ class Paths(click.Argument):
 
 def columns_typed(ctx: click.Context) -> Sequence[str]:
     """The columns of the table that stands on the command line so far; none where it cannot be read."""
-    from bncli.cli.options import source
-    from bncli.errors import BncliError
-
     before = [argument for argument in ctx.command.params if isinstance(argument, Paths) and argument.nargs == 1]
     # An option that still lacks its value ends click's reading: the arguments are left where they were.
     paths = ctx.params.get("data") or [word for word in ctx.args if not word.startswith("-")][len(before) :]
-    if not paths or "-" in paths:
-        return ()
+    paths = tuple(os.path.expanduser(path) for path in paths)
+    if not paths or not all(os.path.isfile(path) or os.path.isdir(path) for path in paths):
+        return ()  # a pipe would wait, and lose what is read from it
     try:
-        from bncli.files.table import column_names
+        from bncli.files.table import Source, column_names
 
-        return column_names(source(ctx.params, tuple(paths)))
+        return column_names(Source(paths, format=ctx.params.get("format"), delimiter=ctx.params.get("delimiter")))
     except (BncliError, OSError, ValueError):
         return ()
 
@@ -112,6 +113,13 @@ class ExampleCommand(click.Command):
         if not ctx.resilient_parsing:
             apply_settings(ctx, [flag for flag in self.params if isinstance(flag, Flag)])
         return rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs; an error about a value that was set, not typed, says where that was."""
+        try:
+            return super().invoke(ctx)
+        except BncliError as error:
+            raise blamed(error) from error
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_text(self.help or "")

@@ -117,7 +117,7 @@ JOBS = flag(
     options.TABLE,
     options.UNSEEN,
     OUTPUT,
-    (options.SEED, JOBS, options.DEBUG),
+    (options.SEED, JOBS, options.CONFIG, options.DEBUG),
     more="Every DATA is a data set of its own; the files of a folder are one. The options of tables hold for all of "
     "them. All learners see the same folds, and cuts and structure are learnt anew inside every fold.",
     notes=("Options of a learner", learner_words.help_rows()),

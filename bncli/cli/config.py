@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import os
+import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from bncli.catalogue import CHOICES, COMMANDS, KEYS, OPTIONS
-from bncli.choices import Whole, key_of
+from bncli.choices import Real, Whole, key_of
 from bncli.cli import options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
-from bncli.cli.settings import all_settings, near, setting_key, settings_in_file, variable_of
+from bncli.cli.numbers import KindType
+from bncli.cli.settings import (
+    Setting,
+    SettingsFile,
+    all_settings,
+    converted,
+    near,
+    setting_key,
+    settings_file,
+    settings_of,
+    variable_of,
+)
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     from bncli.cli.command import Flag
 
 EXAMPLES = """\
@@ -25,8 +41,18 @@ BNCLI_THREADS=1 bncli fit data.csv    one option by its variable
 bncli config --schema fit             what 'bncli fit' prints as JSON, as JSON Schema
 """
 
+
+def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    return [word for word in schema_words() if word.startswith(incomplete)]
+
+
 SCHEMA = flag(
-    "--schema", group="Output", metavar="COMMAND", setting=False, help="The JSON Schema of what COMMAND --json prints."
+    "--schema",
+    group="Output",
+    metavar="COMMAND",
+    setting=False,
+    shell_complete=_complete,
+    help="The JSON Schema of what COMMAND --json prints.",
 )
 _WIDTH = 96
 
@@ -44,15 +70,12 @@ def command(**typed: Any) -> None:
     if typed["schema"] is not None:
         console.text(schema_text(typed["schema"]))
         return
-    console.text("\n".join(_lines(settings_in_file())) + "\n")
+    console.text("\n".join(_lines(settings_file())) + "\n")
 
 
 def schema_text(word: str) -> str:
     """The schema of a command's JSON; UsageError for a command that prints none."""
-    from importlib import resources
-
-    folder = resources.files("bncli.cli") / "schemas"
-    words = [entry.word for entry in COMMANDS if (folder / f"{entry.word}.json").is_file()]
+    words = schema_words()
     if word not in words:
         hint = near(word, words)
         raise UsageError(
@@ -60,10 +83,21 @@ def schema_text(word: str) -> str:
         )
     import json
 
-    schema = json.loads((folder / f"{word}.json").read_text(encoding="utf-8"))
+    schema = json.loads((_folder() / f"{word}.json").read_text(encoding="utf-8"))
     if "recipe" in schema["properties"]:
         schema["properties"]["recipe"] = _recipe_schema()
     return json.dumps(schema, indent=2) + "\n"
+
+
+def schema_words() -> list[str]:
+    """The commands that print JSON."""
+    return [entry.word for entry in COMMANDS if (_folder() / f"{entry.word}.json").is_file()]
+
+
+def _folder() -> Traversable:
+    from importlib import resources
+
+    return resources.files("bncli.cli") / "schemas"
 
 
 def _recipe_schema() -> dict[str, Any]:
@@ -75,33 +109,42 @@ def _recipe_schema() -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(KEYS), "additionalProperties": False}
 
 
-def _lines(in_force: Mapping[str, Any]) -> Iterable[str]:
+def _lines(file: SettingsFile) -> Iterable[str]:
     """A section a group; an option is its meaning, its values and its default, then the line that sets it."""
     yield "# Settings of bncli, in TOML: take away the # before an option to set it."
     yield "# Keys in a table such as [score] hold for that command alone."
     groups: dict[str, list[Flag]] = {}
-    for entry in all_settings():
+    for entry in all_settings().values():
         groups.setdefault(entry.group, []).append(entry)
     for group, flags in groups.items():
         yield f"\n# ---- {group} ----"
         for entry in flags:
             yield ""
-            yield from _option(entry, in_force)
+            yield from _option(entry, file)
+    for word, table in file.tables.items():
+        yield f"\n[{word}]"
+        known = settings_of(word)
+        yield from (_checked(known[key], value, f"{key} of [{word}] in {file.path}") for key, value in table.items())
 
 
-def _option(entry: Flag, in_force: Mapping[str, Any]) -> Iterable[str]:
+def _option(entry: Flag, file: SettingsFile) -> Iterable[str]:
     default = f" [{entry.stands_for}]" if entry.stands_for else ""
     yield from textwrap.wrap(f"{entry.help}{default}", _WIDTH, initial_indent="# ", subsequent_indent="# ")
     for word, meaning in entry.words:
         yield from textwrap.wrap(f"{word}: {meaning}", _WIDTH, initial_indent="#   ", subsequent_indent="#     ")
-    key = setting_key(entry)
-    text = os.environ.get(variable_of(entry))
-    if text:
-        yield f"{key} = {_toml(text.split(',') if entry.multiple else text)}  # {variable_of(entry)}"
-    elif key in in_force:
-        yield f"{key} = {_toml(in_force[key])}"
+    key, variable = setting_key(entry), variable_of(entry)
+    if text := os.environ.get(variable):
+        yield f"{_checked(entry, text.split(',') if entry.multiple else text, variable)}  # {variable}"
+    elif key in file.shared:
+        yield _checked(entry, file.shared[key], f"{key} in {file.path}")
     else:
         yield f"# {key} = {_example(entry)}"
+
+
+def _checked(entry: Flag, value: Any, where: str) -> str:
+    """The line that sets a value; UsageError for one that can never be right."""
+    converted(entry, Setting(value, where), click.get_current_context())
+    return f"{setting_key(entry)} = {_toml(value)}"
 
 
 def _example(entry: Flag) -> str:
@@ -109,21 +152,28 @@ def _example(entry: Flag) -> str:
     if entry.is_flag:
         return "true"
     if entry.multiple:
-        return f'["{entry.metavar}"]'
+        return f'["{entry.words[0][0] if entry.words else entry.metavar}"]'
     words = [word for word, _ in entry.words]
     default = entry.stands_for
     if default and (default in words or " " not in default):
-        return _toml(default)
-    return _toml(words[0] if words else str(entry.metavar).split("|")[0])
+        return _default(default)
+    if isinstance(entry.type, click.Choice):
+        return _toml(entry.type.choices[0])
+    if isinstance(entry.type, KindType) and isinstance(entry.type.kind, Whole | Real):
+        return "2" if isinstance(entry.type.kind, Whole) else "60"
+    return _toml({"CHAR": ","}.get(str(entry.metavar), words[0] if words else str(entry.metavar).split("|")[0]))
+
+
+def _default(text: str) -> str:
+    """A default in words as TOML: what reads as a number needs no quotes."""
+    return text if re.fullmatch(r"(0|[1-9][0-9]*)(\.[0-9]+)?(e-?[0-9]+)?", text) else _toml(text)
 
 
 def _toml(value: Any) -> str:
     import json
 
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, str):
-        try:
-            float(value)
-        except ValueError:
-            return json.dumps(value, ensure_ascii=False)
-        return value
-    return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value).lower()

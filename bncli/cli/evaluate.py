@@ -79,6 +79,8 @@ def command(**typed: Any) -> None:
     """Measures, and shows the figures."""
     _refuse_idle(typed)
     chosen = learning.learning(typed)
+    if typed["model"]:
+        typed |= dict.fromkeys(("categorical", "numeric", "ignore"), ())  # what is set of these is for learning
     source = options.source(typed, typed["data"])
     test = _test_source(typed)
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
@@ -119,7 +121,7 @@ def _refuse_idle(typed: Mapping[str, Any]) -> None:
         idle, why = [name for name in protocol if name != "--test"], "--test"
     else:
         idle, why = (
-            ["--allow-missing-columns"] * typed["allow_missing_columns"],
+            ["--allow-missing-columns"] * (typed["allow_missing_columns"] and "allow_missing_columns" not in settings),
             "cross-validation: all rows are of DATA",
         )
     if idle:

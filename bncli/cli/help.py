@@ -33,10 +33,14 @@ _WIDEST = 120
 _MOST = 5
 
 
+def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    return [topic for topic in TOPICS if topic.startswith(incomplete)]
+
+
 @declare(
     "help",
     EXAMPLES,
-    (click.argument("topic", metavar="[TOPIC]", required=False),),
+    (click.argument("topic", metavar="[TOPIC]", required=False, shell_complete=_complete),),
     (options.DEBUG,),
     more="TOPIC may also be a command or a method; without it the topics are listed.",
 )

@@ -41,7 +41,7 @@ def learner(text: str, seed: int) -> Learner:
     name, options = _parted(text)
     try:
         typed = _typed(options)
-        chosen = learning.learning({**typed, "seed": seed})
+        chosen = learning.learning({**typed, "seed": seed}, settings={})
     except BncliError as error:
         raise type(error)(error.what, where=_place(text, error.where), hint=error.hint) from error
     except (click.ClickException, ValueError) as error:

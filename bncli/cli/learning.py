@@ -7,7 +7,8 @@ What is typed is only gathered here: which of it is a file, and what a recipe ma
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bncli import catalogue
@@ -15,7 +16,7 @@ from bncli.catalogue import CHOICES, KEYS, LEARNING, PARAMETERS, STRUCTURES
 from bncli.choices import Choice, Option, Switch, key_of
 from bncli.cli.command import Decorator, flag
 from bncli.cli.numbers import KindType, metavar
-from bncli.cli.settings import settings_of_run
+from bncli.cli.settings import Setting, settings_of_run
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,16 +70,48 @@ class Learning(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def learning(typed: Mapping[str, Any]) -> Learning:
-    """What the learning options mean together; options that a command does not have count as not typed."""
+def learning(typed: Mapping[str, Any], settings: Mapping[str, Setting] | None = None) -> Learning:
+    """What the learning options mean together; options that a command does not have count as not typed.
+
+    settings: those that were set rather than typed (None: of the command that runs). One that has no effect beside what
+    is typed is left aside, one that can never be right is a UsageError.
+    """
+    found = settings_of_run() if settings is None else settings
+    settings = {key: found[key] for key in sorted(found.keys() & set(KEYS), key=_methods_first)}
+    words = {key: typed[key] for key in KEYS if typed.get(key) is not None and key not in settings}
+    _check(settings)
+    structure = settings.get("structure")
+    if structure is None:
+        return _fitted(typed, words, settings)
+    others = {key: setting for key, setting in settings.items() if key != "structure"}
+    try:
+        return _fitted(typed, words | {"structure": structure.value}, others)
+    except UsageError as refusal:
+        try:
+            rest = _fitted(typed, words, others)
+        except UsageError:
+            raise refusal from None
+        return rest._replace(notes=(_left_aside(structure, refusal), *rest.notes))
+
+
+def _check(settings: Mapping[str, Setting]) -> None:
+    """UsageError for a value that no methods could make right."""
+    from bncli.recipe.defaults import read
+
+    for key, setting in settings.items():
+        try:
+            if key != "structure" or not _is_file(setting.value):
+                read({key: setting.value})
+        except UsageError as error:
+            raise UsageError(error.what, where=setting.where, hint=error.hint) from error
+
+
+def _fitted(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[str, Setting]) -> Learning:
+    """The recipe of the words with all the settings that go with them."""
     from bncli.recipe import Recipe
     from bncli.recipe.defaults import Files
     from bncli.steps.supplied_files import read_supplied
 
-    settings = settings_of_run()
-    words = {key: typed[key] for key in KEYS if typed.get(key) is not None and key not in settings}
-    if "structure" in settings and "structure" not in words:
-        words["structure"] = typed["structure"]
     structure = words.get("structure")
     file = words.pop("structure") if structure is not None and _is_file(structure) else None
     cuts = typed.get("cuts")
@@ -88,14 +121,48 @@ def learning(typed: Mapping[str, Any]) -> Learning:
     supplied = read_supplied(cuts, file)
     choices = [choice for choice in CHOICES if choice is not PARAMETERS or "param" in typed]
     files = Files(cuts, file, supplied.kind, typed.get("trace"))
-    recipe, notes = Recipe.of(files=files, choices=choices, **words), []
-    for key in sorted(settings.keys() & set(KEYS) - words.keys(), key=_methods_first):
-        try:
-            recipe = Recipe.of(files=files, choices=choices, **words, **{key: settings[key].value})
-            words[key] = settings[key].value
-        except UsageError as error:
-            notes.append(f"{settings[key].where} is left aside: {error}")
-    return Learning(recipe, supplied, tuple(notes))
+
+    def recipe(keys: Iterable[str]) -> Recipe:
+        return Recipe.of(files=files, choices=choices, **words, **{key: settings[key].value for key in keys})
+
+    keys, refusals = _in_force(recipe, list(settings))
+    return Learning(recipe(keys), supplied, tuple(_left_aside(settings[key], refusals[key]) for key in refusals))
+
+
+def _in_force(
+    recipe: Callable[[Iterable[str]], Recipe], settings: Sequence[str]
+) -> tuple[Sequence[str], Mapping[str, UsageError]]:
+    """The settings that go with what is typed, and why the others do not: all if they do, else one after another.
+
+    What is typed may need a setting, as --bins needs equal-width: the fewest that make it valid come first, at most
+    two.
+    """
+    if _refusal(recipe, settings) is None:
+        return settings, {}
+    refusal = _refusal(recipe, ())
+    needed = (keys for size in range(3) for keys in combinations(settings, size) if _refusal(recipe, keys) is None)
+    kept = next(needed, None)
+    if kept is None:
+        assert refusal is not None
+        raise refusal
+    while True:
+        refusals = {key: _refusal(recipe, (*kept, key)) for key in settings if key not in kept}
+        fitting = next((key for key, reason in refusals.items() if reason is None), None)
+        if fitting is None:
+            return kept, {key: reason for key, reason in refusals.items() if reason is not None}
+        kept = (*kept, fitting)
+
+
+def _refusal(recipe: Callable[[Iterable[str]], Recipe], keys: Iterable[str]) -> UsageError | None:
+    try:
+        recipe(keys)
+    except UsageError as error:
+        return error
+    return None
+
+
+def _left_aside(setting: Setting, why: UsageError) -> str:
+    return f"{setting.where} is left aside: {why}"
 
 
 def _methods_first(key: str) -> tuple[bool, int]:

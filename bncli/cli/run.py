@@ -17,9 +17,10 @@ def run(arguments: Sequence[str]) -> int:
     """Runs the command that `arguments` name and returns its exit code; with --debug errors keep their traceback."""
     try:
         if instruction := os.environ.get(COMPLETE):
-            from click.shell_completion import shell_complete
+            from bncli.cli.shells import answer
 
-            return shell_complete(group, {}, "bncli", COMPLETE, instruction)
+            answer(instruction)
+            return 0
         with group.make_context("bncli", list(arguments)) as context:
             group.invoke(context)
         _flush()

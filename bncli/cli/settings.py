@@ -3,18 +3,20 @@
 What is typed wins, then a variable, then the file. A key is an option's name without its hyphens in front; keys at the
 top hold for all commands that have the option, those in a table `[COMMAND]` for that command. A setting of another
 command, or one that has no effect beside what is typed, is left aside: a note says so where it concerns how to learn.
+One value is as good as a list of one. An empty variable is none.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from bncli.catalogue import COMMANDS
-from bncli.errors import UsageError
+from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
     from bncli.cli.command import Flag
@@ -23,6 +25,15 @@ PREFIX = "BNCLI_"
 _META, _FILE = "bncli.settings", "bncli.settings.file"
 _NO_SETTING = ("Network", "Output")
 """Groups of options that say what this one run is to do."""
+_MOST_BYTES, _MOST_DIGITS, _LONGEST = 1 << 20, 400, 200
+
+
+class SettingsFile(NamedTuple):
+    """A configuration file: what holds for all commands, and what for one."""
+
+    path: str = ""
+    shared: Mapping[str, Any] = MappingProxyType({})
+    tables: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
 
 class Setting(NamedTuple):
@@ -32,7 +43,7 @@ class Setting(NamedTuple):
     where: str
 
 
-def is_setting(flag: Flag) -> bool:
+def is_setting(flag: Any) -> bool:
     """Whether an option may be set: those that name files of this run, or what comes out of it, may not."""
     names_file = (flag.metavar or "") == "FILE" and "--schema" not in flag.opts
     return flag.setting and not names_file and (flag.group not in _NO_SETTING or "--quiet" in flag.opts)
@@ -50,16 +61,19 @@ def variable_of(flag: Flag) -> str:
 
 def apply_settings(ctx: click.Context, flags: Sequence[Flag]) -> None:
     """Puts settings in the place of options that were not typed, and remembers which these are."""
-    path = ctx.params.pop("config", None) or os.environ.get(f"{PREFIX}CONFIG")
-    file = ctx.meta[_FILE] = {} if not path else read_settings(path, ctx.command.name or "")
+    if "config" not in ctx.params:
+        return
+    path = ctx.params.pop("config") or os.environ.get(f"{PREFIX}CONFIG")
+    file = ctx.meta[_FILE] = SettingsFile() if not path else read_settings(path)
+    table = {**file.shared, **file.tables.get(ctx.command.name or "", {})}
     found: dict[str, Setting] = {}
     for flag in filter(is_setting, flags):
         name = flag.name or ""
         if ctx.get_parameter_source(name) not in (click.core.ParameterSource.DEFAULT, None):
             continue
-        setting = _setting(flag, file, str(path))
+        setting = _setting(flag, table, file.path)
         if setting is not None:
-            value = _converted(flag, setting, ctx)
+            value = converted(flag, setting, ctx)
             ctx.params[name] = value
             found[name] = Setting(value, setting.where)
     ctx.meta[_META] = found
@@ -71,10 +85,24 @@ def settings_of_run() -> Mapping[str, Setting]:
     return {} if ctx is None else ctx.meta.get(_META, {})
 
 
-def settings_in_file() -> Mapping[str, Any]:
-    """What the configuration file sets for this command, whether it has the options or not."""
-    file: Mapping[str, Any] = click.get_current_context().meta[_FILE]
+def settings_file() -> SettingsFile:
+    """The configuration file of the command that runs."""
+    file: SettingsFile = click.get_current_context().meta[_FILE]
     return file
+
+
+def blamed(error: BncliError) -> BncliError:
+    """The error, with the place where the value was set that it speaks of."""
+    places = [
+        setting.where
+        for setting in settings_of_run().values()
+        for text in (setting.value if isinstance(setting.value, tuple) else [setting.value])
+        if isinstance(text, str) and (repr(text) in error.what or text == error.where)
+    ]
+    if not places or places[0] in error.where:
+        return error
+    where = ", ".join(filter(None, (error.where, places[0])))
+    return type(error)(error.what, where=where, hint=error.hint)
 
 
 def _setting(flag: Flag, file: Mapping[str, Any], path: str) -> Setting | None:
@@ -85,21 +113,26 @@ def _setting(flag: Flag, file: Mapping[str, Any], path: str) -> Setting | None:
     return None if value is None else Setting(value, f"{setting_key(flag)} in {path}")
 
 
-def _converted(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
+def converted(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
     """The value as if it had been typed; UsageError that says where it was set."""
     value = setting.value
-    if isinstance(value, list) != flag.multiple:
-        wanted = "a list" if flag.multiple else "one value"
-        raise UsageError(f"{setting_key(flag)} takes {wanted}", where=setting.where)
     try:
+        if isinstance(value, list) and not flag.multiple:
+            raise ValueError(f"{setting_key(flag)} takes one value, no list")
         if flag.is_flag:
             return _switch(value)
-        texts = [_text(member) for member in value] if flag.multiple else _text(value)
-        return flag.type_cast_value(ctx, texts)
+        members = value if isinstance(value, list) else [value]
+        texts = [_text(member) for member in members]
+        return flag.type_cast_value(ctx, texts if flag.multiple else texts[0])
     except click.BadParameter as error:
-        raise UsageError(error.message.rstrip("."), where=setting.where) from error
+        raise UsageError(clipped(error.message.rstrip(".")), where=setting.where) from error
     except ValueError as error:
-        raise UsageError(str(error), where=setting.where) from error
+        raise UsageError(clipped(str(error)), where=setting.where) from error
+
+
+def clipped(text: str) -> str:
+    """The text, at most a few lines of it."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _switch(value: Any) -> bool | None:
@@ -114,56 +147,79 @@ def _switch(value: Any) -> bool | None:
 
 def _text(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"{value!r} is neither a text nor a number")
+        raise ValueError("this is neither a text nor a number")
+    if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
+        raise ValueError(f"a number of more than {_MOST_DIGITS} digits")
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def read_settings(path: str, command: str) -> dict[str, Any]:
-    """What the file sets for a command; UsageError for a file that cannot be read, and for names that do not exist."""
+def read_settings(path: str) -> SettingsFile:
+    """What the file sets; UsageError for a file that cannot be read, and for names that do not exist."""
+    content = _content(path)
+    words = [entry.word for entry in COMMANDS]
+    tables = {key: value for key, value in content.items() if isinstance(value, dict)}
+    shared = {key: value for key, value in content.items() if key not in tables}
+    known = all_settings()
+    for key in shared:
+        if key not in known:
+            raise UsageError(f"there is no option {clipped(repr(key))} to set", where=path, hint=near(key, list(known)))
+    for word, table in tables.items():
+        if word not in words:
+            what = f"there is no command {clipped(repr(word))}"
+            raise UsageError(what, where=f"in the tables of {path}", hint=near(word, words))
+        _check_table(word, table, path)
+    return SettingsFile(path, shared, tables)
+
+
+def _content(path: str) -> dict[str, Any]:
+    """The TOML of a file of any kind, pipes included; UsageError for everything else."""
     import tomllib
 
     try:
         with open(path, "rb") as opened:
-            content = tomllib.load(opened)
-    except OSError as error:
-        raise UsageError(
-            f"cannot read the configuration: {(error.strerror or str(error)).lower()}", where=path
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+            content = opened.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        what = f"cannot read the configuration: {(getattr(error, 'strerror', None) or str(error)).lower()}"
+        raise UsageError(what, where=path) from error
+    if len(content) > _MOST_BYTES:
+        raise UsageError(f"a configuration has at most {_MOST_BYTES:,} bytes", where=path)
+    try:
+        return tomllib.loads(content.decode("utf-8-sig").replace("\r\n", "\n"))
+    except RecursionError as error:
+        raise UsageError("this is no TOML that can be read: it is nested too deeply", where=path) from error
+    except ValueError as error:
         hint = 'it holds lines like: structure = "tan"'
-        raise UsageError(f"this is no TOML: {str(error).rstrip('.')}", where=path, hint=hint) from error
-    words = [entry.word for entry in COMMANDS]
-    tables = {key: value for key, value in content.items() if isinstance(value, dict)}
-    for word, table in tables.items():
-        if word not in words:
-            raise UsageError(f"there is no command {word!r}", where=f"[{word}] in {path}", hint=near(word, words))
-        check_keys(table, path)
-    shared = {key: value for key, value in content.items() if key not in tables}
-    check_keys(shared, path)
-    return shared | tables.get(command, {})
+        raise UsageError(f"this is no TOML: {clipped(str(error).rstrip('.'))}", where=path, hint=hint) from error
 
 
-def check_keys(settings: Mapping[str, Any], path: str) -> None:
-    """UsageError for a key that is no option of any command."""
-    known = [setting_key(flag) for flag in all_settings()]
-    for key in settings:
+def _check_table(word: str, table: Mapping[str, Any], path: str) -> None:
+    """UsageError for a key that is no option of the command."""
+    known = settings_of(word)
+    for key in table:
         if key not in known:
-            raise UsageError(f"there is no option {key!r} to set", where=path, hint=near(key, known))
+            hint = near(key, list(known)) if known else f"nothing of {word} can be set"
+            raise UsageError(
+                f"{word} has no option {clipped(repr(key))} to set", where=f"[{word}] in {path}", hint=hint
+            )
 
 
-def all_settings() -> list[Flag]:
-    """Every option that may be set, in the order of the commands and of their help."""
-    from bncli.cli.command import Flag
+def settings_of(word: str) -> dict[str, Flag]:
+    """Every option of a command that may be set, by its key."""
     from bncli.cli.group import group
 
+    command = group.get_command(click.Context(group), word)
+    assert command is not None
+    flags: list[Flag] = [flag for flag in command.params if hasattr(flag, "setting") and is_setting(flag)]
+    takes = any("--config" in flag.opts for flag in command.params)
+    return {setting_key(flag): flag for flag in flags} if takes else {}
+
+
+def all_settings() -> dict[str, Flag]:
+    """Every option that may be set, by its key, in the order of the commands and of their help."""
     flags: dict[str, Flag] = {}
-    ctx = click.Context(group)
     for entry in COMMANDS:
-        command = group.get_command(ctx, entry.word)
-        for flag in [] if command is None else command.params:
-            if isinstance(flag, Flag) and is_setting(flag):
-                flags.setdefault(setting_key(flag), flag)
-    return list(flags.values())
+        flags = {**settings_of(entry.word), **flags}
+    return flags
 
 
 def near(word: str, words: Sequence[str]) -> str:

@@ -84,12 +84,14 @@ HOLES = (
         metavar="SHARE",
         type=share,
         stands_for="0",
+        setting=False,
         help="Remove each value of an attribute with this probability. The other values stay as they are.",
     ),
     flag(
         "--missing-from-model",
         group="Holes",
         is_flag=True,
+        setting=False,
         help="Remove each as often as its attribute was missing when MODEL was learnt.",
     ),
 )

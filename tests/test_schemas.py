@@ -1,0 +1,173 @@
+"""The schemas are true: what the commands print with --json fits them, and every key they name is really printed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from bncli.cli.config import schema_text, schema_words
+from bncli.cli.run import run
+from tests.transcripts import ROOT
+
+METRICS = ("accuracy", "error", "log-loss", "rmse", "brier", "auc", "ece", "cll")
+MAKING = """
+fit iris.csv --param map -q -o tan.bnc
+fit iris.csv --structure auto --time-limit 1 -q -o auto.bnc
+fit monks1.csv --structure kikuchi -q -o kikuchi.bnc
+fit iris.csv --structure interactions --penalty 1 -q -o interactions.bnc
+fit holes.csv --missing-policy marginalize --param em --structure nb -q -o em.bnc
+fit holes.csv --param map -q -o holes.bnc
+fit tumours.csv --structure interactions --penalty 1 --bins 40 -q -o wide.bnc
+discretize iris.csv -q --cuts-out cuts.json
+learn-structure iris.csv -q -o tan.json
+learn-structure monks1.csv --structure kikuchi -q -o regions.json
+learn-structure iris.csv --structure interactions -q -o interactions.json
+"""
+
+PRINTING = """
+fit iris.csv --param map
+fit iris.csv --structure nb
+fit iris.csv --structure hill-climb --param map --max-parents 1
+fit iris.csv --structure auto --time-limit 1
+fit monks1.csv --structure kikuchi
+fit monks1.csv --structure regions.json --param kmap
+fit holes.csv --missing-policy marginalize --param extended --early-stop cv --structure nb --max-iterations 4
+evaluate iris.csv --param map
+evaluate iris.csv --param map --test iris.csv
+evaluate iris.csv --model tan.bnc
+evaluate iris.csv --param map --folds 2 --repeats 2
+inspect tan.bnc
+inspect tan.bnc --tables
+inspect tan.bnc --effects
+inspect auto.bnc
+inspect auto.bnc --tables
+inspect auto.bnc --effects
+inspect holes.bnc
+inspect wide.bnc --tables
+inspect wide.bnc --effects
+inspect kikuchi.bnc
+inspect kikuchi.bnc --tables
+inspect interactions.bnc --tables
+inspect interactions.bnc --effects
+inspect em.bnc
+inspect cuts.json
+inspect tan.json
+inspect regions.json
+inspect interactions.json
+learn-structure iris.csv
+learn-structure iris.csv -o s.json
+learn-structure iris.csv --structure hill-climb
+learn-structure monks1.csv --structure kikuchi
+learn-structure iris.csv --structure interactions
+discretize iris.csv
+discretize holes.csv
+discretize monks1.csv
+discretize iris.csv --cuts-out c.json -o binned.csv
+score tan.bnc iris.csv -o scores.csv
+score tan.bnc less.csv -o scores.csv --allow-missing-columns --explain 2
+simulate tan.bnc --rows 20 -o drawn.csv
+simulate em.bnc --rows 20 -o drawn.csv --missing-from-model
+simulate --network nb --rows 20 --attributes 3 -o drawn.csv --missing 0.2 --network-out n.json --model-out n.bnc
+export tan.bnc --to dot -o tan.dot
+export tan.bnc --to bif -o tan.bif
+compare iris.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --repeats 2 --jobs 1
+compare iris.csv tumours.csv holes.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --jobs 1
+compare iris.csv --learner a=--param_map --folds 2 --jobs 1 METRICS
+"""
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, Any]]]:
+    """By command: what was typed, and the object that it printed; `_` in a learner stands for a blank."""
+    folder = tmp_path_factory.mktemp("schemas")
+    for name in ("iris.csv", "tumours.csv", "monks1.csv", "monks1.schema.json"):
+        shutil.copy(ROOT / "sample_data" / name, folder / name)
+    shutil.copy(ROOT / "sample_data" / "wine_holes.csv", folder / "holes.csv")
+    lines = (folder / "iris.csv").read_text().splitlines()
+    (folder / "less.csv").write_text("\n".join([lines[0].split(",", 1)[1], *(x.split(",", 1)[1] for x in lines[1:5])]))
+    found: dict[str, list[tuple[str, Any]]] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for line in MAKING.strip().splitlines():
+            assert run(line.split()) == 0, line
+        metrics = " ".join(f"--metric {metric}" for metric in METRICS)
+        for line in PRINTING.replace("METRICS", metrics).strip().splitlines():
+            words = [word.replace("_", " ") if "=--" in word else word for word in line.split()]
+            quiet = [] if words[0] == "inspect" else ["-q"]
+            found.setdefault(words[0], []).append((line, _object([*words, "--json", *quiet], folder / "printed.json")))
+    return found
+
+
+def _object(words: list[str], out: Path) -> Any:
+    """What the command prints, through a file as its standard output."""
+    with out.open("w") as opened, contextlib.redirect_stdout(opened):
+        assert run(words) == 0, words
+    return json.loads(out.read_text())
+
+
+def objects(schema: dict[str, Any], root: dict[str, Any], value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Every object of the value with the schema that tells its keys, and where the schema stands."""
+    if "$ref" in schema:
+        path = schema["$ref"]
+        schema = root["$defs"][path.rpartition("/")[2]]
+    for choice, one in enumerate(schema.get("anyOf", ())):
+        if Draft202012Validator({**one, "$defs": root.get("$defs", {})}).is_valid(value):
+            yield from objects(one, root, value, f"{path}|{choice}" if "properties" in one else path)
+            return
+    if isinstance(value, dict):
+        if "properties" in schema:
+            yield path, schema, value
+        for key, member in value.items():
+            inner = schema.get("properties", {}).get(key, schema.get("additionalProperties"))
+            if isinstance(inner, dict):
+                yield from objects(inner, root, member, f"{path}/{key if key in schema.get('properties', {}) else '*'}")
+    if isinstance(value, list) and isinstance(schema.get("items"), dict):
+        for member in value:
+            yield from objects(schema["items"], root, member, f"{path}[]")
+
+
+def test_the_schemas_are_schemas() -> None:
+    for word in schema_words():
+        Draft202012Validator.check_schema(json.loads(schema_text(word)))
+
+
+def test_every_command_is_tried(printed: dict[str, list[tuple[str, Any]]]) -> None:
+    assert sorted(printed) == sorted(schema_words())
+
+
+@pytest.mark.parametrize("word", schema_words())
+def test_what_is_printed_fits(printed: dict[str, list[tuple[str, Any]]], word: str) -> None:
+    schema = json.loads(schema_text(word))
+    for line, value in printed[word]:
+        errors = [
+            f"{error.json_path}: {error.message[:200]}" for error in Draft202012Validator(schema).iter_errors(value)
+        ]
+        assert errors == [], line
+        assert not Draft202012Validator(schema).is_valid({**value, "another": 1})
+
+
+RARE = {"missing", "merges", "levels"}
+"""Keys of missing values and of coarser binning of categorical attributes, which these small tables do not all show."""
+
+
+@pytest.mark.parametrize("word", schema_words())
+def test_every_key_is_printed_and_the_optional_ones_not_always(
+    printed: dict[str, list[tuple[str, Any]]], word: str
+) -> None:
+    schema = json.loads(schema_text(word))
+    seen: dict[str, tuple[dict[str, Any], set[str]]] = {}
+    for _, value in printed[word]:
+        for path, told, found in objects(schema, schema, value):
+            assert told.get("additionalProperties") is False, path
+            seen.setdefault(path, (told, set()))[1].update(found)
+    unseen = {path: sorted(set(told["properties"]) - keys - RARE) for path, (told, keys) in seen.items()}
+    assert {path: keys for path, keys in unseen.items() if keys} == {}
+    optional = set(schema["properties"]) - set(schema["required"])
+    assert [key for key in optional if all(key in value for _, value in printed[word])] == []
