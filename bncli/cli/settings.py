@@ -209,7 +209,7 @@ def settings_of(word: str) -> dict[str, Flag]:
 
     command = group.get_command(click.Context(group), word)
     assert command is not None
-    flags: list[Flag] = [flag for flag in command.params if hasattr(flag, "setting") and is_setting(flag)]
+    flags: list[Any] = [flag for flag in command.params if hasattr(flag, "setting") and is_setting(flag)]
     takes = any("--config" in flag.opts for flag in command.params)
     return {setting_key(flag): flag for flag in flags} if takes else {}
 
