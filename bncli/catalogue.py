@@ -90,7 +90,7 @@ STRUCTURES = Choice(
         ),
         Method(
             "auto",
-            "a blend of several kinds, weighted by rows held out; cuts and parameters included",
+            "an ensemble of several kinds, weighted by held-out rows; cuts and parameters included",
             has_module=False,
             params=("auto",),
             idle=(("--discretize", "--bins", "--cuts"), "with --structure auto, which makes its own cuts"),
@@ -237,7 +237,7 @@ MISSING_POLICIES = Choice(
         Method("level", "a missing value is one more value of its attribute"),
         Method(
             "marginalize",
-            "what is missing is marginalized (summed out), in learning and in scoring; it goes with --param "
+            "what is missing is marginalized, in learning and in scoring; it goes with --param "
             + ", ".join(MARGINALIZED),
         ),
     ),
@@ -333,7 +333,7 @@ _FITTING = (
         Real(words=("cv",)),
         "cv",
         PARAMETER,
-        "Weight of half the squared parameters against the summed log-likelihood; cv: chosen on rows held out. "
+        "Weight of half the squared parameters against the summed log-likelihood; cv: chosen on held-out rows. "
         "Unless typed, 0 with --early-stop cv.",
         "LAMBDA|cv",
     ),
@@ -349,7 +349,7 @@ _FITTING = (
         Word(("cv", "none")),
         "",
         PARAMETER,
-        "cv: extended stops after as many iterations as serve rows held out.",
+        "cv: extended stops after as many iterations as serve held-out rows.",
         stands_for="cv with marginalize, else none",
     ),
 )

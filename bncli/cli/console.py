@@ -137,8 +137,8 @@ def _is_terminal() -> bool:
 
 
 def _iteration_text(event: Iteration) -> str:
-    climbed = f"CLL {event.cll:.6g}" if event.cll is not None else f"LL {event.ll:.6g}"
-    return f"iteration {event.iteration}  {climbed}  gradient {event.gradient_norm:.2g}"
+    likelihood = f"CLL {event.cll:.6g}" if event.cll is not None else f"LL {event.ll:.6g}"
+    return f"iteration {event.iteration}  {likelihood}  gradient {event.gradient_norm:.2g}"
 
 
 def _without_nan(value: Any) -> Any:

@@ -93,7 +93,7 @@ def _structure_tables(report: step.StructureReport | step.ModelReport, param: st
 
 
 def _tokens(missing: tuple[str, ...] | None) -> str:
-    """The texts that mean a hole besides the empty field."""
+    """The texts that mean a missing value besides the empty field."""
     return "as by default" if missing is None else ", ".join(["the empty field", *missing])
 
 
@@ -118,7 +118,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         "rows learnt from": f"{report.rows:,}",
         "table entries": f"{report.parameters:,}",
         "values never seen": _UNSEEN[report.unseen],
-        "missing values": _tokens(report.missing_tokens) + ("; summed out" if report.marginalizes else ""),
+        "missing values": _tokens(report.missing_tokens) + ("; marginalized" if report.marginalizes else ""),
     }
     if report.components is None and (perfection := _perfection(report.structure)) is not None:
         facts["perfect graph"] = perfection
@@ -166,8 +166,8 @@ def _number_tables(report: step.ModelReport, of_tables: Sequence[step.Table] | N
     values = {attribute.name: attribute for attribute in report.attributes}
     tables = []
     for table in of_tables or ():
-        merged = table.merged or (None,) * len(table.attributes)
-        seen = [coarse or values[name] for name, coarse in zip(table.attributes, merged, strict=True)]
+        coarser = table.merged or (None,) * len(table.attributes)
+        seen = [regrouped or values[name] for name, regrouped in zip(table.attributes, coarser, strict=True)]
         tables.append(number_table(seen, report.labels, table.values))
     return tables
 

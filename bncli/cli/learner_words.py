@@ -1,6 +1,6 @@
 """`--learner "NAME=--structure kdb --k 2"`: the learning options of `fit` in one word, read as a command line is.
 
-Decided here: a text that begins with a hyphen has no name, so an equals sign in it belongs to an option. The name is
+Conventions: a text that begins with a hyphen has no name, so an equals sign in it belongs to an option. The name is
 then made of the structure, the parameters and whatever else was typed: `kdb map k=2 hdp`.
 """
 

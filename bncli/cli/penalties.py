@@ -25,7 +25,7 @@ def penalty_table(penalty: ChosenPenalty) -> Table:
     """The held-out log-loss of every penalty tried."""
     from bncli.cli.tables import add_row, plain_table
 
-    table = plain_table("Penalties", "penalty", "log-loss of rows held out", numbers=(0, 1))
+    table = plain_table("Penalties", "penalty", "log-loss of held-out rows", numbers=(0, 1))
     for one in penalty.tried:
         add_row(table, f"{one.penalty:g}", f"{one.log_loss:.5f}")
     return table

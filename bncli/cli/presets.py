@@ -11,7 +11,7 @@ FAST = (
     "nb weighted=--structure nb --param weighted",
     "tan weighted=--structure tan --param weighted",
 )
-"""Closed forms, and the plain line."""
+"""Closed forms, and the default configuration."""
 
 PAPERS = (
     "nb map=--structure nb --param map",

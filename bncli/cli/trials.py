@@ -19,7 +19,7 @@ def trial_lines(trials: Sequence[TriedCandidate]) -> list[str]:
         return []
     rows = [HEADINGS, *map(_cells, trials)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    title = f"candidates  {len(trials):,}, with the losses of rows held out and the weight in the ensemble"
+    title = f"candidates  {len(trials):,}, with the losses of held-out rows and the weight in the ensemble"
     return [title] + [
         "            " + "  ".join(f"{cell:<{w}}" if i == 0 else f"{cell:>{w}}" for i, (cell, w) in enumerate(pairs))
         for pairs in (list(zip(row, widths, strict=True)) for row in rows)

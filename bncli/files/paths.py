@@ -37,7 +37,7 @@ def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str | None]) -
 
 
 def refuse_ending(path: str | None, endings: Iterable[str], what: str) -> None:
-    """UsageError when the name of an output promises something else than `what`: a compressed file, another format."""
+    """UsageError when the name of an output names something else than `what`: a compressed file, another format."""
     if path is None or path == "-" or _is_special(path):
         return
     ending = os.path.splitext(path)[1].lower()

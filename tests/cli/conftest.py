@@ -27,7 +27,7 @@ Bncli = Callable[..., Ran]
 def bncli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Bncli:
     """Runs a command in an empty folder that holds some of the sample data."""
     monkeypatch.chdir(tmp_path)
-    for name in ("iris.csv", "tumours.csv", "monks1.csv", "monks1.schema.json", "wine_holes.csv"):
+    for name in ("iris.csv", "tumours.csv", "monks1.csv", "monks1.schema.json", "wine_missing.csv"):
         shutil.copy(SAMPLE_DATA / name, tmp_path / name)
 
     def ran(*words: object) -> Ran:

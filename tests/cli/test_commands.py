@@ -1,4 +1,4 @@
-"""The other commands, each on its plain line and as JSON."""
+"""The other commands, each with its default options and as JSON."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def test_discretize_shows_the_cuts(bncli: Bncli) -> None:
 
 
 def test_discretize_writes_a_binned_table(bncli: Bncli, tmp_path: Path) -> None:
-    assert bncli("discretize", "wine_holes.csv", "-o", "binned.csv").code == 0
+    assert bncli("discretize", "wine_missing.csv", "-o", "binned.csv").code == 0
     rows = list(csv.reader((tmp_path / "binned.csv").read_text().splitlines()))
-    given = list(csv.reader((tmp_path / "wine_holes.csv").read_text().splitlines()))
+    given = list(csv.reader((tmp_path / "wine_missing.csv").read_text().splitlines()))
     assert rows[0] == given[0]
     assert len(rows) == len(given)
     assert all(
@@ -42,7 +42,7 @@ def test_discretize_as_json_is_the_cuts_file(bncli: Bncli, tmp_path: Path) -> No
     assert (report["rows"], report["cuts"]) == (150, 8)
 
 
-def test_discretize_knows_that_a_hole_is_a_value(bncli: Bncli, tmp_path: Path) -> None:
+def test_discretize_knows_that_a_missing_value_is_a_value(bncli: Bncli, tmp_path: Path) -> None:
     rows = ["1,5,x", ",5,y", "1,5,x", ",5,y"] * 5
     (tmp_path / "t.csv").write_text("\n".join(["a,b,class", *rows]) + "\n")
     shown = bncli("discretize", "t.csv", "--numeric", "a", "--numeric", "b").out

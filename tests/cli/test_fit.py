@@ -52,7 +52,7 @@ def test_quiet_says_nothing(bncli: Bncli) -> None:
         ("", "--structure nb", "--penalty cv --seed 5"),
     ],
 )
-@pytest.mark.parametrize("data", ["iris", "wine_holes", "monks1"])
+@pytest.mark.parametrize("data", ["iris", "wine_missing", "monks1"])
 def test_step_by_step_is_one_fit(
     bncli: Bncli, tmp_path: Path, data: str, cutting: str, structure: str, parameters: str
 ) -> None:
@@ -218,6 +218,6 @@ def test_a_model_to_stdout(bncli: Bncli, tmp_path: Path) -> None:
 def test_missing_values_of_columns_that_are_left_out_are_not_said_to_be_summed_out(
     bncli: Bncli, tmp_path: Path
 ) -> None:
-    (tmp_path / "holes.csv").write_text("a,b,class\n" + "x,,p\ny,,q\n,,p\ny,,q\n")
-    ran = bncli("fit", "holes.csv", "--param", "map", "--missing-policy", "marginalize")
-    assert "missing     1 value (25 %) of the attributes used, summed out\n" in ran.err
+    (tmp_path / "gaps.csv").write_text("a,b,class\n" + "x,,p\ny,,q\n,,p\ny,,q\n")
+    ran = bncli("fit", "gaps.csv", "--param", "map", "--missing-policy", "marginalize")
+    assert "missing     1 value (25 %) of the attributes used, marginalized\n" in ran.err

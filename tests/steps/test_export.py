@@ -32,7 +32,7 @@ from bncli.watch import Event, Note
 from tests import peers
 from tests.datasets import schema_of
 from tests.engine.networks.test_normalisation import model_of, perfect_models
-from tests.holes import network_model
+from tests.missing_values import network_model
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
 FORMATS = ("bif", "xmlbif", "dot", "json")
@@ -49,7 +49,7 @@ def learnt(name: str, folder: Path, structure: str = "tan", param: str = "discri
 @pytest.mark.parametrize("form", ["bif", "xmlbif"])
 @pytest.mark.parametrize("param", ["map", "discriminative"])
 def test_a_network_is_written_and_verified(tmp_path: Path, form: str, param: str) -> None:
-    path = learnt("wine_holes.csv", tmp_path, param=param)
+    path = learnt("wine_missing.csv", tmp_path, param=param)
     report = export(path, form, output=str(tmp_path / "out"))
     assert (tmp_path / "out").read_text() == report.text
     model = read_model(path)
@@ -193,7 +193,7 @@ READERS = {"bif": ("bif", "bif"), "xmlbif": ("bifxml", "xml")}
 @pytest.mark.parametrize(("reader", "which"), [(peers.by_pyagrum, 0), (peers.by_pgmpy, 1)], ids=["pyagrum", "pgmpy"])
 @pytest.mark.parametrize(
     ("data", "structure", "param"),
-    [("wine_holes.csv", "tan", "discriminative"), ("iris.csv", "kdb", "weighted"), ("tumours.csv", "tan", "map")],
+    [("wine_missing.csv", "tan", "discriminative"), ("iris.csv", "kdb", "weighted"), ("tumours.csv", "tan", "map")],
 )
 def test_other_programs_say_what_score_says(
     tmp_path: Path,

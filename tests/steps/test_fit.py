@@ -31,7 +31,7 @@ def source(name: str) -> Source:
 
 
 def test_the_report_is_about_the_model_written(tmp_path: Path) -> None:
-    report = fit(source("wine_holes.csv"), Recipe(), output=str(tmp_path / "m.bnc"))
+    report = fit(source("wine_missing.csv"), Recipe(), output=str(tmp_path / "m.bnc"))
     model = read_model(str(tmp_path / "m.bnc"))
     schema = model.schema
     assert (report.model, report.rows, report.classes) == (str(tmp_path / "m.bnc"), model.n_rows, len(schema.labels))
@@ -151,20 +151,20 @@ def test_the_methods_of_given_files_are_recorded(tmp_path: Path) -> None:
     assert recipe == Recipe(discretize="equal-width", bins=3, structure="kdb", k=2)
 
 
-def test_holes_that_are_summed_out_step_by_step_as_at_once(tmp_path: Path) -> None:
+def test_missing_values_that_are_marginalized_step_by_step_as_at_once(tmp_path: Path) -> None:
     recipe = CLOSED_FORM.replaced(missing_policy="marginalize")
     cuts, dag = str(tmp_path / "cuts.json"), str(tmp_path / "dag.json")
-    report = fit(source("wine_holes.csv"), recipe, output=str(tmp_path / "once.bnc"))
-    discretize(source("wine_holes.csv"), recipe, cuts_out=cuts)
-    learn_structure(source("wine_holes.csv"), recipe, supplied=read_supplied(cuts), output=dag)
-    fit(source("wine_holes.csv"), recipe, supplied=read_supplied(cuts, dag), output=str(tmp_path / "steps.bnc"))
+    report = fit(source("wine_missing.csv"), recipe, output=str(tmp_path / "once.bnc"))
+    discretize(source("wine_missing.csv"), recipe, cuts_out=cuts)
+    learn_structure(source("wine_missing.csv"), recipe, supplied=read_supplied(cuts), output=dag)
+    fit(source("wine_missing.csv"), recipe, supplied=read_supplied(cuts, dag), output=str(tmp_path / "steps.bnc"))
     assert (tmp_path / "once.bnc").read_bytes() == (tmp_path / "steps.bnc").read_bytes()
     assert (report.missing_policy, report.holes) == ("marginalize", 260)
     assert report.log_loss == -report.cll / 178
 
 
 def test_a_structure_learner_needs_no_parameters_to_sum_out(tmp_path: Path) -> None:
-    report = learn_structure(source("wine_holes.csv"), Recipe().replaced(missing_policy="marginalize"))
+    report = learn_structure(source("wine_missing.csv"), Recipe().replaced(missing_policy="marginalize"))
     assert report.attributes == 13
 
 

@@ -74,7 +74,7 @@ def test_more_rows_begin_with_the_same(tmp_path: Path) -> None:
     assert (tmp_path / "other").read_text().splitlines() != few
 
 
-@pytest.mark.parametrize("name", ["wine_holes.csv", "iris.csv", "tic_tac_toe.csv"])
+@pytest.mark.parametrize("name", ["wine_missing.csv", "iris.csv", "tic_tac_toe.csv"])
 def test_rows_of_a_model_are_classified_by_it(tmp_path: Path, name: str) -> None:
     model, rows = str(tmp_path / "m.bnc"), str(tmp_path / "rows.csv")
     fit(Source((str(SAMPLE_DATA / name),)), MAP, output=model)
@@ -85,13 +85,13 @@ def test_rows_of_a_model_are_classified_by_it(tmp_path: Path, name: str) -> None
     accuracy = evaluate_model(model, Source((rows,))).metrics["accuracy"]
     assert accuracy is not None
     assert accuracy > 0.7
-    if name == "wine_holes.csv":
+    if name == "wine_missing.csv":
         column = again.attributes["ash"]
         assert isinstance(column, NumericColumn)
         assert 0 < np.isnan(column.values.astype(float)).sum() < 1_000
 
 
-def test_the_truth_behind_rows_with_holes_sums_them_out(tmp_path: Path) -> None:
+def test_the_truth_behind_rows_with_missing_values_marginalizes_them(tmp_path: Path) -> None:
     report = simulate(
         TAN, 20_000, missing=0.5, outputs=Outputs(rows=str(tmp_path / "r.parquet"), model=str(tmp_path / "m.bnc"))
     )
@@ -110,10 +110,10 @@ def test_the_truth_behind_rows_with_holes_sums_them_out(tmp_path: Path) -> None:
     assert truth["log_loss"] == pytest.approx(fitted["log_loss"], abs=0.005)
 
 
-def test_holes_as_often_as_the_model_met_them(tmp_path: Path) -> None:
-    """Where they are summed out, it knows their share; the rows that it draws without being asked have none."""
+def test_values_are_missing_as_often_as_the_model_met_it(tmp_path: Path) -> None:
+    """Where they are marginalized, it knows their share; the rows that it draws without being asked have none."""
     model, rows = str(tmp_path / "m.bnc"), str(tmp_path / "r.parquet")
-    source = Source((str(SAMPLE_DATA / "wine_holes.csv"),))
+    source = Source((str(SAMPLE_DATA / "wine_missing.csv"),))
     fit(source, Recipe.of(missing_policy="marginalize", param="map"), output=model)
     assert simulate(model, 100, outputs=Outputs(rows=rows)).holes == 0
     simulate(model, 20_000, missing="model", outputs=Outputs(rows=rows))

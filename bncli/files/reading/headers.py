@@ -13,7 +13,7 @@ from bncli.files.reading.source import BLANKS
 _DELIMITERS = b",\t;|"
 _NAMED = {"tab": b"\t", "\\t": b"\t", "comma": b",", "semicolon": b";", "bar": b"|", "space": b" "}
 _BOM = b"\xef\xbb\xbf"
-_CHUNK = 1 << 18
+_READ_SIZE = 1 << 18
 _LIMIT = 1 << 26
 _N_SHOWN = 60
 LATIN_TO_UTF8 = "iconv -f LATIN1 -t UTF-8"
@@ -41,7 +41,7 @@ class Header:
 def read_header(stream: Stream, delimiter: bytes | None) -> Header:
     """Reads up to the end of the first row that is not empty."""
     name = stream.owner.name
-    data = stream.read_ready(_CHUNK).removeprefix(_BOM)
+    data = stream.read_ready(_READ_SIZE).removeprefix(_BOM)
     _check_encoding(data[:4], name)
     text = data.lstrip(b"\r\n")
     line = 1 + count_lines(data[: len(data) - len(text)])
@@ -52,7 +52,7 @@ def read_header(stream: Stream, delimiter: bytes | None) -> Header:
         end, chosen = _first_row(text, delimiter, at_end=False)
         if end:
             break
-        more = stream.read_ready(_CHUNK)
+        more = stream.read_ready(_READ_SIZE)
         end, chosen = _first_row(text, delimiter, at_end=not more)
         if end:
             break
