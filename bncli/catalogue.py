@@ -333,7 +333,7 @@ _FITTING = (
         Real(words=("cv",)),
         "cv",
         PARAMETER,
-        "Weight of half the squared parameters against the summed log-likelihood; cv: chosen on held-out rows. "
+        "Weight of half the squared parameters against the summed log-likelihood; cv: chosen on rows held out. "
         "Unless typed, 0 with --early-stop cv.",
         "LAMBDA|cv",
     ),

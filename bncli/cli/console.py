@@ -102,8 +102,9 @@ class Console:
     def text(self, text: str) -> None:
         """Text for stdout, always UTF-8: what a file would hold."""
         self.close()
-        if sys.stdout is None:
+        if sys.stdout is None:  # started with >&-
             raise BncliError("the standard output is closed")
+        # Past the text layer, whose encoding follows the locale; what click printed before comes first.
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
 
@@ -121,7 +122,7 @@ class Console:
                 if isinstance(table, Table):
                     if table.title:
                         out.print(table.title, style="bold")
-                    table.title = None
+                    table.title = None  # rich would centre it, and break it at the width of the table
                 out.print(printable(table) if isinstance(table, str) else table)
         self.text("".join(f"{line.rstrip()}\n" for line in capture.get().rstrip().splitlines()))
 

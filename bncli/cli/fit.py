@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 from bncli.cli import learning, options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
-from bncli.cli.moves import move_lines
-from bncli.cli.penalties import chosen_text
 from bncli.cli.regions import regions_text
-from bncli.cli.trials import trial_lines
+from bncli.cli.search_results import chosen_text, move_lines, trial_lines
 
 if TYPE_CHECKING:
     from bncli.steps.fit import FitReport

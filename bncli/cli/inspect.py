@@ -10,8 +10,7 @@ import click
 from bncli.cli import options
 from bncli.cli.command import Paths, declare, flag
 from bncli.cli.console import Console
-from bncli.cli.penalties import chosen_text, penalty_table
-from bncli.cli.trials import trial_table
+from bncli.cli.search_results import chosen_text, penalty_table, trial_table
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -45,6 +45,7 @@ def read_header(stream: Stream, delimiter: bytes | None) -> Header:
     _check_encoding(data[:4], name)
     text = data.lstrip(b"\r\n")
     line = 1 + count_lines(data[: len(data) - len(text)])
+    # What is at hand is looked at before more is waited for: a header that is piped slowly may be whole already.
     while True:
         if not text:
             raise BncliError("the file is empty", where=name, hint="a table begins with a row of column names")
@@ -66,6 +67,7 @@ def read_header(stream: Stream, delimiter: bytes | None) -> Header:
 def _check_encoding(start: bytes, name: str) -> None:
     """Refuses wide characters, told by a byte order mark or by the NUL bytes of the first letters."""
     wide = None
+    # UTF-32 first: its mark begins with that of UTF-16.
     if start in (b"\xff\xfe\0\0", b"\0\0\xfe\xff") or start.count(b"\0") == 3:
         wide = "UTF-32"
     elif start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in start[:2]:
@@ -109,7 +111,7 @@ def _next_line_end(text: bytes, start: int, is_all: bool) -> int:
     first = min(ends)
     if text[first : first + 1] == b"\n":
         return first + 1
-    if first + 1 == len(text):
+    if first + 1 == len(text):  # a CR at the end of what is read: LF may be the next byte
         return first + 1 if is_all else 0
     return first + 2 if text[first + 1 : first + 2] == b"\n" else first + 1
 

@@ -74,6 +74,7 @@ class Checkpoint:
                     self._take(line, f"{path}, line {number}")
             elif content and not content.startswith(b'{"format": "bncli-outcomes"'[: len(content)]):
                 raise _no_outcomes(path)
+            # For appending, and never replaced: what earlier runs have kept is not at risk while this one writes.
             self._file = open(path, "ab")  # noqa: SIM115
             self._file.truncate(len(whole))
             if not lines:
@@ -100,7 +101,7 @@ class Checkpoint:
         assert self._file is not None
         try:
             self._file.write(json.dumps(fields, ensure_ascii=False).encode() + b"\n")
-            self._file.flush()
+            self._file.flush()  # to the system, which keeps it when this process is killed
         except OSError as error:
             raise _failure(str(self.path), error) from error
 
