@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
+CUTTING, STRUCTURE, PARAMETER, DATA = "Cut points", "Structure", "Parameters", "Data"
+"""The groups of learning options."""
+
 
 class Whole(NamedTuple):
     """A whole number within bounds."""
