@@ -147,7 +147,7 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, float):
         return value + 0.0 if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _without_nan(member) for key, member in value.items()}
+        return {key: _without_nan(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_without_nan(member) for member in value]
+        return [_without_nan(item) for item in value]
     return value
