@@ -32,6 +32,7 @@ def main() -> None:
         code = run(sys.argv[1:])
     except KeyboardInterrupt as stop:
         # Pressed before, or after, the time when `run` looks after it.
+        # As shells count: 128 and the number of the signal, SIGINT where Python itself raised it.
         code = 128 + (stop.args[0] if stop.args else signal.SIGINT)
     sys.exit(code)
 
@@ -39,7 +40,8 @@ def main() -> None:
 def _listen() -> None:
     """A request to end, or a terminal that is closed, is like ^C: what was begun is tidied up. `nohup` is respected."""
     for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        # Whoever ignores a signal already (nohup) meant it.
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _interrupt)
 

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
+CUTTING, STRUCTURE, PARAMETER, DATA = "Cut points", "Structure", "Parameters", "Data"
+"""The groups of learning options."""
+
 
 class Whole(NamedTuple):
     """A whole number within bounds."""
@@ -127,13 +130,6 @@ OPTIMIZATION = (
     "--trace",
 )
 """Options that say how an optimum is searched; a method that takes an optimizer gets them as one value."""
-
-
-class Command(NamedTuple):
-    """A word after `bncli`; its module is `bncli.cli.<word>`, hyphens as underscores."""
-
-    word: str
-    summary: str
 
 
 Pairs = tuple[tuple[str, str], ...]

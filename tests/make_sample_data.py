@@ -2,7 +2,7 @@
 
     python tests/make_sample_data.py [FOLDER]
 
-Nothing is drawn at random: the holes of wine_holes.csv follow from a hash of the place of the cell.
+Nothing is drawn at random: which values wine_holes.csv lacks follows from a hash of the place of the cell.
 """
 
 import csv
@@ -21,7 +21,7 @@ Row = tuple[str, ...]
 RANKS, FILES = ("top", "middle", "bottom"), ("left", "middle", "right")
 SQUARES = tuple(f"{rank}-{file}-square" for rank in RANKS for file in FILES)
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
-HOLE_SHARE = 0.1
+MISSING_SHARE = 0.1
 
 
 def main(folder: Path) -> None:
@@ -41,7 +41,7 @@ def sample_data() -> dict[str, bytes]:
         ),
         "iris.csv": table(("sepal_length", "sepal_width", "petal_length", "petal_width", "class"), iris()),
         "wine.csv": table(wine_names, wine_rows),
-        "wine_holes.csv": table(wine_names, with_holes(wine_rows)),
+        "wine_holes.csv": table(wine_names, with_missing(wine_rows)),
         "tumours.csv": table(
             ("radius", "texture", "smoothness", "size", "outline", "symmetry", "worst_area", "diagnosis"), tumours()
         ),
@@ -105,14 +105,14 @@ def wine() -> tuple[Row, list[Row]]:
     return (*names, "class"), rows
 
 
-def with_holes(rows: list[Row]) -> Iterator[Row]:
+def with_missing(rows: list[Row]) -> Iterator[Row]:
     """The same rows with about a tenth of the values left empty, never the class."""
     for i, row in enumerate(rows):
-        yield (*("" if is_hole(i, j) else value for j, value in enumerate(row[:-1])), row[-1])
+        yield (*("" if is_missing(i, j) else value for j, value in enumerate(row[:-1])), row[-1])
 
 
-def is_hole(row: int, column: int) -> bool:
-    return hashlib.sha256(f"{row},{column}".encode()).digest()[0] < 256 * HOLE_SHARE
+def is_missing(row: int, column: int) -> bool:
+    return hashlib.sha256(f"{row},{column}".encode()).digest()[0] < 256 * MISSING_SHARE
 
 
 def tumours() -> Iterator[Row]:

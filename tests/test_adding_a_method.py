@@ -236,16 +236,21 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the package, the methods added, and a table."""
     folder = tmp_path_factory.mktemp("copy")
     shutil.copytree(PACKAGE, folder / "bncli", ignore=shutil.ignore_patterns("__pycache__"))
-    catalogue = folder / "bncli" / "catalogue.py"
-    text = catalogue.read_text()
     for added in ADDED.values():
         (folder / "bncli" / "engine" / added.folder / f"{added.module}.py").write_text(added.code)
-        text = _with_entry(text, added.tuple_begins, "    (\n", f"        {added.method},\n")
+        entries = folder / "bncli" / "catalogue" / f"{added.folder}.py"
+        text = _with_entry(entries.read_text(), added.tuple_begins, "    (\n", f"        {added.method},\n")
         if added.option:
-            text = _with_entry(text, "LEARNING: ", "(\n", f"    {added.option},\n")
-    catalogue.write_text(text)
+            text = _with_entry(text, "OPTIONS: ", "(\n", f"    {added.option},\n")
+            text = _with_entry(text, "from bncli.choices", " import ", f"{_kind(added.option)}, ")
+        entries.write_text(text)
     (folder / "table.csv").write_text(_table(80))
     return folder
+
+
+def _kind(option: str) -> str:
+    """What `Option("--share", Real(below=1), ...)` takes its value for; it may not be imported there yet."""
+    return option.split('", ')[1].split("(")[0]
 
 
 def _with_entry(text: str, definition: str, opening: str, entry: str) -> str:

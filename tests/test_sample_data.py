@@ -41,9 +41,9 @@ def test_balance_scale_has_the_documented_classes() -> None:
     assert Counter(row[-1] for row in rows(FOLDER / "balance_scale.csv")) == {"L": 288, "R": 288, "B": 49}
 
 
-def test_holes_are_about_a_tenth_of_the_cells_and_nothing_else_changed() -> None:
-    whole, holed = rows(FOLDER / "wine.csv"), rows(FOLDER / "wine_holes.csv")
-    cells = [(a, b) for x, y in zip(whole, holed, strict=True) for a, b in zip(x, y, strict=True)]
+def test_missing_values_are_about_a_tenth_of_the_cells_and_nothing_else_changed() -> None:
+    whole, incomplete = rows(FOLDER / "wine.csv"), rows(FOLDER / "wine_holes.csv")
+    cells = [(a, b) for x, y in zip(whole, incomplete, strict=True) for a, b in zip(x, y, strict=True)]
     assert 0.08 < sum(b == "" for _, b in cells) / len(cells) < 0.12
     assert all(b in (a, "") for a, b in cells)
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.catalogue import COMMANDS
 from bncli.cli.group import write_examples
 from bncli.cli.settings import apply_settings, blamed
 from bncli.cli.topics import OF_COMMANDS
+from bncli.commands import COMMANDS
 from bncli.errors import BncliError
 
 if TYPE_CHECKING:

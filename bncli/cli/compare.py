@@ -11,7 +11,6 @@ from bncli.cli import learner_words, options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
 from bncli.cli.numbers import whole
-from bncli.cli.presets import PRESETS
 from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
@@ -38,10 +37,10 @@ WHO = (
         "--preset",
         group=_LEARNERS,
         metavar="NAME",
-        type=click.Choice(list(PRESETS)),
+        type=click.Choice(list(learner_words.PRESETS)),
         multiple=True,
         stands_for="fast, without --learner",
-        words=tuple((word, what) for word, (what, _) in PRESETS.items()),
+        words=tuple((word, what) for word, (what, _) in learner_words.PRESETS.items()),
         help="Learners that are compared together often; they come after those typed.",
     ),
 )

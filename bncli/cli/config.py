@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.catalogue import CHOICES, COMMANDS, KEYS, OPTIONS
+from bncli.catalogue import CHOICES, KEYS, OPTIONS
 from bncli.choices import Real, Whole, key_of
 from bncli.cli import options
 from bncli.cli.command import declare, flag
@@ -27,6 +27,7 @@ from bncli.cli.settings import (
     settings_of,
     variable_of,
 )
+from bncli.commands import COMMANDS
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:

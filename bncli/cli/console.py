@@ -102,8 +102,9 @@ class Console:
     def text(self, text: str) -> None:
         """Text for stdout, always UTF-8: what a file would hold."""
         self.close()
-        if sys.stdout is None:
+        if sys.stdout is None:  # started with >&-
             raise BncliError("the standard output is closed")
+        # Past the text layer, whose encoding follows the locale; what click printed before comes first.
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
 
@@ -121,7 +122,7 @@ class Console:
                 if isinstance(table, Table):
                     if table.title:
                         out.print(table.title, style="bold")
-                    table.title = None
+                    table.title = None  # rich would centre it, and break it at the width of the table
                 out.print(printable(table) if isinstance(table, str) else table)
         self.text("".join(f"{line.rstrip()}\n" for line in capture.get().rstrip().splitlines()))
 
@@ -137,8 +138,8 @@ def _is_terminal() -> bool:
 
 
 def _iteration_text(event: Iteration) -> str:
-    climbed = f"CLL {event.cll:.6g}" if event.cll is not None else f"LL {event.ll:.6g}"
-    return f"iteration {event.iteration}  {climbed}  gradient {event.gradient_norm:.2g}"
+    likelihood = f"CLL {event.cll:.6g}" if event.cll is not None else f"LL {event.ll:.6g}"
+    return f"iteration {event.iteration}  {likelihood}  gradient {event.gradient_norm:.2g}"
 
 
 def _without_nan(value: Any) -> Any:
@@ -146,7 +147,7 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, float):
         return value + 0.0 if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _without_nan(member) for key, member in value.items()}
+        return {key: _without_nan(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_without_nan(member) for member in value]
+        return [_without_nan(item) for item in value]
     return value

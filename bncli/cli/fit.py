@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 from bncli.cli import learning, options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
-from bncli.cli.moves import move_lines
-from bncli.cli.penalties import chosen_text
 from bncli.cli.regions import regions_text
-from bncli.cli.trials import trial_lines
+from bncli.cli.search_results import chosen_text, move_lines, trial_lines
 
 if TYPE_CHECKING:
     from bncli.steps.fit import FitReport
@@ -80,7 +78,7 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         f"class       {report.class_name} ({few(report.labels)})",
         f"rows        {report.rows:,}, {report.classes:,} classes",
         used,
-        *([f"missing     {_holes(report)}"] if report.missing_policy == "marginalize" else []),
+        *([f"missing     {_missing(report)}"] if report.missing_policy == "marginalize" else []),
         f"cuts        {report.cuts:,}",
         f"structure   {report.structure}",
         *move_lines(report.moves),
@@ -99,11 +97,11 @@ def _whose(report: FitReport) -> str:
     return f" in {max(report.trials, key=lambda trial: trial.weight).name}, the heaviest" if report.trials else ""
 
 
-def _holes(report: FitReport) -> str:
-    """How many values there are not, and what comes of it; holes of attributes that are left out do not count."""
+def _missing(report: FitReport) -> str:
+    """How many values are missing, and what comes of it; those of attributes that are left out do not count."""
     share = report.holes / max(report.rows * (report.attributes - len(report.uninformative)), 1)
     of_which = " of the attributes used" if report.uninformative else ""
-    return f"{report.holes:,} value{'' if report.holes == 1 else 's'} ({100 * share:.3g} %){of_which}, summed out"
+    return f"{report.holes:,} value{'' if report.holes == 1 else 's'} ({100 * share:.3g} %){of_which}, marginalized"
 
 
 def few(names: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import click
 
 from bncli import __version__
-from bncli.catalogue import COMMANDS
+from bncli.commands import COMMANDS
 from bncli.errors import UsageError
 
 EXAMPLES = """\

@@ -10,8 +10,7 @@ import click
 from bncli.cli import options
 from bncli.cli.command import Paths, declare, flag
 from bncli.cli.console import Console
-from bncli.cli.penalties import chosen_text, penalty_table
-from bncli.cli.trials import trial_table
+from bncli.cli.search_results import chosen_text, penalty_table, trial_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -93,7 +92,7 @@ def _structure_tables(report: step.StructureReport | step.ModelReport, param: st
 
 
 def _tokens(missing: tuple[str, ...] | None) -> str:
-    """The texts that mean a hole besides the empty field."""
+    """The texts that mean a missing value besides the empty field."""
     return "as by default" if missing is None else ", ".join(["the empty field", *missing])
 
 
@@ -118,7 +117,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         "rows learnt from": f"{report.rows:,}",
         "table entries": f"{report.parameters:,}",
         "values never seen": _UNSEEN[report.unseen],
-        "missing values": _tokens(report.missing_tokens) + ("; summed out" if report.marginalizes else ""),
+        "missing values": _tokens(report.missing_tokens) + ("; marginalized" if report.marginalizes else ""),
     }
     if report.components is None and (perfection := _perfection(report.structure)) is not None:
         facts["perfect graph"] = perfection
@@ -166,8 +165,8 @@ def _number_tables(report: step.ModelReport, of_tables: Sequence[step.Table] | N
     values = {attribute.name: attribute for attribute in report.attributes}
     tables = []
     for table in of_tables or ():
-        merged = table.merged or (None,) * len(table.attributes)
-        seen = [coarse or values[name] for name, coarse in zip(table.attributes, merged, strict=True)]
+        coarser = table.merged or (None,) * len(table.attributes)
+        seen = [regrouped or values[name] for name, regrouped in zip(table.attributes, coarser, strict=True)]
         tables.append(number_table(seen, report.labels, table.values))
     return tables
 

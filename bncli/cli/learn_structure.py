@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from bncli.cli import learning, options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.moves import move_lines
 from bncli.cli.regions import regions_text
+from bncli.cli.search_results import move_lines
 
 if TYPE_CHECKING:
     from bncli.steps.learn_structure import StructureReport

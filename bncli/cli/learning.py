@@ -192,9 +192,9 @@ def _is_file(structure: str) -> bool:
 
 
 def refuse_auto(structure: str) -> None:
-    """UsageError where a structure file is wanted: a blend has none."""
+    """UsageError where a structure file is wanted: an ensemble has none."""
     if structure == "auto":
-        raise UsageError("--structure auto learns a blend of models, no structure file", hint="use bncli fit")
+        raise UsageError("--structure auto learns an ensemble of models, no structure file", hint="use bncli fit")
 
 
 def refuse_structure_file(structure: str | None) -> None:

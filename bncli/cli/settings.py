@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from bncli.catalogue import COMMANDS
+from bncli.commands import COMMANDS
 from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:

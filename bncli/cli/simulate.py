@@ -23,7 +23,7 @@ bncli simulate data.bnc --rows 5000 > more.csv
 bncli simulate --network 2.30.2-3.1000 --seed 7 -o set.csv --network-out truth.json
 bncli simulate --network tan --attributes 20 --rows 100000 -o set.parquet --model-out truth.bnc
 bncli simulate --network conditioning --exponent 1 --rows 10000 -o ill.csv
-bncli simulate data.bnc --rows 5000 --missing 0.25 > holes.csv
+bncli simulate data.bnc --rows 5000 --missing 0.25 > incomplete.csv
 """
 
 _DEFAULT_ROWS = 1000
@@ -77,10 +77,10 @@ ORIGIN = (
         help="Coefficients 10^A, 1 and 10^-A in conditioning.",
     ),
 )
-HOLES = (
+MISSING = (
     flag(
         "--missing",
-        group="Holes",
+        group="Missing values",
         metavar="SHARE",
         type=share,
         stands_for="0",
@@ -89,7 +89,7 @@ HOLES = (
     ),
     flag(
         "--missing-from-model",
-        group="Holes",
+        group="Missing values",
         is_flag=True,
         setting=False,
         help="Remove each as often as its attribute was missing when MODEL was learnt.",
@@ -115,7 +115,7 @@ WRITING = (
     EXAMPLES,
     (MODEL,),
     ORIGIN,
-    HOLES,
+    MISSING,
     WRITING,
     options.RUNNING,
     more="A MODEL must hold the probabilities of a network (--param map, acll, extended, em or apn). --json needs -o. "
@@ -227,14 +227,14 @@ def summary(report: SimulateReport) -> list[str]:
         f"rows        {report.rows:,} of {report.attributes:,} attributes and the class ({report.classes:,} labels)",
         f"drawn from  {report.model or report.network}: {report.arcs:,} arcs, {perfect}, "
         f"{report.probabilities:,} probabilities",
-        *_holes(report),
+        *_missing(report),
         *(f"{what:<12}{path}" for what, path in files.items() if path),
     ]
 
 
-def _holes(report: SimulateReport) -> list[str]:
-    """Whatever made them: holes put in, or a missing value that the model draws like any other."""
+def _missing(report: SimulateReport) -> list[str]:
+    """Whatever made them: values removed, or a missing value that the model draws like any other."""
     if report.missing is None and not report.holes:
         return []
     values = report.rows * report.attributes
-    return [f"holes       {report.holes:,} of {values:,} values ({report.holes / max(values, 1):.1%})"]
+    return [f"missing     {report.holes:,} of {values:,} values ({report.holes / max(values, 1):.1%})"]

@@ -38,6 +38,7 @@ def pack(members: Iterable[tuple[str, bytes]]) -> bytes:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members:
             info = zipfile.ZipInfo(name)
+            # Unix and rw-r--r-- wherever it is written: ZipInfo notes the system; its time is 1980 unless one is given.
             info.create_system = 3
             info.external_attr = 0o644 << 16
             archive.writestr(info, data)
@@ -55,8 +56,10 @@ class Archive:
         self._path = path
         self._sizes = {info.filename: info.file_size for info in archive.infolist()}
         infos = archive.infolist()
+        # Members that share bytes of the file add up to more than the file.
         if len(self._sizes) < len(infos) or sum(info.file_size for info in infos) > size:
             self.fail("it has members that are doubled or overlap")
+        # What is stored unfolds to its own size: a small file cannot fill the memory.
         if any(info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size for info in infos):
             self.fail("it has compressed members")
 
@@ -113,7 +116,7 @@ def _check(file: BinaryIO, path: str) -> int:
     left = max(size - _DIGEST, 0)
     while left > 0:
         block = file.read(min(left, _BLOCK))
-        if not block:
+        if not block:  # cut off while it is read; then the checksum is wrong
             break
         digest.update(block)
         left -= len(block)

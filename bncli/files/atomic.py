@@ -36,6 +36,7 @@ def check_target(path: str) -> None:
         folder = os.path.dirname(target)
         if not os.path.isdir(folder):
             raise _failure(path, FileNotFoundError())
+        # A rename writes to the folder, whatever the rights of the file in it.
         if not os.access(folder, os.W_OK | os.X_OK):
             raise BncliError(f"cannot write: no permission to write in the folder '{folder}'", where=path)
 
@@ -86,9 +87,11 @@ def _open(path: str, target: str, mode: int | None) -> _Output:
         descriptor = _DESCRIPTOR.fullmatch(path)
         if descriptor:
             number = descriptor[1] or descriptor[2] or (2 if path.endswith("err") else 1)
+            # A copy: closing it must not close the stream itself; opening /dev/stdout anew would write from its start.
             return _Output(os.dup(int(number)), "wb", path)
         if mode is not None and not stat.S_ISREG(mode):
             return _Output(target, "wb", path)
+        # In the target's folder, as a rename cannot cross file systems; "x" never writes to what another run began.
         folder, name = os.path.split(target)
         return _Output(os.path.join(folder, f".{name[:40]}.{os.urandom(6).hex()}.tmp"), "xb", path)
     except OSError as error:
@@ -106,7 +109,7 @@ class _Output(io.FileIO):
     def write(self, data: object) -> int:
         try:
             return super().write(data)  # type: ignore[arg-type]
-        except BrokenPipeError:
+        except BrokenPipeError:  # an OSError too, but no failure: `| head` has seen enough
             raise
         except OSError as error:
             raise _failure(self._path, error) from error
@@ -116,7 +119,7 @@ class _Output(io.FileIO):
         assert self._temporary is not None
         try:
             self.close()
-            _sync(self._temporary)
+            _sync(self._temporary)  # before the rename, or a power cut could leave the name without the bytes
             if mode is not None:
                 os.chmod(self._temporary, stat.S_IMODE(mode))
             os.replace(self._temporary, target)

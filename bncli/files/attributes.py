@@ -48,7 +48,7 @@ def read_attribute(node: Node, *, counted: bool) -> Attribute:
 def _read_missing_weight(node: Node) -> float:
     weight = node.number()
     if weight < 0:
-        node.fail("a weight of holes cannot be negative")
+        node.fail("a weight of missing values cannot be negative")
     return weight
 
 

@@ -76,6 +76,7 @@ class Node:
         return self.value
 
     def integer(self, low: int = -MAX_INTEGER) -> int:
+        # In Python true and false are numbers too; in JSON they are not.
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             self.fail(f"expected a whole number, found {_describe(self.value)}")
         if not low <= self.value <= MAX_INTEGER:
@@ -88,7 +89,7 @@ class Node:
             self.fail(f"expected a number, found {_describe(self.value)}")
         try:
             number = float(self.value)
-        except OverflowError:
+        except OverflowError:  # JSON's integers have no end, floats have
             number = math.inf
         if not math.isfinite(number):
             self.fail("the number is too large")
@@ -150,14 +151,14 @@ def parse(data: bytes, source: str, kind: type[BncliError] = BncliError) -> Node
     text = decode(data, source, kind)
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-        if b"\\u" in data:
+        if b"\\u" in data:  # only an escape can hold half a surrogate pair, and no file or terminal takes one
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise kind("a text holds half of a surrogate pair", where=source) from error
     except json.JSONDecodeError as error:
         place = f"{source}, line {error.lineno}, column {error.colno}"
         raise kind(f"not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}", where=place) from error
-    except RecursionError as error:
+    except RecursionError as error:  # brackets by the thousand: the parser of the standard library calls itself
         raise kind("not valid JSON for this reader: nested too deeply", where=source) from error
     except ValueError as error:
         raise kind(f"not valid JSON: {error}", where=source) from error

@@ -47,11 +47,11 @@ def read_families(node: Node, schema: Schema, structure: Structure) -> tuple[Fam
             fields["attributes"].fail("a table needs attributes of the schema that have values")
         if fields["child"].value not in (None, names[0]):
             fields["child"].fail("the child of a table is its first attribute or null")
-        members = tuple(index[name] for name in names)
-        child = None if fields["child"].value is None else members[0]
+        attributes = tuple(index[name] for name in names)
+        child = None if fields["child"].value is None else attributes[0]
         by_class = child is None or graph is None or child in graph.class_children
-        merges = _read_merges(fields[_MERGES], [schema.attributes[i] for i in members]) if _MERGES in fields else ()
-        families.append(Family.over(members, schema.cardinalities, child, by_class, merges))
+        merges = _read_merges(fields[_MERGES], [schema.attributes[i] for i in attributes]) if _MERGES in fields else ()
+        families.append(Family.over(attributes, schema.cardinalities, child, by_class, merges))
     return tuple(families)
 
 

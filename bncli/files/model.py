@@ -1,4 +1,4 @@
-"""The model file `.bnc`: one file, self-describing, checksummed, no pickle, safe to open from a stranger.
+"""The model file `.bnc`: one file, self-describing, checksummed, no pickle, safe to open from an untrusted source.
 
 It is a ZIP archive of `model.json` (sorted keys), `bias.npy` and `tables/<f>.npy`, one array a family in the order of
 the key `families`; its comment is a checksum (see `archive.py`). So `unzip -p m.bnc model.json` shows what it is,
@@ -7,7 +7,8 @@ of predictor (`predictors.py`).
 
 Conventions: equal content is equal bytes, on any machine. A reader compares the size of each array with the
 cardinalities that `model.json` declares before it reads it, and its header with the only one such an array can have:
-nothing is parsed, guessed at or allocated on a stranger's word. Older versions stay readable; a newer one is refused.
+nothing is parsed, guessed at or allocated on the word of an untrusted file. Older versions stay readable; a newer one
+is refused.
 """
 
 from __future__ import annotations

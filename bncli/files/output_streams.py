@@ -20,6 +20,7 @@ def output_stream(path: str | None) -> AbstractContextManager[BinaryIO]:
     """A place to write bytes to: the file at `path`, or the standard output for None."""
     if path is None and sys.stdout is None:
         raise BncliError("the standard output is closed", hint="name a file with -o")
+    # Not closed at the end: the interpreter flushes it, and would complain of a closed one.
     return nullcontext(sys.stdout.buffer) if path is None else atomic_writer(path)
 
 
@@ -28,7 +29,7 @@ def write_faults() -> Iterator[None]:
     """Around every write to an output stream."""
     try:
         yield
-    except BrokenPipeError:
+    except BrokenPipeError:  # an OSError too, but no failure: `| head` has seen enough
         raise
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

@@ -37,7 +37,7 @@ def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str | None]) -
 
 
 def refuse_ending(path: str | None, endings: Iterable[str], what: str) -> None:
-    """UsageError when the name of an output promises something else than `what`: a compressed file, another format."""
+    """UsageError when the ending of an output asks for something else than `what`: compression, another format."""
     if path is None or path == "-" or _is_special(path):
         return
     ending = os.path.splitext(path)[1].lower()
@@ -62,9 +62,9 @@ def _identity(path: str) -> object:
     """Equal for two names of one file."""
     try:
         status = os.stat(path)
-    except OSError:
+    except OSError:  # not there yet
         return os.path.realpath(path)
-    return status.st_dev, status.st_ino
+    return status.st_dev, status.st_ino  # hard links, and names that differ in case alone where the system ignores it
 
 
 def _is_special(path: str) -> bool:

@@ -24,6 +24,7 @@ def recognise(head: bytes) -> Recognised:
     if not head.strip():
         return Recognised("other", "an empty file")
     if head.startswith(b"PK\x03\x04"):
+        # The name of the first member stands behind the 30 bytes of its header.
         is_model = head[30:40] == b"model.json"
         return (
             Recognised("model", "a bncli model") if is_model else Recognised("other", "a ZIP archive of another kind")

@@ -83,7 +83,7 @@ class _CsvRows:
             if first:
                 self._file.write(self._lines.header(list(named)))
             self._file.write(self._lines.lines(list(named), fields))
-            self._file.flush()
+            self._file.flush()  # whoever reads the pipe gets a block when it is there, and we hear when nobody does
 
     def _texts(self, levels: Sequence[str]) -> pa.Array:
         return self._lines.strings(pa.array(levels, pa.string()))

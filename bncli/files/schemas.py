@@ -53,5 +53,5 @@ def _read_policy(node: Node, attributes: tuple[Attribute, ...]) -> MissingPolicy
         node.fail("missing values can be 'marginalize'd; where they are a level, nothing is said")
     for attribute in attributes:
         if attribute.missing:
-            node.fail(f"'{attribute.name}' has a missing level, which leaves nothing to sum out")
+            node.fail(f"'{attribute.name}' has a missing level, which leaves nothing to marginalize")
     return "marginalize"

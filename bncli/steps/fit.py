@@ -15,10 +15,9 @@ from bncli.files.model import write_model
 from bncli.files.paths import beside, check_outputs
 from bncli.files.penalties import tried_json
 from bncli.files.table import Source
-from bncli.files.trace import Trace
 from bncli.recipe import Recipe
 from bncli.steps.regions import RegionsReport, regions_report
-from bncli.steps.run import Moves, NamedMove, Stopwatch, limited
+from bncli.steps.run import Moves, NamedMove, Stopwatch, Trace, limited
 from bncli.steps.supplied_files import Supplied
 from bncli.watch import Run, Stage
 

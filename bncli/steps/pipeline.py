@@ -32,6 +32,7 @@ class PipelineStage(Generic[T]):
         self._work = work
         self._items: queue.Queue[T | _End] = queue.Queue(_WAITING_ITEMS)
         self._failure: BaseException | None = None
+        # A daemon: a write to a pipe that nobody reads may never return, and must not keep the program from ending.
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def put(self, item: T) -> None:
@@ -42,7 +43,7 @@ class PipelineStage(Generic[T]):
 
     def _run(self) -> None:
         while not isinstance(item := self._items.get(), _End):
-            if self._failure is None:
+            if self._failure is None:  # after a failure the queue is only emptied, or `put` would wait for ever
                 try:
                     self._work(item)
                 except BaseException as error:  # raised again in the thread that feeds the stage
@@ -55,7 +56,7 @@ class PipelineStage(Generic[T]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None and not isinstance(error, Exception):
+        if error is not None and not isinstance(error, Exception):  # ^C, a signal, the end of the program
             self._interrupt(error)
             return
         self._items.put(_End())
@@ -73,6 +74,6 @@ class PipelineStage(Generic[T]):
             except queue.Full:
                 try:
                     self._items.get_nowait()
-                except queue.Empty:
+                except queue.Empty:  # the stage took it between the two calls: there is room now
                     continue
         self._thread.join(_PATIENCE)

@@ -1,21 +1,26 @@
-"""How a step carries out a run: the seconds of its stages, the moves of its search, the memory it may take.
+"""How a step carries out a run: the seconds of its stages, its moves and iterations, the memory it may take.
 
 The engine has no clock and asks no system: it says when a stage begins, and is told what there is.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 from bncli.engine.data.schema import Schema
-from bncli.watch import Event, Move, Run, Stage, Watch
+from bncli.files.atomic import write_bytes
+from bncli.watch import Event, Iteration, Move, Run, Stage, Watch
 
 MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
 """A container's own limit, where there is one."""
+TRACED = (*Iteration._fields, "seconds")
+"""The columns of a trace."""
 
 
 class Stopwatch:
@@ -70,6 +75,35 @@ class Moves:
         """The moves seen, between attributes of this schema."""
         name = [attribute.name for attribute in schema.attributes]
         return tuple(NamedMove(m.kind, name[m.parent], name[m.child], m.gain) for m in self._moves)
+
+
+class Trace:
+    """A watch that hands every event on and keeps the iterations: how the likelihood rose, and what that cost so far.
+
+    As CSV a row an iteration, with the seconds since the first. Flops are empty where no cost model covers optimizer
+    and parameters; ll, the log-likelihood of classes and attributes together, where the conditional one, cll, is
+    maximised; and cll where ll is.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._rows: list[tuple[float | None, ...]] = []
+        self._begin = 0.0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Iteration):
+            now = time.perf_counter()
+            self._begin = self._begin if self._rows else now
+            self._rows.append((*event, now - self._begin))
+        self._watch(event)
+
+    def write(self, path: str) -> None:
+        """Writes the iterations seen; only the header if there were none."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(TRACED)
+        writer.writerows(self._rows)
+        write_bytes(path, text.getvalue().encode())
 
 
 def limited(run: Run) -> Run:

@@ -1,4 +1,4 @@
-"""The other commands, each on its plain line and as JSON."""
+"""The other commands, each with its default options and as JSON."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_discretize_as_json_is_the_cuts_file(bncli: Bncli, tmp_path: Path) -> No
     assert (report["rows"], report["cuts"]) == (150, 8)
 
 
-def test_discretize_knows_that_a_hole_is_a_value(bncli: Bncli, tmp_path: Path) -> None:
+def test_discretize_knows_that_a_missing_value_is_a_value(bncli: Bncli, tmp_path: Path) -> None:
     rows = ["1,5,x", ",5,y", "1,5,x", ",5,y"] * 5
     (tmp_path / "t.csv").write_text("\n".join(["a,b,class", *rows]) + "\n")
     shown = bncli("discretize", "t.csv", "--numeric", "a", "--numeric", "b").out

@@ -1,4 +1,4 @@
-"""Export on its plain line: formats by word or ending, one line when refused."""
+"""Export with its default options: formats by word or ending, one line when refused."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bncli.catalogue import CHOICES
-from bncli.cli.learner_words import help_rows, learner, learners
-from bncli.cli.presets import FAST, PAPERS, PRESETS
+from bncli.cli.learner_words import FAST, PAPERS, PRESETS, help_rows, learner, learners
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
 

@@ -75,32 +75,33 @@ def test_rows_to_a_closed_pipe(bncli: Bncli) -> None:
     assert bncli("simulate", "--network", "nb", "--rows", 3, "-o", "-", "-q").out.count("\n") == 4
 
 
-def test_holes_leave_the_other_values_alone(bncli: Bncli) -> None:
+def test_missing_values_leave_the_other_values_alone(bncli: Bncli) -> None:
     ran = bncli("simulate", *TAN, "--rows", 200, "--seed", 4, "--missing", "0.25")
     whole = bncli("simulate", *TAN, "--rows", 200, "--seed", 4, "-q").out
-    assert ran.err.splitlines()[2] == f"holes       {(holes := _holes(ran.out))} of 2,000 values ({holes / 2000:.1%})"
-    assert 400 < holes < 600
-    for with_holes, without in zip(ran.out.splitlines(), whole.splitlines(), strict=True):
-        *values, label = zip(with_holes.split(","), without.split(","), strict=True)
+    missing = _missing(ran.out)
+    assert ran.err.splitlines()[2] == f"missing     {missing} of 2,000 values ({missing / 2000:.1%})"
+    assert 400 < missing < 600
+    for with_missing, without in zip(ran.out.splitlines(), whole.splitlines(), strict=True):
+        *values, label = zip(with_missing.split(","), without.split(","), strict=True)
         assert all(found in ("", drawn) for found, drawn in values)
         assert label[0] == label[1]
     report = json.loads(
         bncli("simulate", *TAN, "--rows", 200, "--seed", 4, "--missing", ".25", "-o", "h.csv", "--json").out
     )
-    assert (report["missing"], report["holes"]) == (0.25, holes)
+    assert (report["missing"], report["holes"]) == (0.25, missing)
     assert bncli("simulate", *TAN, "--rows", 200, "--seed", 4, "--missing", "0", "-q").out == whole
 
 
-def _holes(out: str) -> int:
+def _missing(out: str) -> int:
     return sum(value == "" for line in out.splitlines() for value in line.split(","))
 
 
-def test_the_holes_of_a_model_that_draws_them(bncli: Bncli) -> None:
+def test_missing_values_of_a_model_that_draws_them(bncli: Bncli) -> None:
     """A missing value that counts as a value is drawn like any other."""
     bncli("fit", "wine_holes.csv", "--param", "map", "-o", "w.bnc")
     plain, asked = (bncli("simulate", "w.bnc", "--rows", 50, *more) for more in ((), ("--missing-from-model",)))
     assert asked.out == plain.out
-    assert f"holes       {_holes(plain.out)} of 650 values" in plain.err
+    assert f"missing     {_missing(plain.out)} of 650 values" in plain.err
 
 
 TAN = ["--network", "tan"]

@@ -24,7 +24,7 @@ from bncli.recipe import Recipe
 from bncli.watch import Iteration, Note, Progress, Run, Stage
 from tests import oracles
 from tests.datasets import coded_rows
-from tests.holes import complete_rows
+from tests.missing_values import complete_rows
 
 MAP = Recipe.of(structure="nb", param="map")
 

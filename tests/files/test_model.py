@@ -26,7 +26,7 @@ from bncli.files.archive import npy_bytes, pack
 from bncli.files.model import dump_model, read_model, write_model
 from bncli.recipe import Recipe
 from tests.files.archives import damaged, damaged_inside, forged, members, read, sealed
-from tests.holes import network_model
+from tests.missing_values import network_model
 
 SCHEMA = Schema(
     "diagnosis",
@@ -256,7 +256,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         (lambda d: d["schema"]["attributes"][0].update(frequencies=[0, 0, 0]), "frequencies are not weights"),
         (lambda d: d["schema"]["attributes"][0].update(frequencies=[1, 2, -3]), "frequencies are not weights"),
         (lambda d: d["schema"]["attributes"][0].update(frequencies=[1e308] * 3), "frequencies are not weights"),
-        (lambda d: d["schema"]["attributes"][0].update(holes=-1), "a weight of holes cannot be negative"),
+        (lambda d: d["schema"]["attributes"][0].update(holes=-1), "a weight of missing values cannot be negative"),
         (lambda d: d["schema"]["attributes"][0].update(holes="many"), "expected a number, found a text"),
         (lambda d: d["schema"]["attributes"][0].update(cuts=[1.0, 1.0]), "the cuts do not rise"),
         (lambda d: d["schema"]["attributes"][0].update(missing=1), "expected true or false"),

@@ -35,7 +35,7 @@ def table(path: Path, content: str | bytes, **options: Any) -> Columns:
 
 
 def values(columns: Columns, name: str) -> list[Any]:
-    """The column as Python values, a hole as None."""
+    """The column as Python values, a missing value as None."""
     column = columns.label if name == columns.class_name else columns.attributes[name]
     if isinstance(column, CategoricalColumn):
         return [None if code < 0 else column.levels[code] for code in column.codes]
@@ -43,7 +43,7 @@ def values(columns: Columns, name: str) -> list[Any]:
     return [None if math.isnan(value) else value for value in column.values.tolist()]
 
 
-# Types and holes
+# Types and missing values
 
 
 def test_a_plain_table(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_categorical_column_keeps_the_text_of_the_file(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("token", ["", "?", "NA", "NaN", "null", " ", " ? ", "\tNA", "  null  "])
-def test_holes_in_a_column_of_numbers(tmp_path: Path, token: str) -> None:
+def test_missing_values_in_a_column_of_numbers(tmp_path: Path, token: str) -> None:
     columns = table(tmp_path, f"x,class\n1,a\n2,b\n3,a\n{token},b\n")
     assert values(columns, "x") == [1, 2, 3, None]
 
@@ -130,7 +130,7 @@ def test_a_column_that_is_empty_or_constant_at_first(tmp_path: Path) -> None:
 
 
 def test_numbers_are_kept_in_narrow_types(tmp_path: Path) -> None:
-    names = "tiny,small,large,huge,half,third,holes,class\n"
+    names = "tiny,small,large,huge,half,third,gaps,class\n"
     rows = "".join(
         f"{i},{i * 300},{i * 10**6},{i * 10**12},{i / 2},{i / 3},{i if i else ''},{i % 2}\n" for i in range(100)
     )
@@ -143,7 +143,7 @@ def test_numbers_are_kept_in_narrow_types(tmp_path: Path) -> None:
         "huge": "float64",
         "half": "float32",
         "third": "float64",
-        "holes": "float64",
+        "gaps": "float64",
     }
 
 
@@ -365,7 +365,7 @@ def test_integer_columns_of_few_values_are_named_once(tmp_path: Path) -> None:
 # The class
 
 
-def test_na_is_a_hole_in_a_class_of_numbers(tmp_path: Path) -> None:
+def test_na_is_a_missing_value_in_a_class_of_numbers(tmp_path: Path) -> None:
     content = "x,class\n1,10\n2,9\n3,-3\n4,NA\n5,10\n6,9\n7,9\n"
     with pytest.raises(BncliError, match="missing in 1 row"):
         table(tmp_path, content)

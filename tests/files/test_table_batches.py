@@ -167,8 +167,8 @@ def test_rows_keep_their_order_for_any_block_size_and_number_of_threads(
     csv.writer(text, quoting=csv.QUOTE_ALL).writerows([("x", "c"), *rows])
     path = write(tmp_path_factory.getbasetemp(), text.getvalue(), "batches.csv")
     found = batches(path, keep="all", block_size=block_size, run=Run(threads))
-    holes = ("", "NA")
-    np.testing.assert_array_equal(coded(found, "x"), [np.nan if x in holes else float(x) for x, _ in rows])
+    missing = ("", "NA")
+    np.testing.assert_array_equal(coded(found, "x"), [np.nan if x in missing else float(x) for x, _ in rows])
     codes = {"b": 0, "a": 1, "01": 2, "": MISSING, "?": MISSING}
     assert coded(found, "c") == [codes.get(c.strip(" \t"), UNSEEN) for _, c in rows]
     if rows:
@@ -218,10 +218,10 @@ def test_labels_of_a_test_set(tmp_path: Path) -> None:
     path = write(tmp_path, "class,x,c\nyes,1,a\nno,1,b\nmaybe,2,b\n")
     with pytest.raises(ModelError, match=r"class 'class' has the value 'maybe', which is no label .* line 4"):
         labelled(path)
-    holes = write(tmp_path, "class,x,c\nyes,1,a\n,2,b\n")
+    incomplete = write(tmp_path, "class,x,c\nyes,1,a\n,2,b\n")
     with pytest.raises(BncliError, match="missing in 1 row"):
-        labelled(holes)
-    assert labelled(holes, drop_unlabelled=True).n_rows == 1
+        labelled(incomplete)
+    assert labelled(incomplete, drop_unlabelled=True).n_rows == 1
     numbers = replace(SCHEMA, labels=("-3", "10"))
     na = write(tmp_path, "class,x,c\n10,1,a\nNA,2,b\n-3,2,b\n")
     with pytest.raises(BncliError, match="missing in 1 row"):

@@ -163,7 +163,7 @@ def test_every_fold_chooses_its_penalty(source: Source) -> None:
     assert [fold["penalty"] for fold in typed] == [2.0, 2.0]
 
 
-def test_holes_that_are_summed_out_and_columns_that_are_not_there(source: Source, tmp_path: Path) -> None:
+def test_missing_values_that_are_marginalized_and_columns_that_are_not_there(source: Source, tmp_path: Path) -> None:
     recipe = Recipe.of(structure="tan", missing_policy="marginalize", param="map")
     crossed = evaluate(source, recipe, Protocol(3))
     assert crossed.metrics["accuracy"] is not None

@@ -151,7 +151,7 @@ def test_the_methods_of_given_files_are_recorded(tmp_path: Path) -> None:
     assert recipe == Recipe(discretize="equal-width", bins=3, structure="kdb", k=2)
 
 
-def test_holes_that_are_summed_out_step_by_step_as_at_once(tmp_path: Path) -> None:
+def test_missing_values_that_are_marginalized_step_by_step_as_at_once(tmp_path: Path) -> None:
     recipe = CLOSED_FORM.replaced(missing_policy="marginalize")
     cuts, dag = str(tmp_path / "cuts.json"), str(tmp_path / "dag.json")
     report = fit(source("wine_holes.csv"), recipe, output=str(tmp_path / "once.bnc"))

@@ -1,4 +1,4 @@
-"""Lanes keep the order, hand failures up the stream, and let go on ^C."""
+"""Stages keep the order, hand failures up the stream, and let go on ^C."""
 
 from __future__ import annotations
 

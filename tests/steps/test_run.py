@@ -1,7 +1,8 @@
-"""How a step carries out a run: seconds on a clock that the test turns, moves by name, the memory that is free."""
+"""How a step carries out a run: seconds on a clock that the test turns, moves by name, iterations, free memory."""
 
 from __future__ import annotations
 
+import csv
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +16,8 @@ from bncli.steps import run
 from bncli.steps.evaluate import evaluate
 from bncli.steps.fit import fit
 from bncli.steps.learn_structure import learn_structure
-from bncli.steps.run import Moves, NamedMove, Stopwatch, free_memory, limited
-from bncli.watch import Event, Move, Note, Run, Stage
+from bncli.steps.run import TRACED, Moves, NamedMove, Stopwatch, Trace, free_memory, limited
+from bncli.watch import Event, Iteration, Move, Note, Run, Stage
 from tests.datasets import schema_of
 
 
@@ -33,7 +34,7 @@ def test_stages_are_timed_and_events_handed_on(monkeypatch: pytest.MonkeyPatch) 
 
 
 IRIS = Source((str(Path(__file__).parents[2] / "sample_data" / "iris.csv"),))
-CLIMB = Recipe.of(structure="hill-climb", structure_score="k2", param="map")
+GREEDY = Recipe.of(structure="hill-climb", structure_score="k2", param="map")
 
 
 def test_moves_are_kept_by_name_and_everything_is_handed_on() -> None:
@@ -48,8 +49,8 @@ def test_moves_are_kept_by_name_and_everything_is_handed_on() -> None:
 
 
 def test_both_steps_report_the_moves_that_lead_to_the_structure(tmp_path: Path) -> None:
-    learnt = learn_structure(IRIS, CLIMB)
-    fitted = fit(IRIS, CLIMB, output=str(tmp_path / "m.bnc"))
+    learnt = learn_structure(IRIS, GREEDY)
+    fitted = fit(IRIS, GREEDY, output=str(tmp_path / "m.bnc"))
     assert learnt.moves == fitted.moves
     arcs = {(parent, child) for child, listed in learnt.structure.parents.items() for parent in listed[1:]}
     assert {move.kind for move in learnt.moves} == {"add"}
@@ -131,3 +132,35 @@ def test_every_step_that_learns_asks(step: str, monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(BncliError, match=r"compares 9 attributes two by two: about 0\.0 MiB of memory"):
         LEARNING[step](str(tmp_path / "m.bnc"))
     assert not list(tmp_path.iterdir())
+
+
+def test_iterations_become_rows(tmp_path: Path) -> None:
+    seen: list[Event] = []
+    trace = Trace(seen.append)
+    events = [
+        Iteration(0, -10.125, 0.0, 3.0, 0.0, 1, 1),
+        Note("x"),
+        Iteration(1, -0.1 - 0.2, 1e-17, 2.5, 1.0, 3, 2, 123456789012345),
+        Iteration(2, None, 0.0, 2.0, 1.0, 4, 4, None, -20.5),
+    ]
+    for event in events:
+        trace(event)
+    trace.write(str(tmp_path / "t.csv"))
+    rows = list(csv.reader((tmp_path / "t.csv").read_text().splitlines()))
+    assert seen == events
+    assert tuple(rows[0]) == TRACED
+    told = [tuple(float(cell) if cell else None for cell in row[:-1]) for row in rows[1:]]
+    assert told == [event for event in events if isinstance(event, Iteration)]
+    assert [row[-3] for row in rows[1:]] == ["", "123456789012345", ""]
+    assert [float(row[-1]) >= 0 for row in rows[1:]] == [True] * 3
+
+
+def test_the_columns() -> None:
+    counts = ("cll_evaluations", "gradient_evaluations", "flops", "ll", "seconds")
+    assert ("iteration", "cll", "penalty", "gradient_norm", "step", *counts) == TRACED
+
+
+def test_without_iterations_only_the_header(tmp_path: Path) -> None:
+    trace = Trace(lambda event: None)
+    trace.write(str(tmp_path / "t.csv"))
+    assert (tmp_path / "t.csv").read_text() == ",".join(TRACED) + "\n"

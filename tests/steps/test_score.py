@@ -27,13 +27,13 @@ from bncli.recipe import Recipe
 from bncli.steps import score as step
 from bncli.steps.score import Output, ScoreReport, score
 from bncli.watch import Run
-from tests.holes import slow_posterior
+from tests.missing_values import slow_posterior
 from tests.scoring_oracle import slow_log_probabilities
 from tests.strategies import models
 
 
 def small_model() -> Model:
-    """Naive Bayes on a colour (no holes in training) and a size (holes in training)."""
+    """Naive Bayes on a colour (never missing in training) and a size (missing in training)."""
     schema = Schema(
         "class",
         ("no", "yes"),
@@ -141,7 +141,7 @@ def test_a_value_never_seen_can_be_an_error(place: Place, keep: Any) -> None:
     assert not place.output.exists()
 
 
-def test_holes_are_no_values(place: Place) -> None:
+def test_missing_values_are_no_values(place: Place) -> None:
     place.score("id,size,colour\n1,,?\n", unseen="error", keep=("id",))
     assert place.rows()[0] == ["id", "prediction", "p_no", "p_yes"]
 
@@ -228,7 +228,7 @@ def test_equals_the_definition(tmp_path: Path, model: Model, seed: int) -> None:
 def _random_rows(
     schema: Schema, n_rows: int, generator: np.random.Generator
 ) -> tuple[list[list[int]], list[list[str]]]:
-    """Codes and a text for each: levels, numbers inside the interval, holes, and values never seen."""
+    """Codes and a text for each: levels, numbers inside the interval, missing ones, and values never seen."""
     codes = [[int(generator.integers(a.cardinality + 1)) for a in schema.attributes] for _ in range(n_rows)]
     texts = []
     for row in codes:
@@ -240,7 +240,7 @@ def _random_rows(
                 texts[-1].append(attribute.levels[code] if code < attribute.n_values else "never seen")
             elif code < attribute.n_values:
                 texts[-1].append(str(code - 0.5))
-            else:  # a number is always in some interval: only a hole that training did not have is unknown
+            else:  # a number is always in some interval: only a missing value that training did not have is unknown
                 texts[-1].append("?" if not attribute.missing else "0.5")
                 row[schema.index(attribute.name)] = code if not attribute.missing else _interval(attribute, 0.5)
     return codes, texts
@@ -251,7 +251,7 @@ def _interval(attribute: NumericAttribute, value: float) -> int:
 
 
 def sum_out(place: Place) -> Model:
-    """Instead of the place's model, a chain colour -> size under the class, its holes summed out."""
+    """Instead of the place's model, a chain colour -> size under the class, its missing values marginalized."""
     schema = Schema(
         "class",
         ("no", "yes"),
@@ -275,7 +275,7 @@ def predicted(place: Place) -> list[float]:
 
 
 def test_unknown_values_are_summed_out(place: Place) -> None:
-    """A hole, a value never seen and a column that is not there all say nothing."""
+    """A missing value, a value never seen and a column that is not there all say nothing."""
     model = sum_out(place)
     shown = [(0, 0), (1, 1), (2, 1), (2, 0), (0, 2), (2, 2)]
     expected = [math.exp(slow_posterior(model, dict(enumerate(row)))[1]) for row in shown]

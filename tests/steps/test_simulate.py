@@ -91,7 +91,7 @@ def test_rows_of_a_model_are_classified_by_it(tmp_path: Path, name: str) -> None
         assert 0 < np.isnan(column.values.astype(float)).sum() < 1_000
 
 
-def test_the_truth_behind_rows_with_holes_sums_them_out(tmp_path: Path) -> None:
+def test_the_truth_behind_rows_with_missing_values_marginalizes_them(tmp_path: Path) -> None:
     report = simulate(
         TAN, 20_000, missing=0.5, outputs=Outputs(rows=str(tmp_path / "r.parquet"), model=str(tmp_path / "m.bnc"))
     )
@@ -110,8 +110,8 @@ def test_the_truth_behind_rows_with_holes_sums_them_out(tmp_path: Path) -> None:
     assert truth["log_loss"] == pytest.approx(fitted["log_loss"], abs=0.005)
 
 
-def test_holes_as_often_as_the_model_met_them(tmp_path: Path) -> None:
-    """Where they are summed out, it knows their share; the rows that it draws without being asked have none."""
+def test_values_are_missing_as_often_as_the_model_met_it(tmp_path: Path) -> None:
+    """Where they are marginalized, it knows their share; the rows that it draws without being asked have none."""
     model, rows = str(tmp_path / "m.bnc"), str(tmp_path / "r.parquet")
     source = Source((str(SAMPLE_DATA / "wine_holes.csv"),))
     fit(source, Recipe.of(missing_policy="marginalize", param="map"), output=model)

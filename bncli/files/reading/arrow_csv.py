@@ -26,11 +26,11 @@ def read_arrays(
         pyarrow.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
         pyarrow.csv.ParseOptions(delimiter=delimiter.decode()),
         pyarrow.csv.ConvertOptions(
-            check_utf8=False,
+            check_utf8=False,  # the caller has looked: it knows which row is at fault, Arrow does not say
             column_types={names[i]: _TYPES[kind] for i, kind in kinds.items()},
             include_columns=[names[i] for i in kinds],
             null_values=list(missing),
-            strings_can_be_null=False,
+            strings_can_be_null=False,  # a text stays as it stands: whether it means missing follows from all rows
         ),
     )
     return {i: _single(table.column(j)) for j, i in enumerate(kinds)}

@@ -37,6 +37,7 @@ class BadRows:
             self._first = self._first or row
             self.count += 1
             if self._file is not None:
+                # The last row of a file may lack its line end; the next file's row must not run into it.
                 self._file.write(row.raw if row.raw.endswith((b"\n", b"\r")) else row.raw + b"\n")
 
     def __exit__(

@@ -19,7 +19,7 @@ from bncli.errors import ModelError
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.bad_rows import BadRows
 from bncli.files.reading.coding import Coded
-from bncli.files.reading.reader import Table, Unit, parse
+from bncli.files.reading.reader import RawBlock, Table, parse
 from bncli.files.reading.roles import missing_column
 from bncli.files.reading.row_blocks import BadRow, Kind, Want
 from bncli.files.reading.source import Source, Tokens
@@ -101,13 +101,13 @@ class Batches:
                     yield batch
 
     def _tasks(self, names: Sequence[str], wants: Sequence[Want]) -> Iterator[Callable[[], _Parsed] | None]:
-        for unit in self._table.units(names, self._run.watch):
-            yield partial(self._batch, unit, wants)
-            if isinstance(unit, TextBlock) and unit.paused:
+        for raw in self._table.raw_blocks(names, self._run.watch):
+            yield partial(self._batch, raw, wants)
+            if isinstance(raw, TextBlock) and raw.paused:
                 yield None
 
-    def _batch(self, unit: Unit, wants: Sequence[Want]) -> _Parsed:
-        block = parse(unit, wants, self._tokens)
+    def _batch(self, raw: RawBlock, wants: Sequence[Want]) -> _Parsed:
+        block = parse(raw, wants, self._tokens)
         n_coded = len(self._coded)
         pairs = zip(self._coded, block.values[:n_coded], strict=True)
         attributes = {coded.want.name: coded.column(values) for coded, values in pairs}

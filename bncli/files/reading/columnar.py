@@ -37,6 +37,7 @@ def recognise(first: bytes) -> str | None:
     for name, magic in _MAGIC.items():
         if first.startswith(magic):
             return name
+    # A stream has no magic word: its first message begins with the continuation marker.
     return "stream" if first.startswith(b"\xff\xff\xff\xff") else None
 
 
@@ -82,6 +83,7 @@ class ColumnarFile:
         try:
             return read()
         except (pa.ArrowException, OSError) as error:
+            # Arrow's messages go on with C++ places, and some are empty.
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise BncliError(f"the file is damaged or cut off ({reason})", where=self.path) from error
 
@@ -127,6 +129,7 @@ def _values(batch: Batch, want: Want) -> Values:
         if want.kind is not Kind.TEXT and (pa.types.is_integer(array.type) or _is_real(array.type)):
             return _numbers(array)
         if pa.types.is_floating(array.type):
+            # NaN is missing, as in a column of numbers, and not the level "nan".
             array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
         return array.cast(pa.string()).fill_null("")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -139,6 +142,7 @@ def _is_real(kind: Any) -> bool:
 
 
 def _numbers(array: pa.Array) -> Values:
+    # Integers stay exact beyond 2^53; with nulls only a float has a value for missing, and uint64 may not fit int64.
     if pa.types.is_integer(array.type) and not array.null_count and not pa.types.is_uint64(array.type):
         return array.cast(pa.int64()).to_numpy()
     return array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)

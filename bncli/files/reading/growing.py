@@ -182,8 +182,8 @@ def _integer_type(values: NDArray[Any]) -> type[np.generic]:
 
 def _is_single(values: NDArray[Any]) -> bool:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        singles = values.astype(np.float32)
-    return bool(((singles == values) | np.isnan(values)).all())
+        narrow = values.astype(np.float32)
+    return bool(((narrow == values) | np.isnan(values)).all())
 
 
 def join_numbers(blocks: Sequence[NDArray[Any]]) -> NDArray[Any]:

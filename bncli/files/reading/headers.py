@@ -13,7 +13,7 @@ from bncli.files.reading.source import BLANKS
 _DELIMITERS = b",\t;|"
 _NAMED = {"tab": b"\t", "\\t": b"\t", "comma": b",", "semicolon": b";", "bar": b"|", "space": b" "}
 _BOM = b"\xef\xbb\xbf"
-_CHUNK = 1 << 18
+_READ_SIZE = 1 << 18
 _LIMIT = 1 << 26
 _N_SHOWN = 60
 LATIN_TO_UTF8 = "iconv -f LATIN1 -t UTF-8"
@@ -41,10 +41,11 @@ class Header:
 def read_header(stream: Stream, delimiter: bytes | None) -> Header:
     """Reads up to the end of the first row that is not empty."""
     name = stream.owner.name
-    data = stream.read_ready(_CHUNK).removeprefix(_BOM)
+    data = stream.read_ready(_READ_SIZE).removeprefix(_BOM)
     _check_encoding(data[:4], name)
     text = data.lstrip(b"\r\n")
     line = 1 + count_lines(data[: len(data) - len(text)])
+    # What is at hand is looked at before more is waited for: a header that is piped slowly may be whole already.
     while True:
         if not text:
             raise BncliError("the file is empty", where=name, hint="a table begins with a row of column names")
@@ -52,7 +53,7 @@ def read_header(stream: Stream, delimiter: bytes | None) -> Header:
         end, chosen = _first_row(text, delimiter, at_end=False)
         if end:
             break
-        more = stream.read_ready(_CHUNK)
+        more = stream.read_ready(_READ_SIZE)
         end, chosen = _first_row(text, delimiter, at_end=not more)
         if end:
             break
@@ -66,6 +67,7 @@ def read_header(stream: Stream, delimiter: bytes | None) -> Header:
 def _check_encoding(start: bytes, name: str) -> None:
     """Refuses wide characters, told by a byte order mark or by the NUL bytes of the first letters."""
     wide = None
+    # UTF-32 first: its mark begins with that of UTF-16.
     if start in (b"\xff\xfe\0\0", b"\0\0\xfe\xff") or start.count(b"\0") == 3:
         wide = "UTF-32"
     elif start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in start[:2]:
@@ -109,7 +111,7 @@ def _next_line_end(text: bytes, start: int, is_all: bool) -> int:
     first = min(ends)
     if text[first : first + 1] == b"\n":
         return first + 1
-    if first + 1 == len(text):
+    if first + 1 == len(text):  # a CR at the end of what is read: LF may be the next byte
         return first + 1 if is_all else 0
     return first + 2 if text[first + 1 : first + 2] == b"\n" else first + 1
 

@@ -112,7 +112,7 @@ class _Raw(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         if size < 0 or self._ahead or self._spool is not None:
             return super().read(size) or b""
-        # The same without a second copy.
+        # The same as readinto below without a second copy; read1 as a buffered stdin waits for all of `size` in read.
         try:
             data: bytes = getattr(self._file, "read1", self._file.read)(size)
         except OSError as error:
@@ -136,6 +136,7 @@ class _Raw(io.RawIOBase):
         """Whether a pipe has nothing to give for _PATIENCE seconds."""
         try:
             pipe = self._file.fileno()
+            # A regular file is always ready, so this waits for pipes, terminals and sockets alone.
             return not self._ahead and not select.select([pipe], [], [], _PATIENCE)[0]
         except (OSError, ValueError):  # no file behind it, or one that cannot be waited for
             return False
@@ -152,7 +153,7 @@ class _Raw(io.RawIOBase):
         assert self._spool is not None
         try:
             self._spool.write(data)
-        except OSError as error:
+        except OSError as error:  # most often a full disk: /tmp is small where it lies in memory
             what = f"cannot keep a copy of the input in {tempfile.gettempdir()}: {error.strerror}"
             raise BncliError(what, where=self.owner.name, hint="set TMPDIR to a place with room") from error
 
@@ -210,7 +211,7 @@ def _decompressed(raw: _Raw, compression: str | None) -> Readable:
     if compression is None:
         return cast(Readable, raw)
     if compression == "xz":
-        return cast(Readable, lzma.LZMAFile(cast(BinaryIO, raw)))
+        return cast(Readable, lzma.LZMAFile(cast(BinaryIO, raw)))  # Arrow knows the other three, not this one
     return cast(Readable, pa.CompressedInputStream(pa.PythonFile(raw, "r"), compression))
 
 
@@ -245,7 +246,7 @@ def _check_once(paths: Sequence[str]) -> None:
     """Rows that are read twice would count twice, and nobody would see it."""
     seen: set[str] = set()
     for path in paths:
-        real = os.path.realpath(path)
+        real = os.path.realpath(path)  # links to one file are one file
         if real in seen:
             raise UsageError("the same file is given twice", where=path)
         seen.add(real)
@@ -274,6 +275,7 @@ def _files_of_directory(path: str) -> list[str]:
 
 
 def _is_table_name(name: str) -> bool:
+    # Hidden files, and what Spark and Hive write beside the data (_SUCCESS, _metadata), are no tables.
     return not name.startswith((".", "_")) and strip_compression(name).lower().endswith(TABLE_SUFFIXES)
 
 

@@ -17,7 +17,7 @@ from bncli.files.reading.bad_rows import BadRows
 from bncli.files.reading.batches import absent_names, tokens_of
 from bncli.files.reading.coding import Coded, Vocabulary
 from bncli.files.reading.numerals import to_numbers
-from bncli.files.reading.reader import Table, Unit, parse
+from bncli.files.reading.reader import RawBlock, Table, parse
 from bncli.files.reading.roles import missing_column
 from bncli.files.reading.row_blocks import Kind, RowBlock, Want
 from bncli.files.reading.source import Source, Tokens
@@ -86,9 +86,9 @@ def _read_all(
     table: Table, coded: Sequence[Coded], tokens: Tokens, bad: BadRows, threads: int, watch: Watch
 ) -> list[Column]:
     wants = [c.want for c in coded]
-    units = table.units([want.name for want in wants], watch)
+    raw_blocks = table.raw_blocks([want.name for want in wants], watch)
     blocks: list[list[Column]] = []
-    for block, columns in in_order((partial(_code, unit, wants, coded, tokens) for unit in units), threads):
+    for block, columns in in_order((partial(_code, raw, wants, coded, tokens) for raw in raw_blocks), threads):
         bad.take(block.bad)
         _check_labels(block, columns[0], wants[0].name)
         blocks.append(columns)
@@ -97,8 +97,10 @@ def _read_all(
     return [_joined(columns) for columns in zip(*blocks, strict=True)]
 
 
-def _code(unit: Unit, wants: Sequence[Want], coded: Sequence[Coded], tokens: Tokens) -> tuple[RowBlock, list[Column]]:
-    block = parse(unit, wants, tokens)
+def _code(
+    raw: RawBlock, wants: Sequence[Want], coded: Sequence[Coded], tokens: Tokens
+) -> tuple[RowBlock, list[Column]]:
+    block = parse(raw, wants, tokens)
     return block, [c.column(values) for c, values in zip(coded, block.values, strict=True)]
 
 

@@ -21,7 +21,7 @@ from bncli.files.reading.bad_rows import BadRows
 from bncli.files.reading.growing import ColumnBlock, Growing, digest, more_than_two
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.parse import parse_block
-from bncli.files.reading.reader import Table, Unit, parse
+from bncli.files.reading.reader import RawBlock, Table, parse
 from bncli.files.reading.roles import Roles, assign_roles
 from bncli.files.reading.row_blocks import BadRow, Kind, RowBlock, Values, Want
 from bncli.files.reading.source import Source, Tokens
@@ -120,8 +120,8 @@ def _read_all(
     growing = list(columns.values())
     tasks = (
         # Built when its turn comes, so that it knows what earlier rows have taught.
-        partial(_digest, unit, [(column.want, column.shared) for column in growing], tokens)
-        for unit in table.units(list(columns), watch)
+        partial(_digest, raw, [(column.want, column.shared) for column in growing], tokens)
+        for raw in table.raw_blocks(list(columns), watch)
     )
     sizes = []
     for digested in in_order(tasks, threads):
@@ -132,8 +132,8 @@ def _read_all(
     return sizes
 
 
-def _digest(unit: Unit, asked: Sequence[tuple[Want, object]], tokens: Tokens) -> _Digested:
-    block = parse(unit, [want for want, _ in asked], tokens)
+def _digest(raw: RawBlock, asked: Sequence[tuple[Want, object]], tokens: Tokens) -> _Digested:
+    block = parse(raw, [want for want, _ in asked], tokens)
     columns = [digest(values, shared) for values, (_, shared) in zip(block.values, asked, strict=True)]
     return _Digested(columns, block.n_rows, block.bad, block.locate)
 
@@ -148,8 +148,8 @@ def _read_again(table: Table, columns: dict[str, Growing], sizes: Sequence[int],
     wants = [Want(name, Kind.TEXT) for name in again]
     wants += [column.want for column in columns.values() if column.want.strict]
     needed = set().union(*lost.values())
-    units = enumerate(table.units([want.name for want in wants], silent))
-    tasks = (partial(_numbered, i, unit, wants, tokens) for i, unit in units if i in needed)
+    raw_blocks = enumerate(table.raw_blocks([want.name for want in wants], silent))
+    tasks = (partial(_numbered, i, raw, wants, tokens) for i, raw in raw_blocks if i in needed)
     for i, block in in_order(tasks, threads):
         if block.n_rows != sizes[i]:
             raise BncliError("the file changed while it was read", where=table.name, hint="run again")
@@ -158,5 +158,5 @@ def _read_again(table: Table, columns: dict[str, Growing], sizes: Sequence[int],
                 columns[name].replace(i, values)
 
 
-def _numbered(i: int, unit: Unit, wants: Sequence[Want], tokens: Tokens) -> tuple[int, RowBlock]:
-    return i, parse(unit, wants, tokens)
+def _numbered(i: int, raw: RawBlock, wants: Sequence[Want], tokens: Tokens) -> tuple[int, RowBlock]:
+    return i, parse(raw, wants, tokens)

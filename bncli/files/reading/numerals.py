@@ -25,7 +25,7 @@ def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | N
     values = _all_numbers(texts, missing)
     if values is not None:
         return values, None
-    encoded = texts.dictionary_encode()
+    encoded = texts.dictionary_encode()  # the slow way looks at every text once, not at every row
     distinct, is_number, is_missing = _examine(encoded.dictionary, missing)
     codes = encoded.indices.to_numpy()
     bad = ~(is_number | is_missing)[codes]

@@ -52,7 +52,7 @@ def parse_block(block: TextBlock, wants: Sequence[Want], tokens: Tokens) -> RowB
     try:
         found = _typed(rows, kinds, tokens)
     except pa.ArrowInvalid:
-        if rows.records is None:
+        if rows.records is None:  # not weeded yet: ragged rows are what Arrow most often refuses
             rows = _weed(rows)
         found = _typed_or_text(rows, kinds, tokens)
     n_rows = len(next(iter(found.values())))
@@ -63,7 +63,7 @@ def parse_block(block: TextBlock, wants: Sequence[Want], tokens: Tokens) -> RowB
 def _is_foul(data: bytes) -> bool:
     if b"\0" in data:
         return True
-    if data.isascii():
+    if data.isascii():  # the usual case, told without decoding
         return False
     try:
         data.decode()
@@ -82,6 +82,7 @@ def _kinds(positions: Sequence[int], wants: Sequence[Want]) -> dict[int, Kind]:
 
 def _typed(rows: _Rows, kinds: dict[int, Kind], tokens: Tokens) -> dict[int, Values]:
     """The columns by position; raises pa.ArrowInvalid when they are not what `kinds` says."""
+    # Arrow refuses no bytes at all ("Empty CSV file"); here that is a block without rows, as are empty lines.
     if rows.data[:1] in b"\r\n" and not rows.data.strip(b"\r\n"):
         return {i: pa.array([], pa.string()) for i in kinds}
     asked = kinds

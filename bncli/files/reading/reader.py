@@ -21,7 +21,7 @@ from bncli.files.reading.source import Source, Tokens
 from bncli.files.reading.text_blocks import BLOCK_SIZE, TextBlock, cut
 from bncli.watch import Progress, Watch
 
-Unit = TextBlock | Batch
+RawBlock = TextBlock | Batch
 _FORMATS = ("csv", "tsv", "parquet", "arrow")
 _ZIP = b"PK\x03\x04"
 
@@ -34,7 +34,7 @@ class TextFile:
         self.names = header.layout.names
         self._blocks: Iterator[TextBlock] = cut(stream, header, block_size)
 
-    def units(self, names: Sequence[str]) -> Iterator[Unit]:
+    def raw_blocks(self, names: Sequence[str]) -> Iterator[RawBlock]:
         """The rows; which columns are needed plays no part."""
         return self._blocks
 
@@ -54,7 +54,7 @@ class ArrowFile:
         self.names = self._file.names
         check_distinct(self.names, path)
 
-    def units(self, names: Sequence[str]) -> Iterator[Unit]:
+    def raw_blocks(self, names: Sequence[str]) -> Iterator[RawBlock]:
         return self._file.batches(names)
 
     def kinds(self) -> dict[str, Kind]:
@@ -62,7 +62,7 @@ class ArrowFile:
 
 
 class Table:
-    """The table that a Source names. `keep`: `units` may be called more than once."""
+    """The table that a Source names. `keep`: `raw_blocks` may be called more than once."""
 
     def __init__(self, source: Source, *, keep: bool, block_size: int = BLOCK_SIZE) -> None:
         if source.format not in (None, *_FORMATS):
@@ -105,7 +105,7 @@ class Table:
             return self._first.kinds()
         return None if self._first is None else self._first.first()
 
-    def units(self, names: Sequence[str], watch: Watch) -> Iterator[Unit]:
+    def raw_blocks(self, names: Sequence[str], watch: Watch) -> Iterator[RawBlock]:
         """All rows, file by file, with at least the named columns."""
         total = self._total_size()
         done = 0
@@ -114,8 +114,8 @@ class Table:
             self._first = None
             assert opened is not None
             self._check_names(opened, file)
-            for unit in opened.units(names):
-                yield unit
+            for raw in opened.raw_blocks(names):
+                yield raw
                 watch(Progress(done + file.n_done, total))
             done += file.n_done
             file.close_file()
@@ -164,6 +164,6 @@ def _describe(kind: str) -> str:
     return "Parquet" if kind == "parquet" else "Arrow"
 
 
-def parse(unit: Unit, wants: Sequence[Want], tokens: Tokens) -> RowBlock:
+def parse(raw: RawBlock, wants: Sequence[Want], tokens: Tokens) -> RowBlock:
     """The wanted columns of some rows, whatever file they are from."""
-    return parse_block(unit, wants, tokens) if isinstance(unit, TextBlock) else parse_batch(unit, wants, tokens)
+    return parse_block(raw, wants, tokens) if isinstance(raw, TextBlock) else parse_batch(raw, wants, tokens)

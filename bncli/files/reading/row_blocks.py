@@ -1,7 +1,7 @@
 """A row block: some consecutive rows of a table as typed arrays, whatever file they came from.
 
-Text files and columnar files alike are cut into units that are parsed one by one, on any thread, into row blocks; all
-that follows (learning types, coding rows for a model) sees row blocks only.
+Text files and columnar files alike are cut into raw blocks that are parsed one by one, on any thread, into row blocks;
+all that follows (learning types, coding rows for a model) sees row blocks only.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ BLOCK_SIZE = 1 << 21
 FIRST_BLOCK_SIZE = 1 << 18
 """The first block is smaller: types are guessed from it, and scores of a slow input appear sooner."""
 MAX_ROW = 1 << 26
+"""Bytes; without a bound a file that is no table would be read into memory as one row."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[Text
         if not rest and not more:
             return
         paused, stream.paused = stream.paused, False
+        # Fewer bytes than were asked for: the end, unless the input only paused.
         at_end = not paused_already and (not more or (len(rest) + len(more) < wanted and not paused))
         data, rest, bad = _split(layout, rest, more, line, at_end)
         if data or bad:
@@ -58,6 +60,7 @@ def _split(
 ) -> tuple[bytes, bytes, tuple[BadRow, ...]]:
     """The whole rows, the bytes after them, and the row that is malformed by a quote without an end."""
     line_feed = more.rfind(b"\n")
+    # Without a quote every line feed ends a row: most blocks need no closer look.
     if line_feed >= 0 and b'"' not in more and b'"' not in rest and not at_end:
         return b"".join((rest, memoryview(more)[: line_feed + 1])), more[line_feed + 1 :], ()
     data = rest + more

@@ -73,7 +73,8 @@ class Checkpoint:
                 for number, line in enumerate(lines[1:], 2):
                     self._take(line, f"{path}, line {number}")
             elif content and not content.startswith(b'{"format": "bncli-outcomes"'[: len(content)]):
-                raise _stranger(path)
+                raise _no_outcomes(path)
+            # For appending, and never replaced: what earlier runs have kept is not at risk while this one writes.
             self._file = open(path, "ab")  # noqa: SIM115
             self._file.truncate(len(whole))
             if not lines:
@@ -100,7 +101,7 @@ class Checkpoint:
         assert self._file is not None
         try:
             self._file.write(json.dumps(fields, ensure_ascii=False).encode() + b"\n")
-            self._file.flush()
+            self._file.flush()  # to the system, which keeps it when this process is killed
         except OSError as error:
             raise _failure(str(self.path), error) from error
 
@@ -140,9 +141,9 @@ def _check_header(line: bytes, expected: dict[str, Any], path: str) -> None:
     try:
         header = json.loads(line)
     except ValueError as error:
-        raise _stranger(path) from error
+        raise _no_outcomes(path) from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise _stranger(path)
+        raise _no_outcomes(path)
     expected = json.loads(json.dumps(expected))
     for key, what in _DIFFERENCES.items():
         if header.get(key) != expected[key]:
@@ -150,7 +151,7 @@ def _check_header(line: bytes, expected: dict[str, Any], path: str) -> None:
             raise BncliError(f"the outcomes in it are of a run with {what}", where=path, hint=hint)
 
 
-def _stranger(path: str) -> BncliError:
+def _no_outcomes(path: str) -> BncliError:
     return BncliError("this is no file of outcomes", where=path, hint="choose another name for --resume")
 
 

@@ -5,6 +5,8 @@ Drawings are of the first metric asked for.
 
 from __future__ import annotations
 
+import csv as csv_format
+import io
 import math
 
 from bncli.engine.evaluation.significance import win_draw_loss
@@ -12,7 +14,6 @@ from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import write_bytes
 from bncli.files.critical_difference import critical_difference_diagram
 from bncli.files.latex import write_tables
-from bncli.files.outcomes import write_outcomes
 from bncli.files.paths import refuse_ending
 from bncli.files.scatter import Panel, scatter_plots
 from bncli.steps.comparing.paper_tables import paper_tables
@@ -55,6 +56,7 @@ def write_outputs(
 
 
 def _write_csv(report: CompareReport, path: str) -> None:
+    """The figures of every fold, a line a fold; what is not defined is an empty field."""
     trial = report.trial
     metrics = list(dict.fromkeys(name for one in trial.outcomes for name in one.metrics))
     stages = list(dict.fromkeys(stage for one in trial.outcomes for stage in one.seconds))
@@ -67,7 +69,12 @@ def _write_csv(report: CompareReport, path: str) -> None:
         }
         for one in trial.outcomes
     ]
-    write_outcomes(path, names, rows)
+    text = io.StringIO()
+    writer = csv_format.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    # A name that the command line could not decode is told as it came, and does not end a long run.
+    write_bytes(path, text.getvalue().encode("utf-8", "backslashreplace"))
 
 
 def _diagram(report: CompareReport, path: str) -> str:

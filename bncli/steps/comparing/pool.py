@@ -115,7 +115,7 @@ class _Worker:
             pickle.dump(task, process.stdin)
             process.stdin.flush()
             answer: Outcome | Failure = pickle.load(process.stdout)
-        except (OSError, EOFError, pickle.UnpicklingError):
+        except (OSError, EOFError, pickle.UnpicklingError):  # it died; half an answer is no pickle
             return Failure(_end_of(self._stop_process()))
         return answer
 
@@ -129,11 +129,11 @@ class _Worker:
                 [sys.executable, "-m", "bncli.steps.comparing.pool"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,  # last words of libraries would break the bar; what matters is an answer
                 env=environment,
-                start_new_session=True,
+                start_new_session=True,  # ^C in the terminal reaches the parent alone, which ends its processes
             )
-            if self._turns.ended:
+            if self._turns.ended:  # `end` was called while there was no process to kill yet
                 self._process.kill()
         assert self._process.stdin is not None
         with suppress(OSError):  # where it is gone already, the first task will tell
@@ -178,7 +178,7 @@ def _listen(asked: BinaryIO, tasks: SimpleQueue[Task]) -> None:
         while True:
             tasks.put(pickle.load(asked))
     finally:
-        os._exit(0)
+        os._exit(0)  # sys.exit would end this thread alone, and the task in hand would go on
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.errors import BncliError
 from tests import oracles
 from tests.datasets import random_dataset
-from tests.holes import complete_rows, with_holes
+from tests.missing_values import complete_rows, with_missing
 from tests.strategies import datasets
 
 
@@ -114,7 +114,7 @@ def cases(data: Dataset, s: Sequence[int]) -> np.ndarray:
 
 @given(datasets(min_rows=0), st.sampled_from([0.0, 0.2, 0.7, 1.0]), st.data())
 def test_holes_leave_the_rows_that_have_the_whole_set(data: Dataset, share: float, draw: st.DataObject) -> None:
-    holey = with_holes(data, share)
+    holey = with_missing(data, share)
     n = len(data.codes)
     some = st.lists(st.integers(0, n - 1), unique=True, max_size=3).map(tuple)
     counts = Counts(holey)
@@ -127,7 +127,7 @@ def test_holes_leave_the_rows_that_have_the_whole_set(data: Dataset, share: floa
 @given(datasets(min_rows=0), st.sampled_from([1, 8, 300]), st.integers(0, 9))
 def test_pairs_with_holes_and_what_they_answer_later(data: Dataset, pack_size: int, seed: int) -> None:
     """Some attributes have holes and some have not, which makes tables of one shape differ."""
-    holey = with_holes(data, 0.3, seed)
+    holey = with_missing(data, 0.3, seed)
     codes = tuple(a if i % 2 else b for i, (a, b) in enumerate(zip(data.codes, holey.codes, strict=True)))
     holey = Dataset(holey.schema, codes, data.labels, data.weights)
     with pytest.MonkeyPatch.context() as patch:

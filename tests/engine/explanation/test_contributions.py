@@ -19,7 +19,7 @@ from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.structure import Dag
 from tests.engine.explanation.enumeration import Floats, against_others, rows_of, slow_contrasts
 from tests.engine.prediction.test_scoring import binary_model
-from tests.holes import network_model, rows_with_unknowns, slow_posterior
+from tests.missing_values import network_model, rows_with_unknowns, slow_posterior
 from tests.paths import Case, learnt_paths, model_of, path_of, reweighed
 from tests.scoring_oracle import slow_log_probabilities
 from tests.strategies import merged_models, models

@@ -23,7 +23,7 @@ from bncli.errors import ModelError
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset
 from tests.engine.small_networks import all_rows, asia, networks, probability, strong_network
-from tests.holes import network_model, slow_log_joint
+from tests.missing_values import network_model, slow_log_joint
 
 
 def counted(network: Network) -> list[list[float]]:

@@ -1,4 +1,4 @@
-"""What the lists of formats promise of their records."""
+"""What holds of every record in the lists of formats."""
 
 from __future__ import annotations
 

@@ -53,13 +53,13 @@ def test_only_what_must_be_is_quoted() -> None:
 
 
 @pytest.mark.parametrize(("lines", "expected"), [(CsvLines(), b"x,1\n,2\n"), (JsonLines(), None)])
-def test_holes(lines: LineFormat, expected: bytes | None) -> None:
+def test_missing_values(lines: LineFormat, expected: bytes | None) -> None:
     columns = [lines.strings(pa.array(["x", None])), pa.array(["1", "2"])]
     data = bytes(lines.lines(["a", "b"], columns))
     assert data == (expected or b'{"a":"x","b":1}\n{"a":null,"b":2}\n')
 
 
-def test_holes_beside_escapes() -> None:
+def test_missing_values_beside_escapes() -> None:
     lines = JsonLines()
     data = bytes(lines.lines(["a"], [lines.strings(pa.array(['"', None, "ü"]))]))
     assert data == '{"a":"\\""}\n{"a":null}\n{"a":"ü"}\n'.encode()

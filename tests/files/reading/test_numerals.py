@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bncli.files.reading.numerals import padded, to_numbers
 
-HOLES = ("", "?", "NA")
+MISSING = ("", "?", "NA")
 DECIMAL = re.compile(r"[ \t]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ \t]*", re.ASCII)
 words = st.one_of(
     st.text(" \t+-.0189eExXnaif_?N", max_size=8),
@@ -21,14 +21,14 @@ words = st.one_of(
 
 
 @given(st.lists(words, max_size=12))
-def test_texts_are_numbers_holes_or_wrong(texts: list[str]) -> None:
-    values, wrong = to_numbers(pa.array(texts, pa.string()), HOLES)
+def test_texts_are_numbers_missing_or_wrong(texts: list[str]) -> None:
+    values, wrong = to_numbers(pa.array(texts, pa.string()), MISSING)
     for i, text in enumerate(texts):
-        is_hole = text.strip(" \t") in HOLES
-        is_number = not is_hole and DECIMAL.fullmatch(text) is not None and math.isfinite(float(text))
-        assert (wrong is not None and bool(wrong[i])) == (not is_hole and not is_number)
+        is_missing = text.strip(" \t") in MISSING
+        is_number = not is_missing and DECIMAL.fullmatch(text) is not None and math.isfinite(float(text))
+        assert (wrong is not None and bool(wrong[i])) == (not is_missing and not is_number)
         np.testing.assert_equal(values[i], float(text) if is_number else np.nan)
 
 
-def test_padded_holes_are_distinct() -> None:
+def test_padded_missing_values_are_distinct() -> None:
     assert sorted(padded(["", "?"])) == ["", " ", "  ", " ?", " ? ", "?", "? "]

@@ -34,6 +34,16 @@ def test_every_outcome_a_line(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "o.csv"]
 
 
+def test_names_of_any_kind_come_back(tmp_path: Path) -> None:
+    odd = 'a, "b"\nc\udcff'
+    losses = {(odd, "é"): [0.1 + 0.2, 1e-17], ("plain", "é"): [None, 0.5]}
+    write_outputs(analyse(trial_of(losses), metrics=["error"]), csv=str(tmp_path / "o.csv"))
+    with open(tmp_path / "o.csv", newline="", encoding="utf-8") as file:
+        told = list(csv.DictReader(file))
+    assert [(row["data"], row["learner"]) for row in told] == [('a, "b"\nc\\udcff', "é")] * 2 + [("plain", "é")] * 2
+    assert [float(row["error"]) if row["error"] else None for row in told] == [0.1 + 0.2, 1e-17, None, 0.5]
+
+
 def test_drawings_are_of_the_first_metric(tmp_path: Path) -> None:
     report = analyse(random_trial(4, 6), metrics=["accuracy", "error"], baseline="learner 2")
     write_outputs(report, diagram=str(tmp_path / "d.svg"), scatter=str(tmp_path / "s.svg"))

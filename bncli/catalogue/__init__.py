@@ -1,0 +1,118 @@
+"""Every name a user may type: commands, methods, and the learning options that each method takes. Strings only.
+
+The choices of the command line, its help, the refusal of options that would have no effect, the tables of the manual
+and the conformance tests all follow from here. A new method is a module in its room of the engine, and one entry in the
+module here that has the room's name, with its options beside it. Nothing heavy may be imported here: `bncli --help`
+reads these files and little else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from bncli.catalogue import discretizers, optimizers, parameter_learners, structure_learners
+from bncli.catalogue.discretizers import DISCRETIZERS
+from bncli.catalogue.optimizers import OPTIMIZERS
+from bncli.catalogue.parameter_learners import MARGINALIZED, PARAMETERS
+from bncli.catalogue.scores import SCORES
+from bncli.catalogue.smoothing import SMOOTHINGS
+from bncli.catalogue.structure_learners import STRUCTURES
+from bncli.choices import CUTTING, DATA, PARAMETER, STRUCTURE, Choice, Method, Option, key_of
+from bncli.commands import COMMANDS
+from bncli.errors import UsageError
+
+__all__ = [
+    "CHOICES",
+    "COMMANDS",
+    "CUTTING",
+    "DATA",
+    "DISCRETIZERS",
+    "KEYS",
+    "LEARNING",
+    "MARGINALIZED",
+    "MISSING_POLICIES",
+    "NETWORKS",
+    "OPTIMIZERS",
+    "OPTIONS",
+    "PARAMETER",
+    "PARAMETERS",
+    "SCORES",
+    "SMOOTHINGS",
+    "STRUCTURE",
+    "STRUCTURES",
+    "refuse_idle",
+]
+
+MISSING_POLICIES = Choice(
+    "--missing-policy",
+    "level",
+    (
+        Method("level", "a missing value is one more value of its attribute"),
+        Method(
+            "marginalize",
+            "what is missing is marginalized, in learning and in scoring; it goes with --param "
+            + ", ".join(MARGINALIZED),
+        ),
+    ),
+    DATA,
+    "POLICY",
+    "What a missing value is.",
+)
+
+LEARNING: tuple[Choice | Option, ...] = (
+    DISCRETIZERS,
+    *discretizers.OPTIONS,
+    STRUCTURES,
+    MISSING_POLICIES,
+    SCORES,
+    *structure_learners.OPTIONS,
+    PARAMETERS,
+    SMOOTHINGS,
+    *parameter_learners.OPTIONS,
+    OPTIMIZERS,
+    *optimizers.OPTIONS,
+)
+"""The learning options in the order in which the help shows them; `--trace` writes a file and changes nothing."""
+
+CHOICES = tuple(entry for entry in LEARNING if isinstance(entry, Choice))
+"""Every learning option that chooses a method."""
+
+OPTIONS = tuple(entry for entry in LEARNING if isinstance(entry, Option))
+"""The others."""
+
+KEYS = (*(key_of(entry.flag) for entry in LEARNING), "seed")
+"""What a recipe says: a value for each learning option, and the seed where anything is random."""
+
+
+_SIZE = ("--attributes", "--values", "--classes")
+
+NETWORKS = Choice(
+    "--network",
+    "",
+    (
+        Method("nb", "attributes depend on the class alone", _SIZE),
+        Method("tan", "a random tree over the attributes, below the class", _SIZE),
+        Method("kdb", "k random attribute parents each, and the class", (*_SIZE, "--k")),
+        Method("conditioning", "three inputs whose influence differs by powers of ten", ("--exponent",)),
+    ),
+    "Network",
+    "METHOD",
+    "What is drawn from besides models and the networks named P.N.D.ROWS.",
+)
+"""What `simulate` draws from; no learning option."""
+
+
+def refuse_idle(typed: Collection[str], chosen: Mapping[str, str], choices: Collection[Choice] = CHOICES) -> None:
+    """UsageError for an option among `typed` that the methods chosen do not take.
+
+    `chosen` maps flags of choices to words; a word that is no method's (a file) takes no options. `choices` are those
+    that the command has; one without a word has no part in what is done.
+    """
+    for flag in typed:
+        governors = [choice for choice in choices if flag in choice.governed]
+        concerned = [choice for choice in governors if choice.flag in chosen]
+        if governors and not any(flag in choice.options_of(chosen[choice.flag]) for choice in concerned):
+            idle = " and ".join(f"{choice.flag} {chosen[choice.flag]}" for choice in concerned)
+            takers = [f"{choice.flag} {m.word}" for choice in governors for m in choice.methods if flag in m.options]
+            what = f"{flag} has no effect with {idle}" if concerned else f"{flag} has no effect here"
+            raise UsageError(what, hint=f"it goes with {', '.join(takers)}")

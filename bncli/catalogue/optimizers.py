@@ -1,0 +1,26 @@
+"""`--optimizer`: the methods of `bncli/engine/optimizers/`, and their options."""
+
+from __future__ import annotations
+
+from bncli.choices import PARAMETER, Choice, Method, Option, Real, Whole
+
+OPTIMIZERS = Choice(
+    "--optimizer",
+    "newton",
+    (
+        Method("newton", "lbfgs, then truncated Newton steps where it is slow"),
+        Method("lbfgs", "limited-memory BFGS, conditioned by cell counts"),
+        Method("bfgs", "BFGS as Nash published it; memory: parameters squared"),
+        Method("cg", "conjugate gradients as Nash published them"),
+        Method("cgb", "conjugate gradients with Brent's line search"),
+    ),
+    PARAMETER,
+    "METHOD",
+    "How the optimum is searched.",
+    room="optimizers",
+)
+
+OPTIONS: tuple[Option, ...] = (
+    Option("--tolerance", Real(), "1e-10", PARAMETER, "Stop when the objective improves by less than this share."),
+    Option("--max-iterations", Whole(), "500", PARAMETER, "Stop after so many iterations."),
+)

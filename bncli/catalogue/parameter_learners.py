@@ -1,0 +1,148 @@
+"""`--param`: the methods of `bncli/engine/parameter_learners/`, and their options."""
+
+from __future__ import annotations
+
+from bncli.choices import OPTIMIZATION, PARAMETER, Choice, Method, Number, Option, Real, Switch, Word
+
+_SEARCH = tuple(flag for flag in OPTIMIZATION if flag != "--early-stop")
+_CENTERED = (("--penalty-center", "0"),)
+"""Only the weighted parameters may shrink towards something else than 0."""
+
+PARAMETERS = Choice(
+    "--param",
+    "weighted",
+    (
+        Method("map", "smoothed relative frequencies, in closed form", ("--smoothing",), probabilities=True),
+        Method(
+            "acll",
+            "highest approximate conditional log-likelihood, in closed form",
+            ("--pseudo-counts",),
+            probabilities=True,
+        ),
+        Method("acll-uniform", "the same with the uniform assumption", ("--pseudo-counts",), probabilities=True),
+        Method(
+            "weighted",
+            "log frequencies times weights that are learnt discriminatively",
+            ("--smoothing", "--level", *_SEARCH),
+        ),
+        Method(
+            "discriminative",
+            "free log-linear parameters (logistic regression on the cells)",
+            ("--smoothing", "--theta", "--coding", "--lower-orders", *_SEARCH),
+            fixed=_CENTERED,
+            start=("--smoothing", "--theta"),
+            joint=("--lower-orders",),
+        ),
+        Method(
+            "extended",
+            "conditional probabilities, learnt discriminatively (ELR)",
+            ("--smoothing", *OPTIMIZATION),
+            fixed=_CENTERED,
+            probabilities=True,
+            start=("--smoothing",),
+        ),
+        Method(
+            "lr",
+            "logistic regression with the fewest parameters; perfect graphs only",
+            ("--smoothing", *_SEARCH),
+            fixed=_CENTERED,
+            start=("--smoothing",),
+        ),
+        Method(
+            "em",
+            "most likely probabilities given rows with missing values (expectation maximisation)",
+            ("--smoothing", "--tolerance", "--max-iterations", "--trace"),
+            probabilities=True,
+            incomplete=True,
+        ),
+        Method(
+            "apn",
+            "the same by gradients (adaptive probabilistic networks)",
+            ("--smoothing", "--optimizer", "--tolerance", "--max-iterations", "--trace"),
+            defaults=(("--optimizer", "cg"),),
+            probabilities=True,
+            incomplete=True,
+        ),
+        Method(
+            "kbma",
+            "regions: the models on the path of the search, averaged by their posterior; kikuchi's default",
+            ("--theta",),
+            networks=False,
+        ),
+        Method("kmap", "regions: the model of highest posterior alone", ("--theta",), networks=False),
+        Method("auto", "those of --structure auto", ("--metric", "--time-limit"), has_module=False, networks=False),
+    ),
+    PARAMETER,
+    "METHOD",
+    "How the numbers are learnt; kikuchi takes kbma, interactions take discriminative, auto takes auto.",
+    room="parameter_learners",
+)
+
+MARGINALIZED = tuple(method.word for method in PARAMETERS.methods if method.probabilities)
+"""Parameters that are the probabilities of a network, so that a missing value can be marginalized."""
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "--level",
+        Number(("1", "2", "3", "4")),
+        "4",
+        PARAMETER,
+        "What shares a weight: 1 attribute, 2 its value, 3 value and class, 4 nothing.",
+    ),
+    Option(
+        "--coding",
+        Word(("cells", "thermometer")),
+        "cells",
+        PARAMETER,
+        "What is free in discriminative: every cell, or a step at every cut, which smooths along numeric attributes; "
+        "interactions take that.",
+    ),
+    Option(
+        "--lower-orders",
+        Switch(),
+        "",
+        PARAMETER,
+        "Tables for each subset of a family's attributes too; good with thermometer.",
+    ),
+    Option(
+        "--metric",
+        Word(("log-loss", "error", "rmse")),
+        "log-loss",
+        PARAMETER,
+        "What auto chooses by: log-loss, error or rmse.",
+        "NAME",
+    ),
+    Option("--time-limit", Real(above=True), "", PARAMETER, "auto tries no more after this time.", "SECONDS"),
+    Option(
+        "--init",
+        Word(("zero", "generative")),
+        "",
+        PARAMETER,
+        "Where the optimizer starts.",
+        stands_for="zero where the penalty shrinks towards 0",
+    ),
+    Option(
+        "--penalty",
+        Real(words=("cv",)),
+        "cv",
+        PARAMETER,
+        "Weight of half the squared parameters against the summed log-likelihood; cv: chosen on rows held out. "
+        "Unless typed, 0 with --early-stop cv.",
+        "LAMBDA|cv",
+    ),
+    Option(
+        "--penalty-center",
+        Number(("0", "1"), float),
+        "0",
+        PARAMETER,
+        "What the penalty shrinks towards; 1, the generative model, only with weighted.",
+    ),
+    Option(
+        "--early-stop",
+        Word(("cv", "none")),
+        "",
+        PARAMETER,
+        "cv: extended stops after as many iterations as serve held-out rows.",
+        stands_for="cv with marginalize, else none",
+    ),
+)

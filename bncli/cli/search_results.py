@@ -1,0 +1,77 @@
+"""What a search went through before it chose, as a person is told of it: moves, penalties, candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bncli.engine.model import ChosenPenalty, TriedCandidate
+    from bncli.steps.run import NamedMove
+
+_OF_A_CANDIDATE = ("candidate", "penalty", "log-loss", "error", "weight")
+
+
+def move_lines(moves: Sequence[NamedMove]) -> list[str]:
+    """How many, then one aligned line each with its gain; nothing where nobody searched."""
+    if not moves:
+        return []
+    arcs = [f"{move.parent} -> {move.child}" for move in moves]
+    gains = [f"{move.gain:,.3f}" for move in moves]
+    arc_width, gain_width = max(map(len, arcs)), max(map(len, gains))
+    title = f"moves       {len(moves):,} from naive Bayes, with the gain of each in nats"
+    return [title] + [
+        f"            {move.kind:<7}  {arc:<{arc_width}}  {gain:>{gain_width}}"
+        for move, arc, gain in zip(moves, arcs, gains, strict=True)
+    ]
+
+
+def chosen_text(penalty: ChosenPenalty) -> str:
+    """The penalty and what it was chosen from; one at an end of those tried is worth a second look."""
+    if not penalty.tried:
+        return f"{penalty.penalty:g}, for there are too few rows to choose it by cross-validation"
+    most, least = (pick(one.penalty for one in penalty.tried) for pick in (max, min))
+    which = f" between {least:g} and {most:g}"
+    if penalty.penalty in (most, least):
+        which = f", the {'largest' if penalty.penalty == most else 'smallest'} of those tried"
+    return f"{penalty.penalty:g}, chosen by cross-validation{which}"
+
+
+def penalty_table(penalty: ChosenPenalty) -> Table:
+    """The held-out log-loss of every penalty tried."""
+    from bncli.cli.tables import add_row, plain_table
+
+    table = plain_table("Penalties", "penalty", "log-loss of held-out rows", numbers=(0, 1))
+    for one in penalty.tried:
+        add_row(table, f"{one.penalty:g}", f"{one.log_loss:.5f}")
+    return table
+
+
+def trial_lines(trials: Sequence[TriedCandidate]) -> list[str]:
+    """For the end of a run: one aligned line a candidate; nothing where there is no ensemble."""
+    if not trials:
+        return []
+    rows = [_OF_A_CANDIDATE, *map(_cells, trials)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    title = f"candidates  {len(trials):,}, with the losses of held-out rows and the weight in the ensemble"
+    return [title] + [
+        "            " + "  ".join(f"{cell:<{w}}" if i == 0 else f"{cell:>{w}}" for i, (cell, w) in enumerate(pairs))
+        for pairs in (list(zip(row, widths, strict=True)) for row in rows)
+    ]
+
+
+def trial_table(trials: Sequence[TriedCandidate]) -> Table:
+    """The same as a table of its own."""
+    from bncli.cli.tables import add_row, plain_table
+
+    table = plain_table("Candidates", *_OF_A_CANDIDATE, numbers=(1, 2, 3, 4))
+    for trial in trials:
+        add_row(table, *_cells(trial))
+    return table
+
+
+def _cells(trial: TriedCandidate) -> tuple[str, ...]:
+    weight = f"{trial.weight:.2f}" if trial.weight else "-"
+    return trial.name, f"{trial.penalty:g}", f"{trial.log_loss:.5f}", f"{trial.error:.4f}", weight

@@ -1,0 +1,28 @@
+"""The commands. `bncli --help` reads this file and little else."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """A word after `bncli`; its module is `bncli.cli.<word>`, hyphens as underscores."""
+
+    word: str
+    summary: str
+
+
+COMMANDS = (
+    Command("discretize", "Learn cut points; write the binned table or a cuts file."),
+    Command("learn-structure", "Learn which attributes depend on which; write a structure file."),
+    Command("fit", "Learn a classifier from a table; write a model file."),
+    Command("score", "Stream a table through a model; write one row of predictions a row."),
+    Command("evaluate", "Cross-validate the learning options, or test a model on a table."),
+    Command("compare", "Compare several learners over several tables, with tests of significance."),
+    Command("inspect", "Describe a model, structure or cuts file."),
+    Command("export", "Write a model in another format."),
+    Command("simulate", "Draw rows from a model or from a random network."),
+    Command("help", "Show a topic of the manual."),
+    Command("config", "Show every option as a configuration file, or the schema of a JSON output."),
+    Command("completion", "Print the script that completes commands in bash, zsh or fish."),
+)

@@ -1,0 +1,72 @@
+"""What a search went through, as a person reads it: moves, penalties, candidates."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bncli.cli.search_results import chosen_text, move_lines, trial_lines
+from bncli.engine.model import ChosenPenalty, Tried, TriedCandidate
+from bncli.steps.run import NamedMove
+from tests.cli.conftest import Bncli
+
+THREE = tuple(Tried(penalty, 0.5) for penalty in (300.0, 100.0, 0.01))
+
+
+@pytest.mark.parametrize(
+    ("penalty", "tried", "text"),
+    [
+        (100.0, THREE, "100, chosen by cross-validation between 0.01 and 300"),
+        (0.01, THREE, "0.01, chosen by cross-validation, the smallest of those tried"),
+        (300.0, THREE, "300, chosen by cross-validation, the largest of those tried"),
+        (1.0, (), "1, for there are too few rows to choose it by cross-validation"),
+    ],
+)
+def test_an_end_of_the_grid_is_named(penalty: float, tried: tuple[Tried, ...], text: str) -> None:
+    assert chosen_text(ChosenPenalty(penalty, tried)) == text
+
+
+def test_aligned_lines() -> None:
+    moves = [NamedMove("add", "age", "pulse", 1234.5), NamedMove("reverse", "b", "a", 0.125)]
+    assert move_lines(moves) == [
+        "moves       2 from naive Bayes, with the gain of each in nats",
+        "            add      age -> pulse  1,234.500",
+        "            reverse  b -> a            0.125",
+    ]
+
+
+def test_nothing_where_nobody_searched() -> None:
+    assert move_lines([]) == []
+
+
+def test_both_commands_list_them_on_the_standard_error(bncli: Bncli) -> None:
+    options = ("iris.csv", "--structure", "hill-climb", "--structure-score", "k2")
+    learnt = bncli("learn-structure", *options)
+    fitted = bncli("fit", *options, "--param", "map")
+    lines = [line for line in learnt.err.splitlines() if " -> " in line]
+    assert lines
+    assert [line for line in fitted.err.splitlines() if " -> " in line] == lines
+    assert "moves" not in learnt.out
+    assert bncli("learn-structure", *options, "--quiet").err == ""
+    told = bncli("learn-structure", *options, "--json")
+    assert told.err == ""
+    assert [f"{m['parent']} -> {m['child']}" for m in json.loads(told.out)["moves"]] == [
+        " ".join(line.split()[1:4]) for line in lines
+    ]
+
+
+def test_a_line_each() -> None:
+    lines = trial_lines(
+        (TriedCandidate("all pairs", 0.03, 0.25, 0.125, 1.0), TriedCandidate("tree", 300.0, 1.5, 0.5, 0.0))
+    )
+    assert lines == [
+        "candidates  2, with the losses of held-out rows and the weight in the ensemble",
+        "            candidate  penalty  log-loss   error  weight",
+        "            all pairs     0.03   0.25000  0.1250    1.00",
+        "            tree           300   1.50000  0.5000       -",
+    ]
+
+
+def test_no_candidates_no_lines() -> None:
+    assert trial_lines(()) == []
