@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure
-from bncli.engine.structures.structure import Climb
+from bncli.engine.structures.structure import SearchTrace
 from bncli.errors import BncliError
 from bncli.files.documents import Node
 
@@ -41,15 +41,15 @@ def content_json(structure: NamedStructure) -> dict[str, Any]:
     regions = {"regions": [list(region) for region in structure.regions]}
     bins = {"bins": list(structure.bins)} if structure.bins else {}
     gains = {"gains": [float(gain) for gain in structure.gains]} if structure.gains else {}
-    return regions | bins | gains | ({} if structure.climb is None else _climb_json(structure.climb))
+    return regions | bins | gains | ({} if structure.trace is None else _trace_json(structure.trace))
 
 
-def _climb_json(climb: Climb) -> dict[str, Any]:
+def _trace_json(trace: SearchTrace) -> dict[str, Any]:
     return {
-        "df": [int(df) for df in climb.df],
-        "log_likelihood": [float(value) for value in climb.log_likelihood],
-        "log_posterior": [posterior_json(value) for value in climb.log_posterior],
-        "map_step": int(climb.map_step),
+        "df": [int(df) for df in trace.df],
+        "log_likelihood": [float(value) for value in trace.log_likelihood],
+        "log_posterior": [posterior_json(value) for value in trace.log_posterior],
+        "map_step": int(trace.map_step),
     }
 
 
@@ -78,7 +78,7 @@ def read_graph(node: Node, besides: tuple[str, ...] = ()) -> NamedStructure:
     else:
         bins = _read_bins(fields["bins"]) if "bins" in fields else ()
         gains = tuple(item.number() for item in fields["gains"].items()) if "gains" in fields else ()
-        found = (_read_regions(fields["regions"]), _read_climb(node, fields))
+        found = (_read_regions(fields["regions"]), _read_trace(node, fields))
         make = partial(NamedRegions, class_name, *found, bins=bins, gains=gains)
     try:
         return make(method=method, options=scalars)
@@ -98,7 +98,7 @@ def _read_bins(node: Node) -> tuple[int | None, ...]:
     return tuple(None if item.value is None else item.integer() for item in node.items())
 
 
-def _read_climb(node: Node, fields: Mapping[str, Node]) -> Climb | None:
+def _read_trace(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:
     """What a search says of the steps: all of it or nothing."""
     missing = [key for key in _STEPS if key not in fields]
     if len(missing) == len(_STEPS):
@@ -106,7 +106,7 @@ def _read_climb(node: Node, fields: Mapping[str, Node]) -> Climb | None:
     if missing:
         node.fail(f"the key '{missing[0]}' is missing", hint=f"give {', '.join(_STEPS)}, or none of them")
     df, log_likelihood, log_posterior, map_step = (fields[key] for key in _STEPS)
-    return Climb(
+    return SearchTrace(
         tuple(item.integer(0) for item in df.items()),
         tuple(item.number() for item in log_likelihood.items()),
         tuple(-math.inf if item.value is None else item.number() for item in log_posterior.items()),

@@ -165,7 +165,7 @@ class StructureReport:
     @property
     def best_step(self) -> int | None:
         """The one of highest posterior, where there are steps."""
-        trace = self.structure.climb if isinstance(self.structure, NamedRegions) else None
+        trace = self.structure.trace if isinstance(self.structure, NamedRegions) else None
         return None if trace is None else trace.map_step
 
     @cached_property

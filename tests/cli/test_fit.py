@@ -56,12 +56,12 @@ def test_quiet_says_nothing(bncli: Bncli) -> None:
 def test_step_by_step_is_one_fit(
     bncli: Bncli, tmp_path: Path, data: str, cutting: str, structure: str, parameters: str
 ) -> None:
-    cut, join, climb = (options.split() for options in (cutting, structure, parameters))
+    cut, join, learn = (options.split() for options in (cutting, structure, parameters))
     table = f"{data}.csv"
-    assert bncli("fit", table, *cut, *join, *climb, "-o", "once.bnc", "-q").code == 0
+    assert bncli("fit", table, *cut, *join, *learn, "-o", "once.bnc", "-q").code == 0
     assert bncli("discretize", table, *cut, "--cuts-out", "cuts.json").code == 0
     assert bncli("learn-structure", table, "--cuts", "cuts.json", *join, "-o", "dag.json").code == 0
-    assert bncli("fit", table, "--cuts", "cuts.json", "--structure", "dag.json", *climb, "-o", "steps.bnc").code == 0
+    assert bncli("fit", table, "--cuts", "cuts.json", "--structure", "dag.json", *learn, "-o", "steps.bnc").code == 0
     assert (tmp_path / "once.bnc").read_bytes() == (tmp_path / "steps.bnc").read_bytes()
 
 

@@ -21,7 +21,7 @@ from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
 from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.structures.regrouping import with_views
 from bncli.engine.training.likelihood import conditional_likelihood
-from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend_from
+from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum_from
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 60
 TOLERANCE_OF_MANY = 3e-3
@@ -62,8 +62,8 @@ class PenaltyPath:
 
     def advance(self, penalty: float) -> Array:
         """(3, rows held out): ln P of the row's class, 1 - P, and whether it was missed."""
-        how = Ascent("zero", penalty, 0.0, "lbfgs", self.tolerance, MAX_ITERATIONS)
-        point = ascend_from(self.space, how, self._start()).point
+        how = OptimizerSettings("zero", penalty, 0.0, "lbfgs", self.tolerance, MAX_ITERATIONS)
+        point = find_optimum_from(self.space, how, self._start()).point
         self.optima = [*self.optima[-1:], point]
         return judged_rows(self.held_out, self.fusion, self.space.coordinates.tables(point))
 

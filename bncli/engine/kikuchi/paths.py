@@ -21,7 +21,7 @@ from bncli.engine.kikuchi.submodels import addition, log_submodels
 from bncli.engine.model import Path, PathStep, Tables
 from bncli.engine.structures.region_graph import Coverage, Region, counting_changes
 from bncli.engine.structures.regrouping import with_views
-from bncli.engine.structures.structure import Climb, Family, Regions, Structure
+from bncli.engine.structures.structure import Family, Regions, SearchTrace, Structure
 from bncli.errors import BncliError
 
 
@@ -59,7 +59,9 @@ def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:
     return tuple((shares / shares.sum()).tolist())
 
 
-def make_path(counts: Counts, regions: Sequence[Region], trace: Climb, weights: Sequence[float], theta: float) -> Path:
+def make_path(
+    counts: Counts, regions: Sequence[Region], trace: SearchTrace, weights: Sequence[float], theta: float
+) -> Path:
     """The path over these regions, of which `trace` tells every step; one counting pass for what is not known yet."""
     families = path_families(regions, counts.data.schema.cardinalities)
     place = {family.attributes: f for f, family in enumerate(families)} | {(): -1}

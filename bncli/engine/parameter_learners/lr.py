@@ -28,14 +28,16 @@ from bncli.engine.parameter_spaces.predictors import Predictors, predictors_of
 from bncli.engine.structures.structure import Regions, Structure
 from bncli.engine.training.generative import generative_tables
 from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
-from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend
+from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, optimize
 from bncli.errors import BncliError
 from bncli.watch import Watch, silent
 
 
-def learn(counts: Counts, structure: Structure, *, smoothing: str, ascent: Ascent, watch: Watch = silent) -> Parameters:
+def learn(
+    counts: Counts, structure: Structure, *, smoothing: str, settings: OptimizerSettings, watch: Watch = silent
+) -> Parameters:
     """Tables of highest penalised conditional likelihood; BncliError where the graph is not perfect."""
-    return ascend(space(counts, structure, smoothing=smoothing), ascent, watch)
+    return optimize(space(counts, structure, smoothing=smoothing), settings, watch)
 
 
 def space(counts: Counts, structure: Structure, *, smoothing: str) -> ParameterSpace:

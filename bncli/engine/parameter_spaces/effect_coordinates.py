@@ -1,4 +1,4 @@
-"""Effects as the free parameters of an ascent: p = (K, effects) flat, every class with effects of its own."""
+"""Effects as the free parameters of an optimization: p = (K, effects) flat, every class with effects of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bncli.engine.parameter_spaces.effects import Effects
 
 @dataclass(frozen=True)
 class EffectCoordinates:
-    """`generative_cells` makes the generative tables (K, n_cells), only where the ascent starts from them.
+    """`generative_cells` makes the generative tables (K, n_cells), only where the optimization starts from them.
 
     Where effects cannot say all of these tables (see `effect_projection`) the start is what they can say.
     """

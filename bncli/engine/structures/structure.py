@@ -143,7 +143,7 @@ class Dag:
 
 
 @dataclass(frozen=True)
-class Climb:
+class SearchTrace:
     """The steps of a search for regions: element s belongs to the model of the first s regions, 0 to the class alone.
 
     Degrees of freedom; log-likelihood of the classes given the attributes and log posterior, nats; map_step is the step
@@ -160,7 +160,7 @@ class Climb:
 class Regions:
     """Sets of attributes that are looked up together with the class, in the order in which they were added.
 
-    A region is a tuple of attribute indices, ascending, the class left out; none is inside an earlier one. `climb` is
+    A region is a tuple of attribute indices, ascending, the class left out; none is inside an earlier one. `trace` is
     what the search says of every step; without it all regions are the model. `method` and `options` as in `Dag`.
 
     bins[k]: the most intervals that an attribute has in a region of k + 1 attributes, the last for larger ones; None or
@@ -169,7 +169,7 @@ class Regions:
     """
 
     regions: tuple[tuple[int, ...], ...]
-    climb: Climb | None = None
+    trace: SearchTrace | None = None
     method: str = "file"
     options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
     bins: tuple[int | None, ...] = ()
@@ -179,7 +179,7 @@ class Regions:
     @property
     def chosen(self) -> tuple[tuple[int, ...], ...]:
         """The regions of the step of highest posterior, without those that another one of them contains."""
-        steps = len(self.regions) if self.climb is None else self.climb.map_step
+        steps = len(self.regions) if self.trace is None else self.trace.map_step
         return outermost(self.regions[:steps], self.bins)
 
     def families(self, cardinalities: tuple[int, ...], *, whole: bool = False) -> tuple[Family, ...]:

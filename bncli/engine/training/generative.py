@@ -60,7 +60,7 @@ def _weights(family: Family, table: Array, log_theta: LogTheta) -> Array:
 
 
 def closed_form(counts: Counts, tables: Tables) -> Parameters:
-    """What is told of tables that need no ascent; one pass over the rows for their conditional log-likelihood."""
+    """What is told of tables that need no optimization; one pass over the rows for their conditional log-likelihood."""
     cll = _conditional_log_likelihood(counts, tables)
     return Parameters(tables, tables.n_parameters, cll, cll, 0, 1, StoppedBy.CLOSED_FORM)
 

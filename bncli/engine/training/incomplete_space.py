@@ -1,6 +1,6 @@
-"""Where to climb when rows have holes: the tables of a whole network, and a likelihood that sums out what is unknown.
+"""The parameter space of rows with missing values: tables of a whole network, and the marginal likelihood.
 
-The gradient in the tables comes from exact inference (`bncli.engine.inference`): expected counts. What is climbed is
+The gradient in the tables comes from exact inference (`bncli.engine.inference`): expected counts. What is maximised is
 the conditional log-likelihood, sum_t w_t ln P(y_t | e_t), or the joint one, sum_t w_t ln P(y_t, e_t), e_t being what is
 known of row t.
 
@@ -161,7 +161,7 @@ class _Expected:
 
     @cached_property
     def _diagonal(self) -> Array:
-        """At the generative tables, wherever the ascent begins."""
+        """At the generative tables, wherever the optimization begins."""
         coordinates = self.space.coordinates
         curvature = coordinates.diagonal(coordinates.generative, self.space.mass)
         least = max(LEAST_CURVATURE * float(curvature.mean()), float(np.finfo(np.float64).tiny))

@@ -61,7 +61,7 @@ class Curvature(Protocol):
 
 
 class Space(Protocol):
-    """Where to climb: rows, what the parameters mean, and the cost model in flops (for the trace only)."""
+    """What is optimized: rows, what the parameters mean, and the cost model in flops (for the trace only)."""
 
     @property
     def likelihood(self) -> Likelihood: ...
@@ -86,7 +86,7 @@ class Space(Protocol):
 
 @dataclass(frozen=True)
 class ParameterSpace:
-    """Where to climb with complete rows."""
+    """The parameter space of complete rows."""
 
     likelihood: ConditionalLikelihood
     coordinates: Coordinates
@@ -132,8 +132,8 @@ class _Whitened:
 
 
 @dataclass(frozen=True)
-class Ascent:
-    """How to climb: start (`zero` or `generative`), penalty lambda and its centre, optimiser, stopping rules.
+class OptimizerSettings:
+    """How to optimize: start (`zero` or `generative`), penalty lambda and its centre, optimiser, stopping rules.
 
     `seed` draws the folds by which early_stop `cv` chooses; `options` are the optimiser's own.
     """
@@ -149,7 +149,7 @@ class Ascent:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def ascend(space: Space, how: Ascent, watch: Watch) -> Parameters:
+def optimize(space: Space, how: OptimizerSettings, watch: Watch) -> Parameters:
     """The tables of the best parameters found from the start; never worse than the start in the penalised objective."""
     cll_path: list[float] = []
 
@@ -158,7 +158,7 @@ def ascend(space: Space, how: Ascent, watch: Watch) -> Parameters:
         cll_path.append(penalty - step.value)
         watch(_told(step, cll_path[-1], penalty, how.optimizer, space.costs))
 
-    optimum = climb(space, how, report)
+    optimum = find_optimum(space, how, report)
     return Parameters(
         space.likelihood.tables(space.coordinates.tables(optimum.point)),
         space.coordinates.n_parameters,
@@ -170,20 +170,20 @@ def ascend(space: Space, how: Ascent, watch: Watch) -> Parameters:
     )
 
 
-def climb(space: Space, how: Ascent, report: Report) -> Optimum:
+def find_optimum(space: Space, how: OptimizerSettings, report: Report) -> Optimum:
     """The best parameters found from the start; `report` hears of every iteration, the start included."""
     problem = _Problem(space, how)
     return _minimise(problem.objective, problem.start, how, report)
 
 
-def ascend_from(space: Space, how: Ascent, point: Array) -> Optimum:
+def find_optimum_from(space: Space, how: OptimizerSettings, point: Array) -> Optimum:
     """The best parameters found from `point`, near which they are expected; `how` tells all but the start."""
     problem = _Problem(space, how)
     near = replace(problem.objective, precondition=problem.curvature.refresh(point, NEAR_COST))
     return _minimise(near, point, how, lambda step, p: None)
 
 
-def _minimise(objective: Objective, start: Array, how: Ascent, report: Report) -> Optimum:
+def _minimise(objective: Objective, start: Array, how: OptimizerSettings, report: Report) -> Optimum:
     optimizer = importlib.import_module(OPTIMIZERS.module_of(how.optimizer))
     limits = {"tolerance": how.tolerance, "max_iterations": how.max_iterations}
     return optimizer.minimise(objective, start, report=report, **limits, **how.options)  # type: ignore[no-any-return]
@@ -194,7 +194,7 @@ class _Problem:
     """The objective to be minimised. Preconditioners are made when first asked for: some optimisers never do."""
 
     space: Space
-    how: Ascent
+    how: OptimizerSettings
 
     @property
     def objective(self) -> Objective:
@@ -235,7 +235,7 @@ class _Problem:
         return self.curvature.start(self.start)
 
 
-def _penalty(how: Ascent, p: Array) -> float:
+def _penalty(how: OptimizerSettings, p: Array) -> float:
     return how.penalty / 2 * float(np.square(p - how.penalty_center).sum())
 
 

@@ -36,7 +36,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import ChosenPenalty, Tried
-from bncli.engine.training.optimization import Ascent, Likelihood, Space, ascend_from
+from bncli.engine.training.optimization import Likelihood, OptimizerSettings, Space, find_optimum_from
 from bncli.watch import Progress, Watch, silent
 
 SpaceOf = Callable[[Counts], Space]
@@ -98,8 +98,8 @@ class _Path:
 
     def advance(self, penalty: float) -> float:
         """The conditional log-likelihood of the held-out rows at the optimum of the next penalty."""
-        how = Ascent("zero", penalty, self.center, "lbfgs", TOLERANCE, MAX_ITERATIONS)
-        point = ascend_from(self.space, how, self._start()).point
+        how = OptimizerSettings("zero", penalty, self.center, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+        point = find_optimum_from(self.space, how, self._start()).point
         self.optima = [*self.optima[-1:], point]
         return self.held_out.value_and_gradient(self.space.coordinates.tables(point))[0]
 

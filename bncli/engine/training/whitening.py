@@ -67,7 +67,7 @@ START_PASSES = 15.0
 
 @dataclass(frozen=True)
 class Whitening:
-    """What the preconditioners of one ascent share: lambda, and the weight of every cell.
+    """What the preconditioners of one optimization share: lambda, and the weight of every cell.
 
     Of effects, `weights` are the weighted sums of their squares over the rows: their masses.
     """
@@ -151,7 +151,7 @@ class Whitening:
 
 
 def whitening(likelihood: ConditionalLikelihood, space: Coordinates, penalty: float) -> Whitening:
-    """The preconditioners of an ascent of `likelihood` in `space` under `penalty`."""
+    """The preconditioners of an optimization of `likelihood` in `space` under `penalty`."""
     weights = likelihood.cell_weights()
     if isinstance(space.sharing, Effects):
         weights = space.sharing.masses(weights)

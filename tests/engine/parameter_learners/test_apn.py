@@ -25,7 +25,9 @@ GENERAL = Dag(((), (0,), (0, 1)), (2,), (0,))
 
 def fit(data: Dataset, dag: Dag, watch: Any = None, **changes: Any) -> Any:
     more = {} if watch is None else {"watch": watch}
-    return apn.learn(Counts(data), dag, smoothing="m-estimate:1", ascent=how(**{"optimizer": "cg", **changes}), **more)
+    return apn.learn(
+        Counts(data), dag, smoothing="m-estimate:1", settings=how(**{"optimizer": "cg", **changes}), **more
+    )
 
 
 @given(case=incomplete_cases(), optimizer=st.sampled_from(["cg", "cgb", "lbfgs"]))

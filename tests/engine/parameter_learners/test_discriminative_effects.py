@@ -40,9 +40,9 @@ def test_effects_equal_scikit_learn_on_the_explicit_design(
     data = mixed_dataset(random_dataset(250, (3, 2, 5, 2), n_labels, weighted=n_labels == 3), kinds)
     dag = GRAPHS[graph]
     for init in ("zero", "generative"):
-        ascent = how(init=init, penalty=penalty)
+        settings = how(init=init, penalty=penalty)
         learnt = discriminative.learn(
-            Counts(data), dag, smoothing="m-estimate:1", coding=coding, lower_orders=lower_orders, ascent=ascent
+            Counts(data), dag, smoothing="m-estimate:1", coding=coding, lower_orders=lower_orders, settings=settings
         )
         families = learnt.tables.families
         design = dense(families, data, coding, lower_orders=lower_orders)
@@ -70,7 +70,7 @@ def test_regions_with_merges_equal_scikit_learn_too() -> None:
     merges = ((None, None), ((0, 0, 1, 1, 2, 2), (0, 0, 0, 1, 1, 2)))
     regions = Regions(((0,), (1,), (0, 1)), bins=(None, 3), merges=merges)
     learnt = discriminative.learn(
-        Counts(data), regions, coding="thermometer", lower_orders=True, ascent=how(init="zero", penalty=1.0)
+        Counts(data), regions, coding="thermometer", lower_orders=True, settings=how(init="zero", penalty=1.0)
     )
     families = learnt.tables.families
     assert [family.shape for family in families] == [(6,), (6,), (3, 3)]
@@ -88,6 +88,6 @@ def test_regions_with_merges_have_no_generative_start() -> None:
     data = mixed_dataset(random_dataset(50, (6, 6), 2), ("numeric", "numeric"))
     regions = Regions(((0,), (0, 1)), bins=(None, 2), merges=((None, None), ((0, 0, 0, 1, 1, 1),) * 2))
     with pytest.raises(BncliError, match="generative"):
-        discriminative.learn(Counts(data), regions, theta=1.0, ascent=how(init="generative", penalty=1.0))
-    learnt = discriminative.learn(Counts(data), regions, theta=1.0, ascent=how(init="zero", penalty=1.0))
+        discriminative.learn(Counts(data), regions, theta=1.0, settings=how(init="generative", penalty=1.0))
+    learnt = discriminative.learn(Counts(data), regions, theta=1.0, settings=how(init="zero", penalty=1.0))
     assert [w.shape for w in learnt.tables.weights] == [(6, 2), (4, 2)]

@@ -29,7 +29,7 @@ OPTIMIZERS = ("lbfgs", "newton", "bfgs", "cg", "cgb")
 
 def fit(data: Dataset, dag: Dag, watch: Any = None, **changes: Any) -> Parameters:
     more = {} if watch is None else {"watch": watch}
-    return extended.learn(Counts(data), dag, smoothing="m-estimate:1", ascent=how(**changes), **more)
+    return extended.learn(Counts(data), dag, smoothing="m-estimate:1", settings=how(**changes), **more)
 
 
 @given(case=incomplete_cases(), optimizer=st.sampled_from(OPTIMIZERS), penalty=st.sampled_from([0.0, 1.0]))

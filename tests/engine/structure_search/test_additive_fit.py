@@ -12,7 +12,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameter_learners import discriminative
 from bncli.engine.structure_search.additive_fit import additive_fit
 from bncli.engine.structures.structure import Regions
-from bncli.engine.training.optimization import Ascent
+from bncli.engine.training.optimization import OptimizerSettings
 from tests.datasets import random_dataset
 from tests.effects import mixed_dataset, mixed_datasets
 
@@ -23,7 +23,10 @@ def test_close_to_the_optimum(data: Dataset, penalty: float) -> None:
     regions = Regions(tuple((i,) for i in data.schema.informative))
     likelihood, cells = additive_fit(data, regions.families(data.schema.cardinalities), penalty)
     best = discriminative.learn(
-        Counts(data), regions, coding="thermometer", ascent=Ascent("zero", penalty, 0.0, "newton", 1e-12, 500)
+        Counts(data),
+        regions,
+        coding="thermometer",
+        settings=OptimizerSettings("zero", penalty, 0.0, "newton", 1e-12, 500),
     )
     cll, gradient = likelihood.value_and_gradient(cells)
     assert gradient.shape == cells.shape == (data.n_labels, likelihood.n_cells)

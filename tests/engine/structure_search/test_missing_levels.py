@@ -34,10 +34,10 @@ def test_a_hole_is_one_more_value_of_the_same_rows() -> None:
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_the_searches_end_whatever_is_missing(share: float) -> None:
     counts = Counts(with_holes(random_dataset(300, (2, 3, 2, 4), 3, seed=4), share))
-    climbed = hill_climb.learn(counts, structure_score="bic", max_parents=2, perfect=False)
+    found = hill_climb.learn(counts, structure_score="bic", max_parents=2, perfect=False)
     chosen = skdb.learn(counts, k=2, loss="rmse")
-    assert climbed.class_children == (0, 1, 2, 3)
+    assert found.class_children == (0, 1, 2, 3)
     assert max(len(listed) for listed in chosen.parents) <= 2
     if share == 1.0:
-        assert not any(climbed.parents)
+        assert not any(found.parents)
         assert chosen.class_children == ()
