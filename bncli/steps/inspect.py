@@ -253,6 +253,6 @@ def _tables(tables: Tables, schema: Schema) -> tuple[Table, ...]:
 
 
 def _table(family: Family, weights: Array, attributes: tuple[Attribute, ...]) -> Table:
-    merged = tuple(None if merge is None else coarse(attributes[i], merge) for i, merge in family.seen)
+    merged = tuple(None if merge is None else coarse(attributes[i], merge) for i, merge in family.binned_attributes)
     names = tuple(attributes[i].name for i in family.attributes)
-    return Table(names, weights.reshape(*family.shape, -1), merged if family.merges else ())
+    return Table(names, weights.reshape(*family.shape, -1), merged if family.groupings else ())

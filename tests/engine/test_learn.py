@@ -18,7 +18,7 @@ from bncli.engine.model import StoppedBy
 from bncli.engine.structure_learners import kdb, tan
 from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, name_structure
-from bncli.engine.structures.structure import Dag, Merge, Regions
+from bncli.engine.structures.structure import Dag, Grouping, Regions
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Iteration, Note, Progress, Run, Stage
@@ -262,7 +262,7 @@ def test_regions_with_bins_of_their_own() -> None:
     copies = {f"{name} 3": columns.attributes[name] for name in ("size", "age")}
     copied = replace(columns, attributes={**columns.attributes, **copies})
     wanted = {a.name: a for a in found.model.schema.attributes}
-    merged = [coarse_attribute(wanted[name], families[2].merges[i]) for i, name in enumerate(("size", "age"))]
+    merged = [coarse_attribute(wanted[name], families[2].groupings[i]) for i, name in enumerate(("size", "age"))]
     cuts = cuts_of(replace(found.model.schema, attributes=(*found.model.schema.attributes, *merged)), "file", {})
     plain = NamedRegions("class", (("size",), ("age",), ("size 3", "age 3")))
     other = learn(copied, recipe, given=Given(cuts, plain))
@@ -270,9 +270,9 @@ def test_regions_with_bins_of_their_own() -> None:
     assert name_structure(found.model.structure, found.model.schema) == named
 
 
-def coarse_attribute(attribute: Attribute, merge: Merge | None) -> Attribute:
-    assert merge is not None
-    return replace(coarse(attribute, merge), name=f"{attribute.name} 3")
+def coarse_attribute(attribute: Attribute, grouping: Grouping | None) -> Attribute:
+    assert grouping is not None
+    return replace(coarse(attribute, grouping), name=f"{attribute.name} 3")
 
 
 def test_a_clock_limits_the_search_that_the_recipe_limits() -> None:

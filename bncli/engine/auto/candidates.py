@@ -35,7 +35,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.structure_learners import tan
 from bncli.engine.structure_search.additive_fit import additive_fit
 from bncli.engine.structure_search.interaction_gains import Gains
-from bncli.engine.structures.binning import merges_of
+from bncli.engine.structures.binning import groupings_of
 from bncli.engine.structures.structure import Dag, Family, Regions, Structure
 from bncli.engine.training.likelihood import ConditionalLikelihood
 
@@ -180,7 +180,7 @@ def _sharp(rows: Rows) -> Dataset:
 def _keep_regions(rows: Rows, name: str, regions: Sequence[tuple[int, ...]]) -> None:
     schema = rows.data.schema
     bins = rows.capacity.bins
-    structure = Regions(tuple(regions), method="auto", bins=bins, merges=merges_of(schema.attributes, bins))
+    structure = Regions(tuple(regions), method="auto", bins=bins, groupings=groupings_of(schema.attributes, bins))
     families = structure.families(schema.cardinalities)
     lower_orders = len(regions) > len(schema.informative)
     rows.found[name] = Candidate(name, structure, families, lower_orders=lower_orders, beyond=rows.beyond)

@@ -19,7 +19,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.parameter_spaces.effect_blocks import effects_of
 from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
 from bncli.engine.parameter_spaces.effects import Effects
-from bncli.engine.structures.regrouping import with_views
+from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.training.likelihood import conditional_likelihood
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum_from
 
@@ -91,7 +91,7 @@ class PenaltyPath:
 
 def path_of(candidate: Candidate, data: Dataset, held_out: Dataset, *, many: bool = False) -> PenaltyPath:
     """The path of a candidate that was found on `data`; `many`: on so many rows that it need not be exact."""
-    fusion = fuse(*with_views(held_out, candidate.families), 2048)
+    fusion = fuse(*with_regrouped_columns(held_out, candidate.families), 2048)
     tolerance = TOLERANCE_OF_MANY if many else TOLERANCE
     return PenaltyPath(candidate, space_of(data, candidate), held_out, fusion, tolerance=tolerance)
 

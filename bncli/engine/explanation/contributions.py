@@ -33,8 +33,8 @@ from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model
 from bncli.engine.prediction.factors import cells_of
 from bncli.engine.prediction.marginalization import network_to_marginalize
-from bncli.engine.structures.regrouping import merged
-from bncli.engine.structures.structure import View
+from bncli.engine.structures.regrouping import coarse_codes
+from bncli.engine.structures.structure import BinnedAttribute
 
 NUMBERS_PER_BLOCK = 1 << 20
 """Most numbers in the temporaries of a block of rows."""
@@ -85,7 +85,7 @@ class Explainer:
         self.terms = tuple(
             sorted({tensor.attributes for part in pure for tensor in part.tensors}, key=lambda key: (len(key), key))
         )
-        self._columns: dict[View, int] = {}
+        self._columns: dict[BinnedAttribute, int] = {}
         self._used = tuple(used)
         number = {attributes: t for t, attributes in enumerate(self.terms)}
         self._pure = [self._compiled(part, number) for part in pure]
@@ -99,7 +99,7 @@ class Explainer:
         return [self._look_up(tensor, number.get(tensor.attributes, -1)) for tensor in part.tensors]
 
     def _look_up(self, tensor: ContrastTensor, term: int) -> _LookUp:
-        columns = zip(tensor.attributes, tensor.merges, strict=True)
+        columns = zip(tensor.attributes, tensor.groupings, strict=True)
         positions = tuple(self._columns.setdefault(column, len(self._columns)) for column in columns)
         return _LookUp(term, positions, tensor.values.shape[:-1], tensor.values.ravel())
 
@@ -128,7 +128,7 @@ class Explainer:
     def _digits(self, codes: Sequence[Codes]) -> list[Index]:
         """The codes of every attribute in each of its binnings; unobserved is one past the last."""
         column = dict(zip(self._used, codes, strict=True))
-        seen = (column[a] if merge is None else merged(column[a], merge) for a, merge in self._columns)
+        seen = (column[a] if grouping is None else coarse_codes(column[a], grouping) for a, grouping in self._columns)
         return [digits.astype(np.intp) for digits in seen]
 
     def _sums(self, digits: Sequence[Index], predicted: Index) -> tuple[Array, Array]:

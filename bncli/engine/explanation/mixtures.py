@@ -38,7 +38,7 @@ class Mixture:
         shares = self.weights @ self.numbers
         constant = np.sum([share * part.constant for share, part in zip(shares, self.parts, strict=True)], axis=0)
         tensors = (
-            ContrastTensor(tensor.attributes, tensor.merges, share * tensor.values)
+            ContrastTensor(tensor.attributes, tensor.groupings, share * tensor.values)
             for share, part in zip(shares, self.parts, strict=True)
             for tensor in part.tensors
         )

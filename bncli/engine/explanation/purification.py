@@ -47,7 +47,7 @@ def purified(score: Score, schema: Schema) -> Score:
         for axes, values in terms_of(tensor.values, tensor.weights(schema)).items():
             if axes:
                 attributes = tuple(tensor.attributes[axis] for axis in axes)
-                terms.append(ContrastTensor(attributes, tuple(tensor.merges[axis] for axis in axes), values))
+                terms.append(ContrastTensor(attributes, tuple(tensor.groupings[axis] for axis in axes), values))
             else:
                 constant += values
     return Score(constant, gathered(terms, schema))

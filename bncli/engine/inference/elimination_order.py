@@ -4,7 +4,7 @@ Summing out an attribute joins all that it shares a table with. Greedy minimum f
 neighbours lack the fewest edges among each other, an edge weighing the product of its ends' cardinalities (Kjaerulff
 1990, Triangulation of graphs). On trees this takes leaves first and joins nothing.
 
-Decided here: of equal fills the smaller table goes first, then the lower index. Cost: O(n d^2) for n attributes with d
+Conventions: of equal fills the smaller table goes first, then the lower index. Cost: O(n d^2) for n attributes with d
 neighbours each, on graphs without fill.
 """
 

@@ -20,7 +20,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.kikuchi.submodels import addition, log_submodels
 from bncli.engine.model import Path, PathStep, Tables
 from bncli.engine.structures.region_graph import Coverage, Region, counting_changes
-from bncli.engine.structures.regrouping import with_views
+from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.structures.structure import Family, Regions, SearchTrace, Structure
 from bncli.errors import BncliError
 
@@ -88,7 +88,7 @@ def region_tables(counts: Counts, structure: Regions, theta: float) -> Tables:
     An attribute in a coarser binning is, to its region, another attribute: a regrouped one.
     """
     families = structure.families(counts.data.schema.cardinalities)
-    data, regrouped = with_views(counts.data, families)
+    data, regrouped = with_regrouped_columns(counts.data, families)
     if data is not counts.data:
         counts = Counts(data)
     regions = [family.attributes for family in regrouped]

@@ -4,7 +4,7 @@
 
 which is "missing completely at random" (Little & Rubin 1987). The class is never removed.
 
-Decided here: each attribute draws from a random stream of its own, one uniform number a row, so that the holes are the
+Conventions: each attribute draws from a random stream of its own, one uniform number a row, so that the holes are the
 same in whatever blocks the rows come, and a hole at a small share is a hole at any larger one. Holes that the rows have
 already stay. Cost: a uniform number a value.
 """

@@ -2,7 +2,7 @@
 
     x_i = the number of thresholds sum over v' <= v of theta_i(v' | pi(i), y) that are <= u,   u uniform in [0, 1)
 
-Decided here: every node draws from a random stream of its own, spawned from the generator given. So row t is the same
+Conventions: every node draws from a random stream of its own, spawned from the generator given. So row t is the same
 however many rows are asked for and in whatever blocks, and the same on any machine (a model's probabilities are
 exponentials, which another machine may round otherwise: that changes one row in 10^15). An interval (a, b] of a
 numeric attribute becomes a number drawn uniformly inside it, so that the rows can be learnt from again; an outer

@@ -63,7 +63,7 @@ def space(
     lower_orders: bool = False,
 ) -> ParameterSpace:
     """Free tables: those of a network's families, which need `smoothing`, or of regions, which may have a `theta`."""
-    if coding != "cells" or lower_orders or _is_merged(structure):
+    if coding != "cells" or lower_orders or _is_regrouped(structure):
         return _effects(counts, structure, smoothing, theta, coding, lower_orders)
     tables = _generative(counts, structure, smoothing, theta)
     likelihood = conditional_likelihood(counts.data, tables.families)
@@ -86,13 +86,13 @@ def _effects(
     return ParameterSpace(likelihood, EffectCoordinates(effects, data.n_labels, cells))
 
 
-def _is_merged(structure: Structure) -> bool:
-    """Whether regions see some attribute more coarsely than it is cut."""
-    return isinstance(structure, Regions) and any(map(any, structure.merges))
+def _is_regrouped(structure: Structure) -> bool:
+    """Whether regions have some attribute in a coarser binning than it is cut."""
+    return isinstance(structure, Regions) and any(map(any, structure.groupings))
 
 
 def _generative(counts: Counts, structure: Structure, smoothing: str | None, theta: float | None) -> Tables:
-    if _is_merged(structure):
+    if _is_regrouped(structure):
         what = "regions that see an attribute both finely and coarsely have no generative model to start from"
         raise BncliError(what, hint="use --init zero")
     if isinstance(structure, Regions):

@@ -12,7 +12,7 @@ never falls (Dempster, Laird & Rubin 1977, Journal of the Royal Statistical Soci
 Statistics & Data Analysis 19). It converges to a local maximum; the start, smoothed relative frequencies of the rows
 that have a node and all its parents, decides to which. Without holes that is the maximum already.
 
-Decided here: a row counts nothing for a family of which it knows neither the child nor anything below it (such counts
+Conventions: a row counts nothing for a family of which it knows neither the child nor anything below it (such counts
 would only repeat the theta that they come from); rules whose pseudo-counts follow from the data (`fgg`, `hdp`) keep
 those of the start; a distribution without any counts is uniform; `mle` keeps its floor of 1e-10. An iteration that does
 not raise the posterior, be it by rounding or the floor, is not made.

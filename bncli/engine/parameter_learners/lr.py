@@ -10,7 +10,7 @@ are the distributions of free tables; the likelihood is strictly concave but for
 
 The penalty is on these parameters. It is not the penalty on free tables: which value is the reference matters.
 
-Decided here: of equally frequent values the first is the reference. Cost: that of free tables.
+Conventions: of equally frequent values the first is the reference. Cost: that of free tables.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ classifier: Cheng & Greiner 1999, UAI). Relative frequencies make I(A; B | Z) to
 there are too many edges, and a larger epsilon is better; with large cut-sets edges are missed. Where holes are to be
 summed out, each I is that of the rows in which all its attributes are observed.
 
-Decided here: the nodes are the class and the informative attributes. The class is the lowest, so that an edge with no
+Conventions: the nodes are the class and the informative attributes. The class is the lowest, so that an edge with no
 reason for either direction leads away from it. Thinning takes the weakest edge first; pairs that tie are taken in the
 order of their lower, then their higher end. Parents are listed in falling I(X_i; X_j | Y), those of the class in
 falling I(X_j; Y). Attributes far from the class keep their arcs, though P(y | x) does not depend on them. Cost: one

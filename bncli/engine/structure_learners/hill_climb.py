@@ -12,7 +12,7 @@ attribute parents, and with `perfect` only graphs in which every two parents of 
 logistic regression can stand for. Greedy additions to naive Bayes are what Feelders & Ivanovs (2006, PGM) used;
 the search is that of Heckerman, Geiger & Chickering (1995, Machine Learning 20).
 
-Decided here: a gain is a difference of scores, so it is rounded to the 12th digit of the largest family score of the
+Conventions: a gain is a difference of scores, so it is rounded to the 12th digit of the largest family score of the
 start. Of equal gains, an addition comes before a deletion before a reversal, then the parent of higher I(X_i; Y), then
 the child of higher I(X_i; Y), and of equals the attribute that comes first in the schema: most scores like both
 directions of a first arc as much, and the order of columns should not choose. Parents are listed in falling

@@ -10,7 +10,7 @@ When the largest size gains no more, the walk goes on downhill with that size, a
 rises and the posterior stays within 40 nats of the best. The path is the result: its best step is a classifier, its
 average a better one (Jakulin & Rish 2006, IBM Research Report: Kikuchi-Bayes).
 
-Decided here: what is below the 12th digit of the log-likelihood of the class alone is rounding; among candidates whose
+Conventions: what is below the 12th digit of the log-likelihood of the class alone is rounding; among candidates whose
 posteriors differ by less the first in lexicographic order wins. No log-likelihood exceeds 0, so candidates whose prior
 alone is no better than what must be beaten are not tried. Where there are more than `max_candidates` of a size, those
 made of the attributes with the best regions of their own are kept. Where holes are to be summed out, the search takes a

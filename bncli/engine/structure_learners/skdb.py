@@ -7,7 +7,7 @@ Zaidi 2016, Journal of Machine Learning Research 17). Losses, with p_t = P(y_t |
 
     rmse = sqrt( mean of (1 - p_t)^2 ),    error = mean of [y_t is not predicted],    log-loss = mean of -ln p_t
 
-Decided here: ties (at 12 significant digits) go to fewer parents, then to fewer attributes. No attribute at all may
+Conventions: ties (at 12 significant digits) go to fewer parents, then to fewer attributes. No attribute at all may
 win: then none tells of the class. Networks with parents whose tables come to more than 2^27 entries (1 GiB) are not
 candidates. Where holes are to be summed out, the choice takes a hole for one more value (see
 `bncli.engine.structure_search.missing_levels`). Cost: KDB's counting pass over all pairs, then a few passes for each

@@ -1,7 +1,7 @@
 """A quick penalised fit of tables over given families, good enough to look at its residuals.
 
 Effects in thermometer coding (`bncli.engine.parameter_spaces.effect_bases`), the penalty lambda on each, from zero.
-Decided here: lambda is 10. With 1, many cuts and few rows, the fit follows the rows so closely that their residuals say
+Conventions: lambda is 10. With 1, many cuts and few rows, the fit follows the rows so closely that their residuals say
 little of what it lacks (measured on eight tables: interactions chosen beside a fit with 10 are better). The tolerance
 is loose: gains of interactions are sums of residuals over many rows, which the last digits of a fit do not change.
 """

@@ -4,7 +4,7 @@
 
 Where rows have holes, both scores are those of the rows in which i and j are observed.
 
-Decided here: gains are rounded to whole multiples of a quantum, the twelfth digit of the largest score or gain. The
+Conventions: gains are rounded to whole multiples of a quantum, the twelfth digit of the largest score or gain. The
 difference of two long sums has the rounding errors of the sums; in whole multiples what is equal compares as equal
 (an arc between independent attributes gains exactly 0 likelihood), and sums of gains are exact.
 Cost: one counting pass over all pairs; O(n^2) memory.

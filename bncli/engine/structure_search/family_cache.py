@@ -4,7 +4,7 @@ A search that considers one more parent j for an attribute i with the attribute 
 (i, P + j) for every j: a *column*, which one sweep over the rows gives (see `bncli.engine.counting.sweep`). Columns are
 kept, and answer for smaller families too: (i, P - l) stands in the column of (i, P - l - j), if the search met it.
 
-Decided here: a family with parents whose table would have more than MAX_CELLS cells has the score -infinity, so that
+Conventions: a family with parents whose table would have more than MAX_CELLS cells has the score -infinity, so that
 no search moves to it. Memory: n numbers a column; tables are forgotten when they are scored.
 """
 

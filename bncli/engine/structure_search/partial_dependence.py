@@ -113,7 +113,7 @@ class PartialDependence:
         for large in _rounds([s for s in numbers if numbers[s].bound > limit], self.data.n_rows):
             blocks = self.data.map(_count_observed, [numbers[s] for s in large])
             for s, *parts in zip(large, *blocks, strict=True):
-                self._sums[s] = sum_n_log_n(_merged(parts))
+                self._sums[s] = sum_n_log_n(_joined(parts))
 
     def _number(self, nodes: Sequence[Node], observed_nodes: tuple[tuple[Node, int], ...]) -> Number:
         """The cell number of these nodes; passes over the rows only where it is too long."""
@@ -147,7 +147,7 @@ def _rounds(sets: list[Question], entries: int) -> Iterator[list[Question]]:
     return (sets[start : start + step] for start in range(0, len(sets), step))
 
 
-def _merged(parts: Sequence[Observed]) -> Array:
+def _joined(parts: Sequence[Observed]) -> Array:
     """The counts of all row blocks' cells together."""
     if len(parts) == 1:
         return parts[0][1]

@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import NoReturn
 
 from bncli.engine.data.schema import Schema
-from bncli.engine.structures.binning import merges_of
+from bncli.engine.structures.binning import groupings_of
 from bncli.engine.structures.perfection import Unmarried, first_unmarried
 from bncli.engine.structures.region_graph import inside_earlier
-from bncli.engine.structures.structure import Dag, Regions, SearchTrace, Structure, outermost, seen
+from bncli.engine.structures.structure import Dag, Regions, SearchTrace, Structure, outermost, with_bins
 from bncli.errors import BncliError
 
 
@@ -185,11 +185,11 @@ class NamedRegions:
         some = [tuple(i for i in region if i in informative) for region in whole]
         trace, gains = (self.trace, self.gains) if some == whole else (None, ())
         kept = [region for region in some if region]
-        inside = set(inside_earlier(seen(kept, self.bins)))
+        inside = set(inside_earlier(with_bins(kept, self.bins)))
         regions = tuple(region for position, region in enumerate(kept) if position not in inside)
         gains = tuple(gain for position, gain in enumerate(gains) if position not in inside)
-        merges = merges_of(schema.attributes, self.bins)
-        return Regions(regions, trace, self.method, dict(self.options), self.bins, merges, gains)
+        groupings = groupings_of(schema.attributes, self.bins)
+        return Regions(regions, trace, self.method, dict(self.options), self.bins, groupings, gains)
 
     def _check_bins(self) -> None:
         for position, most in enumerate(self.bins):
@@ -227,7 +227,7 @@ class NamedRegions:
         if not 0 <= trace.map_step < n_steps:
             what = f"map_step is {trace.map_step}"
             self._fail(what, hint=f"the steps are 0 to {n_steps - 1}: so many regions are in the best model")
-        for position in inside_earlier(seen(self.regions, self.bins))[:1]:
+        for position in inside_earlier(with_bins(self.regions, self.bins))[:1]:
             hint = "leave it out, or leave out df, log_likelihood, log_posterior and map_step"
             self._fail(f"regions[{position}] is inside an earlier region, so it is no step", hint=hint)
 

@@ -21,7 +21,7 @@ from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels import passes, products
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Tables
-from bncli.engine.structures.regrouping import with_views
+from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.structures.structure import Family
 
 Kernel = Callable[..., Any]
@@ -33,7 +33,8 @@ TAKE_CLASSES = 10
 class ConditionalLikelihood:
     """Rows fused for repeated passes; `states` holds what the kernel needs of each block beside its weights.
 
-    `data` and `families` are those that were asked for, with merges; the codes of the views live in `fusion` alone.
+    `data` and `families` are those that were asked for, with groupings; the codes of regrouped ones live in `fusion`
+    alone.
     """
 
     data: Dataset
@@ -106,7 +107,7 @@ class ConditionalLikelihood:
 
 def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> ConditionalLikelihood:
     """Fuse the rows of `data` for passes over `families`. Memory: one code a row and group; never an N x M matrix."""
-    fusion = fuse(*with_views(data, families), _max_configurations(data.n_labels, data.n_rows))
+    fusion = fuse(*with_regrouped_columns(data, families), _max_configurations(data.n_labels, data.n_rows))
     states: list[Any]
     if data.n_labels == 2:
         states = data.map(_signs, states=fusion.codes)

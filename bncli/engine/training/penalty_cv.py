@@ -16,7 +16,7 @@ and later optima are looked for from where the last two point,
 for p is smooth in ln lambda; each search has a preconditioner of the place where it starts, and a loose tolerance:
 losses are then right to about 1 in 1,000, which is less than they differ by.
 
-Decided here: the structure, cuts and levels are those of all training rows; what the parameters are built on (the
+Conventions: the structure, cuts and levels are those of all training rows; what the parameters are built on (the
 generative probabilities of weighted parameters) is estimated anew in every fold. Of more than ALL_ROWS rows a quarter
 takes part, but no fewer than that and no more than MAX_ROWS, drawn by class. lambda is the inverse variance of a prior
 and stands against the summed likelihood, so the choice is taken for all rows as it is. (Measured: with forty times the

@@ -62,9 +62,9 @@ def test_every_candidate_has_tables_over_codes_that_there_are(many: bool) -> Non
         found = candidate(rows, name)
         assert found.name == name
         for family in found.families:
-            for (i, merge), width in zip(family.seen, family.shape, strict=True):
-                assert width == (data.schema.cardinalities[i] if merge is None else max(merge) + 1)
-                assert merge is None or len(merge) == data.schema.cardinalities[i]
+            for (i, grouping), width in zip(family.binned_attributes, family.shape, strict=True):
+                assert width == (data.schema.cardinalities[i] if grouping is None else max(grouping) + 1)
+                assert grouping is None or len(grouping) == data.schema.cardinalities[i]
 
 
 def test_larger_sets_join_smaller_ones() -> None:

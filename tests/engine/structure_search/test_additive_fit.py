@@ -1,4 +1,4 @@
-"""The quick fit: close to the optimum, over merged and plain attributes alike."""
+"""The quick fit: close to the optimum, over regrouped and plain attributes alike."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_class_alone() -> None:
 
 def test_coarse_families_have_tables_of_coarse_codes() -> None:
     data = mixed_dataset(random_dataset(100, (6, 5), 2), ["numeric", "numeric"])
-    merges = (((0, 0, 1, 1, 2, 2), None),)
-    families = Regions(((0,), (1,)), bins=(3,), merges=merges).families((6, 5))
+    groupings = (((0, 0, 1, 1, 2, 2), None),)
+    families = Regions(((0,), (1,)), bins=(3,), groupings=groupings).families((6, 5))
     _, cells = additive_fit(data, families)
     assert cells.shape == (2, 1 + 3 + 5)

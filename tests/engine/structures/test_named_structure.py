@@ -102,16 +102,16 @@ def test_there_and_back_in_schema_order() -> None:
     assert name_structure(Dag(((), (), ()), (0,)), ABC) == NamedDag("y", {"a": ("y",)})
 
 
-def test_bins_become_the_merges_of_the_schema() -> None:
+def test_bins_become_the_groupings_of_the_schema() -> None:
     numeric = NumericAttribute("n", True, (9.0, 1.0, 1.0, 1.0, 5.0), (0.5, 1.5, 2.5))
     schema = replace(ABC, attributes=(numeric, *ABC.attributes))
     named = NamedRegions("y", (("n",), ("n", "a"), ("a",)), bins=(None, 2))
     resolved = named.resolve(schema)
-    assert resolved.merges == ((None,) * 4, ((0, 1, 1, 1, 2), None, None, None))
+    assert resolved.groupings == ((None,) * 4, ((0, 1, 1, 1, 2), None, None, None))
     assert resolved.chosen == resolved.regions == ((0,), (0, 1), (1,)), (
         "regions of other bins are no part of each other"
     )
-    assert resolved.families(schema.cardinalities)[1] == Family((0, 1), (3, 2), None, merges=((0, 1, 1, 1, 2), None))
+    assert resolved.families(schema.cardinalities)[1] == Family((0, 1), (3, 2), None, groupings=((0, 1, 1, 1, 2), None))
     assert name_structure(resolved, schema) == named
     assert named.chosen == named.regions
     assert replace(named, bins=(2,)).resolve(schema).regions == ((0,), (0, 1))

@@ -10,6 +10,7 @@ from bncli.engine.structures.structure import Dag, Regions, SearchTrace
 from bncli.engine.training.memory_estimate import refuse_large, refuse_wide, table_memory
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
+from bncli.watch import Run
 from tests.datasets import random_dataset
 
 CLOSED = Recipe.of(param="map")
@@ -116,7 +117,7 @@ def test_nothing_is_counted_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Counts, "pair_batches", None)
     monkeypatch.setattr(Counts, "tables", None)
     with pytest.raises(BncliError, match="two by two"):
-        learn.learn_structure(counts, Recipe(), 100)
+        learn.learn_structure(counts, Recipe(), Run(memory=100))
 
 
 def test_closed_forms_go_through_all_regions_and_an_optimizer_through_the_best() -> None:
