@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Enumeration:
-    """The likelihood of rows with holes, as `bncli.engine.inference` has it; a hole is the code past the last."""
+    """The likelihood of incomplete rows, as `bncli.engine.inference` has it; missing is the code past the last."""
 
     data: Dataset
     families: tuple[Family, ...]
@@ -114,8 +114,8 @@ def enumeration(data: Dataset, families: Sequence[Family]) -> Enumeration:
     return Enumeration(data, tuple(families))
 
 
-def with_holes(data: Dataset, share: float, seed: int = 0) -> Dataset:
-    """The same rows, each value gone with this probability, under the policy that sums holes out."""
+def with_missing_values(data: Dataset, share: float, seed: int = 0) -> Dataset:
+    """The same rows, each value gone with this probability, under the policy that marginalizes missing values."""
     rng = np.random.default_rng(seed)
     schema = replace(data.schema, missing_policy="marginalize")
     gone = rng.random((len(data.codes), data.n_rows)) < share
@@ -125,10 +125,10 @@ def with_holes(data: Dataset, share: float, seed: int = 0) -> Dataset:
 
 @st.composite
 def incomplete_cases(draw: st.DrawFn, max_rows: int = 20) -> tuple[Dataset, Dag]:
-    """Few rows with any share of holes, and any graph over few attributes."""
+    """Few rows with any share of missing values, and any graph over few attributes."""
     cardinalities = draw(st.lists(st.integers(2, 3), min_size=1, max_size=4))
     seed = draw(st.integers(0, 999))
     n_rows, n_labels = draw(st.integers(1, max_rows)), draw(st.integers(2, 3))
     data = random_dataset(n_rows, cardinalities, n_labels, seed=seed, weighted=draw(st.booleans()))
     share = draw(st.sampled_from([0.0, 0.25, 0.6, 1.0]))
-    return with_holes(data, share, seed), draw(dags(len(cardinalities)))
+    return with_missing_values(data, share, seed), draw(dags(len(cardinalities)))

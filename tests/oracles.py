@@ -67,7 +67,7 @@ def spanning_trees(nodes: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
 
 
 def cell(family: Family, data: Dataset, t: int) -> int:
-    """The mixed-radix number of row t's values in the binning of the family, the first attribute the most significant."""
+    """The mixed-radix number of row t's values as the family bins them, the first attribute the most significant."""
     number = 0
     for position, radix in enumerate(family.shape):
         number = number * radix + digit(family, position, int(data.codes[family.attributes[position]][t]))

@@ -26,7 +26,7 @@ from bncli.files.archive import npy_bytes, pack
 from bncli.files.model import dump_model, read_model, write_model
 from bncli.recipe import Recipe
 from tests.files.archives import damaged, damaged_inside, forged, members, read, sealed
-from tests.holes import network_model
+from tests.missing_values import network_model
 
 SCHEMA = Schema(
     "diagnosis",

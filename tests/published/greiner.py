@@ -19,7 +19,7 @@ from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.evaluation.significance import PairedT, paired_t
 from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import Given, learn, learn_structure
-from bncli.engine.networks.missing_values import Holes
+from bncli.engine.networks.missing_values import MissingCompletelyAtRandom
 from bncli.engine.structures.named_structure import NamedDag, name_dag
 from bncli.recipe import Recipe
 from tests.published.pages import read_csv
@@ -76,7 +76,7 @@ def cases(name: str) -> Iterator[Case]:
     """Every way on a table, complete and with holes; skips the test where the table is not at hand."""
     complete = rows_of(name)
     parts = list(splits(name, complete))
-    punched = with_holes(complete, SHARE)
+    punched = with_missing_values(complete, SHARE)
     networks = [general_network(complete.take(training)) for training, _ in parts]
     for way in COMPLETE:
         yield from _cases(name, way, complete, parts, networks, {"complete": complete})
@@ -85,8 +85,8 @@ def cases(name: str) -> Iterator[Case]:
         yield from _cases(name, way, punched, parts, networks, {"holes": complete, "everywhere": punched})
 
 
-def with_holes(columns: Columns, share: float, seed: int = SEED) -> Columns:
-    return Holes([share] * len(columns.attributes), np.random.default_rng(seed)).punch(columns)
+def with_missing_values(columns: Columns, share: float, seed: int = SEED) -> Columns:
+    return MissingCompletelyAtRandom([share] * len(columns.attributes), np.random.default_rng(seed)).applied_to(columns)
 
 
 def general_network(columns: Columns) -> NamedDag:

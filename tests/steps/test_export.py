@@ -32,7 +32,7 @@ from bncli.watch import Event, Note
 from tests import peers
 from tests.datasets import schema_of
 from tests.engine.networks.test_normalisation import model_of, perfect_models
-from tests.holes import network_model
+from tests.missing_values import network_model
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
 FORMATS = ("bif", "xmlbif", "dot", "json")

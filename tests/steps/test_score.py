@@ -27,7 +27,7 @@ from bncli.recipe import Recipe
 from bncli.steps import score as step
 from bncli.steps.score import Output, ScoreReport, score
 from bncli.watch import Run
-from tests.holes import slow_posterior
+from tests.missing_values import slow_posterior
 from tests.scoring_oracle import slow_log_probabilities
 from tests.strategies import models
 

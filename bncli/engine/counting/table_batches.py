@@ -40,7 +40,8 @@ ROUND = 1 << 24
 class PairBatch(NamedTuple):
     """Pairs of attributes (i[m], j[m]), in any order, and counts[m] = n[x_i, x_j, y]; all of one shape.
 
-    Where rows have holes the last value of an attribute is "unobserved". Of sums, the last axis are those of a cell.
+    Where rows have missing values the last value of an attribute is "unobserved". Of sums, the last axis are those of a
+    cell.
     """
 
     i: Index

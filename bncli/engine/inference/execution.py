@@ -27,7 +27,7 @@ from bncli.engine.kernels.arrays import Array, Index
 
 SHORT = 256
 """Up to so many configurations, all rows of a table are summed by one bincount; beyond it, each by its own."""
-SMALL_OUTLET = 1e-200
+SMALL_SCORE = 1e-200
 SMALL_ENTRY = 1e-290
 """Below these, what has been lost to the smallest number there is (1e-308) might count."""
 
@@ -53,9 +53,9 @@ class Forward:
     scales: list[Array | None]
     products: list[_Product]
 
-    def outlets(self) -> list[Array]:
-        """Scores by class and configuration of every outlet, each (K, configurations)."""
-        return [self.slots[outlet.slot] for outlet in self.program.outlets]
+    def score_slots(self) -> list[Array]:
+        """Scores by class and configuration of every score slot, each (K, configurations)."""
+        return [self.slots[score_slot.slot] for score_slot in self.program.score_slots]
 
     def scale(self, sides: Sequence[Side | None]) -> Array | None:
         """Logs carried along by a product of tables, (K, configurations)."""
@@ -88,8 +88,8 @@ def forward(program: Program, cells: Array) -> Forward:
 def _run(program: Program, cells: Array, *, in_logs: bool) -> Forward:
     slots = [np.empty((len(cells), *shape)) for shape in program.shapes]
     slots[UNIT][:] = 0.0 if in_logs else 1.0
-    for outlet in program.outlets:
-        slots[outlet.slot][:, 0] = 0.0
+    for score_slot in program.score_slots:
+        slots[score_slot.slot][:, 0] = 0.0
     run = Forward(program, slots, [None] * len(slots), [])
     looked = np.take(cells, program.cells, axis=1)
     if not in_logs:
@@ -159,7 +159,7 @@ def _contract(operation: Contract, run: Forward, out: Array) -> None:
     total = contract(left, right, operation.n_axes)
     scale = run.scale((operation.left, operation.right))
     if operation.last:
-        if float(total.min()) < SMALL_OUTLET:
+        if float(total.min()) < SMALL_SCORE:
             raise _TooSmallError
         np.log(total, out=out)
         if scale is not None:
@@ -189,11 +189,11 @@ def _contract_logs(operation: Contract, run: Forward, out: Array) -> None:
 
 
 def backward(run: Forward, adjoints: Sequence[Array], n_cells: int) -> Array:
-    """dV/dW, shape (K, n_cells), from dV/d(outlet), shape (K, configurations), of every outlet. Consumes the run."""
+    """dV/dW, shape (K, n_cells), from dV/d(score), shape (K, configurations), of every score slot. Consumes the run."""
     program = run.program
     sums = [np.zeros(slot.shape) for slot in run.slots]
-    for outlet, adjoint in zip(program.outlets, adjoints, strict=True):
-        sums[outlet.slot] = adjoint
+    for score_slot, adjoint in zip(program.score_slots, adjoints, strict=True):
+        sums[score_slot.slot] = adjoint
     looked = np.empty((len(run.slots[UNIT]), len(program.cells)))
     for operation in reversed(program.operations):
         out = _at(sums, operation.to)

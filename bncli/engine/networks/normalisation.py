@@ -10,12 +10,12 @@ j is the last parent of i in the order of the graph that is itself a child of th
 other parents of i are parents of j. Without such a parent Z_i goes to the table of the class, whose own sum over
 y does not depend on y and cancels. Nodes without the class as a parent cancel as well, whatever their probabilities.
 
-Conventions: tables that are a network's already (`map` and its like, `extended`) stay as they are, on any graph. A
-node without the class as a parent becomes a root with its training frequencies, unless the model has a table for it, as
-it does where holes are summed out. A value that no class makes likelier than e^-30 given its parents is first raised to
-that for all classes alike: that changes P(x) and no P(y | x), and keeps products of probabilities within the range of
-floating point. The P(x) of a network out of discriminative tables means nothing in any case. Cost: a few passes over
-the tables.
+Conventions: tables that are a network's already (`map` and its like, `extended`) stay as they are, on any graph. A node
+without the class as a parent becomes a root with its training frequencies, unless the model has a table for it, as it
+does where missing values are marginalized. A value that no class makes likelier than e^-30 given its parents is first
+raised to that for all classes alike: that changes P(x) and no P(y | x), and keeps products of probabilities within the
+range of floating point. The P(x) of a network out of discriminative tables means nothing in any case. Cost: a few
+passes over the tables.
 """
 
 from __future__ import annotations

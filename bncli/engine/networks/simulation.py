@@ -7,7 +7,7 @@ however many rows are asked for and in whatever blocks, and the same on any mach
 exponentials, which another machine may round otherwise: that changes one row in 10^15). An interval (a, b] of a
 numeric attribute becomes a number drawn uniformly inside it, so that the rows can be learnt from again; an outer
 interval is taken to be as wide as its neighbour (where there is one cut c only, |c| wide, or 1 if c is 0; an attribute
-without cuts lies between 0 and 1). The missing level becomes a hole.
+without cuts lies between 0 and 1). The missing level becomes a missing value.
 
 Cost a row and node: a uniform number, a table look-up for each doubling of the number of values, a multiplication
 for each parent. Memory: one block.

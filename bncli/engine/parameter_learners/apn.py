@@ -1,4 +1,4 @@
-"""Adaptive probabilistic networks: the likelihood of rows with holes, raised by gradients.
+"""Adaptive probabilistic networks: the likelihood of rows with missing values, raised by gradients.
 
     LL = sum over rows t of w_t ln P(y_t, e_t),    dLL/dbeta_kj = E_kj - theta_kj sum over k' of E_k'j
 

@@ -1,4 +1,4 @@
-"""Expectation maximisation: the most likely probabilities given rows with holes, by counting what is expected.
+"""Expectation maximisation: the most likely probabilities given rows with missing values, by counting what is expected.
 
     E_kj = sum over rows t of w_t P(child = k, parents = j | e_t, y_t)
     theta_kj = (E_kj + a_kj) / sum over k' of (E_k'j + a_k'j)
@@ -10,7 +10,7 @@ belongs to j where it is a parent; a are the pseudo-counts of the smoothing rule
 
 never falls (Dempster, Laird & Rubin 1977, Journal of the Royal Statistical Society B 39; Lauritzen 1995, Computational
 Statistics & Data Analysis 19). It converges to a local maximum; the start, smoothed relative frequencies of the rows
-that have a node and all its parents, decides to which. Without holes that is the maximum already.
+that have a node and all its parents, decides to which. Without missing values that is the maximum already.
 
 Conventions: a row counts nothing for a family of which it knows neither the child nor anything below it (such counts
 would only repeat the theta that they come from); rules whose pseudo-counts follow from the data (`fgg`, `hdp`) keep

@@ -6,7 +6,7 @@ for child value k and parent configuration j (Greiner, Su, Shen & Zhou 2005, Mac
 the class's attribute parents, if it has any, is normalised over the class. The generative start is beta = ln theta.
 On perfect graphs the optimum equals that of free tables; on others, proper networks may be unable to reach it.
 
-Where unknown attributes are summed out, the nodes without the class as a parent have tables too: they tell of the
+Where unknown attributes are marginalized, the nodes without the class as a parent have tables too: they tell of the
 unknown ones. The likelihood then has many local maxima, and the start decides which is found. How many iterations to
 make can be left to rows held out (see `bncli.engine.training.early_stopping`).
 """

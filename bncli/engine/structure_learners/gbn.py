@@ -17,8 +17,8 @@ With enough rows, and where every edge is stronger than epsilon, this finds the 
 drawn from (Cheng, Greiner, Kelly, Bell & Liu 2002, Artificial Intelligence 137; their PowerConstructor, as a
 classifier: Cheng & Greiner 1999, UAI). Relative frequencies make I(A; B | Z) too high by about
 (|A| - 1)(|B| - 1)|Z| / 2N nats, until the rows are so few that no two agree on Z and it falls to 0. So with many values
-there are too many edges, and a larger epsilon is better; with large cut-sets edges are missed. Where holes are to be
-summed out, each I is that of the rows in which all its attributes are observed.
+there are too many edges, and a larger epsilon is better; with large cut-sets edges are missed. Under `--missing-policy
+marginalize`, each I is that of the rows in which all its attributes are observed.
 
 Conventions: the nodes are the class and the informative attributes. The class is the lowest, so that an edge with no
 reason for either direction leads away from it. Thinning takes the weakest edge first; pairs that tie are taken in the

@@ -9,10 +9,10 @@ The gain is what one Newton step of the new table would add to the penalised lik
 a model that is there ranks thousands of candidates without a fit of any of them, as in GA2M (Lou, Caruana, Gehrke &
 Hooker 2013, KDD: Accurate intelligible models with pairwise interactions).
 
-Conventions: a single attribute has all its intervals, in a pair through at most 8, in larger regions
-through 4; candidates are judged through 5 and 4. Regions of 4 attributes (max_order 5), the best n, are found from
-triples in the same way. Where holes are to be summed out, the search takes a hole for one more value. Cost: two fits,
-and for every pair, or pair and third attribute, two weighted counts a row and class, several of them at a time.
+Conventions: a single attribute has all its intervals, in a pair through at most 8, in larger regions through 4;
+candidates are judged through 5 and 4. Regions of 4 attributes (max_order 5), the best n, are found from triples in the
+same way. Under `--missing-policy marginalize`, the search takes a missing value for one more level. Cost: two fits, and
+for every pair, or pair and third attribute, two weighted counts a row and class, several of them at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_search.additive_fit import additive_fit
 from bncli.engine.structure_search.interaction_gains import Gains, Interaction
-from bncli.engine.structure_search.missing_levels import with_hole_levels
+from bncli.engine.structure_search.missing_levels import with_missing_levels
 from bncli.engine.structures.binning import groupings_of
 from bncli.engine.structures.structure import Regions
 from bncli.watch import Watch, silent
@@ -39,7 +39,7 @@ LEAST_GAIN = 1e-9
 def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regions:
     """The regions over the informative attributes, by size, then by falling gain; max_order counts the class too."""
     schema = counts.data.schema
-    data = with_hole_levels(counts, "interactions", watch).data
+    data = with_missing_levels(counts, "interactions", watch).data
     found = _singles(data, watch)
     last = found
     for size in range(2, max_order):

@@ -2,7 +2,7 @@
 
     gain(j -> i) = score(i | class, j) - score(i | class)
 
-Where rows have holes, both scores are those of the rows in which i and j are observed.
+Where rows have missing values, both scores are those of the rows in which i and j are observed.
 
 Conventions: gains are rounded to whole multiples of a quantum, the twelfth digit of the largest score or gain. The
 difference of two long sums has the rounding errors of the sums; in whole multiples what is equal compares as equal
@@ -26,14 +26,14 @@ def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array
     informative = counts.data.schema.informative
     alone = _scores_alone(counts, rule)
     gains = np.zeros((len(alone), len(alone)))
-    has_holes = any(counts.data.n_missing)
+    any_missing = any(counts.data.n_missing)
     for i, j, tables in counts.pair_batches(informative, watch):
         swapped = tables.swapaxes(-3, -2)
-        gains[j, i] = rule.score(tables) - (_margin_score(tables, rule) if has_holes else alone[i])
+        gains[j, i] = rule.score(tables) - (_margin_score(tables, rule) if any_missing else alone[i])
         if rule.equivalent:
             gains[i, j] = gains[j, i]
         else:
-            gains[i, j] = rule.score(swapped) - (_margin_score(swapped, rule) if has_holes else alone[j])
+            gains[i, j] = rule.score(swapped) - (_margin_score(swapped, rule) if any_missing else alone[j])
     return _in_quanta(gains, max(np.abs(alone).max(initial=0.0), np.abs(gains).max(initial=0.0)))
 
 

@@ -48,7 +48,7 @@ DIFFERENCE = 1e-5
 
 @dataclass(frozen=True)
 class IncompleteSpace:
-    """Softmax tables, and the conditional likelihood of rows with holes or, if `joint`, that of class and row."""
+    """Softmax tables, and the conditional likelihood of incomplete rows or, if `joint`, that of class and row."""
 
     incomplete: IncompleteLikelihood
     coordinates: SharedSoftmax
@@ -95,7 +95,7 @@ def _completed(total: float, table: Array, axis: int) -> Array:
 
 
 def tell_work(work: Work, schema: Schema, watch: Watch) -> None:
-    """One line before a long computation: how much every pass over the rows with holes will take."""
+    """One line before a long computation: how much every pass over the rows with missing values will take."""
     if work.entries >= MUCH:
         names = [repr(schema.attributes[i].name) for i in work.widest]
         what = f"what is missing makes every pass over the rows fill {work.entries:,} table entries"

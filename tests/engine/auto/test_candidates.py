@@ -36,7 +36,7 @@ def test_lines_are_single_attributes_in_another_coding() -> None:
     assert not lines.has_tables_of(singles)
     assert not singles.has_tables_of(lines)
     slopes, steps = (space_of(rows.data, found).coordinates.n_parameters for found in (lines, singles))
-    assert slopes == 2 * (1 + 1 + 2 + 2 + 4)  # two classes: bias, x, z and its holes, a, b and its holes
+    assert slopes == 2 * (1 + 1 + 2 + 2 + 4)  # two classes: bias, x, z, a, b; z and b with a missing level
     assert slopes < steps
 
 

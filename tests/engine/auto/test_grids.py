@@ -37,7 +37,7 @@ def test_a_sharp_binning_joins_the_intervals_between_the_cuts_of_these_rows() ->
     assert grouping == tuple(int(sum(code > cut for cut in cuts)) for code in range(data.schema.cardinalities[0]))
 
 
-def test_holes_stay_apart_in_a_sharp_binning() -> None:
+def test_missing_values_stay_apart_in_a_sharp_binning() -> None:
     data = coded(mixed(400))
     grouping = grids.sharp(data)[1]
     assert grouping is not None

@@ -19,7 +19,7 @@ from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.structure import Dag
 from tests.engine.explanation.enumeration import Floats, against_others, rows_of, slow_contrasts
 from tests.engine.prediction.test_scoring import binary_model
-from tests.holes import network_model, rows_with_unknowns, slow_posterior
+from tests.missing_values import network_model, rows_with_unknowns, slow_posterior
 from tests.paths import Case, learnt_paths, model_of, path_of, reweighed
 from tests.scoring_oracle import slow_log_probabilities
 from tests.strategies import models, regrouped_models
@@ -148,7 +148,7 @@ def test_of_an_average_too_the_sum_comes_out_whatever_is_unknown(case: Case, see
     np.testing.assert_allclose(why.base + why.contributions.sum(axis=0) + why.rest, why.log_odds, rtol=0, atol=1e-9)
 
 
-def test_rows_that_are_summed_out_come_out_too() -> None:
+def test_rows_that_are_marginalized_come_out_too() -> None:
     """The base takes what summing out adds."""
     model = network_model(Dag(((), (0,), (0, 1)), (0, 1, 2)), (2, 3, 2), 3, 4)
     rows = rows_with_unknowns(model, 40, 2)

@@ -23,7 +23,7 @@ from bncli.errors import ModelError
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset
 from tests.engine.small_networks import all_rows, asia, networks, probability, strong_network
-from tests.holes import network_model, slow_log_joint
+from tests.missing_values import network_model, slow_log_joint
 
 
 def counted(network: Network) -> list[list[float]]:
@@ -65,7 +65,7 @@ def test_a_model_gives_back_its_network(network: Network) -> None:
 
 
 @pytest.mark.parametrize("network", [asia(), conditioning_network(1.0), strong_network(5, 0), strong_network(6, 1)])
-def test_the_true_model_of_rows_with_holes_sums_them_out(network: Network) -> None:
+def test_the_true_model_of_rows_with_missing_values_marginalizes_them(network: Network) -> None:
     """Against sums over all rows, for every attribute alone, and all but one."""
     n, n_labels = len(network.schema.attributes), len(network.schema.labels)
     model = true_model(network, counted(network), 10, [1.0] * n)
@@ -119,7 +119,9 @@ def test_every_smoothing_gives_a_network(param: str, smoothing: str) -> None:
 
 @pytest.mark.parametrize("param", ["weighted", "discriminative", "lr"])
 def test_weights_are_no_probabilities(param: str) -> None:
-    with pytest.raises(ModelError, match=f"the parameters '{param}' of the model are not .*--param map, ext"):
+    with pytest.raises(
+        ModelError, match=f"the parameters '{param}' of the model are not .*--param map, acll, acll-uniform, ext"
+    ):
         network_of(learnt(param))
 
 

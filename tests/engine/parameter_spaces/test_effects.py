@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 @st.composite
 def regrouped_graphs(draw: st.DrawFn, data: Dataset) -> tuple[Family, ...]:
-    """The families of any graph, some of which have an attribute in a coarser binning; the missing level stays by itself."""
+    """The families of any graph, some with a coarser binning of an attribute; the missing level stays by itself."""
     families = []
     for family in draw(dags(len(data.codes))).families(data.schema.cardinalities):
         seen = tuple(draw(groupings(data.schema.attributes[a])) for a in family.attributes)
@@ -81,7 +81,7 @@ def test_sums_masses_and_columns_belong_to_the_same_matrix(
 
 
 def test_turned_steps_are_uncorrelated_on_the_rows() -> None:
-    data = mixed_dataset(random_dataset(200, (6, 5), 2), ("numeric", "holes"))
+    data = mixed_dataset(random_dataset(200, (6, 5), 2), ("numeric", "incomplete"))
     families = (Family((0,), (6,), 0), Family((1,), (5,), 1))
     weights = conditional_likelihood(data, families).cell_weights()
     effects = effects_of(families, data.schema, weights, coding="thermometer", lower_orders=False)
@@ -104,8 +104,8 @@ def _two_numeric(n_codes: int) -> Dataset:
     return mixed_dataset(random_dataset(10, (n_codes, n_codes), 2), ("numeric", "numeric"))
 
 
-def test_a_set_belongs_to_the_family_that_sees_it_most_finely() -> None:
-    """The triple has its attributes in coarser binnings, so the pair and the single in it are the finer families' own."""
+def test_a_set_belongs_to_the_family_with_its_finest_binning() -> None:
+    """The triple has coarser binnings, so the pair and the main effect in it are the finer families' own."""
     data = _two_numeric(6)
     fine, coarse = Family((0,), (6,), None), Family((0, 1), (2, 2), None, groupings=((0, 0, 0, 1, 1, 1),) * 2)
     effects = effects_of((coarse, fine), data.schema, np.ones(11), coding="thermometer", lower_orders=True)

@@ -13,7 +13,7 @@ from bncli.engine.prediction import marginalization
 from bncli.engine.prediction.marginalization import incomplete_rows, network_to_marginalize
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.structure import Dag
-from tests.holes import network_model, rows_with_unknowns, slow_posterior
+from tests.missing_values import network_model, rows_with_unknowns, slow_posterior
 from tests.strategies import dags
 
 

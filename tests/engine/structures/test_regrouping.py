@@ -65,12 +65,12 @@ def test_a_view_is_one_column_whoever_uses_it() -> None:
     assert extended.schema.attributes[2].frequencies == (2.0, 2.0)
 
 
-def test_the_code_of_a_hole_stays_one_past_the_last() -> None:
+def test_the_code_of_a_missing_value_stays_one_past_the_last() -> None:
     assert coarse_codes(np.array([0, 3, 4], np.uint8), (0, 0, 1, 1)).tolist() == [0, 1, 2]
     data = random_dataset(9, (4, 2), 2)
     schema = replace(data.schema, missing_policy="marginalize")
-    holes = replace(data, schema=schema, codes=(np.full(9, 4, np.uint8), data.codes[1]))
-    extended, _ = with_regrouped_columns(holes, (Family((0,), (2,), None, groupings=((0, 0, 1, 1),)),))
+    incomplete = replace(data, schema=schema, codes=(np.full(9, 4, np.uint8), data.codes[1]))
+    extended, _ = with_regrouped_columns(incomplete, (Family((0,), (2,), None, groupings=((0, 0, 1, 1),)),))
     assert extended.n_missing == (9, 0, 9)
 
 

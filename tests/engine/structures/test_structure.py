@@ -33,8 +33,8 @@ def test_the_class_may_have_parents_and_attributes_may_do_without_it() -> None:
 
 
 def test_uninformative_attributes_drop_out_of_every_list() -> None:
-    hole = NumericAttribute("d", True, (1.0, 1.0), ())
-    schema = Schema("y", ("no", "yes"), (*schema_of(2, 1, 2).attributes, hole))
+    incomplete = NumericAttribute("d", True, (1.0, 1.0), ())
+    schema = Schema("y", ("no", "yes"), (*schema_of(2, 1, 2).attributes, incomplete))
     named = NamedDag("y", {"a": ("y", "b"), "b": ("y",), "c": ("y", "b", "a", "d"), "d": ("y",)})
     assert named.resolve(schema) == Dag(((), (), (0, 3), ()), (0, 2, 3))
 

@@ -1,4 +1,4 @@
-"""Rows with holes that are to be summed out, and what such rows say, one completion at a time."""
+"""Rows with missing values that are to be marginalized, and what such rows say, one completion at a time."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.datasets import random_dataset
 
 
 def marginalizing(schema: Schema) -> Schema:
-    """The schema, its holes summed out."""
+    """The schema, its missing values marginalized."""
     attributes = tuple(replace(a, missing=False, frequencies=a.frequencies[: a.n_values]) for a in schema.attributes)
     return replace(schema, attributes=attributes, missing_policy="marginalize")
 
 
-def with_holes(data: Dataset, share: float, seed: int = 0) -> Dataset:
+def with_missing_values(data: Dataset, share: float, seed: int = 0) -> Dataset:
     """Every value removed with this probability."""
     rng = np.random.default_rng(seed)
     codes = tuple(
@@ -43,8 +43,8 @@ def complete_rows(data: Dataset, attributes: set[int]) -> Dataset:
 
 
 def network_model(dag: Dag, cardinalities: tuple[int, ...], n_labels: int, seed: int) -> Model:
-    """The probabilities of the graph on rows at random, their holes summed out."""
-    data = with_holes(random_dataset(40, cardinalities, n_labels, seed=seed), 0.2, seed)
+    """The probabilities of the graph on rows at random, their missing values marginalized."""
+    data = with_missing_values(random_dataset(40, cardinalities, n_labels, seed=seed), 0.2, seed)
     tables = generative_tables(Counts(data), dag, "m-estimate:1")
     recipe = Recipe.of(missing_policy="marginalize", param="map", smoothing="m-estimate:1")
     return Model(data.schema, dag, tables, recipe, data.n_rows, "1.2.3")
