@@ -1,9 +1,9 @@
 """Every candidate, tried on rows held out: its best penalty, and what it gave to these rows there.
 
-A candidate's tables are found anew in every fold, from the rows that are not held out: what was chosen with a look at a
-row would make the ensemble trust it too much. The penalty is that of least loss, by the metric asked for, ties to the
-log-loss (`error` has many) and then to the larger penalty. A path ends where its log-loss lies WORSE above its lowest
-(WORSE_OF_MANY, where MANY rows are held out), and below LEAST_USUAL where it no longer falls.
+The tables of a candidate are found again in every fold, from the rows that are not held out: what was chosen with a
+look at a row would make the ensemble trust it too much. The penalty is that of least loss, by the metric asked for,
+ties to the log-loss (`error` has many) and then to the larger penalty. A path ends where its log-loss lies WORSE above
+its lowest (WORSE_OF_MANY, where MANY rows are held out), and below LEAST_USUAL where it no longer falls.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def held_out_weights(folds: Sequence[Dataset]) -> Array | None:
 
 
 def losses_of(said: Array, weights: Array | None) -> Losses:
-    """From ln P, 1 - P and whether a row was missed, shape (3, rows)."""
+    """From ln P, 1 - P and whether a row was misclassified, shape (3, rows)."""
     log_loss, square, error = (
         float(np.average(values, weights=weights)) for values in (-said[0], np.square(said[1]), said[2])
     )

@@ -1,4 +1,4 @@
-"""How finely attributes are cut, and the coarser binnings in which tables look at them.
+"""How finely attributes are cut, and the coarser binnings of tables over several.
 
 Candidates want different cuts: fine ones at equal frequency where a table is over one attribute, whose steps the
 penalty smooths; a few where it is over several; those of Fayyad & Irani (1993) where thresholds are sharp. There is one
@@ -53,12 +53,12 @@ def few(data: Dataset, bins: int) -> Binnings:
     return tuple(grouping_of(attribute, bins) for attribute in data.schema.attributes)
 
 
-def sharp(data: Dataset) -> Binnings:
+def mdl_binnings(data: Dataset) -> Binnings:
     """Every attribute by those of its cuts that Fayyad & Irani's rule takes on these rows."""
-    return tuple(_sharp(data, i) for i in range(len(data.codes)))
+    return tuple(_mdl_binning(data, i) for i in range(len(data.codes)))
 
 
-def _sharp(data: Dataset, i: int) -> Grouping | None:
+def _mdl_binning(data: Dataset, i: int) -> Grouping | None:
     attribute = data.schema.attributes[i]
     if not isinstance(attribute, NumericAttribute) or not attribute.informative:
         return None
@@ -73,8 +73,8 @@ def _sharp(data: Dataset, i: int) -> Grouping | None:
 
 def regrouped(data: Dataset, binnings: Binnings) -> Dataset:
     """The rows with every attribute regrouped to its binning."""
-    seen = list(zip(data.schema.attributes, binnings, strict=True))
-    attributes = tuple(a if grouping is None else coarse(a, grouping) for a, grouping in seen)
+    binned = list(zip(data.schema.attributes, binnings, strict=True))
+    attributes = tuple(a if grouping is None else coarse(a, grouping) for a, grouping in binned)
     codes = tuple(c if m is None else coarse_codes(c, m) for c, m in zip(data.codes, binnings, strict=True))
     return replace(data, schema=replace(data.schema, attributes=attributes), codes=codes)
 

@@ -61,7 +61,7 @@ class PenaltyPath:
     tolerance: float = TOLERANCE
 
     def advance(self, penalty: float) -> Array:
-        """(3, rows held out): ln P of the row's class, 1 - P, and whether it was missed."""
+        """(3, rows held out): ln P of the row's class, 1 - P, and whether it was misclassified."""
         how = OptimizerSettings("zero", penalty, 0.0, "lbfgs", self.tolerance, MAX_ITERATIONS)
         point = find_optimum_from(self.space, how, self._start()).point
         self.optima = [*self.optima[-1:], point]
@@ -97,7 +97,7 @@ def path_of(candidate: Candidate, data: Dataset, held_out: Dataset, *, many: boo
 
 
 def judged_rows(data: Dataset, fusion: Fusion, cells: Array) -> Array:
-    """(3, rows): ln P of each row's class, 1 - P, and whether it is missed; the rows were fused for tables `cells`."""
+    """(3, rows): ln P of each row's class, 1 - P, whether it is misclassified; rows fused for tables `cells`."""
     return np.concatenate(data.map(_judged, fusion.expand(cells), states=fusion.codes), axis=1)
 
 

@@ -18,8 +18,8 @@ import numpy as np
 from bncli.engine.kernels.arrays import Array, Index, Integers
 
 BLOCK = 1 << 15
-"""Rows at a time: more, and the scores of several classes are fetched anew from the system in every pass (1.6 times the
-time of a pass); fewer, and two threads spend theirs on handing the interpreter lock over."""
+"""Rows at a time: more, and the scores of several classes are fetched again from the system in every pass (1.6 times
+the time of a pass); fewer, and two threads spend theirs on handing the interpreter lock over."""
 SPARSE_BLOCK = 1 << 12
 LOG_FACTORS = 16
 """Normalising sums under one logarithm; the product of so many, each at most K, is finite."""

@@ -148,7 +148,7 @@ class Refresh:
         self._last, self._gap = 0, GAP[0]
 
     def at(self, point: Array, evaluations: int) -> None:
-        """Make it anew at `point` if it is time; `evaluations` are all since the start, and what cost as much."""
+        """Rebuild it at `point` if it is time; `evaluations` are all since the start, and what cost as much."""
         if evaluations - self._last >= self._gap:
             self.precondition = self._objective.refreshed(point, min(max(evaluations / 2, COST[0]), COST[1]))
             self._last, self._gap = evaluations, min(2 * self._gap, GAP[1])

@@ -13,7 +13,7 @@ over x and b = a theta(x | p_1 ... p_(l-1)), four equations hold together:
     n_(l-1)(x, p_1 ... p_(l-1))   = sum over p_l of t_l(x, p_1 ... p_l);    n_m are the counts of rows
     a                             = (SHAPE + sum of t_l(x, p)) / (RATE + sum of (psi(a + N_l(p)) - psi(a)))
 
-t is how many of n draws are expected to be made anew from the back-off; only those count there. Every back-off has one
+t is how many of n draws are expected to be new draws from the back-off; only those count there. Every back-off has one
 a for all the distributions that it is the back-off of, and the sums in the last line go over these; it is the
 mean of what is known of a given the draws, under a Gamma prior of that shape and rate.
 

@@ -40,7 +40,7 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
     """The regions over the informative attributes, by size, then by falling gain; max_order counts the class too."""
     schema = counts.data.schema
     data = with_missing_levels(counts, "interactions", watch).data
-    found = _singles(data, watch)
+    found = _main_effects(data, watch)
     last = found
     for size in range(2, max_order):
         gains = _gains(data, found, size, watch)
@@ -60,7 +60,7 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
     )
 
 
-def _singles(data: Dataset, watch: Watch) -> list[Interaction]:
+def _main_effects(data: Dataset, watch: Watch) -> list[Interaction]:
     """Every attribute with its gain over the class alone."""
     gains = _gains(data, [], 1, watch).of_extensions([()])
     by_attribute = {one.attributes: one.gain for one in gains}

@@ -83,7 +83,7 @@ class _Search:
         self.growing = GrowingModel(counts, theta)
         self._max_candidates, self._deadline, self._watch = max_candidates, deadline, watch
         self._noise = max(LEAST_GAIN, ROUNDING * abs(self.growing.log_likelihood[0]))
-        self._strongest = list(counts.data.schema.informative)  # first; in schema order until singles are scored
+        self._strongest = list(counts.data.schema.informative)  # in schema order until they are scored
         self._in_time = True
 
     def run(self, largest: int) -> None:

@@ -26,7 +26,7 @@ Family = tuple[int, frozenset[int]]
 
 NOBODY: frozenset[int] = frozenset()
 MANY_ROWS = 1 << 16
-"""From here on counting costs more than handling tables, and pairs of attributes are counted in packs."""
+"""From here on counting costs more than handling tables, and pairs of attributes are counted as super-attributes."""
 MAX_CELLS = 1 << 24
 """Cells of the largest table (128 MiB) that a family may have."""
 

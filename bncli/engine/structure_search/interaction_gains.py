@@ -19,7 +19,7 @@ that no row reaches add nothing. Of two classes one is summed and counted twice.
 
 Conventions: a weight stands for so many equal rows. Gains are rounded to 12 digits, and ties go to the set that comes
 first. Sets whose table would have more than MAX_CELLS cells are no candidates. Cost: residuals once a row, then one
-weighted count a row, class, g and h, and pair of packed attributes (`counting.table_batches`) or set and pack
+weighted count a row, class, g and h, and pair of super-attributes (`counting.table_batches`) or set and pack
 (`bncli.engine.counting.extensions`).
 """
 

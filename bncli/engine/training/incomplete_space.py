@@ -8,11 +8,11 @@ Preconditioner: the diagonal of a Hessian. Were all rows complete, the joint lik
 
     D_q = sum over classes y and cells c of m[y, c] (dW[y, c] / dbeta_q)^2,    m[y, c] = weight of class y in cell c
 
-and the conditional one about m[y, c] = (K - 1)/K^2 times the weight of cell c, if all classes were equally likely.
-Rows without the whole family are spread evenly over its cells. What is unknown makes both likelihoods flat, or even
-concave the wrong way, so there is no much better guess to be had cheaply, and none is made anew along the way. Products
-with the Hessian are differences of two gradients; where they show no curvature, a truncated Newton direction ends.
-Cost: a product takes a pass of exact inference, the preconditioner none.
+and the conditional one about m[y, c] = (K - 1)/K^2 times the weight of cell c, if all classes were equally likely. Rows
+without the whole family are spread evenly over its cells. What is unknown makes both likelihoods flat, or even concave
+the wrong way, so there is no much better guess to be had cheaply, and none is made again along the way. Products with
+the Hessian are differences of two gradients; where they show no curvature, a truncated Newton direction ends. Cost: a
+product takes a pass of exact inference, the preconditioner none.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ for p is smooth in ln lambda; each search has a preconditioner of the place wher
 losses are then right to about 1 in 1,000, which is less than they differ by.
 
 Conventions: the structure, cuts and levels are those of all training rows; what the parameters are built on (the
-generative probabilities of weighted parameters) is estimated anew in every fold. Of more than ALL_ROWS rows a quarter
+generative probabilities of weighted parameters) is estimated again in every fold. Of more than ALL_ROWS rows a quarter
 takes part, but no fewer than that and no more than MAX_ROWS, drawn by class. lambda is the inverse variance of a prior
 and stands against the summed likelihood, so the choice is taken for all rows as it is. (Measured: with forty times the
 rows the best lambda falls by up to a decade, and keeping it costs 2 % of the log-loss.) The search is the same whatever
@@ -55,7 +55,7 @@ def choose_penalty(
 ) -> ChosenPenalty:
     """The lambda of GRID of least held-out loss in the parameter space that `space_of` makes of some rows' counts.
 
-    The penalty pulls to `center`; `seed` draws the folds. The watch hears how far the path has come.
+    The penalty shrinks towards `center`; `seed` draws the folds. The watch hears how far the path has come.
     """
     n_rows = max(ALL_ROWS, min(data.n_rows // 4, MAX_ROWS))
     data = data.take(stratified_sample(data.labels, n_rows, seed))

@@ -31,18 +31,18 @@ def test_of_many_rows_the_sharp_cuts_are_among_the_fine_ones() -> None:
 
 def test_a_sharp_binning_joins_the_intervals_between_the_cuts_of_these_rows() -> None:
     data = coded(mixed(400))
-    grouping = grids.sharp(data)[0]
+    grouping = grids.mdl_binnings(data)[0]
     assert grouping is not None
     cuts = cut_points(data.codes[0], data.labels, 2, None)
     assert grouping == tuple(int(sum(code > cut for cut in cuts)) for code in range(data.schema.cardinalities[0]))
 
 
-def test_missing_values_stay_apart_in_a_sharp_binning() -> None:
+def test_missing_values_stay_apart_in_an_mdl_binning() -> None:
     data = coded(mixed(400))
-    grouping = grids.sharp(data)[1]
+    grouping = grids.mdl_binnings(data)[1]
     assert grouping is not None
     assert grouping[-1] == max(grouping[:-1]) + 1
-    assert grids.sharp(data)[3] is None
+    assert grids.mdl_binnings(data)[3] is None
 
 
 def test_viewed_rows_and_families_through_the_same_views_agree() -> None:

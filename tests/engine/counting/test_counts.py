@@ -1,4 +1,4 @@
-"""Contingency tables, of single sets and of all pairs through packs, against a loop over rows."""
+"""Contingency tables, of single sets and of all pairs through super-attributes, against a loop over rows."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def test_any_sets_in_any_order(data: Dataset, draw: st.DataObject) -> None:
 
 
 @given(datasets(min_rows=0), st.sampled_from([1, 4, 8, 32, 300]), st.sampled_from([1, 50, 1 << 24]))
-def test_all_pairs_for_every_packing_and_budget(data: Dataset, pack_size: int, budget: int) -> None:
+def test_all_pairs_for_every_packing_and_budget(data: Dataset, joint_size: int, budget: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_batches, "PACK_SIZES", (pack_size,))
+        patch.setattr(table_batches, "JOINT_SIZES", (joint_size,))
         patch.setattr(table_batches, "ROUND", budget)
         patch.setattr(table_batches, "BLOCK", 7)
         patch.setattr(counting, "KEPT_PAIRS", budget)
@@ -127,13 +127,13 @@ def test_missing_values_leave_the_rows_that_have_the_whole_set(
 
 
 @given(datasets(min_rows=0), st.sampled_from([1, 8, 300]), st.integers(0, 9))
-def test_pairs_with_missing_values_and_what_they_answer_later(data: Dataset, pack_size: int, seed: int) -> None:
+def test_pairs_with_missing_values_and_what_they_answer_later(data: Dataset, joint_size: int, seed: int) -> None:
     """Some attributes have missing values and some have not, which makes tables of one shape differ."""
     incomplete = with_missing_values(data, 0.3, seed)
     codes = tuple(a if i % 2 else b for i, (a, b) in enumerate(zip(data.codes, incomplete.codes, strict=True)))
     incomplete = Dataset(incomplete.schema, codes, data.labels, data.weights)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_batches, "PACK_SIZES", (pack_size,))
+        patch.setattr(table_batches, "JOINT_SIZES", (joint_size,))
         counts = Counts(incomplete)
         pairs = by_pair(counts, range(len(data.codes)))
         assert sorted(pairs) == list(itertools.combinations(range(len(data.codes)), 2))
@@ -166,6 +166,6 @@ def test_a_giant_table_is_refused_by_name(ask: str) -> None:
 def test_packing_does_not_refuse_what_pair_by_pair_would_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "MAX_ENTRIES", 1000)
     monkeypatch.setattr(table_batches, "MAX_ENTRIES", 1000)
-    monkeypatch.setattr(table_batches, "PACK_SIZES", (1, 32))
+    monkeypatch.setattr(table_batches, "JOINT_SIZES", (1, 32))
     data = random_dataset(100_000, (100, 2, 2, 2, 2), 2)
     assert len(by_pair(Counts(data), range(5))) == 10

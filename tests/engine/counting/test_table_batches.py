@@ -22,7 +22,7 @@ def test_every_attribute_is_in_one_pack_and_no_shared_pack_is_too_large(
     cardinalities: list[int], size: int, n_rows: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_batches, "PACK_SIZES", (size,))
+        patch.setattr(table_batches, "JOINT_SIZES", (size,))
         packed = pack(dict(enumerate(cardinalities)), n_rows, 3)
     assert sorted(itertools.chain(*(p.attributes for p in packed))) == list(range(len(cardinalities)))
     for p in packed:
@@ -62,7 +62,7 @@ def test_sums_of_all_pairs(cardinalities: list[int], size: int, n_columns: int, 
     columns = np.random.default_rng(size).normal(size=(n_columns, 40))
     met = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_batches, "PACK_SIZES", (size,))
+        patch.setattr(table_batches, "JOINT_SIZES", (size,))
         patch.setattr(table_batches, "BLOCK", 7 if small else 1 << 15)
         patch.setattr(table_batches, "ROUND", 1 if small else 1 << 24)
         for batch in pair_sums(data, range(len(cardinalities)), [columns]):

@@ -54,7 +54,7 @@ def _coarse(grouping: Grouping | None, code: int) -> int:
 
 @given(regrouped_models())
 def test_weights_are_those_of_the_training_rows(model: Model) -> None:
-    for tensor in mixture_of(model.predictor, model.schema).parts[0].tensors:
+    for tensor in mixture_of(model.predictor, model.schema).terms[0].tensors:
         assert list(tensor.attributes) == sorted(tensor.attributes)
         for weights, size in zip(tensor.weights(model.schema), tensor.values.shape, strict=False):
             assert (len(weights), weights[-1]) == (size, 0.0)

@@ -1,4 +1,4 @@
-"""Removed values: as often as asked for, independent of everything, the same in whatever blocks, nothing else changed."""
+"""Removed values: as often as asked for, independent, the same in whatever blocks, nothing else changed."""
 
 from __future__ import annotations
 
