@@ -210,7 +210,7 @@ def test_only_probabilities_can_be_summed(param: str) -> None:
 
 
 @pytest.mark.parametrize("structure", ["nb", "tan", "hill-climb", "gbn"])
-@pytest.mark.parametrize("incomplete", ["rows", "column", "everything"])
+@pytest.mark.parametrize("missing", ["rows", "column", "everything"])
 def test_missing_values_everywhere(structure: str, missing: str) -> None:
     """Rows that show nothing, a column that shows nothing, a table that shows nothing."""
     columns = mixed(60)

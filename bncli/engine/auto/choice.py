@@ -118,12 +118,14 @@ def losses_of(said: Array, weights: Array | None) -> Losses:
     log_loss, square, error = (
         float(np.average(values, weights=weights)) for values in (-said[0], np.square(said[1]), said[2])
     )
+    # -0.0 + 0.0 is 0.0: no loss is shown as -0
     return Losses(log_loss + 0.0, error, float(np.sqrt(square)))
 
 
 def _better(new: Losses, best: Losses, metric: str) -> bool:
     """Lower by more than a tie; for errors that tie, by log-loss."""
     if (metric == "error" and new.error == best.error) or best.log_loss == math.inf:
+        # errors are whole numbers of rows and tie often; log-losses tell models apart
         metric = "log-loss"
     return new.by(metric) < best.by(metric) * (1 - TIE)
 

@@ -112,5 +112,6 @@ def _judged(block: RowBlock, tables: Sequence[Array]) -> Array:
         own = scores[labels, np.arange(len(labels))]
         out[2, rows] = scores.argmax(axis=0) != labels
         out[0, rows] = own - np.log(np.exp(scores).sum(axis=0))
+    # 1 - P from ln P: it keeps its digits where P is next to 1
     out[1] = -np.expm1(out[0])
     return out

@@ -125,6 +125,7 @@ class Counts:
         within = [s for mask, s in candidates if mask & bits == bits]
         if not within:
             return None
+        # the fewest attributes, not the fewest cells: min takes the first of equals either way
         source = min(within, key=len)
         dropped = tuple(axis for axis, i in enumerate(source) if i not in ascending)
         return self._keep(ascending, self._known[source].sum(axis=dropped))
@@ -171,6 +172,7 @@ class _KeptPairs:
 
     def find(self, i: int, j: int) -> Array | None:
         """n[x_i, x_j, y], or None."""
+        # a pair is kept in one of its two orders; the other place is -1
         place = int(max(self.where[i, j], self.where[j, i]))
         if place < 0:
             return None

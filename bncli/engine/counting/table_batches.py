@@ -133,6 +133,7 @@ def _first_fit(cardinalities: dict[int, int], size: int) -> list[SuperAttribute]
         else:
             open_bins.append(len(bins))
             bins.append([i])
+        # no attribute has fewer than two values: a bin over half full takes none
         open_bins = [b for b in open_bins if 2 * math.prod(cardinalities[m] for m in bins[b]) <= size]
     return [SuperAttribute(tuple(sorted(b)), tuple(cardinalities[m] for m in sorted(b))) for b in sorted(bins, key=min)]
 
@@ -151,6 +152,7 @@ def _rounds(supers: list[SuperAttribute], n_labels: int) -> Iterator[list[tuple[
     pairs: list[tuple[int, int]] = []
     entries = 0
     for p, q in itertools.combinations_with_replacement(range(len(supers)), 2):
+        # one attribute has no pair with itself
         if p == q and len(supers[p].attributes) == 1:
             continue
         size = supers[p].size * (1 if p == q else supers[q].size) * n_labels

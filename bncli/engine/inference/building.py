@@ -183,6 +183,7 @@ class Builder:
 
     def _allot(self, entries: int) -> None:
         self.entries += entries
+        # a single row cannot be split: it has to fit as it is
         if max(self.entries, self.work // PRODUCTS) > self.limits.program and self.n_rows > 1:
             raise TooManyError
 
@@ -246,6 +247,7 @@ class Builder:
         return BucketTable(stored.scope[1:], len(found), rows, ids, pair)
 
     def _together(self, a: StoredTable, b: StoredTable, rows: Index, a_ids: Index, b_ids: Index) -> BucketTable:
+        # configurations of b: a pair is numbered like a cell, a the slower digit
         radix = self.shapes[b.slot][-1]
         found, ids = distinct(a_ids * radix + b_ids, self.shapes[a.slot][-1] * radix)
         scope = tuple(sorted({*a.scope, *b.scope}, key=self.place.__getitem__))

@@ -13,6 +13,7 @@ MARKED_ANYWAY = 1 << 14
 
 def distinct(numbers: Index, bound: int) -> tuple[Index, Index]:
     """The numbers that occur, ascending, and the place of each given number among them; all are below `bound`."""
+    # a mark for every possible number costs more than sorting where few of them occur
     if bound > max(MARKED_ANYWAY, MARKED_PER_NUMBER * len(numbers)):
         return np.unique(numbers, return_inverse=True)
     present = np.zeros(bound, bool)

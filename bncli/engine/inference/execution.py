@@ -82,6 +82,7 @@ def forward(program: Program, cells: Array) -> Forward:
     try:
         return _run(program, cells, in_logs=False)
     except _TooSmallError:
+        # rare enough to be paid for by doing everything twice
         return _run(program, cells, in_logs=True)
 
 
@@ -146,6 +147,7 @@ def _rescaled(table: Array, scale: Array | None) -> Array:
     """Divides each configuration's table by its largest entry; returns the logs to be carried along."""
     axes = tuple(range(1, table.ndim - 1))
     most = table.max(axis=axes)
+    # after division the lost digits could no longer be seen
     if most.size and float(table.min()) < SMALL_ENTRY:
         raise _TooSmallError
     table /= np.expand_dims(most, axes)
@@ -180,6 +182,7 @@ def _contract_logs(operation: Contract, run: Forward, out: Array) -> None:
     tables = _aligned(operation, run.slots)
     product = tables[0].copy() if len(tables) == 1 else tables[0] + tables[1]
     most = product.max(axis=1)
+    # the largest exponent is then 0: nothing overflows
     product -= most[:, np.newaxis]
     np.exp(product, out=product)
     total = product.sum(axis=1)

@@ -54,6 +54,7 @@ def two_classes(
 def _logistic(margin: Array, spare: Array, residual: Array, weight: Array | None) -> float:
     """The sum of w ln p, p = 1 / (1 + exp(-margin)); residual becomes w (1 - p); margin and spare are overwritten."""
     np.negative(margin, out=margin)
+    # exponents are at most 0 above and below the fraction line: nothing overflows, whatever the margin
     np.minimum(margin, 0.0, out=residual)
     np.exp(residual, out=residual)
     np.abs(margin, out=spare)

@@ -105,6 +105,7 @@ def _class_node(network: Network, stream: np.random.Generator) -> _Node:
 
 def _thresholds(theta: Array) -> Array:
     cumulated = theta.reshape(-1, theta.shape[-1]).cumsum(axis=1)
+    # divided by the true sum: rounded probabilities may add up to a little less or more than 1
     return np.asarray(cumulated[:, :-1] / cumulated[:, -1:])
 
 
@@ -136,6 +137,7 @@ def _numbers(attribute: NumericAttribute, codes: Index, stream: np.random.Genera
     bounds = edges[:-1], np.nextafter(edges[:-1], edges[1:]), edges[1:]
     open_low, low, high = (np.append(bound, np.nan)[codes] for bound in bounds)
     share = stream.random(len(codes))
+    # rounding could reach the open end, which belongs to the interval below
     return np.asarray(np.clip(share * open_low + (1.0 - share) * high, low, high))
 
 

@@ -196,6 +196,7 @@ def _compile_family(
     )
     tables = np.concatenate([score_rows(weights) for _, weights in tables_of])
     shape = tuple(n + 1 for n in family.shape)
+    # expanding multiplies wide tables; those average over unknowns while they score
     if len(tables) * math.prod(shape) > max(EXPANDED_ENTRIES, 2 * tables.size):
         return WideFactor(positions, family.shape, tables, averages)
     tensor = expand(tables.reshape(-1, *family.shape), averages)
@@ -250,6 +251,7 @@ def _average(stages: Sequence[Stage], scores: Array, codes: Sequence[Index], out
     for stage in stages:
         stage.add_to(scores, codes)
         add_softmax(scores, stage.weight, out)
+    # near underflow the sum of probabilities has lost digits that logarithms keep
     rare = np.flatnonzero(out.min(axis=0) < LEAST_PROBABILITY)
     log_shares(out)
     if rare.size:

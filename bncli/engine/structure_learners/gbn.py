@@ -119,6 +119,7 @@ class _Search:
             watch(Progress(done, len(edges), "edges"))
             self.graph[a].remove(b)
             self.graph[b].remove(a)
+            # no other path: the edge is all that carries their dependence
             if not joined(self.graph, a, b) or not self._is_separated(a, b):
                 self._join(a, b)
 

@@ -82,6 +82,7 @@ class _Search:
     def __init__(self, counts: Counts, theta: float, max_candidates: int, deadline: _Deadline, watch: Watch) -> None:
         self.growing = GrowingModel(counts, theta)
         self._max_candidates, self._deadline, self._watch = max_candidates, deadline, watch
+        # differences below the rounding of the log-likelihood are ties, not gains
         self._noise = max(LEAST_GAIN, ROUNDING * abs(self.growing.log_likelihood[0]))
         self._strongest = list(counts.data.schema.informative)  # in schema order until they are scored
         self._in_time = True

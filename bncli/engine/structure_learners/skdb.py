@@ -36,7 +36,9 @@ def learn(counts: Counts, *, k: int, loss: str, watch: Watch = silent) -> Dag:
     members = [(i, ordered.parents[i]) for i in ordered.order]
     n_k = _candidates(counts, ordered, min(k, max(len(members) - 1, 0)))
     losses = nested_losses(data, members, n_k, loss, watch)
+    # infinite losses compare as the largest number: their digits cannot be rounded
     compared = rounded(np.where(np.isinf(losses), np.finfo(float).max, losses))
+    # argmin takes the first of equals: fewer parents, then fewer attributes
     best_k, n_chosen = divmod(int(compared.argmin()), losses.shape[1])
     chosen = ordered.order[:n_chosen]
     parents: list[tuple[int, ...]] = [()] * len(data.schema.attributes)

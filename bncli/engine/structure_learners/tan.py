@@ -53,6 +53,7 @@ def _undirected(counts: Counts, weights: Array, forest: bool) -> dict[int, int]:
     nodes = counts.data.schema.informative
     edges = (spanning_forest if forest else spanning_tree)(weights, nodes)
     scores = relevance(counts)
+    # the schema's order decides between equally relevant roots
     return directed_away(edges, sorted(nodes, key=lambda i: (-scores[i], i)))
 
 

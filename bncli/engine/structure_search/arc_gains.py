@@ -54,5 +54,6 @@ def _scores_alone(counts: Counts, rule: FamilyScore) -> Array:
 def _in_quanta(gains: Array, largest: float) -> Array:
     if largest <= 0:
         return gains
+    # 10^300 is still a number, however small the gains
     scale = 10.0 ** min(SIGNIFICANT_DIGITS - np.ceil(np.log10(largest)), 300.0)
     return np.asarray(np.rint(gains * scale))

@@ -62,6 +62,7 @@ class FamilyCache:
         if self.rule.equivalent:
             alone = np.zeros(n)
             alone[list(informative)] = self.without_parents()
+            # the score of an equivalent rule gains the same in both directions; -inf marks what was not counted
             scores = np.maximum(scores, (scores - alone[:, np.newaxis]).T + alone[:, np.newaxis])
         self._columns.update(((i, NOBODY), scores[i]) for i in informative)
 
@@ -76,6 +77,7 @@ class FamilyCache:
 
     def score(self, child: int, parents: frozenset[int]) -> float:
         """The score of one family."""
+        # any parent may have come last: the score is in the column of the others
         for last in sorted(parents):
             column = self._columns.get((child, parents - {last}))
             if column is not None:

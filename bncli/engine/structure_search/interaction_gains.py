@@ -100,8 +100,10 @@ class Gains:
     def _columns(self) -> Iterator[list[Array]]:
         """For a few classes at a time, by block: residuals and spreads w P (1 - P) of every row, (2 classes, rows)."""
         n_labels = self.likelihood.data.n_labels
+        # of two classes the residuals of one are the negatives of the other's
         classes = np.arange(int(n_labels == 2), n_labels)
         tables = self.likelihood.fusion.expand(self.cells)
+        # two numbers a row and class are kept: as many classes as the memory allows
         at_a_time = max(1, KEPT // (2 * max(1, self.likelihood.data.n_rows)))
         for start in range(0, len(classes), at_a_time):
             some = classes[start : start + at_a_time]
@@ -133,6 +135,7 @@ class Gains:
             room = MAX_CELLS // math.prod(binned.radix(i) for i in members)
             grown = {tuple(sorted((*members, i))): i for i in self.attributes if i not in members}
             wanted = [i for larger, i in grown.items() if larger not in met and binned.radix(i) <= room]
+            # too large ones included: no other subset makes them smaller
             met.update(grown)
             have, want = ([binned.column[i] for i in listed] for listed in (members, wanted))
             for column, sums in extensions.sums(have, want):

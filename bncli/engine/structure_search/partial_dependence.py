@@ -88,6 +88,7 @@ class PartialDependence:
         self._weigh(rows)
         shared = ([self._sums[question] for question in family] for family in families)
         sums = [abz + z - az - bz for abz, z, az, bz in shared]
+        # no rows: every sum is 0, and so is the answer; rounding may leave it just below 0
         return [max(round(g / (self._weights[seen] or 1.0), DECIMALS), 0.0) for g, seen in zip(sums, rows, strict=True)]
 
     def _with_observed(self, nodes: Nodes) -> Nodes:
@@ -121,6 +122,7 @@ class PartialDependence:
         digits: list[Node] = []
         for node in nodes:
             radix = self._cardinality(node)
+            # the next digit would overflow: what is there becomes its rank among those that occur
             if number.bound * radix > LARGEST_NUMBER:
                 number, digits = self._ranked(number, digits), []
             digits.append(node)
@@ -171,6 +173,7 @@ def _cells(block: RowBlock, number: Number) -> tuple[Integers, Array | None]:
     """The cell of every row that has one, in the narrower of two types that holds it, and the row's weight."""
     rows = _complete_rows(block, number)
     weights = block.weights if rows is None or block.weights is None else block.weights[rows]
+    # ranks are looked up by numbers that may be longer than the last bound
     is_short = number.bound <= 1 << 32 and len(number.parts) == 1
     n_rows = block.n_rows if rows is None else len(rows)
     cells: NDArray[Any] = np.zeros(n_rows, np.uint32 if is_short else np.int64)

@@ -35,6 +35,7 @@ class Arcs:
 
     def may_add(self) -> Mask:
         """Arcs j -> i that may be added."""
+        # an arc to where the child already leads would close a cycle
         impossible = self.present | self._reach.T | np.eye(len(self.present), dtype=np.bool_)
         return np.asarray(~impossible & self._takes())
 
@@ -65,6 +66,7 @@ class Arcs:
 
     def delete(self, parent: int, child: int) -> None:
         self.present[parent, child] = False
+        # what a deleted arc led to may still be reached along other ways: only a new count can tell
         self._reach = _reachable(self.present)
 
     def reverse(self, parent: int, child: int) -> None:

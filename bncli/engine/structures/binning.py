@@ -49,6 +49,7 @@ def _fewer(mass: Array, ends: list[int], most: int) -> list[int]:
     weights = [float(w) for w in np.add.reduceat(mass, [0, *(end + 1 for end in ends)])]
     ends = list(ends)
     while len(weights) > most:
+        # min takes the first of equals
         lightest = min(range(len(ends)), key=lambda g: weights[g] + weights[g + 1])
         weights[lightest : lightest + 2] = [weights[lightest] + weights[lightest + 1]]
         del ends[lightest]
@@ -73,6 +74,7 @@ def frequencies_of(attribute: Attribute, grouping: Grouping | None) -> Array:
     """Training frequencies of the codes, summing to 1; those before the grouping are uniform if nothing was counted."""
     counts = np.array(attribute.frequencies, dtype=np.float64)
     if not counts.sum() > 0:
+        # nothing was counted: no value is likelier than another
         counts = np.ones(attribute.cardinality)
     if grouping is not None:
         counts = np.bincount(grouping, counts).astype(np.float64)

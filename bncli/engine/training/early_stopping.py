@@ -43,6 +43,7 @@ def optimize_with_early_stopping(
     counts: Counts, space_of: SpaceOf, how: OptimizerSettings, *, seed: int, watch: Watch
 ) -> Parameters:
     """The parameters after as many iterations as are best for held-out rows; `seed` draws the folds."""
+    # a single row cannot be held out
     if counts.data.n_rows < 2:
         return optimize(space_of(counts), how, watch)
     n = best_iterations(counts.data, space_of, how, seed=seed, watch=watch)
@@ -62,6 +63,7 @@ def best_iterations(data: Dataset, space_of: SpaceOf, how: OptimizerSettings, *,
             watch(Progress(f, len(folds), f"up to {cap} iterations, fold {f + 1} of {len(folds)}"))
             paths.append(fold.find_optimum(replace(how, max_iterations=cap)))
         best = _peak([path.held_out for path in paths])
+        # a peak in the first two thirds has been followed for half as long again as it took to rise
         if cap == how.max_iterations or 3 * best <= 2 * cap or all(path.arrived for path in paths):
             return best
         cap = min(2 * cap, how.max_iterations)
@@ -72,6 +74,7 @@ def _peak(paths: Sequence[Sequence[float]]) -> int:
     longest = max(map(len, paths))
     total = np.sum([[*path, *[path[-1]] * (longest - len(path))] for path in paths], axis=0)
     highest = float(total.max())
+    # the first of those that tie: fewer iterations
     return int(np.argmax(total >= highest - TIE * abs(highest)))
 
 

@@ -147,6 +147,7 @@ class _Expected:
         here = self._gradient(p)
 
         def product(v: Array) -> Array:
+            # the change of the largest entry of v is DIFFERENCE; for v = 0 any step gives 0
             step = DIFFERENCE / max(float(np.abs(v).max(initial=0.0)), np.finfo(np.float64).tiny)
             return np.asarray((here - self._gradient(p + step * v)) / step + self.penalty * v)
 
@@ -164,5 +165,6 @@ class _Expected:
         """At the generative tables, wherever the optimization begins."""
         coordinates = self.space.coordinates
         curvature = coordinates.diagonal(coordinates.generative, self.space.mass)
+        # entries with next to no expected counts would otherwise take huge steps
         least = max(LEAST_CURVATURE * float(curvature.mean()), float(np.finfo(np.float64).tiny))
         return np.asarray(np.maximum(curvature, least) + self.penalty)

@@ -50,6 +50,7 @@ class ConditionalLikelihood:
     def pass_work(self) -> float:
         """Nanoseconds, roughly, of one `value_and_gradient`."""
         per_class = 8.0 + 2.0 * len(self.fusion.members)
+        # the sparse products of many classes take about half as long a class
         if self.data.n_labels > TAKE_CLASSES:
             per_class /= 2
         return 1e5 + self.data.n_rows * (self.data.n_labels - 1) * per_class
@@ -75,6 +76,7 @@ class ConditionalLikelihood:
     def _operand(self, cells: Array) -> Any:
         """What the kernels look numbers up in."""
         if self._range == 0:
+            # P(y | x) of two classes depends on the difference of their scores alone
             return [table[0] for table in self.fusion.expand(cells[1:] - cells[:1])]
         tables = self.fusion.expand(cells)
         return tables if self._range == 1 else np.ascontiguousarray(np.concatenate(tables, axis=1).T)
@@ -86,6 +88,7 @@ class ConditionalLikelihood:
             return np.concatenate([-difference, difference])
         if self._range == 1:
             return self.fusion.gather(totals)
+        # rows are the stacked configurations of all groups, as the sparse matrix wants them
         edges = np.cumsum([len(members) for members in self.fusion.members])[:-1]
         return self.fusion.gather(np.split(np.ascontiguousarray(totals.T), edges, axis=1))
 

@@ -69,6 +69,7 @@ def choose_penalty(
             done = len(tried) + f / len(paths)
             watch(Progress(done, len(GRID), f"penalty {penalty:g}, fold {f + 1} of {len(paths)}"))
             cll += path.advance(penalty)
+        # 0.0 - x in place of -x: a loss of 0 is never written -0
         tried.append(Tried(penalty, 0.0 - cll / data.total_weight))
         if _is_hopeless(tried):
             break
@@ -78,11 +79,13 @@ def choose_penalty(
 def best_of(tried: list[Tried]) -> float:
     """The penalty of lowest loss; of those that tie with it, the one tried first."""
     lowest = min(one.log_loss for one in tried)
+    # GRID falls, so the first that ties is the largest
     return next(one.penalty for one in tried if one.log_loss <= lowest * (1 + TIE))
 
 
 def _is_hopeless(tried: list[Tried]) -> bool:
     lowest = min(one.log_loss for one in tried)
+    # SLACK: where classes are almost certain, 8 % of a loss is less than its own error
     return tried[-1].log_loss > lowest * (1 + WORSE) + SLACK
 
 
@@ -109,6 +112,7 @@ class _Path:
         if len(self.optima) == 1:
             return self.optima[0]
         before, last = self.optima
+        # GRID is about even in ln lambda: the next optimum lies about as far on as the last from the one before
         return 2.0 * last - before
 
 
