@@ -26,9 +26,9 @@ def numeric(attribute: Attribute, *, missing: bool) -> NumericAttribute:
 
 
 def mixed_dataset(data: Dataset, kinds: Sequence[str]) -> Dataset:
-    """The same codes with attributes of these kinds: `categorical`, `numeric`, `incomplete`: with a missing level."""
+    """The same codes with attributes of these kinds: `categorical`, `numeric`, or `missing`: numeric with gaps."""
     attributes = tuple(
-        a if kind == "categorical" else numeric(a, missing=kind == "incomplete")
+        a if kind == "categorical" else numeric(a, missing=kind == "missing")
         for a, kind in zip(data.schema.attributes, kinds, strict=True)
     )
     return replace(data, schema=replace(data.schema, attributes=attributes))
@@ -38,11 +38,11 @@ def mixed_dataset(data: Dataset, kinds: Sequence[str]) -> Dataset:
 def mixed_datasets(draw: st.DrawFn, max_rows: int = 30, max_attributes: int = 4) -> Dataset:
     """Rows of attributes of all kinds, one of a single code or two among them sometimes."""
     cardinalities = draw(st.lists(st.integers(1, 5), min_size=1, max_size=max_attributes))
-    kinds = draw(st.lists(st.sampled_from(["categorical", "numeric", "incomplete"]), min_size=5, max_size=5))
+    kinds = draw(st.lists(st.sampled_from(["categorical", "numeric", "missing"]), min_size=5, max_size=5))
     n_rows, seed = draw(st.integers(1, max_rows)), draw(st.integers(0, 999))
     data = random_dataset(n_rows, cardinalities, draw(st.integers(2, 4)), seed=seed, weighted=draw(st.booleans()))
     pairs = zip(cardinalities, kinds, strict=False)
-    kinds = ["numeric" if n == 1 and kind == "incomplete" else kind for n, kind in pairs]
+    kinds = ["numeric" if n == 1 and kind == "missing" else kind for n, kind in pairs]
     return mixed_dataset(data, kinds)
 
 

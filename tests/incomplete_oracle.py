@@ -114,7 +114,7 @@ def enumeration(data: Dataset, families: Sequence[Family]) -> Enumeration:
     return Enumeration(data, tuple(families))
 
 
-def with_missing_values(data: Dataset, share: float, seed: int = 0) -> Dataset:
+def with_missing(data: Dataset, share: float, seed: int = 0) -> Dataset:
     """The same rows, each value gone with this probability, under the policy that marginalizes missing values."""
     rng = np.random.default_rng(seed)
     schema = replace(data.schema, missing_policy="marginalize")
@@ -131,4 +131,4 @@ def incomplete_cases(draw: st.DrawFn, max_rows: int = 20) -> tuple[Dataset, Dag]
     n_rows, n_labels = draw(st.integers(1, max_rows)), draw(st.integers(2, 3))
     data = random_dataset(n_rows, cardinalities, n_labels, seed=seed, weighted=draw(st.booleans()))
     share = draw(st.sampled_from([0.0, 0.25, 0.6, 1.0]))
-    return with_missing_values(data, share, seed), draw(dags(len(cardinalities)))
+    return with_missing(data, share, seed), draw(dags(len(cardinalities)))

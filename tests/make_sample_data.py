@@ -41,7 +41,7 @@ def sample_data() -> dict[str, bytes]:
         ),
         "iris.csv": table(("sepal_length", "sepal_width", "petal_length", "petal_width", "class"), iris()),
         "wine.csv": table(wine_names, wine_rows),
-        "wine_holes.csv": table(wine_names, with_missing_values(wine_rows)),
+        "wine_holes.csv": table(wine_names, with_holes(wine_rows)),
         "tumours.csv": table(
             ("radius", "texture", "smoothness", "size", "outline", "symmetry", "worst_area", "diagnosis"), tumours()
         ),
@@ -105,7 +105,7 @@ def wine() -> tuple[Row, list[Row]]:
     return (*names, "class"), rows
 
 
-def with_missing_values(rows: list[Row]) -> Iterator[Row]:
+def with_holes(rows: list[Row]) -> Iterator[Row]:
     """The same rows with about a tenth of the values left empty, never the class."""
     for i, row in enumerate(rows):
         yield (*("" if is_hole(i, j) else value for j, value in enumerate(row[:-1])), row[-1])

@@ -26,7 +26,7 @@ def marginalizing(schema: Schema) -> Schema:
     return replace(schema, attributes=attributes, missing_policy="marginalize")
 
 
-def with_missing_values(data: Dataset, share: float, seed: int = 0) -> Dataset:
+def with_missing(data: Dataset, share: float, seed: int = 0) -> Dataset:
     """Every value removed with this probability."""
     rng = np.random.default_rng(seed)
     codes = tuple(
@@ -44,7 +44,7 @@ def complete_rows(data: Dataset, attributes: set[int]) -> Dataset:
 
 def network_model(dag: Dag, cardinalities: tuple[int, ...], n_labels: int, seed: int) -> Model:
     """The probabilities of the graph on rows at random, their missing values marginalized."""
-    data = with_missing_values(random_dataset(40, cardinalities, n_labels, seed=seed), 0.2, seed)
+    data = with_missing(random_dataset(40, cardinalities, n_labels, seed=seed), 0.2, seed)
     tables = generative_tables(Counts(data), dag, "m-estimate:1")
     recipe = Recipe.of(missing_policy="marginalize", param="map", smoothing="m-estimate:1")
     return Model(data.schema, dag, tables, recipe, data.n_rows, "1.2.3")

@@ -122,7 +122,7 @@ def minimise(objective, start, *, tolerance, max_iterations, report, shrink):
 
 FEW = '''"""Log-likelihood less so much a free parameter."""
 
-from bncli.engine.kernels.frequencies import free_parameters, log_likelihood
+from bncli.engine.scores.likelihood import free_parameters, log_likelihood
 
 EQUIVALENT = True
 

@@ -41,10 +41,10 @@ def content_json(structure: NamedStructure) -> dict[str, Any]:
     regions = {"regions": [list(region) for region in structure.regions]}
     bins = {"bins": list(structure.bins)} if structure.bins else {}
     gains = {"gains": [float(gain) for gain in structure.gains]} if structure.gains else {}
-    return regions | bins | gains | ({} if structure.trace is None else _trace_json(structure.trace))
+    return regions | bins | gains | ({} if structure.trace is None else _search_json(structure.trace))
 
 
-def _trace_json(trace: SearchTrace) -> dict[str, Any]:
+def _search_json(trace: SearchTrace) -> dict[str, Any]:
     return {
         "df": [int(df) for df in trace.df],
         "log_likelihood": [float(value) for value in trace.log_likelihood],
@@ -78,7 +78,7 @@ def read_graph(node: Node, besides: tuple[str, ...] = ()) -> NamedStructure:
     else:
         bins = _read_bins(fields["bins"]) if "bins" in fields else ()
         gains = tuple(item.number() for item in fields["gains"].items()) if "gains" in fields else ()
-        found = (_read_regions(fields["regions"]), _read_trace(node, fields))
+        found = (_read_regions(fields["regions"]), _read_search(node, fields))
         make = partial(NamedRegions, class_name, *found, bins=bins, gains=gains)
     try:
         return make(method=method, options=scalars)
@@ -98,7 +98,7 @@ def _read_bins(node: Node) -> tuple[int | None, ...]:
     return tuple(None if item.value is None else item.integer() for item in node.items())
 
 
-def _read_trace(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:
+def _read_search(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:
     """What a search says of the steps: all of it or nothing."""
     missing = [key for key in _STEPS if key not in fields]
     if len(missing) == len(_STEPS):

@@ -1,7 +1,7 @@
 """The trace of an optimiser as CSV, a row an iteration: how the likelihood rose, and what that has cost so far.
 
 Flops are empty where no cost model covers optimiser and parameters; ll, the log-likelihood of classes and attributes
-together, where the conditional one, cll, is maximised; and cll where ll is.
+together, where the conditional one, cll, is climbed; and cll where ll is.
 """
 
 from __future__ import annotations

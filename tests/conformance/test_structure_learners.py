@@ -65,7 +65,8 @@ def assert_same(one: Structure, other: Structure) -> None:
     if isinstance(one, Dag) or isinstance(other, Dag):
         assert one == other
         return
-    assert replace(one, trace=None) == replace(other, trace=None)
+    assert replace(one, trace=None, gains=()) == replace(other, trace=None, gains=())
+    assert one.gains == pytest.approx(other.gains, rel=1e-9, abs=1e-9)
     if one.trace is not None and other.trace is not None:
         assert (one.trace.df, one.trace.map_step) == (other.trace.df, other.trace.map_step)
         assert one.trace.log_posterior == pytest.approx(other.trace.log_posterior, rel=1e-9, abs=1e-9)

@@ -44,7 +44,7 @@ def test_a_quarter_missing(word: str, at_most: float, record: Recorder) -> None:
     tables = generative_tables(counts, graph, "m-estimate:1")
     complete = conditional_likelihood(data, tables.families)
     began = time.process_time()
-    incomplete = incomplete_likelihood(with_missing_values(data), tables.families)
+    incomplete = incomplete_likelihood(with_missing(data), tables.families)
     work = incomplete.work.entries
     compiled = time.process_time() - began
     cells = complete.flatten(tables)
@@ -80,7 +80,7 @@ def three_tree(attributes: list[int], seed: int = 3) -> Dag:
     return Dag(tuple(parents), tuple(sorted(attributes)))
 
 
-def with_missing_values(data: Dataset, share: float = 0.25) -> Dataset:
+def with_missing(data: Dataset, share: float = 0.25) -> Dataset:
     rng = np.random.default_rng(0)
     codes = tuple(
         np.where(rng.random(data.n_rows) < share, n, codes).astype(code_dtype(n + 1))

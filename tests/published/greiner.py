@@ -76,7 +76,7 @@ def cases(name: str) -> Iterator[Case]:
     """Every way on a table, complete and with holes; skips the test where the table is not at hand."""
     complete = rows_of(name)
     parts = list(splits(name, complete))
-    punched = with_missing_values(complete, SHARE)
+    punched = with_missing(complete, SHARE)
     networks = [general_network(complete.take(training)) for training, _ in parts]
     for way in COMPLETE:
         yield from _cases(name, way, complete, parts, networks, {"complete": complete})
@@ -85,7 +85,7 @@ def cases(name: str) -> Iterator[Case]:
         yield from _cases(name, way, punched, parts, networks, {"holes": complete, "everywhere": punched})
 
 
-def with_missing_values(columns: Columns, share: float, seed: int = SEED) -> Columns:
+def with_missing(columns: Columns, share: float, seed: int = SEED) -> Columns:
     return MissingCompletelyAtRandom([share] * len(columns.attributes), np.random.default_rng(seed)).applied_to(columns)
 
 

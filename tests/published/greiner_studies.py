@@ -24,7 +24,7 @@ from bncli.engine.evaluation.significance import PairedT, paired_t
 from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import Given, learn
 from bncli.engine.structures.named_structure import NamedDag
-from tests.published.greiner import recipe_of, with_missing_values
+from tests.published.greiner import recipe_of, with_missing
 from tests.published.pages import read_csv
 from tests.published.targets import all_combinations, binary_table
 
@@ -100,7 +100,7 @@ def cases(truth: Truth) -> Iterator[Case]:
     share = SIMPLER_HOLES if truth.study == "simpler" else OTHER_HOLES
     for size in sizes:
         for holes, ways in ((0.0, complete), (share, INCOMPLETE)):
-            drawn = [with_missing_values(draw(truth, size, run), holes, run) for run in range(RUNS)]
+            drawn = [with_missing(draw(truth, size, run), holes, run) for run in range(RUNS)]
             for way in ways:
                 errors = tuple(_error(truth, rows, way) for rows in drawn)
                 yield Case(truth.study, truth.setting, holes, size, way, errors)

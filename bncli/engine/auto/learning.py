@@ -126,7 +126,7 @@ def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
     """Found on these rows and fitted from the beginning."""
     found = candidate(rows, judged.name)
     space = space_of(rows.data, found)
-    optimum = find_optimum(space, _how(judged.penalty), lambda step, p: None)
+    optimum = find_optimum(space, _settings(judged.penalty), lambda step, p: None)
     fitted = _fitted(judged.name, weight, found, space, optimum)
     rows.fits[judged.name] = Fit(space.likelihood, space.coordinates.tables(optimum.point))
     return fitted
@@ -136,11 +136,11 @@ def _refit(data: Dataset, judged: Judged, path: PenaltyPath, weight: float) -> _
     """What was found in the first fold, from its optimum there."""
     effects = path.space.coordinates.sharing
     space = space_of(data, path.candidate, effects if isinstance(effects, Effects) else None)
-    optimum = find_optimum_from(space, _how(judged.penalty), path.best)
+    optimum = find_optimum_from(space, _settings(judged.penalty), path.best)
     return _fitted(judged.name, weight, path.candidate, space, optimum)
 
 
-def _how(penalty: float) -> OptimizerSettings:
+def _settings(penalty: float) -> OptimizerSettings:
     return OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
 
 

@@ -62,8 +62,8 @@ class PenaltyPath:
 
     def advance(self, penalty: float) -> Array:
         """(3, rows held out): ln P of the row's class, 1 - P, and whether it was misclassified."""
-        how = OptimizerSettings("zero", penalty, 0.0, "lbfgs", self.tolerance, MAX_ITERATIONS)
-        point = find_optimum_from(self.space, how, self._start()).point
+        settings = OptimizerSettings("zero", penalty, 0.0, "lbfgs", self.tolerance, MAX_ITERATIONS)
+        point = find_optimum_from(self.space, settings, self._start()).point
         self.optima = [*self.optima[-1:], point]
         return judged_rows(self.held_out, self.fusion, self.space.coordinates.tables(point))
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.inference.distinct import distinct
 from bncli.engine.inference.program import UNIT, Contract, Join, Look, Place, Program, ScoreSlot, Side
 from bncli.engine.kernels.arrays import Index
 
@@ -23,6 +22,9 @@ MAX_DEPTH = 32
 
 PRODUCTS = 4
 """Products that are never built may have so many times the entries of all tables: in logarithms they would be built."""
+MARKED_PER_NUMBER = 16
+"""Presence is marked in an array while there are at most so many possible numbers for each one given."""
+MARKED_ANYWAY = 1 << 14
 
 
 class TooWideError(Exception):
@@ -263,3 +265,16 @@ def _side(stored: StoredTable, ids: Index, scope: Scope) -> Side:
     first, last = int(ids[0]), int(ids[-1])
     run = slice(first, last + 1) if bool((np.diff(ids) == 1).all()) else None
     return Side(stored.slot, ids, axes, bool((ids == first).all()), run)
+
+
+def distinct(numbers: Index, bound: int) -> tuple[Index, Index]:
+    """The numbers that occur, ascending, and the place of each given number among them; all are below `bound`."""
+    # a mark for every possible number costs more than sorting where few of them occur
+    if bound > max(MARKED_ANYWAY, MARKED_PER_NUMBER * len(numbers)):
+        return np.unique(numbers, return_inverse=True)
+    present = np.zeros(bound, bool)
+    present[numbers] = True
+    found = np.flatnonzero(present)
+    rank = np.zeros(bound, np.intp)
+    rank[found] = np.arange(len(found))
+    return found, rank[numbers]

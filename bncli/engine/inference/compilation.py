@@ -20,8 +20,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bncli.engine.inference.building import BucketTable, Builder, Limits
-from bncli.engine.inference.distinct import distinct
+from bncli.engine.inference.building import BucketTable, Builder, Limits, distinct
 from bncli.engine.inference.program import Program
 from bncli.engine.inference.requisite import Hidden
 from bncli.engine.kernels.arrays import Integers, Mask

@@ -29,8 +29,8 @@ def learn(
     """Probabilities of highest joint likelihood near the start; of `settings`, the optimiser and its limits count."""
     space = incomplete_space(counts, structure, smoothing, joint=True)
     tell_work(space.incomplete.joint_work, counts.data.schema, watch)
-    how = replace(settings, init="generative", penalty=0.0, penalty_center=0.0)
-    learnt = optimize(space, how, lambda event: watch(_as_joint(event)))
+    likelihood_alone = replace(settings, init="generative", penalty=0.0, penalty_center=0.0)
+    learnt = optimize(space, likelihood_alone, lambda event: watch(_as_joint(event)))
     end = space.incomplete.flatten(learnt.tables)
     cll_start, cll = (conditional_value(space.incomplete, c) for c in (space.coordinates.softmax.log_theta, end))
     return replace(learnt, cll_start=cll_start, cll=cll)

@@ -188,11 +188,11 @@ def _compile_family(
     place: Mapping[tuple[int, Grouping | None], int],
 ) -> Factor | WideFactor:
     """The tables of all models that have the family; `place`: position of an attribute in a binning, None: as cut."""
-    seen = family.binned_attributes
-    positions = tuple(place[axis] for axis in seen)
+    binned = family.binned_attributes
+    positions = tuple(place[axis] for axis in binned)
     averages = tuple(
         None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], grouping)
-        for axis, (a, grouping) in enumerate(seen)
+        for axis, (a, grouping) in enumerate(binned)
     )
     tables = np.concatenate([score_rows(weights) for _, weights in tables_of])
     shape = tuple(n + 1 for n in family.shape)

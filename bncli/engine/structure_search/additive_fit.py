@@ -35,6 +35,6 @@ def additive_fit(
     effects = effects_of(likelihood.families, data.schema, weights, coding="thermometer", lower_orders=False)
     zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
     coordinates = EffectCoordinates(effects, data.n_labels, zero)
-    how = OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
-    optimum = find_optimum(ParameterSpace(likelihood, coordinates), how, lambda step, p: None)
+    settings = OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+    optimum = find_optimum(ParameterSpace(likelihood, coordinates), settings, lambda step, p: None)
     return likelihood, coordinates.tables(optimum.point)

@@ -40,33 +40,33 @@ TIE = 1e-12
 
 
 def optimize_with_early_stopping(
-    counts: Counts, space_of: SpaceOf, how: OptimizerSettings, *, seed: int, watch: Watch
+    counts: Counts, space_of: SpaceOf, settings: OptimizerSettings, *, seed: int, watch: Watch
 ) -> Parameters:
     """The parameters after as many iterations as are best for held-out rows; `seed` draws the folds."""
     # a single row cannot be held out
     if counts.data.n_rows < 2:
-        return optimize(space_of(counts), how, watch)
-    n = best_iterations(counts.data, space_of, how, seed=seed, watch=watch)
-    learnt = optimize(space_of(counts), replace(how, max_iterations=n), watch)
-    if learnt.stopped_by is StoppedBy.MAX_ITERATIONS and n < how.max_iterations:
+        return optimize(space_of(counts), settings, watch)
+    n = best_iterations(counts.data, space_of, settings, seed=seed, watch=watch)
+    learnt = optimize(space_of(counts), replace(settings, max_iterations=n), watch)
+    if learnt.stopped_by is StoppedBy.MAX_ITERATIONS and n < settings.max_iterations:
         return replace(learnt, stopped_by=StoppedBy.CROSS_TUNING)
     return learnt
 
 
-def best_iterations(data: Dataset, space_of: SpaceOf, how: OptimizerSettings, *, seed: int, watch: Watch) -> int:
+def best_iterations(data: Dataset, space_of: SpaceOf, settings: OptimizerSettings, *, seed: int, watch: Watch) -> int:
     """The number of iterations of highest held-out likelihood; at least two rows."""
     folds = _folds(data, space_of, seed)
-    cap = min(FIRST, how.max_iterations)
+    cap = min(FIRST, settings.max_iterations)
     while True:
         paths = []
         for f, fold in enumerate(folds):
             watch(Progress(f, len(folds), f"up to {cap} iterations, fold {f + 1} of {len(folds)}"))
-            paths.append(fold.find_optimum(replace(how, max_iterations=cap)))
+            paths.append(fold.find_optimum(replace(settings, max_iterations=cap)))
         best = _peak([path.held_out for path in paths])
         # a peak in the first two thirds has been followed for half as long again as it took to rise
-        if cap == how.max_iterations or 3 * best <= 2 * cap or all(path.arrived for path in paths):
+        if cap == settings.max_iterations or 3 * best <= 2 * cap or all(path.arrived for path in paths):
             return best
-        cap = min(2 * cap, how.max_iterations)
+        cap = min(2 * cap, settings.max_iterations)
 
 
 def _peak(paths: Sequence[Sequence[float]]) -> int:
@@ -93,13 +93,13 @@ class _Fold:
     space: Space
     held_out: Likelihood
 
-    def find_optimum(self, how: OptimizerSettings) -> _Path:
+    def find_optimum(self, settings: OptimizerSettings) -> _Path:
         path: list[float] = []
 
         def score(step: Step, p: Array) -> None:
             path.append(self.held_out.value_and_gradient(self.space.coordinates.tables(p))[0])
 
-        optimum = find_optimum(self.space, how, score)
+        optimum = find_optimum(self.space, settings, score)
         return _Path(path, optimum.stopped_by is not StoppedBy.MAX_ITERATIONS)
 
 

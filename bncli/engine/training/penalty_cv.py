@@ -101,8 +101,8 @@ class _Path:
 
     def advance(self, penalty: float) -> float:
         """The conditional log-likelihood of the held-out rows at the optimum of the next penalty."""
-        how = OptimizerSettings("zero", penalty, self.center, "lbfgs", TOLERANCE, MAX_ITERATIONS)
-        point = find_optimum_from(self.space, how, self._start()).point
+        settings = OptimizerSettings("zero", penalty, self.center, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+        point = find_optimum_from(self.space, settings, self._start()).point
         self.optima = [*self.optima[-1:], point]
         return self.held_out.value_and_gradient(self.space.coordinates.tables(point))[0]
 

@@ -17,7 +17,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.errors import BncliError
 from tests import oracles
 from tests.datasets import random_dataset
-from tests.missing_values import complete_rows, with_missing_values
+from tests.missing_values import complete_rows, with_missing
 from tests.strategies import datasets
 
 
@@ -116,7 +116,7 @@ def cases(data: Dataset, s: Sequence[int]) -> np.ndarray:
 def test_missing_values_leave_the_rows_that_have_the_whole_set(
     data: Dataset, share: float, draw: st.DataObject
 ) -> None:
-    incomplete = with_missing_values(data, share)
+    incomplete = with_missing(data, share)
     n = len(data.codes)
     some = st.lists(st.integers(0, n - 1), unique=True, max_size=3).map(tuple)
     counts = Counts(incomplete)
@@ -129,7 +129,7 @@ def test_missing_values_leave_the_rows_that_have_the_whole_set(
 @given(datasets(min_rows=0), st.sampled_from([1, 8, 300]), st.integers(0, 9))
 def test_pairs_with_missing_values_and_what_they_answer_later(data: Dataset, joint_size: int, seed: int) -> None:
     """Some attributes have missing values and some have not, which makes tables of one shape differ."""
-    incomplete = with_missing_values(data, 0.3, seed)
+    incomplete = with_missing(data, 0.3, seed)
     codes = tuple(a if i % 2 else b for i, (a, b) in enumerate(zip(data.codes, incomplete.codes, strict=True)))
     incomplete = Dataset(incomplete.schema, codes, data.labels, data.weights)
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Super-attributes: who shares one, and what they cost; `test_counts` examines their tables, as learners ask for them."""
+"""Super-attributes: who shares one, what they cost; `test_counts` examines their tables, as learners ask for them."""
 
 from __future__ import annotations
 

@@ -250,7 +250,13 @@ def test_the_codes_are_those_under_the_schema(
     """What is learnt in one pass is what a scorer finds under the schema, and the schema counts it."""
     method, bins = cutting
     data = learn_dataset(
-        columns, discretize=method, bins=bins, given=cuts, missing_policy=policy, unseen="error", run=Run(threads)
+        columns,
+        discretize=method,
+        bins=bins,
+        given=cuts,
+        missing_policy=policy,
+        reading=Reading(unseen="error"),
+        run=Run(threads),
     )
     again = coded_rows(columns, data.schema)
     assert data.labels.tolist() == again.labels.tolist()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bncli.engine.data.dataset import MAX_BLOCKS, ROWS_PER_BLOCK, Dataset, RowBlock, code_dtype
 from bncli.engine.data.schema import CategoricalAttribute, Schema
 from tests.datasets import random_dataset
-from tests.missing_values import with_missing_values
+from tests.missing_values import with_missing
 
 
 def empty_codes(n_rows: int) -> Dataset:
@@ -104,7 +104,7 @@ def test_rows_are_taken_in_the_order_given() -> None:
 
 @pytest.mark.usefixtures("small_blocks")
 def test_missing_values_are_counted_where_they_can_be() -> None:
-    data = with_missing_values(random_dataset(40_000, (2, 3, 4), 2, threads=2), 0.2)
+    data = with_missing(random_dataset(40_000, (2, 3, 4), 2, threads=2), 0.2)
     assert data.n_missing == tuple(int((c == n).sum()) for c, n in zip(data.codes, (2, 3, 4), strict=True))
     assert data.radices == (3, 4, 5)
     assert data.take(np.arange(0)).n_missing == (0, 0, 0)

@@ -16,7 +16,7 @@ from bncli.engine.parameter_learners import apn, em
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.generative import generative_tables
 from tests.datasets import dense_dataset, random_dataset
-from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing_values
+from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing
 from tests.spaces import how
 
 TAN = Dag(((), (0,), (1,)), (0, 1, 2))
@@ -48,7 +48,7 @@ def test_the_likelihood_never_falls_and_both_ends_are_told_truly(case: tuple[Dat
 
 @pytest.mark.parametrize("dag", [TAN, GENERAL], ids=["tan", "general"])
 def test_without_missing_values_the_maximum_is_the_relative_frequencies(dag: Dag) -> None:
-    data = with_missing_values(dense_dataset((2, 3, 2), 2), 0.0)
+    data = with_missing(dense_dataset((2, 3, 2), 2), 0.0)
     learnt = fit(data, dag, tolerance=1e-13)
     exact = generative_tables(Counts(data), dag, "mle")
     for got, wanted in zip(learnt.tables.weights, exact.weights, strict=True):
@@ -58,7 +58,7 @@ def test_without_missing_values_the_maximum_is_the_relative_frequencies(dag: Dag
 @pytest.mark.parametrize("dag", [TAN, GENERAL], ids=["tan", "general"])
 @pytest.mark.parametrize("optimizer", ["cg", "lbfgs"])
 def test_it_meets_unsmoothed_expectation_maximisation(dag: Dag, optimizer: str) -> None:
-    data = with_missing_values(random_dataset(400, (2, 3, 2), 2), 0.2)
+    data = with_missing(random_dataset(400, (2, 3, 2), 2), 0.2)
     ours: list[Any] = []
     theirs: list[Any] = []
     fit(data, dag, ours.append, optimizer=optimizer, tolerance=1e-13)
@@ -67,7 +67,7 @@ def test_it_meets_unsmoothed_expectation_maximisation(dag: Dag, optimizer: str) 
 
 
 def test_start_and_penalty_are_its_own() -> None:
-    data = with_missing_values(random_dataset(50, (2, 3, 2), 2), 0.2)
+    data = with_missing(random_dataset(50, (2, 3, 2), 2), 0.2)
     asked = [
         fit(data, TAN, init=init, penalty=penalty, max_iterations=3)
         for init, penalty in (("None", 9.0), ("generative", 0.0))

@@ -36,7 +36,7 @@ def test_effects_equal_scikit_learn_on_the_explicit_design(
     graph: str, coding: str, lower_orders: bool, n_labels: int, penalty: float
 ) -> None:
     """The penalty is on the effects; turning the steps of an attribute does not change their lengths."""
-    kinds = ("numeric", "numeric", "incomplete", "categorical")
+    kinds = ("numeric", "numeric", "missing", "categorical")
     data = mixed_dataset(random_dataset(250, (3, 2, 5, 2), n_labels, weighted=n_labels == 3), kinds)
     dag = GRAPHS[graph]
     for init in ("zero", "generative"):
@@ -65,7 +65,7 @@ def _peer_scores(z: np.ndarray, data: Dataset, penalty: float) -> np.ndarray:
 
 def test_regions_with_groupings_equal_scikit_learn_too() -> None:
     """Main effects as cut, a pair in coarser binnings; the main effects within the pair are the finer ones."""
-    kinds = ("numeric", "incomplete")
+    kinds = ("numeric", "missing")
     data = mixed_dataset(random_dataset(250, (6, 6), 3), kinds)
     groupings = ((None, None), ((0, 0, 1, 1, 2, 2), (0, 0, 0, 1, 1, 2)))
     regions = Regions(((0,), (1,), (0, 1)), bins=(None, 3), groupings=groupings)

@@ -18,7 +18,7 @@ from bncli.engine.parameter_learners import em
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.generative import generative_tables
 from tests.datasets import dense_dataset, random_dataset
-from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing_values
+from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing
 
 TAN = Dag(((), (0,), (1,)), (0, 1, 2))
 CHAIN = Dag(((), (0,), (1,), (2,)), (1, 3), (0,))
@@ -92,7 +92,7 @@ def _smoothed(e: Any, seen: Any, rule: str) -> Any:
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("dag", [TAN, Dag(((), (0,), (0, 1)), (2,), (0,))], ids=["tan", "general"])
 def test_without_missing_values_it_stays_at_the_closed_form(dag: Dag, rule: str) -> None:
-    data = with_missing_values(dense_dataset((2, 3, 2), 2), 0.0)
+    data = with_missing(dense_dataset((2, 3, 2), 2), 0.0)
     learnt = fit(data, dag, rule)
     start = generative_tables(Counts(data), dag, rule)
     assert learnt.stopped_by is StoppedBy.TOLERANCE
@@ -103,7 +103,7 @@ def test_without_missing_values_it_stays_at_the_closed_form(dag: Dag, rule: str)
 
 @pytest.mark.parametrize("dag", [TAN, CHAIN], ids=["tan", "general"])
 def test_it_ends_where_the_gradient_vanishes(dag: Dag) -> None:
-    data = with_missing_values(random_dataset(200, (2, 3, 2, 2), 2), 0.3)
+    data = with_missing(random_dataset(200, (2, 3, 2, 2), 2), 0.3)
     events: list[Any] = []
     learnt = fit(data, dag, tolerance=1e-14, most=5000, watch=events.append)
     assert learnt.stopped_by is StoppedBy.TOLERANCE
@@ -111,11 +111,11 @@ def test_it_ends_where_the_gradient_vanishes(dag: Dag) -> None:
 
 
 def test_rows_of_missing_values_alone_leave_the_start() -> None:
-    data = with_missing_values(random_dataset(20, (2, 3, 2), 2), 1.0)
+    data = with_missing(random_dataset(20, (2, 3, 2), 2), 1.0)
     learnt = fit(data, TAN)
     np.testing.assert_allclose(np.exp(learnt.tables.weights[1]).reshape(3, 2, 2), 1 / 3)
 
 
 def test_the_cap_is_told() -> None:
-    learnt = fit(with_missing_values(random_dataset(200, (2, 3, 2), 2), 0.5), TAN, tolerance=0.0, most=3)
+    learnt = fit(with_missing(random_dataset(200, (2, 3, 2), 2), 0.5), TAN, tolerance=0.0, most=3)
     assert (learnt.stopped_by, learnt.iterations, learnt.evaluations) == (StoppedBy.MAX_ITERATIONS, 3, 4)

@@ -19,7 +19,7 @@ from bncli.engine.structures.structure import Dag
 from bncli.engine.training.generative import generative_tables
 from bncli.engine.training.penalty_cv import GRID, choose_penalty
 from tests.datasets import dense_dataset, random_dataset
-from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing_values
+from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing
 from tests.spaces import how
 
 TAN = Dag(((), (0,), (1,)), (0, 1, 2))
@@ -51,7 +51,7 @@ def test_the_objective_never_falls_and_both_ends_are_told_truly(
 
 @pytest.mark.parametrize("dag", [TAN, HIDDEN_MIDDLE], ids=["tan", "general"])
 def test_the_first_likelihood_is_that_of_map(dag: Dag) -> None:
-    data = with_missing_values(random_dataset(80, (3, 2, 3), 3), 0.3)
+    data = with_missing(random_dataset(80, (3, 2, 3), 3), 0.3)
     assert fit(data, dag, max_iterations=0).cll_start == pytest.approx(
         map.learn(Counts(data), dag, smoothing="m-estimate:1").cll, rel=1e-12
     )
@@ -61,7 +61,7 @@ def test_the_first_likelihood_is_that_of_map(dag: Dag) -> None:
 def test_without_missing_values_it_is_what_it_is_under_the_other_policy(penalty: float) -> None:
     complete = dense_dataset((2, 3, 2), 2, copies=5)
     one = fit(complete, TAN, penalty=penalty)
-    other = fit(with_missing_values(complete, 0.0), TAN, penalty=penalty)
+    other = fit(with_missing(complete, 0.0), TAN, penalty=penalty)
     assert one.cll == pytest.approx(other.cll, rel=1e-7)
     assert one.n_parameters == other.n_parameters
 
@@ -69,7 +69,7 @@ def test_without_missing_values_it_is_what_it_is_under_the_other_policy(penalty:
 def test_a_part_of_the_network_that_tells_nothing_stays() -> None:
     """Attribute 1 lies below attribute 0, which is always known: nothing to be learnt of it for the class."""
     complete = random_dataset(80, (3, 2), 2)
-    data = with_missing_values(complete, 0.0)
+    data = with_missing(complete, 0.0)
     dag = Dag(((), (0,)), (0,))
     learnt = fit(data, dag, max_iterations=20)
     start = generative_tables(Counts(data), dag, "m-estimate:1")
@@ -79,7 +79,7 @@ def test_a_part_of_the_network_that_tells_nothing_stays() -> None:
 
 def test_a_penalty_can_be_chosen_with_missing_values() -> None:
     """At the largest penalty, where next to nothing is learnt, the loss told is about ln K."""
-    data = with_missing_values(random_dataset(60, (3, 2, 3), 3), 0.3)
+    data = with_missing(random_dataset(60, (3, 2, 3), 3), 0.3)
     space_of = partial(extended.space, structure=TAN, smoothing="m-estimate:1")
     chosen = choose_penalty(data, space_of, center=0.0, seed=0)
     assert chosen.penalty in GRID

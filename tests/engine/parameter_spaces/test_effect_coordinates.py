@@ -22,7 +22,7 @@ from tests.spaces import how
 from tests.strategies import dags
 
 Array = NDArray[np.float64]
-KINDS = ("incomplete", "numeric", "categorical")
+KINDS = ("missing", "numeric", "categorical")
 TAN = Dag(((), (0,), (0,)), (0, 1, 2))
 REGIONS = Regions(((0,), (1,), (2,), (0, 1), (1, 2)))
 

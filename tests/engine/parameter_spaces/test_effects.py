@@ -81,7 +81,7 @@ def test_sums_masses_and_columns_belong_to_the_same_matrix(
 
 
 def test_turned_steps_are_uncorrelated_on_the_rows() -> None:
-    data = mixed_dataset(random_dataset(200, (6, 5), 2), ("numeric", "incomplete"))
+    data = mixed_dataset(random_dataset(200, (6, 5), 2), ("numeric", "missing"))
     families = (Family((0,), (6,), 0), Family((1,), (5,), 1))
     weights = conditional_likelihood(data, families).cell_weights()
     effects = effects_of(families, data.schema, weights, coding="thermometer", lower_orders=False)

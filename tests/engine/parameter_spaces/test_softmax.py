@@ -14,7 +14,7 @@ from bncli.engine.structures.structure import Dag
 from bncli.engine.training.generative import generative_tables
 from tests import oracles
 from tests.datasets import random_dataset
-from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing_values
+from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing
 
 CHAIN = Dag(((), (0,), (1,), (2,)), (1, 3), (0,))
 """Attribute 0 is a parent of the class, 1 and 3 are children, 2 lies between them."""
@@ -26,7 +26,7 @@ def shared_of(data: Dataset, dag: Dag) -> SharedSoftmax:
 
 
 def test_a_cell_without_the_class_has_one_parameter() -> None:
-    data = with_missing_values(random_dataset(40, (2, 3, 2, 3), 3), 0.3)
+    data = with_missing(random_dataset(40, (2, 3, 2, 3), 3), 0.3)
     shared = shared_of(data, CHAIN)
     free = 2 + 2 * 3  # of attributes 0 and 2
     bound = 1 + 3 * 2 + 3 * 2 + 2  # the bias, attributes 1 and 3, the class
@@ -58,7 +58,7 @@ def test_pull_back_is_the_transpose_of_the_derivative(case: tuple[Dataset, Dag],
 
 
 def test_the_diagonal_is_that_of_the_derivative_squared() -> None:
-    data = with_missing_values(random_dataset(40, (2, 3, 2, 3), 3), 0.3)
+    data = with_missing(random_dataset(40, (2, 3, 2, 3), 3), 0.3)
     shared, rng = shared_of(data, Dag(((), (0,), (1,), (2,)), (1, 3))), np.random.default_rng(0)
     p, mass = rng.normal(size=shared.n_parameters), rng.random(shared.softmax.log_theta.shape)
     mass[:, 0] = 0.0  # of the class's own distribution the weight itself is taken

@@ -21,7 +21,7 @@ from bncli.watch import Event, Note, Progress
 from tests import oracles
 from tests.datasets import dataset_of, random_dataset, reorder
 from tests.engine.small_networks import asia, drawn_rows, exact_rows, strong_network
-from tests.missing_values import with_missing_values
+from tests.missing_values import with_missing
 from tests.strategies import datasets
 
 Edge = tuple[int, int]
@@ -202,6 +202,6 @@ def test_a_network_is_found_again_through_missing_values() -> None:
     network = strong_network(6, 3)
     data = drawn_rows(network, 20_000, 1)
     events: list[Event] = []
-    found = gbn.learn(Counts(with_missing_values(data, 0.25)), epsilon=0.01, watch=events.append)
+    found = gbn.learn(Counts(with_missing(data, 0.25)), epsilon=0.01, watch=events.append)
     assert edges_of(found) == edges_of(gbn.learn(Counts(data), epsilon=0.01))
     assert Note("gbn tests every independence on the rows that have all attributes of the test") in events

@@ -16,7 +16,7 @@ from bncli.engine.structure_search.family_score import family_score
 from bncli.watch import Event, Progress
 from tests import oracles
 from tests.datasets import dataset_of, random_dataset
-from tests.missing_values import complete_rows, with_missing_values
+from tests.missing_values import complete_rows, with_missing
 from tests.strategies import datasets
 
 RULES = ("ll", "bic", "aic", "k2", "bdeu:1", "acll:5", "acll-uniform:5")
@@ -49,7 +49,7 @@ def test_every_gain_to_the_twelfth_digit_of_the_largest(data: Dataset, rule: str
 
 @pytest.mark.parametrize("rule", RULES)
 def test_with_missing_values_both_scores_are_of_the_rows_that_have_both(rule: str) -> None:
-    incomplete = with_missing_values(random_dataset(80, (2, 3, 4), 3, weighted=True), 0.4)
+    incomplete = with_missing(random_dataset(80, (2, 3, 4), 3, weighted=True), 0.4)
     gains = arc_gains(Counts(incomplete), family_score(rule))
     slow = np.zeros((3, 3))
     for j, i in itertools.permutations(range(3), 2):

@@ -15,7 +15,7 @@ from bncli.engine.structure_search.dependence import conditional_dependence, rel
 from bncli.watch import Event, Progress
 from tests import oracles
 from tests.datasets import random_dataset
-from tests.missing_values import complete_rows, with_missing_values
+from tests.missing_values import complete_rows, with_missing
 from tests.strategies import datasets
 
 
@@ -55,7 +55,7 @@ def test_progress_is_told() -> None:
 
 @given(datasets(), st.sampled_from([0.3, 1.0]))
 def test_missing_values_leave_the_rows_that_have_the_attribute_or_the_pair(data: Dataset, share: float) -> None:
-    incomplete = with_missing_values(data, share)
+    incomplete = with_missing(data, share)
     n = len(data.codes)
     alone = [oracles.count(complete_rows(incomplete, {i}), (i,)) for i in range(n)]
     expected = [oracles.mutual_information(table) for table in alone]

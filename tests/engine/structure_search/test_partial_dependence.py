@@ -16,7 +16,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_search import partial_dependence
 from bncli.engine.structure_search.partial_dependence import CLASS_NODE, PartialDependence, observed, sum_n_log_n
 from tests.datasets import random_dataset
-from tests.missing_values import complete_rows, with_missing_values
+from tests.missing_values import complete_rows, with_missing
 from tests.oracles import weights_of
 from tests.strategies import datasets
 
@@ -63,7 +63,7 @@ def test_missing_values_leave_the_rows_that_have_all_that_is_asked_for(
     table: str, asked: tuple[Dataset, int, int, list[frozenset[int]]], share: float
 ) -> None:
     data, a, b, sets = asked
-    incomplete = with_missing_values(data, share)
+    incomplete = with_missing(data, share)
     with pytest.MonkeyPatch.context() as patch:
         if table != "whole":
             patch.setattr(partial_dependence, "SMALL_TABLE", 1)

@@ -20,7 +20,7 @@ from bncli.engine.training.optimization import optimize
 from bncli.watch import Event, Iteration, Progress, silent
 from tests import oracles
 from tests.datasets import random_dataset
-from tests.incomplete_oracle import enumeration, with_missing_values
+from tests.incomplete_oracle import enumeration, with_missing
 from tests.spaces import how
 
 TAN = Dag(((), (0,), (1,)), (0, 1, 2))
@@ -56,7 +56,7 @@ def slow_scores(data: Dataset, most: int, seed: int, **changes: Any) -> list[flo
 @pytest.mark.parametrize("optimizer", ["cg", "lbfgs"])
 def test_the_best_number_of_iterations(share: float, optimizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bncli.engine.training.early_stopping.FIRST", 12)
-    data = with_missing_values(random_dataset(60, (3, 2, 3), 2, seed=5), share)
+    data = with_missing(random_dataset(60, (3, 2, 3), 2, seed=5), share)
     scores = slow_scores(data, 12, seed=3, optimizer=optimizer)
     best = best_iterations(data, SPACE, how(optimizer=optimizer, max_iterations=12), seed=3, watch=silent)
     assert best == int(np.argmax(scores))
@@ -89,21 +89,21 @@ def test_long_runs_that_serve_are_followed(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_watch_hears_of_folds_and_only_of_the_last_run() -> None:
     events: list[Event] = []
-    learnt = fit(with_missing_values(random_dataset(60, (3, 2, 3), 2), 0.2), watch=events.append)
+    learnt = fit(with_missing(random_dataset(60, (3, 2, 3), 2), 0.2), watch=events.append)
     iterations = [event.iteration for event in events if isinstance(event, Iteration)]
     assert iterations == list(range(learnt.iterations + 1))
     assert next(event.detail for event in events if isinstance(event, Progress)) == "up to 8 iterations, fold 1 of 5"
 
 
 def test_seeds_and_determinism() -> None:
-    data = with_missing_values(random_dataset(60, (3, 2, 3), 2), 0.2)
+    data = with_missing(random_dataset(60, (3, 2, 3), 2), 0.2)
     once, twice = fit(data, seed=4), fit(data, seed=4)
     assert once.tables.weights[0].tobytes() == twice.tables.weights[0].tobytes()
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 3])
 def test_hardly_any_rows(n_rows: int) -> None:
-    learnt = fit(with_missing_values(random_dataset(n_rows, (3, 2, 3), 2), 0.3), max_iterations=20)
+    learnt = fit(with_missing(random_dataset(n_rows, (3, 2, 3), 2), 0.3), max_iterations=20)
     assert learnt.cll >= learnt.cll_start
 
 

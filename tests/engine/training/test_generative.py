@@ -21,7 +21,7 @@ from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from tests import oracles
 from tests.datasets import random_dataset
-from tests.missing_values import complete_rows, slow_posterior, with_missing_values
+from tests.missing_values import complete_rows, slow_posterior, with_missing
 from tests.strategies import dags, datasets
 
 TAN = Dag(((), (0,), (1,)), (0, 1, 2))
@@ -102,7 +102,7 @@ def test_with_missing_values_every_node_has_the_table_of_the_rows_that_have_its_
     data: Dataset, draw: st.DataObject, rule: str, share: float
 ) -> None:
     """Nodes without the class as a parent have the same column for every class."""
-    dag, incomplete = draw.draw(dags(len(data.codes))), with_missing_values(data, share)
+    dag, incomplete = draw.draw(dags(len(data.codes))), with_missing(data, share)
     tables = generative_tables(Counts(incomplete), dag, rule)
     assert {f.child for f in tables.families} >= set(dag.nodes) - set(dag.class_parents)
     for family, w in zip(tables.families, tables.weights, strict=True):
@@ -118,7 +118,7 @@ def test_with_missing_values_every_node_has_the_table_of_the_rows_that_have_its_
 
 
 def test_the_conditional_log_likelihood_of_rows_with_missing_values() -> None:
-    incomplete = with_missing_values(random_dataset(60, (2, 3, 2), 3, weighted=True), 0.3)
+    incomplete = with_missing(random_dataset(60, (2, 3, 2), 3, weighted=True), 0.3)
     parameters = closed_form(Counts(incomplete), generative_tables(Counts(incomplete), TAN, "m-estimate:1"))
     model = Model(incomplete.schema, TAN, parameters.tables, Recipe(), 60, "1")
     assert incomplete.weights is not None
@@ -132,7 +132,7 @@ def test_the_conditional_log_likelihood_of_rows_with_missing_values() -> None:
 
 def test_a_table_that_all_classes_share_counts_once() -> None:
     """As learners count the parameters of the same network."""
-    incomplete = with_missing_values(random_dataset(60, (2, 3, 2), 3), 0.3)
+    incomplete = with_missing(random_dataset(60, (2, 3, 2), 3), 0.3)
     dag = Dag(((), (0,), (1,)), (0, 1))
     parameters = closed_form(Counts(incomplete), generative_tables(Counts(incomplete), dag, "m-estimate:1"))
     own, shared = 3 + (2 + 3 * 2) * 3, 2 * 3

@@ -19,7 +19,7 @@ from bncli.engine.training.optimization import find_optimum, optimize
 from bncli.watch import Event, Note, silent
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
-from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing_values
+from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing
 from tests.spaces import how
 
 TAN = Dag(((), (0,), (1,)), (0, 1, 2))
@@ -45,7 +45,7 @@ def test_gradients_are_slopes_of_what_enumeration_finds(case: tuple[Dataset, Dag
 
 @pytest.mark.parametrize("joint", [False, True])
 def test_products_are_slopes_of_the_gradient(joint: bool) -> None:
-    space = space_of(with_missing_values(random_dataset(60, (2, 3, 2), 3), 0.3), TAN, joint)
+    space = space_of(with_missing(random_dataset(60, (2, 3, 2), 3), 0.3), TAN, joint)
     p, v = np.random.default_rng(1).normal(size=(2, space.coordinates.n_parameters))
 
     def gradient(q: Any) -> Any:
@@ -59,7 +59,7 @@ def test_products_are_slopes_of_the_gradient(joint: bool) -> None:
 
 def test_the_preconditioner_of_complete_rows_is_the_diagonal_of_the_hessian() -> None:
     """Of the joint likelihood, where counts are counts; the class's own distribution is taken for wide."""
-    data = with_missing_values(dense_dataset((2, 3, 2), 2), 0.0)
+    data = with_missing(dense_dataset((2, 3, 2), 2), 0.0)
     space = incomplete_space(Counts(data), Dag(((), (0,), (1,)), (0, 2)), "mle", joint=True)
     p = space.coordinates.generative
     curvature = space.curvature(0.5)
@@ -73,7 +73,7 @@ def test_the_preconditioner_of_complete_rows_is_the_diagonal_of_the_hessian() ->
 @pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("penalty", [0.0, 0.5])
 def test_all_optimisers_find_one_optimum(joint: bool, penalty: float) -> None:
-    data = with_missing_values(dense_dataset((2, 2, 2), 2, copies=4), 0.2)
+    data = with_missing(dense_dataset((2, 2, 2), 2, copies=4), 0.2)
     space = space_of(data, TAN, joint)
     values = []
     for optimizer in ("lbfgs", "newton", "bfgs", "cg", "cgb"):
@@ -83,13 +83,13 @@ def test_all_optimisers_find_one_optimum(joint: bool, penalty: float) -> None:
 
 
 def test_the_same_bytes_every_time() -> None:
-    data = with_missing_values(random_dataset(300, (3, 2, 3), 3, weighted=True), 0.25)
+    data = with_missing(random_dataset(300, (3, 2, 3), 3, weighted=True), 0.25)
     runs = [optimize(space_of(data, TAN), how(max_iterations=10), silent) for _ in range(2)]
     assert len({run.tables.weights[0].tobytes() for run in runs}) == 1
 
 
 def test_a_likelihood_of_other_rows() -> None:
-    data = with_missing_values(random_dataset(30, (3, 2, 3), 3), 0.25)
+    data = with_missing(random_dataset(30, (3, 2, 3), 3), 0.25)
     for joint in (False, True):
         space = space_of(data, TAN, joint)
         cells = space.coordinates.tables(space.coordinates.generative)
