@@ -41,8 +41,7 @@ def mixed_datasets(draw: st.DrawFn, max_rows: int = 30, max_attributes: int = 4)
     kinds = draw(st.lists(st.sampled_from(["categorical", "numeric", "missing"]), min_size=5, max_size=5))
     n_rows, seed = draw(st.integers(1, max_rows)), draw(st.integers(0, 999))
     data = random_dataset(n_rows, cardinalities, draw(st.integers(2, 4)), seed=seed, weighted=draw(st.booleans()))
-    pairs = zip(cardinalities, kinds, strict=False)
-    kinds = ["numeric" if n == 1 and kind == "missing" else kind for n, kind in pairs]
+    kinds = ["numeric" if n == 1 and kind == "missing" else kind for n, kind in zip(cardinalities, kinds, strict=False)]
     return mixed_dataset(data, kinds)
 
 

@@ -115,7 +115,7 @@ def enumeration(data: Dataset, families: Sequence[Family]) -> Enumeration:
 
 
 def with_missing(data: Dataset, share: float, seed: int = 0) -> Dataset:
-    """The same rows, each value gone with this probability, under the policy that marginalizes missing values."""
+    """The same rows, each value gone with this probability, under the policy that marginalizes what is missing."""
     rng = np.random.default_rng(seed)
     schema = replace(data.schema, missing_policy="marginalize")
     gone = rng.random((len(data.codes), data.n_rows)) < share

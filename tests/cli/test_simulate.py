@@ -80,8 +80,8 @@ def test_holes_leave_the_other_values_alone(bncli: Bncli) -> None:
     whole = bncli("simulate", *TAN, "--rows", 200, "--seed", 4, "-q").out
     assert ran.err.splitlines()[2] == f"holes       {(holes := _holes(ran.out))} of 2,000 values ({holes / 2000:.1%})"
     assert 400 < holes < 600
-    for with_missing, without in zip(ran.out.splitlines(), whole.splitlines(), strict=True):
-        *values, label = zip(with_missing.split(","), without.split(","), strict=True)
+    for with_holes, without in zip(ran.out.splitlines(), whole.splitlines(), strict=True):
+        *values, label = zip(with_holes.split(","), without.split(","), strict=True)
         assert all(found in ("", drawn) for found, drawn in values)
         assert label[0] == label[1]
     report = json.loads(

@@ -33,7 +33,7 @@ def test_stages_are_timed_and_events_handed_on(monkeypatch: pytest.MonkeyPatch) 
 
 
 IRIS = Source((str(Path(__file__).parents[2] / "sample_data" / "iris.csv"),))
-HILL_CLIMB = Recipe.of(structure="hill-climb", structure_score="k2", param="map")
+CLIMB = Recipe.of(structure="hill-climb", structure_score="k2", param="map")
 
 
 def test_moves_are_kept_by_name_and_everything_is_handed_on() -> None:
@@ -48,8 +48,8 @@ def test_moves_are_kept_by_name_and_everything_is_handed_on() -> None:
 
 
 def test_both_steps_report_the_moves_that_lead_to_the_structure(tmp_path: Path) -> None:
-    learnt = learn_structure(IRIS, HILL_CLIMB)
-    fitted = fit(IRIS, HILL_CLIMB, output=str(tmp_path / "m.bnc"))
+    learnt = learn_structure(IRIS, CLIMB)
+    fitted = fit(IRIS, CLIMB, output=str(tmp_path / "m.bnc"))
     assert learnt.moves == fitted.moves
     arcs = {(parent, child) for child, listed in learnt.structure.parents.items() for parent in listed[1:]}
     assert {move.kind for move in learnt.moves} == {"add"}
