@@ -67,7 +67,7 @@ def spanning_trees(nodes: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
 
 
 def cell(family: Family, data: Dataset, t: int) -> int:
-    """The mixed-radix number of row t's values as the family sees them, the first attribute the most significant."""
+    """The mixed-radix number of row t's values as the family bins them, the first attribute the most significant."""
     number = 0
     for position, radix in enumerate(family.shape):
         number = number * radix + digit(family, position, int(data.codes[family.attributes[position]][t]))
@@ -75,13 +75,13 @@ def cell(family: Family, data: Dataset, t: int) -> int:
 
 
 def digit(family: Family, position: int, code: int) -> int:
-    """The code of one of its attributes as the family sees it."""
-    merge = family.merges[position] if family.merges else None
-    return code if merge is None else merge[code]
+    """The code of one of its attributes in the binning of the family."""
+    grouping = family.groupings[position] if family.groupings else None
+    return code if grouping is None else grouping[code]
 
 
 def written_out(family: Family, table: Array, cardinalities: Sequence[int]) -> tuple[Family, Array]:
-    """The same table (cells, any) over the codes of the attributes, cell by cell, and the family without merges."""
+    """The same table (cells, any) over the codes of the attributes, cell by cell, and the family without groupings."""
     shape = tuple(cardinalities[a] for a in family.attributes)
     rows = []
     for codes in itertools.product(*map(range, shape)):

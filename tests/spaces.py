@@ -1,4 +1,4 @@
-"""Every parameter space that ascends the conditional likelihood, as its learner makes it."""
+"""Every parameter space in which the conditional likelihood is maximised, as its learner makes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bncli.engine.model import Parameters
 from bncli.engine.parameter_spaces.coordinates import Coordinates
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.likelihood import ConditionalLikelihood
-from bncli.engine.training.optimization import Ascent
+from bncli.engine.training.optimization import OptimizerSettings
 
 SPACES: dict[str, dict[str, Any]] = {
     "discriminative": {},
@@ -33,8 +33,8 @@ RICH_SPACES = ("discriminative", "discriminative with lower orders", "weighted 4
 """Those that reach the same optimum."""
 
 
-def how(**changes: Any) -> Ascent:
-    """An ascent without penalty from the generative start, to high precision, unless changed."""
+def how(**changes: Any) -> OptimizerSettings:
+    """An optimization without penalty from the generative start, to high precision, unless changed."""
     defaults: dict[str, Any] = {
         "init": "generative",
         "penalty": 0.0,
@@ -43,7 +43,7 @@ def how(**changes: Any) -> Ascent:
         "tolerance": 1e-12,
         "max_iterations": 2000,
     }
-    return Ascent(**{**defaults, **changes})
+    return OptimizerSettings(**{**defaults, **changes})
 
 
 def fit(
@@ -53,14 +53,14 @@ def fit(
     module = importlib.import_module(f"bncli.engine.parameter_learners.{name.split()[0]}")
     more = {} if watch is None else {"watch": watch}
     learnt: Parameters = module.learn(
-        Counts(data), dag, smoothing=smoothing, ascent=how(**changes), **SPACES[name], **more
+        Counts(data), dag, smoothing=smoothing, settings=how(**changes), **SPACES[name], **more
     )
     return learnt
 
 
 @dataclass(frozen=True)
 class Caught:
-    """A space with the likelihood that it is to ascend."""
+    """A space with the likelihood that is to be maximised in it."""
 
     likelihood: ConditionalLikelihood
     space: Coordinates
@@ -70,7 +70,7 @@ class Caught:
 
 
 def catch(name: str, data: Dataset, dag: Dag, smoothing: str = "m-estimate:1") -> Caught:
-    """The space that the learner called `name` ascends in."""
+    """The space that the learner called `name` optimizes in."""
     module = importlib.import_module(f"bncli.engine.parameter_learners.{name.split()[0]}")
     space = module.space(Counts(data), dag, smoothing=smoothing, **SPACES[name])
     return Caught(space.likelihood, space.coordinates)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.model import Model, Tables
-from bncli.engine.structures.structure import Dag, Family, Merge, Regions
+from bncli.engine.structures.structure import Dag, Family, Grouping, Regions
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset
 
@@ -92,7 +92,7 @@ def models(draw: st.DrawFn, max_attributes: int = 5) -> Model:
 
 
 @st.composite
-def merges(draw: st.DrawFn, attribute: Attribute) -> Merge | None:
+def groupings(draw: st.DrawFn, attribute: Attribute) -> Grouping | None:
     """None, or neighbouring values joined in any way, the missing level apart."""
     joined = draw(st.lists(st.booleans(), min_size=attribute.n_values - 1, max_size=attribute.n_values - 1))
     codes = list(itertools.accumulate((not join for join in joined), initial=0))
@@ -100,26 +100,26 @@ def merges(draw: st.DrawFn, attribute: Attribute) -> Merge | None:
 
 
 @st.composite
-def merged_families(draw: st.DrawFn, attributes: tuple[Attribute, ...]) -> tuple[Family, ...]:
-    """Up to 5 families over up to 3 of the attributes each, with a child or without, that merge what they please."""
+def regrouped_families(draw: st.DrawFn, attributes: tuple[Attribute, ...]) -> tuple[Family, ...]:
+    """Up to 5 families over up to 3 of the attributes each, with a child or without, that grouping what they please."""
     if not attributes:
         return ()
     members = st.lists(st.integers(0, len(attributes) - 1), unique=True, min_size=1, max_size=3)
-    return tuple(_merged_family(draw, listed, attributes) for listed in draw(st.lists(members, max_size=5)))
+    return tuple(_regrouped_family(draw, listed, attributes) for listed in draw(st.lists(members, max_size=5)))
 
 
-def _merged_family(draw: st.DrawFn, members: list[int], attributes: tuple[Attribute, ...]) -> Family:
-    seen = tuple(draw(merges(attributes[a])) for a in members)
+def _regrouped_family(draw: st.DrawFn, members: list[int], attributes: tuple[Attribute, ...]) -> Family:
+    seen = tuple(draw(groupings(attributes[a])) for a in members)
     shape = tuple(attributes[a].cardinality if m is None else max(m) + 1 for a, m in zip(members, seen, strict=True))
     child = draw(st.sampled_from([None, members[0]])) if members[0] == max(members) else None  # no cycle of children
-    return Family(tuple(members), shape, child, merges=seen if any(seen) else ())
+    return Family(tuple(members), shape, child, groupings=seen if any(seen) else ())
 
 
 @st.composite
-def merged_models(draw: st.DrawFn) -> Model:
-    """A model with arbitrary tables, some over merged attributes."""
+def regrouped_models(draw: st.DrawFn) -> Model:
+    """A model with arbitrary tables, some over regrouped attributes."""
     schema = draw(schemas(max_attributes=4))
-    families = draw(merged_families(schema.attributes))
+    families = draw(regrouped_families(schema.attributes))
     generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n_labels = len(schema.labels)
     weights = tuple(generator.normal(size=(family.n_cells, n_labels)) for family in families)

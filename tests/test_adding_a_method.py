@@ -51,11 +51,11 @@ from dataclasses import dataclass
 from bncli.engine.parameter_spaces.coordinates import PerCell
 from bncli.engine.training.generative import generative_tables
 from bncli.engine.training.likelihood import conditional_likelihood
-from bncli.engine.training.optimization import ParameterSpace, ascend
+from bncli.engine.training.optimization import ParameterSpace, optimize
 
 
-def learn(counts, structure, *, slope, ascent, watch):
-    return ascend(space(counts, structure, slope=slope), ascent, watch)
+def learn(counts, structure, *, slope, settings, watch):
+    return optimize(space(counts, structure, slope=slope), settings, watch)
 
 
 def space(counts, structure, *, slope):

@@ -24,7 +24,7 @@ from bncli.engine.model import ChosenPenalty, Model, Parameters
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Structure
 from bncli.engine.training.memory_estimate import refuse_large, refuse_wide
-from bncli.engine.training.optimization import Ascent
+from bncli.engine.training.optimization import OptimizerSettings
 from bncli.engine.training.penalty_cv import choose_penalty
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
@@ -129,14 +129,14 @@ def learn_parameters(counts: Counts, structure: Structure, recipe: Recipe, watch
             counts.data, space_of, center=float(recipe.penalty_center), seed=recipe.seed, watch=watch
         )
     watch(Stage("parameters"))
-    ascent = {} if recipe.optimizer is None else {"ascent": _ascent(recipe, chosen)}
-    parameters: Parameters = module.learn(counts, structure, watch=watch, **options, **ascent)
+    settings = {} if recipe.optimizer is None else {"settings": _settings(recipe, chosen)}
+    parameters: Parameters = module.learn(counts, structure, watch=watch, **options, **settings)
     return replace(parameters, penalty_cv=chosen)
 
 
-def _ascent(recipe: Recipe, chosen: ChosenPenalty | None) -> Ascent:
-    """How to climb; what parameters with an optimizer have no use for is left at zero."""
-    return Ascent(
+def _settings(recipe: Recipe, chosen: ChosenPenalty | None) -> OptimizerSettings:
+    """How to optimize; what parameters with an optimizer have no use for is left at zero."""
+    return OptimizerSettings(
         init=str(recipe.init),
         penalty=float(recipe.penalty or 0.0) if chosen is None else chosen.penalty,
         penalty_center=float(recipe.penalty_center or 0.0),

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
-from bncli.engine.structures.structure import Dag, Family, Merge, Structure
+from bncli.engine.structures.structure import Dag, Family, Grouping, Structure
 from bncli.files.documents import Node
 
 _MERGES = "merges"
@@ -26,7 +26,7 @@ def families_json(families: Iterable[Family], schema: Schema) -> list[dict[str, 
     names = [attribute.name for attribute in schema.attributes]
     return [
         {"attributes": [names[i] for i in f.attributes], "child": None if f.child is None else names[f.child]}
-        | ({_MERGES: [None if m is None else [int(code) for code in m] for m in f.merges]} if f.merges else {})
+        | ({_MERGES: [None if m is None else [int(code) for code in m] for m in f.groupings]} if f.groupings else {})
         for f in families
     ]
 
@@ -55,7 +55,7 @@ def read_families(node: Node, schema: Schema, structure: Structure) -> tuple[Fam
     return tuple(families)
 
 
-def _read_merges(node: Node, attributes: Sequence[Attribute]) -> tuple[Merge | None, ...]:
+def _read_merges(node: Node, attributes: Sequence[Attribute]) -> tuple[Grouping | None, ...]:
     items = node.items()
     if len(items) != len(attributes):
         node.fail(f"{len(items)} merges for {len(attributes)} attributes")
@@ -65,7 +65,7 @@ def _read_merges(node: Node, attributes: Sequence[Attribute]) -> tuple[Merge | N
     )
 
 
-def _read_merge(node: Node, attribute: Attribute) -> Merge:
+def _read_merge(node: Node, attribute: Attribute) -> Grouping:
     merge = tuple(item.integer(0) for item in node.items())
     if len(merge) != attribute.cardinality:
         node.fail(f"{len(merge)} coarse codes for the {attribute.cardinality} codes of '{attribute.name}'")

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure
-from bncli.engine.structures.structure import Climb
+from bncli.engine.structures.structure import SearchTrace
 from bncli.errors import BncliError
 from bncli.files.documents import Node
 
@@ -41,10 +41,10 @@ def content_json(structure: NamedStructure) -> dict[str, Any]:
     regions = {"regions": [list(region) for region in structure.regions]}
     bins = {"bins": list(structure.bins)} if structure.bins else {}
     gains = {"gains": [float(gain) for gain in structure.gains]} if structure.gains else {}
-    return regions | bins | gains | ({} if structure.climb is None else _search_json(structure.climb))
+    return regions | bins | gains | ({} if structure.trace is None else _search_json(structure.trace))
 
 
-def _search_json(trace: Climb) -> dict[str, Any]:
+def _search_json(trace: SearchTrace) -> dict[str, Any]:
     return {
         "df": [int(df) for df in trace.df],
         "log_likelihood": [float(value) for value in trace.log_likelihood],
@@ -98,7 +98,7 @@ def _read_bins(node: Node) -> tuple[int | None, ...]:
     return tuple(None if item.value is None else item.integer() for item in node.items())
 
 
-def _read_search(node: Node, fields: Mapping[str, Node]) -> Climb | None:
+def _read_search(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:
     """What a search says of the steps: all of it or nothing."""
     missing = [key for key in _STEPS if key not in fields]
     if len(missing) == len(_STEPS):
@@ -106,7 +106,7 @@ def _read_search(node: Node, fields: Mapping[str, Node]) -> Climb | None:
     if missing:
         node.fail(f"the key '{missing[0]}' is missing", hint=f"give {', '.join(_STEPS)}, or none of them")
     df, log_likelihood, log_posterior, map_step = (fields[key] for key in _STEPS)
-    return Climb(
+    return SearchTrace(
         tuple(item.integer(0) for item in df.items()),
         tuple(item.number() for item in log_likelihood.items()),
         tuple(-math.inf if item.value is None else item.number() for item in log_posterior.items()),

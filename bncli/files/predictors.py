@@ -105,7 +105,7 @@ def _read_path(fields: Mapping[str, Node], frame: Frame) -> Pending:
     node, families = fields[_PATH.key], frame.families
     if isinstance(frame.structure, Dag):
         node.fail("a Bayesian network does not grow region by region")
-    if any(f.child is not None or f.merges or list(f.attributes) != sorted(f.attributes) for f in families):
+    if any(f.child is not None or f.groupings or list(f.attributes) != sorted(f.attributes) for f in families):
         node.fail("the tables of a path are those of regions, their attributes as cut and in the order of the schema")
     steps = read_steps(node, frame.schema, families)
 

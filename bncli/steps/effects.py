@@ -77,7 +77,7 @@ def effects_report(model: Model) -> EffectsReport:
 
 def _named(effect: Effect, schema: Schema) -> NamedEffect:
     attributes = [schema.attributes[a] for a in effect.tensor.attributes]
-    regrouped = list(zip(attributes, effect.tensor.merges, strict=True))
+    regrouped = list(zip(attributes, effect.tensor.groupings, strict=True))
     return NamedEffect(
         tuple(attribute.name for attribute in attributes),
         effect.share,

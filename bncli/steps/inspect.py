@@ -165,7 +165,7 @@ class StructureReport:
     @property
     def best_step(self) -> int | None:
         """The one of highest posterior, where there are steps."""
-        trace = self.structure.climb if isinstance(self.structure, NamedRegions) else None
+        trace = self.structure.trace if isinstance(self.structure, NamedRegions) else None
         return None if trace is None else trace.map_step
 
     @cached_property
@@ -253,6 +253,6 @@ def _tables(tables: Tables, schema: Schema) -> tuple[Table, ...]:
 
 
 def _table(family: Family, weights: Array, attributes: tuple[Attribute, ...]) -> Table:
-    merged = tuple(None if merge is None else coarse(attributes[i], merge) for i, merge in family.seen)
+    merged = tuple(None if merge is None else coarse(attributes[i], merge) for i, merge in family.binned_attributes)
     names = tuple(attributes[i].name for i in family.attributes)
-    return Table(names, weights.reshape(*family.shape, -1), merged if family.merges else ())
+    return Table(names, weights.reshape(*family.shape, -1), merged if family.groupings else ())

@@ -42,7 +42,7 @@ def steps_of_path(path: Path, schema: Schema) -> tuple[NamedStep, ...]:
 
 def steps_of_search(regions: NamedRegions) -> tuple[NamedStep, ...] | None:
     """The steps of the search that found the regions, weighted by posterior; None where nothing is said of them."""
-    trace = regions.climb
+    trace = regions.trace
     if trace is None:
         return None
     weights = posterior_weights(trace.log_posterior)
@@ -79,9 +79,9 @@ def regions_report(model: Model) -> RegionsReport | None:
 def report_of_search(regions: NamedRegions) -> RegionsReport:
     """The same of a structure that was found, before there is a model."""
     orders, steps = _orders(regions.chosen), steps_of_search(regions)
-    if steps is None or regions.climb is None:
+    if steps is None or regions.trace is None:
         return RegionsReport(orders)
-    best = regions.climb.map_step
+    best = regions.trace.map_step
     return RegionsReport(orders, len(regions.regions), best, steps[best].weight)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.data.schema import CategoricalAttribute
 from bncli.engine.kernels.arrays import Index
-from bncli.engine.networks.missing_values import Holes, count_holes, shares_of_holes
+from bncli.engine.networks.missing_values import MissingCompletelyAtRandom, count_missing, missing_shares
 from bncli.engine.networks.network import Network, network_of, true_model
 from bncli.engine.networks.random_networks import Spec, conditioning_network, random_network
 from bncli.engine.networks.simulation import sample_blocks
@@ -98,7 +98,7 @@ def simulate(
     stopwatch(Stage("rows"))
     tally, missing_values = _Tally(network), _missing_values(network, missing, seed)
     with open_rows(output, outputs.format) as file, PipelineStage(file.write) as writing:
-        blocks = map(missing_values.punch, sample_blocks(network, rows, rng))
+        blocks = map(missing_values.applied_to, sample_blocks(network, rows, rng))
         for block in tally.counted(blocks, rows, stopwatch):
             writing.put(block)
     _write_truth(network, tally, missing is not None, outputs.network, outputs.model)
@@ -118,11 +118,11 @@ def _network(origin: str | Spec | float, rng: np.random.Generator) -> Network:
         raise ModelError(error.what, where=origin, hint=error.hint) from error
 
 
-def _missing_values(network: Network, missing: float | Literal["model"] | None, seed: int) -> Holes:
+def _missing_values(network: Network, missing: float | Literal["model"] | None, seed: int) -> MissingCompletelyAtRandom:
     """Their random streams follow from the seed and from nothing else."""
     n = len(network.schema.attributes)
-    shares = shares_of_holes(network.schema) if missing == "model" else (missing or 0.0,) * n
-    return Holes(shares, np.random.Generator(np.random.PCG64([seed, _MISSING])))
+    shares = missing_shares(network.schema) if missing == "model" else (missing or 0.0,) * n
+    return MissingCompletelyAtRandom(shares, np.random.Generator(np.random.PCG64([seed, _MISSING])))
 
 
 _MISSING = 1
@@ -152,7 +152,7 @@ class _Tally:
         for block in blocks:
             for i, (counts, name) in enumerate(zip(self._counts, self._names, strict=True)):
                 column = block.attributes[name]
-                self.missing_by_attribute[i] += count_holes(column)
+                self.missing_by_attribute[i] += count_missing(column)
                 if isinstance(column, CategoricalColumn) and len(counts):
                     counts += np.bincount(column.codes[column.codes >= 0], minlength=len(counts))
             yield block

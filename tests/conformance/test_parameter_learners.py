@@ -20,7 +20,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters, Path, StoppedBy, Tables
 from bncli.engine.structures.structure import Dag, Family, Regions, Structure
-from bncli.engine.training.optimization import Ascent
+from bncli.engine.training.optimization import OptimizerSettings
 from bncli.errors import BncliError
 from bncli.recipe import defaults
 from bncli.watch import Iteration
@@ -40,11 +40,11 @@ VALUES: dict[str, list[Any]] = {
     "--coding": ["cells", "thermometer"],
     "--lower-orders": [False, True],
 }
-"""What is tried for each option of a learner's own; those of the ascent are tried together."""
+"""What is tried for each option of a learner's own; those of the optimization are tried together."""
 
 
 def variants() -> list[Any]:
-    """Every learner with every value of each of its own options, and two ascents where it ascends."""
+    """Every learner with every value of each of its own options, with and without a penalty."""
     cases = []
     for method in PARAMETERS.methods:
         if not PARAMETERS.module_of(method.word):
@@ -55,16 +55,16 @@ def variants() -> list[Any]:
         keys = [flag.removeprefix("--").replace("-", "_") for flag in own]
         values = [VALUES.get(flag, []) for flag in own]
         if together:
-            keys, values = [*keys, "ascent"], [*values, [ascent("zero", 1.0), ascent("generative", 0.0)]]
+            keys, values = [*keys, "settings"], [*values, [optimizer("zero", 1.0), optimizer("generative", 0.0)]]
         assert all(values), f"{method.word} has an option without values to try"
         for chosen in itertools.product(*values):
-            words = [c.init if isinstance(c, Ascent) else str(c) for c in chosen]
+            words = [c.init if isinstance(c, OptimizerSettings) else str(c) for c in chosen]
             cases.append(pytest.param(method, dict(zip(keys, chosen, strict=True)), id=" ".join([method.word, *words])))
     return cases
 
 
-def ascent(init: str, penalty: float) -> Ascent:
-    return Ascent(init, penalty, 0.0, "lbfgs", 1e-10, 300)
+def optimizer(init: str, penalty: float) -> OptimizerSettings:
+    return OptimizerSettings(init, penalty, 0.0, "lbfgs", 1e-10, 300)
 
 
 every_learner = pytest.mark.parametrize(("method", "options"), variants())
@@ -103,7 +103,7 @@ def cells_of(learnt: Parameters) -> np.ndarray:
 
 
 def assert_same_model(one: Parameters, other: Parameters, data: Dataset) -> None:
-    """The same probabilities of every row: to rounding in closed form, as near as the optima where climbed."""
+    """The same probabilities of every row: to rounding in closed form, as near as the optima are otherwise."""
     assert one.cll_start == pytest.approx(other.cll_start, rel=1e-9)
     assert one.cll == pytest.approx(other.cll, rel=1e-7)
     z = oracles.indicators(one.tables.families, data)
@@ -200,8 +200,8 @@ def test_weight_two_is_the_row_twice(method: Any, options: dict[str, Any]) -> No
 @pytest.mark.usefixtures("small_blocks")
 def test_the_same_bits_again_and_for_any_threads(method: Any, options: dict[str, Any]) -> None:
     outcomes = []
-    if "ascent" in options:
-        options = {**options, "ascent": replace(options["ascent"], max_iterations=12)}
+    if "settings" in options:
+        options = {**options, "settings": replace(options["settings"], max_iterations=12)}
     for threads in (1, 1, 2, 3):
         data = random_dataset(20_000, (3, 2, 4, 2), 3, weighted=True, threads=threads)
         learnt = learn(method, data, structure_for(method), options)

@@ -65,11 +65,11 @@ def assert_same(one: Structure, other: Structure) -> None:
     if isinstance(one, Dag) or isinstance(other, Dag):
         assert one == other
         return
-    assert replace(one, climb=None, gains=()) == replace(other, climb=None, gains=())
+    assert replace(one, trace=None, gains=()) == replace(other, trace=None, gains=())
     assert one.gains == pytest.approx(other.gains, rel=1e-9, abs=1e-9)
-    if one.climb is not None and other.climb is not None:
-        assert (one.climb.df, one.climb.map_step) == (other.climb.df, other.climb.map_step)
-        assert one.climb.log_posterior == pytest.approx(other.climb.log_posterior, rel=1e-9, abs=1e-9)
+    if one.trace is not None and other.trace is not None:
+        assert (one.trace.df, one.trace.map_step) == (other.trace.df, other.trace.map_step)
+        assert one.trace.log_posterior == pytest.approx(other.trace.log_posterior, rel=1e-9, abs=1e-9)
 
 
 @every_learner

@@ -18,7 +18,7 @@ from bncli.engine.model import StoppedBy
 from bncli.engine.structure_learners import kdb, tan
 from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, name_structure
-from bncli.engine.structures.structure import Dag, Merge, Regions
+from bncli.engine.structures.structure import Dag, Grouping, Regions
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Iteration, Note, Progress, Run, Stage
@@ -30,19 +30,19 @@ MAP = Recipe.of(structure="nb", param="map")
 
 
 def mixed(n: int = 300, seed: int = 0, weighted: bool = False) -> Columns:
-    """Numbers with and without holes, words, a constant, a column of holes and one value; three classes."""
+    """Numbers with and without missing values, words, a constant, a column with a single value; three classes."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, n)
-    holes = rng.random(n) < 0.1
+    missing = rng.random(n) < 0.1
     word = np.where(rng.random(n) < 0.6, y, rng.integers(0, 4, n))
     return Columns(
         n,
         {
             "size": NumericColumn(rng.normal(size=n) + 2 * y),
-            "age": NumericColumn(np.where(holes, np.nan, rng.normal(size=n) - y)),
+            "age": NumericColumn(np.where(missing, np.nan, rng.normal(size=n) - y)),
             "word": CategoricalColumn(word.astype(np.int8), ("a", "b", "c", "d")),
             "same": CategoricalColumn(np.zeros(n, np.int8), ("x",)),
-            "hole": CategoricalColumn(np.where(holes, MISSING, 0).astype(np.int8), ("x",)),
+            "rare": CategoricalColumn(np.where(missing, MISSING, 0).astype(np.int8), ("x",)),
             "noise": NumericColumn(rng.normal(size=n)),
             "copy": CategoricalColumn(((word + (rng.random(n) < 0.2)) % 4).astype(np.int8), ("a", "b", "c", "d")),
         },
@@ -91,10 +91,10 @@ def test_one_fit_is_its_steps(recipe: Recipe, weighted: bool) -> None:
 def test_what_has_one_value_takes_no_part() -> None:
     model = learn(mixed(), MAP).model
     names = [model.schema.attributes[i].name for i in model.structure.class_children]
-    assert names == ["size", "age", "word", "hole", "copy"]
+    assert names == ["size", "age", "word", "rare", "copy"]
     assert [a.name for a in model.schema.attributes if not a.informative] == ["same", "noise"]
-    hole = model.schema.attributes[4]
-    assert (hole.cardinality, hole.missing) == (2, True)
+    rare = model.schema.attributes[4]
+    assert (rare.cardinality, rare.missing) == (2, True)
 
 
 def test_stages_are_told_in_order() -> None:
@@ -128,7 +128,7 @@ def test_given_cuts_are_taken_as_they_are() -> None:
 
 
 def test_a_given_structure_is_taken_as_it_is() -> None:
-    named = NamedDag("class", {"word": ("class", "size"), "size": ("class",), "class": ("hole",), "same": ("class",)})
+    named = NamedDag("class", {"word": ("class", "size"), "size": ("class",), "class": ("rare",), "same": ("class",)})
     model = learn(mixed(), Recipe(), given=Given(structure=named)).model
     assert model.structure == Dag(((), (), (0,), (), (), (), ()), (0, 2), (4,))
     assert [f.attributes for f in model.tables.families] == [(0,), (2, 0), (4,)]
@@ -169,7 +169,7 @@ SUMMED: dict[str, Any] = {"param": "map", "missing_policy": "marginalize"}
 
 
 @pytest.mark.parametrize("structure", ["nb", "tan", "kdb", "skdb", "hill-climb", "gbn"])
-def test_summed_out_holes_are_available_cases(structure: str) -> None:
+def test_marginalized_missing_values_are_available_cases(structure: str) -> None:
     """Each table is what the rows that have its whole family say."""
     options: dict[str, dict[str, Any]] = {
         "kdb": {"k": 2},
@@ -181,7 +181,7 @@ def test_summed_out_holes_are_available_cases(structure: str) -> None:
     learnt = learn(columns, recipe)
     schema = learnt.model.schema
     assert (schema.missing_policy, any(a.missing for a in schema.attributes)) == ("marginalize", False)
-    assert [a.name for a in schema.attributes if not a.informative] == ["same", "hole", "noise"]
+    assert [a.name for a in schema.attributes if not a.informative] == ["same", "rare", "noise"]
     data = coded_rows(columns, schema)
     ages = columns.attributes["age"]
     assert isinstance(ages, NumericColumn)
@@ -195,7 +195,7 @@ def test_summed_out_holes_are_available_cases(structure: str) -> None:
             np.testing.assert_allclose(np.exp(w), theta.reshape(family.n_cells, -1), rtol=1e-10)
 
 
-def test_holes_that_are_summed_out_are_told_by_searches_that_take_them_for_values() -> None:
+def test_missing_values_that_are_marginalized_are_told_by_searches_that_take_them_for_values() -> None:
     events: list[Any] = []
     recipe = Recipe.of(structure="skdb", k=1, **SUMMED)
     learn(mixed(), recipe, run=Run(watch=events.append))
@@ -210,14 +210,14 @@ def test_only_probabilities_can_be_summed(param: str) -> None:
 
 
 @pytest.mark.parametrize("structure", ["nb", "tan", "hill-climb", "gbn"])
-@pytest.mark.parametrize("holes", ["rows", "column", "everything"])
-def test_holes_everywhere(structure: str, holes: str) -> None:
+@pytest.mark.parametrize("missing", ["rows", "column", "everything"])
+def test_missing_values_everywhere(structure: str, missing: str) -> None:
     """Rows that show nothing, a column that shows nothing, a table that shows nothing."""
     columns = mixed(60)
-    blank = {"rows": slice(0, 20), "column": slice(None), "everything": slice(None)}[holes]
+    blank = {"rows": slice(0, 20), "column": slice(None), "everything": slice(None)}[missing]
     attributes = {}
     for name, column in columns.attributes.items():
-        if holes == "column" and name != "size":
+        if missing == "column" and name != "size":
             attributes[name] = column
         elif isinstance(column, NumericColumn):
             values = column.values.astype(np.float64)
@@ -231,9 +231,9 @@ def test_holes_everywhere(structure: str, holes: str) -> None:
     learnt = learn(replace(columns, attributes=attributes), recipe)
     assert np.isfinite(cells_of(learnt)).all()
     assert learnt.parameters.cll <= 0
-    if holes == "column":
+    if missing == "column":
         assert not learnt.model.schema.attributes[0].informative
-    if holes == "everything":
+    if missing == "everything":
         assert learnt.model.structure.class_children == ()
 
 
@@ -262,7 +262,7 @@ def test_regions_with_bins_of_their_own() -> None:
     copies = {f"{name} 3": columns.attributes[name] for name in ("size", "age")}
     copied = replace(columns, attributes={**columns.attributes, **copies})
     wanted = {a.name: a for a in found.model.schema.attributes}
-    merged = [coarse_attribute(wanted[name], families[2].merges[i]) for i, name in enumerate(("size", "age"))]
+    merged = [coarse_attribute(wanted[name], families[2].groupings[i]) for i, name in enumerate(("size", "age"))]
     cuts = cuts_of(replace(found.model.schema, attributes=(*found.model.schema.attributes, *merged)), "file", {})
     plain = NamedRegions("class", (("size",), ("age",), ("size 3", "age 3")))
     other = learn(copied, recipe, given=Given(cuts, plain))
@@ -270,9 +270,9 @@ def test_regions_with_bins_of_their_own() -> None:
     assert name_structure(found.model.structure, found.model.schema) == named
 
 
-def coarse_attribute(attribute: Attribute, merge: Merge | None) -> Attribute:
-    assert merge is not None
-    return replace(coarse(attribute, merge), name=f"{attribute.name} 3")
+def coarse_attribute(attribute: Attribute, grouping: Grouping | None) -> Attribute:
+    assert grouping is not None
+    return replace(coarse(attribute, grouping), name=f"{attribute.name} 3")
 
 
 def test_a_clock_limits_the_search_that_the_recipe_limits() -> None:

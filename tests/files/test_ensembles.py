@@ -29,7 +29,7 @@ SCHEMA = Schema(
         CategoricalAttribute("b", False, (4.0, 7.0), ("u", "v")),
     ),
 )
-COARSE = Family((0, 1), (3, 2), None, merges=((0, 0, 1, 2), None))
+COARSE = Family((0, 1), (3, 2), None, groupings=((0, 0, 1, 2), None))
 FINE = Family((0,), (4,), None)
 
 

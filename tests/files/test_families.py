@@ -22,7 +22,7 @@ from bncli.files.model import dump_model
 from bncli.recipe import Recipe
 from tests.files.archives import forged, members, read
 from tests.files.test_model import BYTES, assert_same
-from tests.strategies import merged_models
+from tests.strategies import regrouped_models
 
 SCHEMA = Schema(
     "y",
@@ -35,11 +35,11 @@ SCHEMA = Schema(
 MERGE = (0, 1, 1, 1, 2)
 FAMILIES = (
     Family((0,), (5,), None),
-    Family((0, 1), (3, 3), None, merges=(MERGE, None)),
-    Family((0, 1), (2, 2), None, merges=((0, 0, 0, 0, 1), (0, 1, 0))),
+    Family((0, 1), (3, 3), None, groupings=(MERGE, None)),
+    Family((0, 1), (2, 2), None, groupings=((0, 0, 0, 0, 1), (0, 1, 0))),
 )
 TABLES = Tables(np.zeros(2), FAMILIES, tuple(np.arange(2.0 * f.n_cells).reshape(-1, 2) for f in FAMILIES))
-REGIONS = Regions(((0,), (0, 1)), bins=(None, 2), merges=((None, None), (MERGE, None)))
+REGIONS = Regions(((0,), (0, 1)), bins=(None, 2), groupings=((None, None), (MERGE, None)))
 MODEL = Model(SCHEMA, REGIONS, TABLES, Recipe(), 11, "0.1.0")
 MERGED = dump_model(MODEL)
 
@@ -64,7 +64,7 @@ def test_merges_stand_only_where_there_are_any() -> None:
     assert b"merges" not in members(BYTES)["model.json"]
 
 
-@given(merged_models(), st.integers(0, 99))
+@given(regrouped_models(), st.integers(0, 99))
 @settings(max_examples=50)
 def test_any_model_comes_back_and_scores_the_same(
     tmp_path_factory: pytest.TempPathFactory, model: Model, seed: int
@@ -81,7 +81,7 @@ def test_any_model_comes_back_and_scores_the_same(
 
 def test_equal_models_are_equal_bytes_whatever_their_numbers_are() -> None:
     numpys = tuple(np.array(MERGE, np.int64))
-    family = replace(FAMILIES[1], merges=(numpys, None))
+    family = replace(FAMILIES[1], groupings=(numpys, None))
     assert dump_model(replace(MODEL, predictor=replace(TABLES, families=(FAMILIES[0], family, FAMILIES[2])))) == MERGED
 
 

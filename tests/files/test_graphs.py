@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
-from bncli.engine.structures.structure import Climb
+from bncli.engine.structures.structure import SearchTrace
 from bncli.errors import BncliError
 from bncli.files.structure import dump_structure, read_structure, write_structure
 from tests.files.test_structure import SCALARS, TEXTS
@@ -31,7 +31,7 @@ def named_regions(draw: st.DrawFn) -> NamedRegions:
     grown = [r for i, r in enumerate(listed) if not any(set(r) <= set(earlier) for earlier in listed[:i])]
     found = draw(st.booleans())
     n = len(grown) + 1
-    climb = Climb(
+    trace = SearchTrace(
         tuple(draw(st.lists(st.integers(0, 2**40), min_size=n, max_size=n))),
         tuple(draw(st.lists(FINITE, min_size=n, max_size=n))),
         tuple(draw(st.lists(FINITE | st.just(-math.inf), min_size=n, max_size=n))),
@@ -41,8 +41,8 @@ def named_regions(draw: st.DrawFn) -> NamedRegions:
     regions = tuple(grown if found else listed)
     bins = draw(st.lists(st.none() | st.integers(2, 40), max_size=3).map(tuple))
     gains = tuple(draw(st.lists(FINITE, min_size=len(regions), max_size=len(regions)))) if draw(st.booleans()) else ()
-    climb_or_not = climb if found else None
-    return NamedRegions(class_name, regions, climb_or_not, draw(TEXTS), options, bins=bins, gains=gains)
+    trace_or_not = trace if found else None
+    return NamedRegions(class_name, regions, trace_or_not, draw(TEXTS), options, bins=bins, gains=gains)
 
 
 @given(named_regions())
@@ -58,7 +58,7 @@ def test_there_and_back_is_the_same(tmp_path_factory: pytest.TempPathFactory, re
 FOUND = NamedRegions(
     "sick",
     (("age",), ("pulse",), ("age", "pulse")),
-    Climb((1, 2, 3, 4), (-9.0, -8.0, -7.5, -7.0), (-9.5, -9.0, -8.75, -math.inf), 2),
+    SearchTrace((1, 2, 3, 4), (-9.0, -8.0, -7.5, -7.0), (-9.5, -9.0, -8.75, -math.inf), 2),
     "kikuchi",
     {"max_order": 4, "theta": 1.0},
 )
@@ -113,8 +113,8 @@ def test_a_file_by_hand_may_be_short(tmp_path: Path) -> None:
 
 def test_statistics_are_read(tmp_path: Path) -> None:
     found = read(tmp_path, document(**STATISTICS, method="kikuchi"))
-    climb = Climb((1, 2, 3), (-3.0, -2.0, -1.0), (-4.0, -3.0, -3.5), 1)
-    assert found == NamedRegions("y", (("a",), ("b", "a")), climb, "kikuchi")
+    trace = SearchTrace((1, 2, 3), (-3.0, -2.0, -1.0), (-4.0, -3.0, -3.5), 1)
+    assert found == NamedRegions("y", (("a",), ("b", "a")), trace, "kikuchi")
 
 
 @pytest.mark.parametrize(

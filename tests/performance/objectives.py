@@ -15,7 +15,7 @@ from bncli.engine.parameter_learners import discriminative, weighted
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.generative import generative_tables
 from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
-from bncli.engine.training.optimization import Ascent
+from bncli.engine.training.optimization import OptimizerSettings
 from bncli.watch import Event, Iteration
 
 Array = NDArray[np.float64]
@@ -38,10 +38,12 @@ class Problem:
         self, tolerance: float, max_iterations: int = 500, watch: Callable[[Event], None] = lambda _: None
     ) -> Any:
         """The product's own way to the optimum."""
-        ascent = Ascent("zero", self.penalty, 0.0, "newton", tolerance, max_iterations)
+        settings = OptimizerSettings("zero", self.penalty, 0.0, "newton", tolerance, max_iterations)
         if self.space == "discriminative":
-            return discriminative.learn(self.counts, self.structure, smoothing=SMOOTHING, ascent=ascent, watch=watch)
-        return weighted.learn(self.counts, self.structure, smoothing=SMOOTHING, level=4, ascent=ascent, watch=watch)
+            return discriminative.learn(
+                self.counts, self.structure, smoothing=SMOOTHING, settings=settings, watch=watch
+            )
+        return weighted.learn(self.counts, self.structure, smoothing=SMOOTHING, level=4, settings=settings, watch=watch)
 
     def likelihood(self) -> ConditionalLikelihood:
         return conditional_likelihood(self.counts.data, self.structure.families(self.counts.data.schema.cardinalities))

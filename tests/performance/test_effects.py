@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bncli.engine.counting.counts import Counts
 from bncli.engine.parameter_learners import discriminative
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.optimization import Ascent, ParameterSpace
+from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace
 from bncli.watch import Event, Iteration
 from tests.performance.conftest import Recorder
 from tests.performance.objectives import SMOOTHING, Path
@@ -53,8 +53,8 @@ def _own_path(counts: Counts, dag: Dag, **options: Any) -> Path:
         if isinstance(event, Iteration):
             steps.append((event.gradient_evaluations, event.penalty - event.cll))
 
-    ascent = Ascent("zero", 1.0, 0.0, "newton", 1e-10, 500)
-    discriminative.learn(counts, dag, smoothing=SMOOTHING, ascent=ascent, watch=watch, **options)
+    settings = OptimizerSettings("zero", 1.0, 0.0, "newton", 1e-10, 500)
+    discriminative.learn(counts, dag, smoothing=SMOOTHING, settings=settings, watch=watch, **options)
     return Path(tuple(steps))
 
 

@@ -19,7 +19,7 @@ from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.evaluation.significance import PairedT, paired_t
 from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import Given, learn, learn_structure
-from bncli.engine.networks.missing_values import Holes
+from bncli.engine.networks.missing_values import MissingCompletelyAtRandom
 from bncli.engine.structures.named_structure import NamedDag, name_dag
 from bncli.recipe import Recipe
 from tests.published.pages import read_csv
@@ -86,7 +86,7 @@ def cases(name: str) -> Iterator[Case]:
 
 
 def with_missing(columns: Columns, share: float, seed: int = SEED) -> Columns:
-    return Holes([share] * len(columns.attributes), np.random.default_rng(seed)).punch(columns)
+    return MissingCompletelyAtRandom([share] * len(columns.attributes), np.random.default_rng(seed)).applied_to(columns)
 
 
 def general_network(columns: Columns) -> NamedDag:

@@ -60,9 +60,9 @@ def test_the_best_model_of_tic_tac_toe_is_the_papers_picture() -> None:
     columns = read_columns(Source((str(SAMPLE),)))
     regions = learn_structure(Counts(learn_dataset(columns)), jakulin.recipes()["kMAP"])
     assert isinstance(regions, Regions)
-    assert regions.climb is not None
+    assert regions.trace is not None
     squares = [name.removesuffix("-square") for name in columns.attributes]
-    best = [{squares[i] for i in region} for region in regions.regions[: regions.climb.map_step]]
+    best = [{squares[i] for i in region} for region in regions.regions[: regions.trace.map_step]]
     centre, corners = "middle-middle", {"top-left", "top-right", "bottom-left", "bottom-right"}
     assert [len(region) for region in best] == [1] * 5 + [2] * 4 + [3] * 6
     assert set().union(*best[:5]) == {centre} | corners

@@ -29,8 +29,8 @@ def test_the_best_step_has_the_numbers_of_the_figure() -> None:
     columns = read_columns(Source((str(TABLE),)))
     data = learn_dataset(columns)
     found = kikuchi.learn(Counts(data), max_order=4, theta=1.0, max_candidates=100_000)
-    assert found.climb is not None
-    path = ["".join(SQUARES[i] for i in region) for region in found.regions[: found.climb.map_step]]
+    assert found.trace is not None
+    path = ["".join(SQUARES[i] for i in region) for region in found.regions[: found.trace.map_step]]
     assert path == CENTRE_AND_CORNERS + CENTRE_WITH_EACH_CORNER + LINES
-    assert found.climb.df[found.climb.map_step] == 137
-    assert found.climb.log_posterior[found.climb.map_step] == pytest.approx(-199.08, abs=0.01)
+    assert found.trace.df[found.trace.map_step] == 137
+    assert found.trace.log_posterior[found.trace.map_step] == pytest.approx(-199.08, abs=0.01)

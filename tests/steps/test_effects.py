@@ -39,7 +39,7 @@ def test_only_where_asked_for(tmp_path: Path) -> None:
 def test_coarse_attributes_say_how(tmp_path: Path) -> None:
     age = NumericAttribute("age", True, (3.0, 7.0, 1.0, 2.0), (27.5, 41.0))
     schema = replace(SCHEMA, attributes=(age, SCHEMA.attributes[1]))
-    families = (Family((0,), (4,), None), Family((0, 1), (3, 3), None, merges=((0, 1, 1, 2), None)))
+    families = (Family((0,), (4,), None), Family((0, 1), (3, 3), None, groupings=((0, 1, 1, 2), None)))
     weights = (np.arange(8.0).reshape(4, 2) ** 2, np.arange(18.0).reshape(9, 2) ** 2)
     write_model(
         str(tmp_path / "m.bnc"),

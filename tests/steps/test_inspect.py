@@ -89,7 +89,7 @@ def test_the_tables_of_a_model(model_path: str) -> None:
 def test_tables_that_see_attributes_coarsely_say_how(tmp_path: Path) -> None:
     age = NumericAttribute("age", True, (3.0, 7.0, 1.0, 2.0), (27.5, 41.0))
     schema = replace(SCHEMA, attributes=(age, SCHEMA.attributes[1]))
-    families = (Family((0,), (4,), None), Family((0, 1), (3, 3), None, merges=((0, 1, 1, 2), None)))
+    families = (Family((0,), (4,), None), Family((0, 1), (3, 3), None, groupings=((0, 1, 1, 2), None)))
     tables = Tables(TABLES.bias, families, (np.arange(8.0).reshape(4, 2), np.arange(18.0).reshape(9, 2)))
     write_model(str(tmp_path / "m.bnc"), Model(schema, Regions(((0, 1),)), tables, Recipe(), 13, "0.1.0"))
     report = inspect(str(tmp_path / "m.bnc"), tables=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bncli.engine.structures.named_structure import NamedRegions
-from bncli.engine.structures.structure import Climb
+from bncli.engine.structures.structure import SearchTrace
 from bncli.files.model import read_model
 from bncli.files.structure import write_structure
 from bncli.files.table import Source
@@ -32,17 +32,17 @@ KBMA = Recipe.of(structure="kikuchi", theta=1.0)
 FOUND = NamedRegions(
     "y",
     (("a",), ("b",), ("b", "a")),
-    Climb((1, 2, 3, 4), (-9.0, -7.0, -6.0, -5.0), (-10.0, -9.0, -9.0, -math.inf), 1),
+    SearchTrace((1, 2, 3, 4), (-9.0, -7.0, -6.0, -5.0), (-10.0, -9.0, -9.0, -math.inf), 1),
 )
 
 
 def fitted(folder: Path, param: str) -> str:
     regions = NamedRegions("class", (("a5",), ("a1",), ("a2",), ("a2", "a1")))
     write_structure(str(folder / "r.json"), regions)
-    ascent: dict[str, Any] = (
+    settings: dict[str, Any] = (
         {"optimizer": "lbfgs", "penalty": 1.0, "max_iterations": 99} if param == "discriminative" else {}
     )
-    recipe = Recipe.of(structure="kikuchi", param=param, **ascent)
+    recipe = Recipe.of(structure="kikuchi", param=param, **settings)
     fit(MONKS, recipe, supplied=read_supplied(None, str(folder / "r.json")), output=str(folder / "m.bnc"))
     return str(folder / "m.bnc")
 
@@ -56,12 +56,12 @@ def test_steps_of_a_search_are_weighed_by_posterior() -> None:
     assert steps[3].as_json() == {
         "region": ["b", "a"], "df": 4, "log_likelihood": -5.0, "log_posterior": None, "weight": 0.0,
     }  # fmt: skip
-    assert steps_of_search(replace(FOUND, climb=None)) is None
+    assert steps_of_search(replace(FOUND, trace=None)) is None
 
 
 def test_regions_are_counted_by_order() -> None:
     assert report_of_search(FOUND) == RegionsReport({"2": 1}, 3, 1, pytest.approx(1 / (2 + math.exp(-1.0))))
-    assert report_of_search(replace(FOUND, climb=None)) == RegionsReport({"3": 1})
+    assert report_of_search(replace(FOUND, trace=None)) == RegionsReport({"3": 1})
 
 
 def test_steps_of_a_model(tmp_path: Path) -> None:

@@ -1,16 +1,16 @@
 """The models that are tried: which tables each has, found on the rows that it learns from.
 
-    singles        every attribute by itself, finely cut
-    lines          the same, every numeric attribute a straight line
+    singles        main effects: every attribute by itself, finely cut
+    lines          linear effects: the same, every numeric attribute a straight line
     tree           and the pairs of a tree (`--structure tan`)
     all pairs      and every pair
     pairs          and the pairs of highest gain (`--structure interactions`)
     triples        and the triples of highest gain
     quadruples     and sets of four, where the attributes are categories
-    sharp singles  every attribute by itself, cut by Fayyad & Irani's rule, tables of free entries
-    sharp tree     a tree on those cuts, with lower orders
+    sharp singles  MDL-binned main effects: cut by Fayyad & Irani's rule, tables of free entries
+    sharp tree     a tree on those bins, with lower orders
 
-Lines have the coding of their name, the sharp ones free cells, all others thermometer coding
+Linear effects have linear coding, the MDL-binned ones free cells, all others thermometer coding
 (`bncli.engine.parameter_spaces.effect_bases`). A candidate that has the same
 tables as an earlier one is left out.
 
@@ -35,7 +35,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.structure_learners import tan
 from bncli.engine.structure_search.additive_fit import additive_fit
 from bncli.engine.structure_search.interaction_gains import Gains
-from bncli.engine.structures.binning import merges_of
+from bncli.engine.structures.binning import groupings_of
 from bncli.engine.structures.structure import Dag, Family, Regions, Structure
 from bncli.engine.training.likelihood import ConditionalLikelihood
 
@@ -116,11 +116,11 @@ def names(data: Dataset, many: bool = False) -> tuple[str, ...]:
     return tuple(name for name in wanted if name not in impossible)
 
 
-def _singles(rows: Rows) -> None:
+def _main_effects(rows: Rows) -> None:
     _keep_regions(rows, "singles", [(i,) for i in rows.data.schema.informative])
 
 
-def _lines(rows: Rows) -> None:
+def _linear_effects(rows: Rows) -> None:
     rows.found["lines"] = replace(candidate(rows, "singles"), name="lines", coding="linear")
 
 
@@ -161,45 +161,45 @@ def _extend(rows: Rows, name: str, bins: int) -> None:
     _keep_regions(rows, name, [*regions, *(one.attributes for one in ranked[:most])])
 
 
-def _sharp_singles(rows: Rows) -> None:
-    data = _sharp(rows)
+def _mdl_main_effects(rows: Rows) -> None:
+    data = _mdl_binned(rows)
     informative = data.schema.informative
     dag = Dag(((),) * len(data.codes), informative, method="nb")
     _keep_dag(rows, "sharp singles", dag, data)
 
 
-def _sharp_tree(rows: Rows) -> None:
-    data = _sharp(rows)
+def _mdl_tree(rows: Rows) -> None:
+    data = _mdl_binned(rows)
     _keep_dag(rows, "sharp tree", tan.learn(Counts(data)), data)
 
 
-def _sharp(rows: Rows) -> Dataset:
-    return grids.regrouped(rows.data, grids.sharp(rows.data))
+def _mdl_binned(rows: Rows) -> Dataset:
+    return grids.regrouped(rows.data, grids.mdl_binnings(rows.data))
 
 
 def _keep_regions(rows: Rows, name: str, regions: Sequence[tuple[int, ...]]) -> None:
     schema = rows.data.schema
     bins = rows.capacity.bins
-    structure = Regions(tuple(regions), method="auto", bins=bins, merges=merges_of(schema.attributes, bins))
+    structure = Regions(tuple(regions), method="auto", bins=bins, groupings=groupings_of(schema.attributes, bins))
     families = structure.families(schema.cardinalities)
     lower_orders = len(regions) > len(schema.informative)
     rows.found[name] = Candidate(name, structure, families, lower_orders=lower_orders, beyond=rows.beyond)
 
 
 def _keep_dag(rows: Rows, name: str, dag: Dag, seen: Dataset) -> None:
-    binnings = grids.sharp(rows.data)
+    binnings = grids.mdl_binnings(rows.data)
     families = grids.regrouped_families(dag.families(seen.schema.cardinalities), binnings)
     rows.found[name] = Candidate(name, dag, families, coding="cells", lower_orders=True)
 
 
 _FINDERS: dict[str, Callable[[Rows], None]] = {
-    "singles": _singles,
+    "singles": _main_effects,
     "tree": _tree,
-    "lines": _lines,
+    "lines": _linear_effects,
     "all pairs": _all_pairs,
     "pairs": _pairs,
     "triples": _triples,
     "quadruples": _quadruples,
-    "sharp singles": _sharp_singles,
-    "sharp tree": _sharp_tree,
+    "sharp singles": _mdl_main_effects,
+    "sharp tree": _mdl_tree,
 }

@@ -1,9 +1,9 @@
 """Every candidate, tried on rows held out: its best penalty, and what it gave to these rows there.
 
-A candidate's tables are found anew in every fold, from the rows that are not held out: what was chosen with a look at a
-row would make the ensemble trust it too much. The penalty is that of least loss, by the metric asked for, ties to the
-log-loss (`error` has many) and then to the larger penalty. A path ends where its log-loss lies WORSE above its lowest
-(WORSE_OF_MANY, where MANY rows are held out), and below LEAST_USUAL where it no longer falls.
+The tables of a candidate are found again in every fold, from the rows that are not held out: what was chosen with a
+look at a row would make the ensemble trust it too much. The penalty is that of least loss, by the metric asked for,
+ties to the log-loss (`error` has many) and then to the larger penalty. A path ends where its log-loss lies WORSE above
+its lowest (WORSE_OF_MANY, where MANY rows are held out), and below LEAST_USUAL where it no longer falls.
 """
 
 from __future__ import annotations
@@ -114,16 +114,18 @@ def held_out_weights(folds: Sequence[Dataset]) -> Array | None:
 
 
 def losses_of(said: Array, weights: Array | None) -> Losses:
-    """From ln P, 1 - P and whether a row was missed, shape (3, rows)."""
+    """From ln P, 1 - P and whether a row was misclassified, shape (3, rows)."""
     log_loss, square, error = (
         float(np.average(values, weights=weights)) for values in (-said[0], np.square(said[1]), said[2])
     )
+    # -0.0 + 0.0 is 0.0: no loss is shown as -0
     return Losses(log_loss + 0.0, error, float(np.sqrt(square)))
 
 
 def _better(new: Losses, best: Losses, metric: str) -> bool:
     """Lower by more than a tie; for errors that tie, by log-loss."""
     if (metric == "error" and new.error == best.error) or best.log_loss == math.inf:
+        # errors are whole numbers of rows and tie often; log-losses tell models apart
         metric = "log-loss"
     return new.by(metric) < best.by(metric) * (1 - TIE)
 

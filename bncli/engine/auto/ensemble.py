@@ -21,6 +21,7 @@ LEAST = 0.01
 def mixture_weights(log_probabilities: Array, weights: Array | None = None) -> Array:
     """v (M,) of ln P_m(y_t | x_t), shape (M, rows); `weights` (rows,) of the rows, None: 1 each."""
     v = _em(log_probabilities, weights)
+    # dropping components shifts the weights of the others, which may fall below LEAST in their turn
     while (v[v > 0] < LEAST).any():
         kept = np.flatnonzero(v >= LEAST)
         v = np.zeros(len(v))
@@ -30,6 +31,7 @@ def mixture_weights(log_probabilities: Array, weights: Array | None = None) -> A
 
 def _em(logs: Array, weights: Array | None) -> Array:
     v = np.full(len(logs), 1.0 / len(logs))
+    # each row's factor cancels in its shares, and nothing underflows for all components at once
     shares = np.exp(logs - logs.max(axis=0))
     of_rows = np.full(logs.shape[1], 1.0 / logs.shape[1]) if weights is None else weights / weights.sum()
     for _ in range(STEPS):
@@ -55,6 +57,7 @@ def least_squares_weights(log_probabilities: Array, weights: Array | None = None
         slope, curvature = -float(gradient @ towards), float(towards @ gram @ towards)
         if slope <= TOLERANCE * float(gradient @ v) or curvature <= 0:
             break
+        # a step beyond 1 would leave the simplex
         v = v + min(1.0, slope / curvature) * towards
     v[v < LEAST] = 0.0
     return np.asarray(v / v.sum())

@@ -1,4 +1,4 @@
-"""How finely attributes are cut, and the coarser binnings in which tables look at them.
+"""How finely attributes are cut, and the coarser binnings of tables over several.
 
 Candidates want different cuts: fine ones at equal frequency where a table is over one attribute, whose steps the
 penalty smooths; a few where it is over several; those of Fayyad & Irani (1993) where thresholds are sharp. There is one
@@ -25,15 +25,15 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import NumericAttribute, Reading
 from bncli.engine.discretizers import equal_frequency, mdl
 from bncli.engine.kernels.arrays import Array, Codes
-from bncli.engine.structures.binning import coarse, merge_of
-from bncli.engine.structures.regrouping import merged
-from bncli.engine.structures.structure import Family, Merge
+from bncli.engine.structures.binning import coarse, grouping_of
+from bncli.engine.structures.regrouping import coarse_codes
+from bncli.engine.structures.structure import Family, Grouping
 from bncli.watch import Run
 
 FINE = 40
 """Intervals at equal frequency."""
 MANY_ROWS = 1000
-Binnings = tuple[Merge | None, ...]
+Binnings = tuple[Grouping | None, ...]
 """By attribute, the coarser binning of its codes; None: as cut."""
 
 
@@ -50,15 +50,15 @@ def _fine_cuts(values: NDArray[np.generic], labels: Codes, n_labels: int, weight
 
 def few(data: Dataset, bins: int) -> Binnings:
     """Every attribute in at most `bins` intervals of about equal weight."""
-    return tuple(merge_of(attribute, bins) for attribute in data.schema.attributes)
+    return tuple(grouping_of(attribute, bins) for attribute in data.schema.attributes)
 
 
-def sharp(data: Dataset) -> Binnings:
+def mdl_binnings(data: Dataset) -> Binnings:
     """Every attribute by those of its cuts that Fayyad & Irani's rule takes on these rows."""
-    return tuple(_sharp(data, i) for i in range(len(data.codes)))
+    return tuple(_mdl_binning(data, i) for i in range(len(data.codes)))
 
 
-def _sharp(data: Dataset, i: int) -> Merge | None:
+def _mdl_binning(data: Dataset, i: int) -> Grouping | None:
     attribute = data.schema.attributes[i]
     if not isinstance(attribute, NumericAttribute) or not attribute.informative:
         return None
@@ -73,9 +73,9 @@ def _sharp(data: Dataset, i: int) -> Merge | None:
 
 def regrouped(data: Dataset, binnings: Binnings) -> Dataset:
     """The rows with every attribute regrouped to its binning."""
-    seen = list(zip(data.schema.attributes, binnings, strict=True))
-    attributes = tuple(a if merge is None else coarse(a, merge) for a, merge in seen)
-    codes = tuple(c if m is None else merged(c, m) for c, m in zip(data.codes, binnings, strict=True))
+    binned = list(zip(data.schema.attributes, binnings, strict=True))
+    attributes = tuple(a if grouping is None else coarse(a, grouping) for a, grouping in binned)
+    codes = tuple(c if m is None else coarse_codes(c, m) for c, m in zip(data.codes, binnings, strict=True))
     return replace(data, schema=replace(data.schema, attributes=attributes), codes=codes)
 
 
@@ -85,5 +85,5 @@ def regrouped_families(families: Sequence[Family], binnings: Binnings) -> tuple[
 
 
 def _regrouped_family(family: Family, binnings: Binnings) -> Family:
-    merges = tuple(binnings[a] for a in family.attributes)
-    return replace(family, merges=merges if any(m is not None for m in merges) else ())
+    groupings = tuple(binnings[a] for a in family.attributes)
+    return replace(family, groupings=groupings if any(m is not None for m in groupings) else ())

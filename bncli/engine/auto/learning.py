@@ -36,7 +36,7 @@ from bncli.engine.data.schema import Reading
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Component, Ensemble, Model, Optimum, Parameters, TriedCandidate
 from bncli.engine.parameter_spaces.effects import Effects
-from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend_from, climb
+from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Progress, Run, Stage, Watch
@@ -126,7 +126,7 @@ def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
     """Found on these rows and fitted from the beginning."""
     found = candidate(rows, judged.name)
     space = space_of(rows.data, found)
-    optimum = climb(space, _how(judged.penalty), lambda step, p: None)
+    optimum = find_optimum(space, _settings(judged.penalty), lambda step, p: None)
     fitted = _fitted(judged.name, weight, found, space, optimum)
     rows.fits[judged.name] = Fit(space.likelihood, space.coordinates.tables(optimum.point))
     return fitted
@@ -136,12 +136,12 @@ def _refit(data: Dataset, judged: Judged, path: PenaltyPath, weight: float) -> _
     """What was found in the first fold, from its optimum there."""
     effects = path.space.coordinates.sharing
     space = space_of(data, path.candidate, effects if isinstance(effects, Effects) else None)
-    optimum = ascend_from(space, _how(judged.penalty), path.best)
+    optimum = find_optimum_from(space, _settings(judged.penalty), path.best)
     return _fitted(judged.name, weight, path.candidate, space, optimum)
 
 
-def _how(penalty: float) -> Ascent:
-    return Ascent("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+def _settings(penalty: float) -> OptimizerSettings:
+    return OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
 
 
 def _fitted(name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum) -> _Fitted:

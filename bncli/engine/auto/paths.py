@@ -19,9 +19,9 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.parameter_spaces.effect_blocks import effects_of
 from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
 from bncli.engine.parameter_spaces.effects import Effects
-from bncli.engine.structures.regrouping import with_views
+from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.training.likelihood import conditional_likelihood
-from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend_from
+from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum_from
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 60
 TOLERANCE_OF_MANY = 3e-3
@@ -61,9 +61,9 @@ class PenaltyPath:
     tolerance: float = TOLERANCE
 
     def advance(self, penalty: float) -> Array:
-        """(3, rows held out): ln P of the row's class, 1 - P, and whether it was missed."""
-        how = Ascent("zero", penalty, 0.0, "lbfgs", self.tolerance, MAX_ITERATIONS)
-        point = ascend_from(self.space, how, self._start()).point
+        """(3, rows held out): ln P of the row's class, 1 - P, and whether it was misclassified."""
+        settings = OptimizerSettings("zero", penalty, 0.0, "lbfgs", self.tolerance, MAX_ITERATIONS)
+        point = find_optimum_from(self.space, settings, self._start()).point
         self.optima = [*self.optima[-1:], point]
         return judged_rows(self.held_out, self.fusion, self.space.coordinates.tables(point))
 
@@ -91,13 +91,13 @@ class PenaltyPath:
 
 def path_of(candidate: Candidate, data: Dataset, held_out: Dataset, *, many: bool = False) -> PenaltyPath:
     """The path of a candidate that was found on `data`; `many`: on so many rows that it need not be exact."""
-    fusion = fuse(*with_views(held_out, candidate.families), 2048)
+    fusion = fuse(*with_regrouped_columns(held_out, candidate.families), 2048)
     tolerance = TOLERANCE_OF_MANY if many else TOLERANCE
     return PenaltyPath(candidate, space_of(data, candidate), held_out, fusion, tolerance=tolerance)
 
 
 def judged_rows(data: Dataset, fusion: Fusion, cells: Array) -> Array:
-    """(3, rows): ln P of each row's class, 1 - P, and whether it is missed; the rows were fused for tables `cells`."""
+    """(3, rows): ln P of each row's class, 1 - P, whether it is misclassified; rows fused for tables `cells`."""
     return np.concatenate(data.map(_judged, fusion.expand(cells), states=fusion.codes), axis=1)
 
 
@@ -112,5 +112,6 @@ def _judged(block: RowBlock, tables: Sequence[Array]) -> Array:
         own = scores[labels, np.arange(len(labels))]
         out[2, rows] = scores.argmax(axis=0) != labels
         out[0, rows] = own - np.log(np.exp(scores).sum(axis=0))
+    # 1 - P from ln P: it keeps its digits where P is next to 1
     out[1] = -np.expm1(out[0])
     return out

@@ -4,8 +4,9 @@ A table that is known answers for its margins, so that asking again costs no pas
 of attributes, which tree learners need, are counted together (see `counting.table_batches`). Counts are exact
 integers, or sums of row weights.
 
-A table counts the rows in which all its attributes are observed (available cases). Inside, an attribute with holes has
-one value more, "unobserved", so that the margins of a table are those of all rows; what is handed out lacks it.
+A table counts the rows in which all its attributes are observed (available cases). Inside, an attribute with missing
+values has one value more, "unobserved", so that the margins of a table are those of all rows; what is handed out lacks
+it.
 """
 
 from __future__ import annotations
@@ -72,16 +73,16 @@ class Counts:
         return self.tables([()])[0]
 
     def _observed(self, s: Set, table: Array) -> Array:
-        """The part of a table that belongs to rows without holes in `s`."""
+        """The cells of a table that belong to rows without missing values in `s`."""
         if not any(self.data.n_missing[i] for i in s):
             return table
         cardinalities = self.data.schema.cardinalities
         return np.ascontiguousarray(table[tuple(slice(cardinalities[i]) for i in s)])
 
     def _observed_pairs(self, batch: PairBatch) -> Iterator[PairBatch]:
-        """The same of a batch; apart where tables of one shape have holes along different axes."""
-        with_holes = np.array(self.data.n_missing) > 0
-        kinds = 2 * with_holes[batch.i] + with_holes[batch.j]
+        """The same of a batch; apart where tables of one shape have missing values along different axes."""
+        incomplete = np.array(self.data.n_missing) > 0
+        kinds = 2 * incomplete[batch.i] + incomplete[batch.j]
         if not kinds.any():
             yield batch
             return
@@ -124,12 +125,13 @@ class Counts:
         within = [s for mask, s in candidates if mask & bits == bits]
         if not within:
             return None
+        # the fewest attributes, not the fewest cells: min takes the first of equals either way
         source = min(within, key=len)
         dropped = tuple(axis for axis, i in enumerate(source) if i not in ascending)
         return self._keep(ascending, self._known[source].sum(axis=dropped))
 
     def _shape(self, s: Set) -> tuple[int, ...]:
-        """With the value "unobserved" where there are holes."""
+        """With the value "unobserved" where there are missing values."""
         return (*(self.data.radices[i] for i in s), self.data.n_labels)
 
     def _refuse_giant_pairs(self, attributes: Sequence[int]) -> None:
@@ -170,6 +172,7 @@ class _KeptPairs:
 
     def find(self, i: int, j: int) -> Array | None:
         """n[x_i, x_j, y], or None."""
+        # a pair is kept in one of its two orders; the other place is -1
         place = int(max(self.where[i, j], self.where[j, i]))
         if place < 0:
             return None

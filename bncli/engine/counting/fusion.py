@@ -66,6 +66,7 @@ def fuse(data: Dataset, families: Sequence[Family], max_configurations: int) -> 
     offsets = list(itertools.accumulate((family.n_cells for family in families), initial=1))
     groups = list(_groups(data, families, max_configurations))
     members = [_members(group, families, offsets, bias=g == 0) for g, group in enumerate(groups)]
+    # indexing with narrow codes converts them in every pass; wide ones are converted once
     wide = data.n_rows * len(groups) * 8 <= WIDE_BYTES
     codes = [
         [group.codes[s].astype(np.intp if wide else code_dtype(group.size)) for group in groups]
@@ -101,6 +102,7 @@ def _groups(data: Dataset, families: Sequence[Family], max_configurations: int) 
     group = empty
     for f in _depth_first(families):
         grown = _add_family(data, group, f, families[f])
+        # a lone family that is too large stays a group of its own: it cannot be made smaller
         if grown is None or (group.families and grown.size > max_configurations):
             yield group
             grown = _add_family(data, empty, f, families[f])

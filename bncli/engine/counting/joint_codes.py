@@ -1,7 +1,7 @@
 """Which joint value of several attributes each row shows, numbered by what occurs.
 
 The number of possible joint values is a product of cardinalities; those that occur in N rows are at most N. Joint
-codes grow by one attribute at a time, and after each step the values that occur are numbered anew, in the order of
+codes grow by one attribute at a time, and after each step the values that occur are renumbered in the order of
 the old number and the attribute's value:
 
     new code of (u, x) = rank of u |X| + x among those that occur

@@ -1,15 +1,15 @@
 """The tables n[x_i, x_j, y] of all pairs of attributes, in batches of one shape.
 
-Counting them pair by pair costs n(n-1)/2 increments a row. Attributes with few values are therefore packed into
+Counting them pair by pair costs n(n-1)/2 increments a row. Attributes with few values are therefore joined to
 *super-attributes* of at most S joint values; pairs of these are counted, and the table of two attributes is a
-margin of the table of their packs:
+margin of the table of their super-attributes:
 
-    n[a, b, y] = sum over the joint values u of i's pack with i's value a, v of j's pack with j's value b of n[u, v, y]
+    n[a, b, y] = sum over the joint values u with i's value a, and v with j's value b, of n[u, v, y]
 
-All margins of two packs are two products with matrices of zeros and ones. S is chosen by the cost model
-4 ns N G(G-1)/2 + 1 ns (cells of all tables) with G packs. Counts are exact integers, or sums of row weights.
+All margins of two are two products with matrices of zeros and ones. S is chosen by the cost model
+4 ns N G(G-1)/2 + 1 ns (cells of all tables) with G super-attributes. Counts are exact integers, or sums of row weights.
 
-In place of counts by class the tables may hold sums of any numbers of the rows, all of them summed for a pair of packs
+In place of counts by class the tables may hold sums of any numbers of the rows, all of them summed for a pair of them
 before the next: its joint codes are made once.
 """
 
@@ -29,7 +29,7 @@ from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import add_counts, cell_numbers
 
-PACK_SIZES = (1, 32, 64, 128)
+JOINT_SIZES = (1, 32, 64, 128)
 BLOCK = 1 << 15
 MAX_ENTRIES = 1 << 27
 """A single table with more entries (1 GiB) is never made."""
@@ -40,7 +40,8 @@ ROUND = 1 << 24
 class PairBatch(NamedTuple):
     """Pairs of attributes (i[m], j[m]), in any order, and counts[m] = n[x_i, x_j, y]; all of one shape.
 
-    Where rows have holes the last value of an attribute is "unobserved". Of sums, the last axis are those of a cell.
+    Where rows have missing values the last value of an attribute is "unobserved". Of sums, the last axis are those of a
+    cell.
     """
 
     i: Index
@@ -49,7 +50,7 @@ class PairBatch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pack:
+class SuperAttribute:
     """A super-attribute: ascending attributes, their cardinalities, and their product."""
 
     attributes: tuple[int, ...]
@@ -78,48 +79,50 @@ class Pack:
 
 def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch]:
     """Every pair of `attributes` once, counted in rounds that fit the memory budget."""
-    packs = pack({i: data.radices[i] for i in attributes}, data.n_rows, data.n_labels)
-    for pairs in _rounds(packs, data.n_labels):
-        counted = data.reduce(_count, packs, pairs, data.n_labels)
-        shaped = [n.reshape(packs[p].size, data.n_labels, -1) for n, (p, _) in zip(counted, pairs, strict=True)]
-        yield from _margins(packs, pairs, shaped)
+    supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows, data.n_labels)
+    for pairs in _rounds(supers, data.n_labels):
+        counted = data.reduce(_count, supers, pairs, data.n_labels)
+        shaped = [n.reshape(supers[p].size, data.n_labels, -1) for n, (p, _) in zip(counted, pairs, strict=True)]
+        yield from _margins(supers, pairs, shaped)
 
 
 def pair_sums(data: Dataset, attributes: Sequence[int], columns: Sequence[Array]) -> Iterator[PairBatch]:
     """The same with sums over rows of columns[s] (C, rows of block s) as `counts`."""
     n_columns = len(columns[0])
-    packs = pack({i: data.radices[i] for i in attributes}, data.n_rows * n_columns, n_columns)
-    for pairs in _rounds(packs, n_columns):
-        summed = data.reduce(_sum, packs, pairs, states=columns)
-        shaped = [n.reshape(n_columns, packs[p].size, -1) for n, (p, _) in zip(summed, pairs, strict=True)]
-        yield from _margins(packs, pairs, [n.transpose(1, 0, 2) for n in shaped])
+    supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows * n_columns, n_columns)
+    for pairs in _rounds(supers, n_columns):
+        summed = data.reduce(_sum, supers, pairs, states=columns)
+        shaped = [n.reshape(n_columns, supers[p].size, -1) for n, (p, _) in zip(summed, pairs, strict=True)]
+        yield from _margins(supers, pairs, [n.transpose(1, 0, 2) for n in shaped])
 
 
-def _margins(packs: list[Pack], pairs: list[tuple[int, int]], tables: list[NDArray[Any]]) -> Iterator[PairBatch]:
-    """All pairs of attributes, from tables[k] [u, y, v] of a pair of packs; of a pack with itself [u, y, 0]."""
-    for p, alike in _alike(packs, pairs):
+def _margins(
+    supers: list[SuperAttribute], pairs: list[tuple[int, int]], tables: list[NDArray[Any]]
+) -> Iterator[PairBatch]:
+    """All pairs of attributes, from tables[k] [u, y, v] of a pair; of one with itself [u, y, 0]."""
+    for p, alike in _alike(supers, pairs):
         stacked = np.stack([tables[k] for k in alike]).astype(np.float64, copy=False)
         if pairs[alike[0]] == (p, p):
-            yield from _within(packs[p], stacked[0, :, :, 0])
+            yield from _within(supers[p], stacked[0, :, :, 0])
         else:
-            yield from _across(packs[p], [packs[pairs[k][1]] for k in alike], stacked)
+            yield from _across(supers[p], [supers[pairs[k][1]] for k in alike], stacked)
 
 
-def _alike(packs: list[Pack], pairs: list[tuple[int, int]]) -> Iterator[tuple[int, list[int]]]:
-    """(p, places among `pairs` of those of pack p with packs of one shape, or with itself)."""
+def _alike(supers: list[SuperAttribute], pairs: list[tuple[int, int]]) -> Iterator[tuple[int, list[int]]]:
+    """(p, places among `pairs` of those of p with others of one shape, or with itself)."""
     groups: dict[tuple[int, tuple[int, ...] | None], list[int]] = {}
     for place, (p, q) in enumerate(pairs):
-        groups.setdefault((p, None if p == q else packs[q].shape), []).append(place)
+        groups.setdefault((p, None if p == q else supers[q].shape), []).append(place)
     return ((p, places) for (p, _), places in groups.items())
 
 
-def pack(cardinalities: dict[int, int], n_rows: int, n_labels: int) -> list[Pack]:
-    """The cheapest packing by the cost model, first-fit decreasing for each S."""
-    packings = [_first_fit(cardinalities, size) for size in PACK_SIZES]
-    return min(packings, key=lambda packs: _cost(packs, n_rows, n_labels))
+def super_attributes(cardinalities: dict[int, int], n_rows: int, n_labels: int) -> list[SuperAttribute]:
+    """The cheapest grouping by the cost model, first-fit decreasing for each S."""
+    ways = [_first_fit(cardinalities, size) for size in JOINT_SIZES]
+    return min(ways, key=lambda supers: _cost(supers, n_rows, n_labels))
 
 
-def _first_fit(cardinalities: dict[int, int], size: int) -> list[Pack]:
+def _first_fit(cardinalities: dict[int, int], size: int) -> list[SuperAttribute]:
     bins: list[list[int]] = []
     open_bins: list[int] = []
     for i in sorted(cardinalities, key=lambda i: (-cardinalities[i], i)):
@@ -130,27 +133,29 @@ def _first_fit(cardinalities: dict[int, int], size: int) -> list[Pack]:
         else:
             open_bins.append(len(bins))
             bins.append([i])
+        # no attribute has fewer than two values: a bin over half full takes none
         open_bins = [b for b in open_bins if 2 * math.prod(cardinalities[m] for m in bins[b]) <= size]
-    return [Pack(tuple(sorted(b)), tuple(cardinalities[m] for m in sorted(b))) for b in sorted(bins, key=min)]
+    return [SuperAttribute(tuple(sorted(b)), tuple(cardinalities[m] for m in sorted(b))) for b in sorted(bins, key=min)]
 
 
-def _cost(packs: list[Pack], n_rows: int, n_labels: int) -> float:
-    increments = 4.0 * n_rows * len(packs) * (len(packs) - 1) / 2
-    sizes = [pack.size for pack in packs]
+def _cost(supers: list[SuperAttribute], n_rows: int, n_labels: int) -> float:
+    increments = 4.0 * n_rows * len(supers) * (len(supers) - 1) / 2
+    sizes = [one.size for one in supers]
     if math.prod(sorted(sizes)[-2:]) * n_labels > MAX_ENTRIES:
         return math.inf  # pair by pair may still fit
     cells = n_labels * (sum(sizes) ** 2 - sum(s * s for s in sizes)) / 2
     return increments + cells
 
 
-def _rounds(packs: list[Pack], n_labels: int) -> Iterator[list[tuple[int, int]]]:
-    """Pairs of packs, and of a pack that holds several attributes with itself, that are counted in one pass."""
+def _rounds(supers: list[SuperAttribute], n_labels: int) -> Iterator[list[tuple[int, int]]]:
+    """Pairs of super-attributes, and of one that holds several attributes with itself, that are counted in one pass."""
     pairs: list[tuple[int, int]] = []
     entries = 0
-    for p, q in itertools.combinations_with_replacement(range(len(packs)), 2):
-        if p == q and len(packs[p].attributes) == 1:
+    for p, q in itertools.combinations_with_replacement(range(len(supers)), 2):
+        # one attribute has no pair with itself
+        if p == q and len(supers[p].attributes) == 1:
             continue
-        size = packs[p].size * (1 if p == q else packs[q].size) * n_labels
+        size = supers[p].size * (1 if p == q else supers[q].size) * n_labels
         if pairs and entries + size > ROUND:
             yield pairs
             pairs, entries = [], 0
@@ -161,34 +166,34 @@ def _rounds(packs: list[Pack], n_labels: int) -> Iterator[list[tuple[int, int]]]
 
 
 def _count(
-    block: RowBlock, packs: list[Pack], pairs: list[tuple[int, int]], n_labels: int
+    block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
 ) -> list[NDArray[np.generic]]:
-    """Partial tables n[u, y, v] of pairs of packs, flat; a pack with itself: n[u, y]."""
+    """Partial tables n[u, y, v] of pairs, flat; of one with itself: n[u, y]."""
     kind = np.int64 if block.weights is None else np.float64
-    sizes = [packs[p].size * n_labels * (1 if p == q else packs[q].size) for p, q in pairs]
+    sizes = [supers[p].size * n_labels * (1 if p == q else supers[q].size) for p, q in pairs]
     totals: list[NDArray[np.generic]] = [np.zeros(size, kind) for size in sizes]
     used = sorted({k for pair in pairs for k in pair})
     for rows in block.slices(BLOCK):
         weights = None if block.weights is None else block.weights[rows]
-        fused = {k: cell_numbers([block.codes[i][rows] for i in packs[k].attributes], packs[k].shape) for k in used}
+        fused = {k: cell_numbers([block.codes[i][rows] for i in supers[k].attributes], supers[k].shape) for k in used}
         for p, group in itertools.groupby(zip(pairs, totals, strict=True), key=lambda entry: entry[0][0]):
             with_class = fused[p] * n_labels
             with_class += block.labels[rows]
             for (_, q), total in group:
-                add_counts(total, with_class if p == q else _join(with_class, fused[q], packs[q].size), weights)
+                add_counts(total, with_class if p == q else _join(with_class, fused[q], supers[q].size), weights)
     return totals
 
 
-def _sum(block: RowBlock, packs: list[Pack], pairs: list[tuple[int, int]]) -> list[Array]:
-    """Partial sums s[c, u, v] of pairs of packs, (C, cells); a pack with itself: s[c, u]."""
+def _sum(block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]]) -> list[Array]:
+    """Partial sums s[c, u, v] of pairs, (C, cells); of one with itself: s[c, u]."""
     columns: Array = block.state
-    sizes = [packs[p].size * (1 if p == q else packs[q].size) for p, q in pairs]
+    sizes = [supers[p].size * (1 if p == q else supers[q].size) for p, q in pairs]
     totals = [np.zeros((len(columns), size)) for size in sizes]
     used = sorted({k for pair in pairs for k in pair})
     for rows in block.slices(BLOCK):
-        fused = {k: cell_numbers([block.codes[i][rows] for i in packs[k].attributes], packs[k].shape) for k in used}
+        fused = {k: cell_numbers([block.codes[i][rows] for i in supers[k].attributes], supers[k].shape) for k in used}
         for (p, q), total in zip(pairs, totals, strict=True):
-            cells = fused[p] if p == q else _join(fused[p], fused[q], packs[q].size)
+            cells = fused[p] if p == q else _join(fused[p], fused[q], supers[q].size)
             for sums, column in zip(total, columns[:, rows], strict=True):
                 add_counts(sums, cells, column)
     return totals
@@ -200,8 +205,8 @@ def _join(code: Index, other: Index, size: int) -> Index:
     return cells
 
 
-def _within(p: Pack, counted: Array) -> Iterator[PairBatch]:
-    """The pairs inside a pack, from n[u, y]; each once."""
+def _within(p: SuperAttribute, counted: Array) -> Iterator[PairBatch]:
+    """The pairs inside a super-attribute, from n[u, y]; each once."""
     of_p = p.margins()
     both = of_p[:, np.newaxis, :] * counted.T
     for batch in _batches(p, [p], (both @ of_p.T)[np.newaxis]):
@@ -210,8 +215,8 @@ def _within(p: Pack, counted: Array) -> Iterator[PairBatch]:
             yield PairBatch(batch.i[once], batch.j[once], batch.counts[once])
 
 
-def _across(p: Pack, others: list[Pack], counted: Array) -> Iterator[PairBatch]:
-    """The pairs between pack p and packs q of one shape, from n[q, u, y, v]; of one attribute the margins are known."""
+def _across(p: SuperAttribute, others: list[SuperAttribute], counted: Array) -> Iterator[PairBatch]:
+    """The pairs between p and others q of one shape, from n[q, u, y, v]; of one attribute the margins are known."""
     n_labels = counted.shape[2]
     if len(others[0].attributes) > 1:
         counted = counted @ others[0].margins().T
@@ -221,7 +226,7 @@ def _across(p: Pack, others: list[Pack], counted: Array) -> Iterator[PairBatch]:
     return _batches(p, others, joint.reshape(len(others), sum(p.shape), n_labels, -1))
 
 
-def _batches(p: Pack, others: list[Pack], joint: Array) -> Iterator[PairBatch]:
+def _batches(p: SuperAttribute, others: list[SuperAttribute], joint: Array) -> Iterator[PairBatch]:
     """The tables in joint[q, values of all of p, y, values of all of q], those of one shape together."""
     n_others, _, n_labels, _ = joint.shape
     for a, b in itertools.product(sorted(set(p.shape)), sorted(set(others[0].shape))):

@@ -182,6 +182,7 @@ def _levels(name: str, column: CategoricalColumn, weights: Weights) -> Categoric
 def _frequencies(codes: Integers, n: int, weights: Weights) -> tuple[bool, tuple[float, ...]]:
     """Whether missing values (code n) have weight, and the weight of each code, theirs last if they have any."""
     sums = np.bincount(codes, weights, n + 1).astype(np.float64)
+    # rows of weight 0 do not make a level
     missing = bool(sums[n] > 0)
     return missing, tuple(sums[: n + missing].tolist())
 
@@ -212,6 +213,7 @@ def _given_levels(attribute: CategoricalAttribute, column: CategoricalColumn, we
             raise BncliError(f"column {attribute.name!r} has the value {level!r}, which is not a level of the cuts")
         counted[position[level]] = weight
     if occurring.missing:
+        # the missing level is the last code of either
         counted[-1] = occurring.frequencies[-1]
     return replace(attribute, missing=occurring.missing, frequencies=tuple(counted.tolist()))
 

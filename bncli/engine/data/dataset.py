@@ -97,6 +97,7 @@ class Dataset:
     def bounds(self) -> list[tuple[int, int]]:
         """First and last row + 1 of every block: a power of two of them, at most 16, none under ROWS_PER_BLOCK rows."""
         n_blocks = 1
+        # by the number of rows alone: threads must not move the edges, nor with them the last digits of sums
         while n_blocks < MAX_BLOCKS and self.n_rows >= 2 * n_blocks * ROWS_PER_BLOCK:
             n_blocks *= 2
         edges = [self.n_rows * s // n_blocks for s in range(n_blocks + 1)]
@@ -125,6 +126,7 @@ class Dataset:
     def reduce(self, kernel: Callable[..., Any], *broadcast: Any, states: Sequence[Any] | None = None) -> Any:
         """The sum over row blocks of `kernel(block, *broadcast)`: an array, a number, or a tuple or list of them."""
         results = self._results(kernel, broadcast, states)
+        # in block order, whichever came first: floating-point sums depend on the order
         total = next(results)
         for partial in results:
             total = _add(total, partial)

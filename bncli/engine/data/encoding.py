@@ -72,6 +72,7 @@ def label_codes(columns: Columns, schema: Schema) -> Codes:
     unknown_rows = np.flatnonzero(codes == n)
     if len(unknown_rows):
         raise _unknown_label(int(columns.label.codes[unknown_rows[0]]), columns.label, schema)
+    # no label is unknown any more, so n itself needs no room
     narrow: Codes = codes.astype(code_dtype(n))
     return narrow
 
@@ -121,6 +122,7 @@ def _encoded_levels(column: CategoricalColumn, attribute: CategoricalAttribute) 
     codes = lookup[column.codes]
     n_missing = int(np.count_nonzero(column.codes == MISSING))
     n_unknown = int(np.count_nonzero(codes == unknown))
+    # without a missing level, missing values have the code of the unknown too
     return EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_missing), n_missing)
 
 

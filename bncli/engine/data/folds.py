@@ -33,6 +33,7 @@ def stratified_sample(labels: Integers, n_rows: int, seed: int | Sequence[int]) 
     """At most `n_rows` of the rows, ascending; every class keeps its share within one row."""
     if len(labels) <= n_rows:
         return np.arange(len(labels))
+    # whole numbers: no rounding can take a row twice
     evenly = np.arange(n_rows) * len(labels) // n_rows
     return np.sort(_laid_out(labels, seed)[evenly])
 

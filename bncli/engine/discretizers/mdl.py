@@ -98,6 +98,7 @@ def _prepared(column: Ordered, n_labels: int, unit: float) -> _Items:
     by_class = np.argsort(column.labels, kind="stable")
     running = np.cumsum(np.ones(n_items, np.int64) if weights is None else weights[by_class])
     total = int(running[-1])
+    # half the memory to walk through, where the counts allow
     storage = np.int32 if total < 2**31 else np.int64
     after: Integers = np.empty(n_items, storage)
     after[by_class] = running
@@ -120,6 +121,7 @@ def _boundaries(column: Ordered) -> Index:
     """Last items of the values that are not pure in the class of the value after them."""
     last = column.ends - 1
     changes = column.labels[1:] != column.labels[:-1]
+    # a change of class from one value to the next does not make either of them mixed
     changes[last[:-1]] = False
     mixed = np.zeros(len(last), np.bool_)
     mixed[np.searchsorted(last, np.flatnonzero(changes))] = True
@@ -171,6 +173,7 @@ def _best_cut(items: _Items, whole: _Range) -> int | None:
     costs = _costs(items, whole, items.candidates[low:high])
     n = int(whole.counts.sum())
     tolerance = int(math.ldexp(TIE * n, items.n_log_n.shift))
+    # argmax takes the first that ties: the lowest cut
     return int(items.candidates[low + np.argmax(costs <= costs.min() + tolerance)])
 
 
@@ -207,10 +210,12 @@ def _changes(items: _Items, whole: _Range, block: slice) -> Counts:
 def _pays(items: _Items, whole: _Range, left: _Range, right: _Range) -> bool:
     """The stopping rule: whether the gain is worth the description of the cut."""
     n = float(whole.counts.sum()) * items.unit
+    # log2(n - 1) has no value there
     if n <= 1 + TIE:
         return False
     (bits, ent, k), (bits1, ent1, k1), (bits2, ent2, k2) = (_entropy(items, part) for part in (whole, left, right))
     gain = (bits - bits1 - bits2) * items.unit / n
+    # log2(3^k - 2), taken apart so that many classes do not overflow
     delta = k * math.log2(3) + math.log2(1 - 2 * 3.0**-k) - (k * ent - k1 * ent1 - k2 * ent2)
     return gain > (math.log2(n - 1) + delta) / n
 
@@ -243,6 +248,7 @@ class NLogN:
 
     def _computed(self, n: Counts) -> Counts:
         number = n.astype(np.float64)
+        # 0 log2 0 = 0: the maximum keeps the logarithm finite
         return np.rint(np.ldexp(number * np.log2(np.maximum(number, 1.0)), self.shift)).astype(np.int64)
 
     def entropy(self, counts: Counts) -> float:

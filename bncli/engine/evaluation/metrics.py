@@ -64,6 +64,7 @@ def measure(log_probabilities: Array, labels: Integers, weights: Array | None = 
     predicted = log_probabilities.argmax(axis=0)
     log_true = log_probabilities[labels, np.arange(len(labels))]
     probabilities = np.exp(log_probabilities)
+    # 1 - P from ln P: it keeps its digits where P is next to 1
     missed = -np.expm1(log_true)
     squares = np.square(probabilities).sum(axis=0) + np.square(missed) - np.square(np.exp(log_true))
     right = predicted == labels
@@ -112,6 +113,7 @@ def _auc(log_probabilities: Array, labels: Integers, weights: Array | None) -> f
 def _wins(scores: Array, labels: Integers, weights: Array, positive: int, masses: Array) -> Array:
     """For each other class (K,), the chance that a row of class `positive` has the higher score, ties counting half."""
     own = labels == positive
+    # equal scores are summed together below, so their order does not matter
     order = np.argsort(scores[own])
     ranked, ranked_weights = scores[own][order], weights[own][order]
     up_to = np.concatenate(([0.0], np.cumsum(ranked_weights)))

@@ -105,6 +105,7 @@ def friedman(figures: ArrayLike, lower_is_better: bool = True) -> Friedman:
         return Friedman(0.0, 1.0, 0.0, 1.0, averages)
     chi_squared = n * n * float((means**2).sum()) / most
     rest = n * (k - 1) - chi_squared
+    # rest is 0 where all data sets rank alike, but for rounding
     f = (n - 1) * chi_squared / rest if rest > NO_DIFFERENCE * chi_squared else math.inf
     p, f_p = float(chdtrc(k - 1, chi_squared)), float(fdtrc(k - 1, (k - 1) * (n - 1), f))
     return Friedman(chi_squared, p, f, f_p, averages)

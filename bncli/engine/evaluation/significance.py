@@ -122,6 +122,7 @@ def signed_ranks(first: ArrayLike, second: ArrayLike) -> SignedRanks:
     if exact:
         higher, lower = _exact_tail(n, int(w_plus)), _exact_tail(n, int(w_minus))
     else:
+        # by symmetry and not 1 - P: small tails keep their digits
         higher, lower = float(ndtr(-z)), float(ndtr(z))
     return SignedRanks(n, w_plus, w_minus, z, min(1.0, 2 * min(higher, lower)), higher, lower, exact)
 
@@ -141,6 +142,7 @@ def t_test(differences: Array, overlap: float = 0.0) -> PairedT:
         return PairedT(n, mean, 0.0, 1.0, 1.0, 1.0)
     error = float(differences.std(ddof=1)) * math.sqrt(1 / n + overlap)
     t = mean / error if error > 0 else math.copysign(math.inf, mean)
+    # by symmetry and not 1 - P: small tails keep their digits
     higher, lower = float(stdtr(n - 1, -t)), float(stdtr(n - 1, t))
     return PairedT(n, mean, t, min(1.0, 2 * min(higher, lower)), higher, lower)
 
@@ -183,7 +185,9 @@ def _exact_tail(n: int, w: int) -> float:
     subsets = np.zeros(n * (n + 1) // 2 + 1, np.int64)  # subsets[s]: how many subsets of the ranks so far sum to s
     subsets[0] = 1
     for rank in range(1, n + 1):
+        # a copy: what is added must not hold this rank yet
         subsets[rank:] += subsets[:-rank].copy()
+    # whole numbers up to here: exact but for this one division
     return int(subsets[w:].sum()) / (1 << n)
 
 

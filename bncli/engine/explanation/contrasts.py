@@ -21,18 +21,18 @@ from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.prediction.factors import expand
 from bncli.engine.structures.binning import frequencies_of
-from bncli.engine.structures.structure import Family, Merge
+from bncli.engine.structures.structure import Family, Grouping
 
 
 @dataclass(frozen=True)
 class ContrastTensor:
     """values (n_1 + 1, n_2 + 1, ..., K): contrasts over the codes of `attributes`, ascending; the last is unobserved.
 
-    An attribute in a coarser binning (`merges`) has its coarse codes.
+    An attribute in a coarser binning (`groupings`) has its coarse codes.
     """
 
     attributes: tuple[int, ...]
-    merges: tuple[Merge | None, ...]
+    groupings: tuple[Grouping | None, ...]
     values: Array
 
     @property
@@ -42,8 +42,8 @@ class ContrastTensor:
 
     def weights(self, schema: Schema) -> tuple[Array, ...]:
         """For every axis the training frequencies of its codes, 0 for the last one."""
-        seen = zip(self.attributes, self.merges, strict=True)
-        return tuple(np.append(frequencies_of(schema.attributes[a], merge), 0.0) for a, merge in seen)
+        seen = zip(self.attributes, self.groupings, strict=True)
+        return tuple(np.append(frequencies_of(schema.attributes[a], grouping), 0.0) for a, grouping in seen)
 
 
 def contrasts(scores: Array) -> Array:
@@ -56,24 +56,24 @@ def contrasts(scores: Array) -> Array:
     return centred
 
 
-def ordered_tensor(attributes: Sequence[int], merges: Sequence[Merge | None], values: Array) -> ContrastTensor:
+def ordered_tensor(attributes: Sequence[int], groupings: Sequence[Grouping | None], values: Array) -> ContrastTensor:
     """The tensor whose axes, in whatever order, belong to these attributes."""
     order = sorted(range(len(attributes)), key=lambda axis: attributes[axis])
     turned = values.transpose(*order, len(order))
     return ContrastTensor(
-        tuple(attributes[i] for i in order), tuple(merges[i] for i in order), np.ascontiguousarray(turned)
+        tuple(attributes[i] for i in order), tuple(groupings[i] for i in order), np.ascontiguousarray(turned)
     )
 
 
 def tensor_of(family: Family, weights: Array, schema: Schema) -> ContrastTensor:
     """A family's table, weights (cells, K), with what it says where an attribute is unobserved."""
     averages = tuple(
-        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], merge)
-        for axis, (a, merge) in enumerate(family.seen)
+        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], grouping)
+        for axis, (a, grouping) in enumerate(family.binned_attributes)
     )
     rows = contrasts(weights).T.reshape(-1, *family.shape)
     values = np.moveaxis(expand(rows, averages), 0, -1)
-    return ordered_tensor(family.attributes, [merge for _, merge in family.seen], values)
+    return ordered_tensor(family.attributes, [grouping for _, grouping in family.binned_attributes], values)
 
 
 def gathered(tensors: Iterable[ContrastTensor], schema: Schema) -> tuple[ContrastTensor, ...]:
@@ -91,29 +91,29 @@ def _sum(tensors: Sequence[ContrastTensor], schema: Schema) -> ContrastTensor:
     first = tensors[0]
     if len(tensors) == 1:
         return first
-    merges = tuple(
-        refinement([tensor.merges[axis] for tensor in tensors], schema.cardinalities[a])
+    groupings = tuple(
+        refinement([tensor.groupings[axis] for tensor in tensors], schema.cardinalities[a])
         for axis, a in enumerate(first.attributes)
     )
-    total = sum(_lifted(tensor, merges, schema) for tensor in tensors)
-    return ContrastTensor(first.attributes, merges, np.asarray(total))
+    total = sum(_lifted(tensor, groupings, schema) for tensor in tensors)
+    return ContrastTensor(first.attributes, groupings, np.asarray(total))
 
 
-def refinement(merges: Sequence[Merge | None], cardinality: int) -> Merge | None:
+def refinement(groupings: Sequence[Grouping | None], cardinality: int) -> Grouping | None:
     """The coarsest binning that each of these can tell: it joins two codes only where all do; None: it joins none."""
-    distinct = list(dict.fromkeys(merges))
+    distinct = list(dict.fromkeys(groupings))
     if None in distinct or len(distinct) == 1:
         return None if None in distinct else distinct[0]
     number: dict[tuple[int, ...], int] = {}
-    told_apart = zip(*(merge for merge in distinct if merge is not None), strict=True)
+    told_apart = zip(*(grouping for grouping in distinct if grouping is not None), strict=True)
     finest = tuple(number.setdefault(codes, len(number)) for codes in told_apart)
     return None if len(number) == cardinality else finest
 
 
-def _lifted(tensor: ContrastTensor, merges: Sequence[Merge | None], schema: Schema) -> Array:
-    """The tensor's values over the finer codes of `merges`."""
+def _lifted(tensor: ContrastTensor, groupings: Sequence[Grouping | None], schema: Schema) -> Array:
+    """The tensor's values over the finer codes of `groupings`."""
     values = tensor.values
-    for axis, (own, finer, a) in enumerate(zip(tensor.merges, merges, tensor.attributes, strict=True)):
+    for axis, (own, finer, a) in enumerate(zip(tensor.groupings, groupings, tensor.attributes, strict=True)):
         if own != finer and own is not None:
             codes = dict(zip(finer or range(schema.cardinalities[a]), own, strict=True))
             values = values.take([*(codes[code] for code in range(len(codes))), max(own) + 1], axis=axis)

@@ -15,7 +15,7 @@ logarithm of averaged probabilities. It does the same for rows whose missing val
 
 Conventions: contributions are named by falling absolute size, ties to smaller sets, then to the schema's order. Cost:
 a look-up a term and row (2^n terms for a table over n attributes, each set of attributes once), and for an average
-of models a multiplication a model and part besides.
+of models a multiplication a model and term besides.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model
 from bncli.engine.prediction.factors import cells_of
 from bncli.engine.prediction.marginalization import network_to_marginalize
-from bncli.engine.structures.regrouping import merged
-from bncli.engine.structures.structure import View
+from bncli.engine.structures.regrouping import coarse_codes
+from bncli.engine.structures.structure import BinnedAttribute
 
 NUMBERS_PER_BLOCK = 1 << 20
 """Most numbers in the temporaries of a block of rows."""
@@ -81,25 +81,25 @@ class Explainer:
     def __init__(self, model: Model, used: Sequence[int]) -> None:
         mixture = mixture_of(model.predictor, model.schema)
         self._mixture = mixture
-        pure = [purified(part, model.schema) for part in mixture.parts]
+        pure = [purified(term, model.schema) for term in mixture.terms]
         self.terms = tuple(
-            sorted({tensor.attributes for part in pure for tensor in part.tensors}, key=lambda key: (len(key), key))
+            sorted({tensor.attributes for term in pure for tensor in term.tensors}, key=lambda key: (len(key), key))
         )
-        self._columns: dict[View, int] = {}
+        self._columns: dict[BinnedAttribute, int] = {}
         self._used = tuple(used)
         number = {attributes: t for t, attributes in enumerate(self.terms)}
-        self._pure = [self._compiled(part, number) for part in pure]
-        self._constants = [part.constant for part in pure]
+        self._pure = [self._compiled(term, number) for term in pure]
+        self._constants = [term.constant for term in pure]
         self._averages = len(mixture.weights) > 1
-        self._raw = [self._compiled(part, {}) for part in mixture.parts] if self._averages else []
+        self._raw = [self._compiled(term, {}) for term in mixture.terms] if self._averages else []
         self._marginalizes = network_to_marginalize(model.tables, model.schema) is not None
         self._words = Words(model.schema, self.terms, self._used)
 
-    def _compiled(self, part: Score, number: dict[tuple[int, ...], int]) -> list[_LookUp]:
-        return [self._look_up(tensor, number.get(tensor.attributes, -1)) for tensor in part.tensors]
+    def _compiled(self, term: Score, number: dict[tuple[int, ...], int]) -> list[_LookUp]:
+        return [self._look_up(tensor, number.get(tensor.attributes, -1)) for tensor in term.tensors]
 
     def _look_up(self, tensor: ContrastTensor, term: int) -> _LookUp:
-        columns = zip(tensor.attributes, tensor.merges, strict=True)
+        columns = zip(tensor.attributes, tensor.groupings, strict=True)
         positions = tuple(self._columns.setdefault(column, len(self._columns)) for column in columns)
         return _LookUp(term, positions, tensor.values.shape[:-1], tensor.values.ravel())
 
@@ -121,14 +121,14 @@ class Explainer:
         return Explanation(log_odds, base, rest, contributions, reasons, wordings)
 
     def _rows_per_block(self, n_labels: int) -> int:
-        n_models, n_parts = self._mixture.numbers.shape
-        average = (n_models + n_parts) * (n_labels + 1) if self._averages else 0
+        n_models, n_terms = self._mixture.numbers.shape
+        average = (n_models + n_terms) * (n_labels + 1) if self._averages else 0
         return max(1, NUMBERS_PER_BLOCK // (2 * len(self.terms) + len(self._columns) + average + 1))
 
     def _digits(self, codes: Sequence[Codes]) -> list[Index]:
         """The codes of every attribute in each of its binnings; unobserved is one past the last."""
         column = dict(zip(self._used, codes, strict=True))
-        seen = (column[a] if merge is None else merged(column[a], merge) for a, merge in self._columns)
+        seen = (column[a] if grouping is None else coarse_codes(column[a], grouping) for a, grouping in self._columns)
         return [digits.astype(np.intp) for digits in seen]
 
     def _sums(self, digits: Sequence[Index], predicted: Index) -> tuple[Array, Array]:
@@ -142,7 +142,7 @@ class Explainer:
         return sums, constant
 
     def _shares(self, digits: Sequence[Index], predicted: Index) -> Array:
-        """How much every part counts: (P,), or for an average of models (P, rows), by the weights a row gives them."""
+        """How much every term counts: (P,), or for an average of models (P, rows), by the weights a row gives them."""
         weights, numbers = self._mixture.weights, self._mixture.numbers
         if not self._averages:
             return np.asarray(numbers[0])
@@ -155,13 +155,13 @@ class Explainer:
     def _log_shares(self, digits: Sequence[Index], predicted: Index) -> Array:
         """ln P_s(predicted | x), shape (S, rows)."""
         n_labels, n_rows = len(self._constants[0]), len(predicted)
-        parts = np.empty((len(self._raw), n_labels, n_rows))
-        for scores, score, look_ups in zip(parts, self._mixture.parts, self._raw, strict=True):
+        terms = np.empty((len(self._raw), n_labels, n_rows))
+        for scores, score, look_ups in zip(terms, self._mixture.terms, self._raw, strict=True):
             scores[:] = score.constant[:, None]
             for y in range(n_labels):
                 for look_up in look_ups:
                     look_up.add_to(scores[y], digits, np.full(n_rows, y, np.intp), 1.0)
-        models = np.tensordot(self._mixture.numbers, parts, axes=(1, 0))
+        models = np.tensordot(self._mixture.numbers, terms, axes=(1, 0))
         models *= (n_labels - 1) / n_labels  # from contrasts back to scores
         models -= models.max(axis=1, keepdims=True)
         own = models[:, predicted, np.arange(n_rows)]

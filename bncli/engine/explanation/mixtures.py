@@ -1,8 +1,8 @@
 """Any model as an average of sums of tables: what there is to explain.
 
-    P(y | x) = sum over models s of w_s softmax_y S_s[x, y],    S_s = sum over parts p of numbers[s, p] G_p
+    P(y | x) = sum over models s of w_s softmax_y S_s[x, y],    S_s = sum over terms p of numbers[s, p] G_p
 
-A part is a constant and contrast tensors (`explanation.contrasts`). A model without an average has one part,
+A term is a constant and contrast tensors (`explanation.contrasts`). A model without an average has one term,
 an ensemble one for each component. A path of Kikuchi-Bayes models has one for the class alone and one a region; there
 `numbers` are the counting numbers.
 """
@@ -27,20 +27,20 @@ from bncli.errors import BncliError
 
 @dataclass(frozen=True)
 class Mixture:
-    """weights (S,) sum to 1; numbers (S, P); parts: P scores."""
+    """weights (S,) sum to 1; numbers (S, P); terms: P scores."""
 
     weights: Array
     numbers: Array
-    parts: tuple[Score, ...]
+    terms: tuple[Score, ...]
 
     def averaged(self) -> Score:
         """The average of the models' scores by their weights; not the score of their averaged probabilities."""
         shares = self.weights @ self.numbers
-        constant = np.sum([share * part.constant for share, part in zip(shares, self.parts, strict=True)], axis=0)
+        constant = np.sum([share * term.constant for share, term in zip(shares, self.terms, strict=True)], axis=0)
         tensors = (
-            ContrastTensor(tensor.attributes, tensor.merges, share * tensor.values)
-            for share, part in zip(shares, self.parts, strict=True)
-            for tensor in part.tensors
+            ContrastTensor(tensor.attributes, tensor.groupings, share * tensor.values)
+            for share, term in zip(shares, self.terms, strict=True)
+            for tensor in term.tensors
         )
         return Score(np.asarray(constant), tuple(tensors))
 
@@ -58,10 +58,10 @@ def _(tables: Tables, schema: Schema) -> Mixture:
 
 @mixture_of.register
 def _(ensemble: Ensemble, schema: Schema) -> Mixture:
-    """Each component is a part."""
-    parts = tuple(_score(component.tables, schema) for component in ensemble.components)
+    """Each component is a term."""
+    terms = tuple(_score(component.tables, schema) for component in ensemble.components)
     weights = np.array([component.weight for component in ensemble.components])
-    return Mixture(weights / weights.sum(), np.eye(len(parts)), parts)
+    return Mixture(weights / weights.sum(), np.eye(len(terms)), terms)
 
 
 def _score(tables: Tables, schema: Schema) -> Score:
@@ -81,7 +81,7 @@ def _checked(family: Family) -> Family:
 
 @mixture_of.register
 def _(path: Path, _: Schema) -> Mixture:
-    """The steps with weight; a region is a part if one of them counts it."""
+    """The steps with weight; a region is a term if one of them counts it."""
     rows: list[Array] = []
     weights: list[float] = []
     numbers = np.zeros(len(path.families) + 1)
@@ -94,9 +94,9 @@ def _(path: Path, _: Schema) -> Mixture:
     table = np.array(rows)
     counted = [f for f in range(len(path.families)) if table[:, f].any()]
     submodels = SubmodelTensors(path)
-    parts = [_region(path, submodels, f) for f in counted]
+    terms = [_region(path, submodels, f) for f in counted]
     alone = Score(contrasts(path.class_logs), ())
-    return Mixture(np.array(weights) / sum(weights), table[:, [*counted, -1]], (*parts, alone))
+    return Mixture(np.array(weights) / sum(weights), table[:, [*counted, -1]], (*terms, alone))
 
 
 def _region(path: Path, submodels: SubmodelTensors, f: int) -> Score:

@@ -1,4 +1,4 @@
-"""Purification: a sum of overlapping tables written anew so that each number means one thing.
+"""Purification: a sum of overlapping tables rewritten so that each number means one thing.
 
 Tables over overlapping sets of attributes can trade: what one attribute does may stand in its own table, or be spread
 over the tables of all pairs that it is part of. The functional analysis of variance (Hooker 2007, Journal of
@@ -47,7 +47,7 @@ def purified(score: Score, schema: Schema) -> Score:
         for axes, values in terms_of(tensor.values, tensor.weights(schema)).items():
             if axes:
                 attributes = tuple(tensor.attributes[axis] for axis in axes)
-                terms.append(ContrastTensor(attributes, tuple(tensor.merges[axis] for axis in axes), values))
+                terms.append(ContrastTensor(attributes, tuple(tensor.groupings[axis] for axis in axes), values))
             else:
                 constant += values
     return Score(constant, gathered(terms, schema))

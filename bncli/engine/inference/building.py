@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.inference.distinct import distinct
-from bncli.engine.inference.program import UNIT, Contract, Join, Look, Outlet, Place, Program, Side
+from bncli.engine.inference.program import UNIT, Contract, Join, Look, Place, Program, ScoreSlot, Side
 from bncli.engine.kernels.arrays import Index
 
 Scope = tuple[int, ...]
-"""Hidden attributes, first summed out first."""
+"""Hidden attributes, first marginalized first."""
 
 MAX_DEPTH = 32
 """A product of more CPT entries than this is rescaled: it might get too small for a number."""
@@ -23,6 +22,9 @@ MAX_DEPTH = 32
 
 PRODUCTS = 4
 """Products that are never built may have so many times the entries of all tables: in logarithms they would be built."""
+MARKED_PER_NUMBER = 16
+"""Presence is marked in an array while there are at most so many possible numbers for each one given."""
+MARKED_ANYWAY = 1 << 14
 
 
 class TooWideError(Exception):
@@ -44,7 +46,7 @@ class Limits(NamedTuple):
     program: int
 
 
-class Part(NamedTuple):
+class StoredTable(NamedTuple):
     """Rows that hold a table of this scope in a slot, and the configuration of each."""
 
     scope: Scope
@@ -54,7 +56,7 @@ class Part(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A product: configurations of two parts that rows show together (`right` None: of one part alone)."""
+    """A product: configurations of two stored tables that rows show together (`right` None: of one alone)."""
 
     scope: Scope
     left: Side
@@ -62,8 +64,8 @@ class Pair(NamedTuple):
     depth: int
 
 
-class Piece(NamedTuple):
-    """A table on its way to a slot: entries to look up, or a product out of which the first attribute was summed."""
+class BucketTable(NamedTuple):
+    """A table on its way to a slot: entries to look up, or a product with its first attribute marginalized."""
 
     scope: Scope
     size: int
@@ -72,7 +74,7 @@ class Piece(NamedTuple):
     content: Index | Pair
 
 
-Source = list[Part]
+Source = list[StoredTable]
 
 
 @dataclass
@@ -90,134 +92,137 @@ class Builder:
     n_cells: int = 0
     entries: int = 1
     work: int = 0
-    outlets: list[Outlet] = field(default_factory=list)
+    score_slots: list[ScoreSlot] = field(default_factory=list)
     widest: Scope = ()
 
     def program(self) -> Program:
         cells = np.concatenate(self.cells) if self.cells else np.zeros(0, np.intp)
-        return Program(self.n_rows, self.shapes, self.operations, cells, self.outlets, self.work, self.widest)
+        return Program(self.n_rows, self.shapes, self.operations, cells, self.score_slots, self.work, self.widest)
 
-    def source(self, pieces: Sequence[Piece]) -> Source:
-        """Pieces side by side: of different rows, those of one scope in one slot."""
-        by_scope: dict[Scope, list[Piece]] = {}
-        for piece in pieces:
-            by_scope.setdefault(piece.scope, []).append(piece)
-        parts = []
+    def source(self, tables: Sequence[BucketTable]) -> Source:
+        """Tables side by side: of different rows, those of one scope in one slot."""
+        by_scope: dict[Scope, list[BucketTable]] = {}
+        for table in tables:
+            by_scope.setdefault(table.scope, []).append(table)
+        stored = []
         for scope, alike in by_scope.items():
-            slot = self._slot(scope, sum(piece.size for piece in alike))
+            slot = self._slot(scope, sum(table.size for table in alike))
             starts = self._fill(slot, alike, 0)
-            rows = np.concatenate([piece.rows for piece in alike])
-            ids = np.concatenate([piece.ids + start for piece, start in zip(alike, starts, strict=True)])
-            parts.append(Part(scope, slot, rows, ids))
-        return parts
+            rows = np.concatenate([table.rows for table in alike])
+            ids = np.concatenate([table.ids + start for table, start in zip(alike, starts, strict=True)])
+            stored.append(StoredTable(scope, slot, rows, ids))
+        return stored
 
-    def outlet(self, pieces: Sequence[Piece]) -> None:
-        """Pieces without hidden attributes; configuration 0 is for rows that have none."""
-        slot = self._slot((), 1 + sum(piece.size for piece in pieces))
+    def score_slot(self, tables: Sequence[BucketTable]) -> None:
+        """Tables without hidden attributes; configuration 0 is for rows that have none."""
+        slot = self._slot((), 1 + sum(table.size for table in tables))
         codes = np.zeros(self.n_rows, np.intp)
-        for piece, start in zip(pieces, self._fill(slot, pieces, 1, last=True), strict=True):
-            codes[piece.rows] = piece.ids + start
-        self.outlets.append(Outlet(slot, codes))
+        for table, start in zip(tables, self._fill(slot, tables, 1, last=True), strict=True):
+            codes[table.rows] = table.ids + start
+        self.score_slots.append(ScoreSlot(slot, codes))
 
     def _slot(self, scope: Scope, size: int) -> int:
         self._check(scope)
-        self._allot(self._table(scope) * size)
-        self.work += self._table(scope) * size
+        self._allot(self._n_entries(scope) * size)
+        self.work += self._n_entries(scope) * size
         self.shapes.append((*(self.cardinalities[attribute] for attribute in scope), size))
         self.depths.append(0)
         return len(self.shapes) - 1
 
-    def _fill(self, slot: int, pieces: Sequence[Piece], start: int, *, last: bool = False) -> list[int]:
-        """Operations that fill the slot piece after piece; where each starts."""
+    def _fill(self, slot: int, tables: Sequence[BucketTable], start: int, *, last: bool = False) -> list[int]:
+        """Operations that fill the slot table after table; where each starts."""
         starts = []
-        for piece in pieces:
-            to = Place(slot, start, start + piece.size)
+        for table in tables:
+            to = Place(slot, start, start + table.size)
             starts.append(start)
             start = to.last
-            if isinstance(piece.content, Pair):
-                scope, left, right, depth = piece.content
+            if isinstance(table.content, Pair):
+                scope, left, right, depth = table.content
                 deep = depth > MAX_DEPTH and not last
                 self.operations.append(Contract(to, left, right, len(scope), deep, last))
                 self._deepen(slot, 1 if deep else depth)
             else:
-                self.operations.append(Look(to, self.n_cells, self.n_cells + len(piece.content)))
-                self.cells.append(piece.content)
-                self.n_cells += len(piece.content)
+                self.operations.append(Look(to, self.n_cells, self.n_cells + len(table.content)))
+                self.cells.append(table.content)
+                self.n_cells += len(table.content)
                 self._deepen(slot, 1)
         return starts
 
     def _deepen(self, slot: int, depth: int) -> None:
         self.depths[slot] = max(self.depths[slot], depth)
 
-    def summed_out(self, sources: Sequence[Source]) -> list[Piece]:
-        """All sources of a bucket joined, its attribute summed out: the narrowest two first, the last two at once."""
+    def marginalized(self, sources: Sequence[Source]) -> list[BucketTable]:
+        """All sources of a bucket joined, its attribute marginalized: the narrowest two first, the last two at once."""
         heap = [(*self._weight(source), number, source) for number, source in enumerate(sources)]
         heapq.heapify(heap)
         for number in range(len(sources), 2 * len(sources) - 2):
             both = self._join(heapq.heappop(heap)[-1], heapq.heappop(heap)[-1])
             heapq.heappush(heap, (*self._weight(both), number, both))
         left, right = (heapq.heappop(heap)[-1] if heap else [] for _ in range(2))
-        pieces = self._pairs(left, right)
-        for piece in pieces:
-            assert isinstance(piece.content, Pair)
-            self._contract(piece.content, piece.size)
-        return pieces
+        tables = self._pairs(left, right)
+        for table in tables:
+            assert isinstance(table.content, Pair)
+            self._contract(table.content, table.size)
+        return tables
 
     def _contract(self, pair: Pair, size: int) -> None:
         """Counts what contracting a product of `size` configurations takes: copies of its sides, and its numbers."""
         self._check(pair.scope)
-        self.work += self._table(pair.scope) * size
+        self.work += self._n_entries(pair.scope) * size
         sides = [side for side in (pair.left, pair.right) if side is not None and not side.single and side.run is None]
         self._allot(size * sum(math.prod(self.shapes[side.slot][:-1]) for side in sides))
 
-    def _table(self, scope: Scope) -> int:
+    def _n_entries(self, scope: Scope) -> int:
         return math.prod(self.cardinalities[attribute] for attribute in scope)
 
     def _check(self, scope: Scope) -> None:
         """Refuses a table that is too large."""
-        entries = self._table(scope)
+        entries = self._n_entries(scope)
         if entries > self.limits.table:
             raise TooWideError(scope)
-        if entries > self._table(self.widest):
+        if entries > self._n_entries(self.widest):
             self.widest = scope
 
     def _allot(self, entries: int) -> None:
         self.entries += entries
+        # a single row cannot be split: it has to fit as it is
         if max(self.entries, self.work // PRODUCTS) > self.limits.program and self.n_rows > 1:
             raise TooManyError
 
     def _weight(self, source: Source) -> tuple[int, int]:
         """Attributes in the widest table, and entries of all."""
-        return max(len(part.scope) for part in source), sum(math.prod(self.shapes[part.slot]) for part in source)
+        return max(len(stored.scope) for stored in source), sum(
+            math.prod(self.shapes[stored.slot]) for stored in source
+        )
 
     def _join(self, left: Source, right: Source) -> Source:
         """The products in slots, one for each scope."""
-        by_scope: dict[Scope, list[Piece]] = {}
-        for piece in self._pairs(left, right):
-            assert isinstance(piece.content, Pair)
-            by_scope.setdefault(piece.content.scope, []).append(piece)
-        return [self._joined(scope, pieces) for scope, pieces in by_scope.items()]
+        by_scope: dict[Scope, list[BucketTable]] = {}
+        for table in self._pairs(left, right):
+            assert isinstance(table.content, Pair)
+            by_scope.setdefault(table.content.scope, []).append(table)
+        return [self._joined(scope, tables) for scope, tables in by_scope.items()]
 
-    def _joined(self, scope: Scope, pieces: Sequence[Piece]) -> Part:
-        slot = self._slot(scope, sum(piece.size for piece in pieces))
+    def _joined(self, scope: Scope, tables: Sequence[BucketTable]) -> StoredTable:
+        slot = self._slot(scope, sum(table.size for table in tables))
         start, ids = 0, []
-        for piece in pieces:
-            assert isinstance(piece.content, Pair)
-            _, left, right, depth = piece.content
-            to = Place(slot, start, start + piece.size)
+        for table in tables:
+            assert isinstance(table.content, Pair)
+            _, left, right, depth = table.content
+            to = Place(slot, start, start + table.size)
             deep = depth > MAX_DEPTH
-            unit = Side(UNIT, np.zeros(piece.size, np.intp), (), single=True)
+            unit = Side(UNIT, np.zeros(table.size, np.intp), (), single=True)
             self.operations.append(Join(to, left, right or unit, len(scope), deep))
             self._deepen(slot, 1 if deep else depth)
-            ids.append(piece.ids + start)
+            ids.append(table.ids + start)
             start = to.last
-        return Part(scope, slot, np.concatenate([piece.rows for piece in pieces]), np.concatenate(ids))
+        return StoredTable(scope, slot, np.concatenate([table.rows for table in tables]), np.concatenate(ids))
 
-    def _pairs(self, left: Source, right: Source) -> list[Piece]:
-        """Rows side by side: where both have a part the pair of configurations counts, else that of one alone."""
+    def _pairs(self, left: Source, right: Source) -> list[BucketTable]:
+        """Rows side by side: where both have a table the pair of configurations counts, else that of one alone."""
         (left_at, left_ids), (right_at, right_ids) = self._spread(left), self._spread(right)
         pairs = left_at * (len(right) + 1) + right_at
-        pieces = []
+        tables = []
         for pair in np.flatnonzero(np.bincount(pairs, minlength=1)[1:]) + 1:
             a_at, b_at = divmod(int(pair), len(right) + 1)
             a, b = left[a_at - 1] if a_at else None, right[b_at - 1] if b_at else None
@@ -225,25 +230,26 @@ class Builder:
             if a is None or b is None:
                 a, ids = (a, left_ids[rows]) if b is None else (b, right_ids[rows])
                 assert a is not None
-                pieces.append(self._alone(a, rows, ids))
+                tables.append(self._alone(a, rows, ids))
             else:
-                pieces.append(self._together(a, b, rows, left_ids[rows], right_ids[rows]))
-        return pieces
+                tables.append(self._together(a, b, rows, left_ids[rows], right_ids[rows]))
+        return tables
 
     def _spread(self, source: Source) -> tuple[Index, Index]:
-        """By row: which part of the source it has (counted from 1; 0: none), and its configuration there."""
+        """By row: which table of the source it has (counted from 1; 0: none), and its configuration there."""
         at, ids = np.zeros(self.n_rows, np.intp), np.zeros(self.n_rows, np.intp)
-        for number, part in enumerate(source, 1):
-            at[part.rows] = number
-            ids[part.rows] = part.ids
+        for number, stored in enumerate(source, 1):
+            at[stored.rows] = number
+            ids[stored.rows] = stored.ids
         return at, ids
 
-    def _alone(self, part: Part, rows: Index, ids: Index) -> Piece:
-        found, ids = distinct(ids, self.shapes[part.slot][-1])
-        pair = Pair(part.scope, _side(part, found, part.scope), None, self.depths[part.slot])
-        return Piece(part.scope[1:], len(found), rows, ids, pair)
+    def _alone(self, stored: StoredTable, rows: Index, ids: Index) -> BucketTable:
+        found, ids = distinct(ids, self.shapes[stored.slot][-1])
+        pair = Pair(stored.scope, _side(stored, found, stored.scope), None, self.depths[stored.slot])
+        return BucketTable(stored.scope[1:], len(found), rows, ids, pair)
 
-    def _together(self, a: Part, b: Part, rows: Index, a_ids: Index, b_ids: Index) -> Piece:
+    def _together(self, a: StoredTable, b: StoredTable, rows: Index, a_ids: Index, b_ids: Index) -> BucketTable:
+        # configurations of b: a pair is numbered like a cell, a the slower digit
         radix = self.shapes[b.slot][-1]
         found, ids = distinct(a_ids * radix + b_ids, self.shapes[a.slot][-1] * radix)
         scope = tuple(sorted({*a.scope, *b.scope}, key=self.place.__getitem__))
@@ -251,11 +257,24 @@ class Builder:
         depth = self.depths[a.slot] + self.depths[b.slot]
         left, right = _side(a, a_found, scope), _side(b, b_found, scope)
         pair = Pair(scope, right, left, depth) if left.single else Pair(scope, left, right, depth)
-        return Piece(scope[1:], len(found), rows, ids, pair)
+        return BucketTable(scope[1:], len(found), rows, ids, pair)
 
 
-def _side(part: Part, ids: Index, scope: Scope) -> Side:
-    axes = tuple(axis for axis, attribute in enumerate(scope, 1) if attribute in part.scope)
+def _side(stored: StoredTable, ids: Index, scope: Scope) -> Side:
+    axes = tuple(axis for axis, attribute in enumerate(scope, 1) if attribute in stored.scope)
     first, last = int(ids[0]), int(ids[-1])
     run = slice(first, last + 1) if bool((np.diff(ids) == 1).all()) else None
-    return Side(part.slot, ids, axes, bool((ids == first).all()), run)
+    return Side(stored.slot, ids, axes, bool((ids == first).all()), run)
+
+
+def distinct(numbers: Index, bound: int) -> tuple[Index, Index]:
+    """The numbers that occur, ascending, and the place of each given number among them; all are below `bound`."""
+    # a mark for every possible number costs more than sorting where few of them occur
+    if bound > max(MARKED_ANYWAY, MARKED_PER_NUMBER * len(numbers)):
+        return np.unique(numbers, return_inverse=True)
+    present = np.zeros(bound, bool)
+    present[numbers] = True
+    found = np.flatnonzero(present)
+    rank = np.zeros(bound, np.intp)
+    rank[found] = np.arange(len(found))
+    return found, rank[numbers]

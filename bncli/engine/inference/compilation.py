@@ -1,16 +1,16 @@
-"""From rows with holes to a program that sums the holes out: bucket elimination on unique configurations.
+"""From rows with missing values to a program that marginalizes them: bucket elimination on unique configurations.
 
-Hidden attributes are summed out in one fixed order. Every table that a row needs waits in the bucket of the first
-attribute of that order that it has hidden in it; a bucket's tables are joined and its attribute is summed out, and what
-remains goes to the bucket of the next hidden attribute, or, if there is none, to the row's score (Dechter 1999,
+Hidden attributes are marginalized in one fixed order. Every table that a row needs waits in the bucket of the first
+attribute of that order that it has hidden in it; a bucket's tables are joined and its attribute is marginalized, and
+what remains goes to the bucket of the next hidden attribute, or, if there is none, to the row's score (Dechter 1999,
 Artificial Intelligence 113). All rows go through the buckets together, whatever they hide:
 
 - a table carries the rows that use it, and their configuration of it; a *source* of a bucket (a family and the message
-  that stands for it where its child was summed out before) is one part for each set of hidden attributes, its scope;
-- two sources are joined on the pairs of configurations that rows show, numbered anew; the smallest two first, so that
+  that stands for it where its child was marginalized before) is one table for each set of hidden attributes, its scope;
+- two sources are joined on the pairs of configurations that rows show, renumbered; the smallest two first, so that
   row-sized tables are met as late as possible.
 
-Cost of compiling: a few passes over the rows with holes for every join.
+Cost of compiling: a few passes over the rows with missing values for every join.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bncli.engine.inference.building import Builder, Limits, Piece
-from bncli.engine.inference.distinct import distinct
+from bncli.engine.inference.building import BucketTable, Builder, Limits, distinct
 from bncli.engine.inference.program import Program
 from bncli.engine.inference.requisite import Hidden
 from bncli.engine.kernels.arrays import Integers, Mask
 from bncli.engine.structures.structure import Family
 
-_Inbox = dict[int | None, dict[int | None, list[Piece]]]
+_Inbox = dict[int | None, dict[int | None, list[BucketTable]]]
 """By bucket (None: the rows' scores) and node of origin."""
 
 
@@ -51,35 +50,35 @@ def compile_rows(
     inbox: _Inbox = {}
     offset = 1
     for family, rows in zip(families, needed, strict=True):
-        for piece in _family_pieces(family, offset, rows, codes, hidden, place):
-            inbox.setdefault(piece.scope[0], {}).setdefault(family.child, []).append(piece)
+        for table in _family_tables(family, offset, rows, codes, hidden, place):
+            inbox.setdefault(table.scope[0], {}).setdefault(family.child, []).append(table)
         offset += family.n_cells
     for attribute in order:
-        sources = [builder.source(pieces) for pieces in inbox.pop(attribute, {}).values()]
-        for message in builder.summed_out(sources) if sources else []:
+        sources = [builder.source(tables) for tables in inbox.pop(attribute, {}).values()]
+        for message in builder.marginalized(sources) if sources else []:
             bucket = message.scope[0] if message.scope else None
             inbox.setdefault(bucket, {}).setdefault(attribute, []).append(message)
-    for pieces in inbox.pop(None, {}).values():
-        builder.outlet(pieces)
+    for tables in inbox.pop(None, {}).values():
+        builder.score_slot(tables)
     return builder.program()
 
 
-def _family_pieces(
+def _family_tables(
     family: Family,
     offset: int,
     needed: Mask,
     codes: Mapping[int, Integers],
     hidden: Hidden,
     place: Mapping[int, int],
-) -> list[Piece]:
-    """One piece for every set of the family's attributes that some row hides; its cells are numbered from `offset`."""
+) -> list[BucketTable]:
+    """One table for every set of the family's attributes that some row hides; its cells are numbered from `offset`."""
     strides = [math.prod(family.shape[axis + 1 :]) for axis in range(len(family.shape))]
     masks = np.zeros(len(needed), np.int64)
     for axis, attribute in enumerate(family.attributes):
         if attribute in hidden:
             masks |= hidden[attribute].astype(np.int64) << axis
     masks[~needed] = 0
-    pieces = []
+    tables = []
     for mask in np.unique(masks[masks > 0]).tolist():
         rows = np.flatnonzero(masks == mask)
         base = np.zeros(len(rows), np.intp)
@@ -94,5 +93,5 @@ def _family_pieces(
         for _, axis in sorted(inside):
             cells = np.add.outer(cells, np.arange(family.shape[axis]) * strides[axis])
         scope = tuple(family.attributes[axis] for _, axis in sorted(inside))
-        pieces.append(Piece(scope, len(found), rows, ids, np.add.outer(cells, found).ravel()))
-    return pieces
+        tables.append(BucketTable(scope, len(found), rows, ids, np.add.outer(cells, found).ravel()))
+    return tables

@@ -1,4 +1,4 @@
-"""Products of two tables of which the first attribute is summed out, and their derivatives.
+"""Products of two tables with the first attribute marginalized, and their derivatives.
 
     out[y, x, u] = sum over x_1 of left[y, x_1, x, u] right[y, x_1, x, u]
 
@@ -27,7 +27,7 @@ SMALL = 1e-300
 class Factor:
     """A table of shape (K, one axis for each of `axes`, configurations); a `single` one is without configurations.
 
-    The axes of the product are numbered from 1, which is the attribute to be summed out.
+    The axes of the product are numbered from 1, which is the attribute to be marginalized.
     """
 
     table: Array

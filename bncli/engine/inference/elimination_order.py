@@ -1,10 +1,10 @@
-"""In which order hidden attributes are summed out: the one that joins the least goes next.
+"""In which order hidden attributes are marginalized: the one that joins the least goes next.
 
-Summing out an attribute joins all that it shares a table with. Greedy minimum fill: the next attribute is the one whose
-neighbours lack the fewest edges among each other, an edge weighing the product of its ends' cardinalities (Kjaerulff
-1990, Triangulation of graphs). On trees this takes leaves first and joins nothing.
+Marginalizing an attribute joins all that it shares a table with. Greedy minimum fill: the next attribute is the one
+whose neighbours lack the fewest edges among each other, an edge weighing the product of its ends' cardinalities
+(Kjaerulff 1990, Triangulation of graphs). On trees this takes leaves first and joins nothing.
 
-Decided here: of equal fills the smaller table goes first, then the lower index. Cost: O(n d^2) for n attributes with d
+Conventions: of equal fills the smaller table goes first, then the lower index. Cost: O(n d^2) for n attributes with d
 neighbours each, on graphs without fill.
 """
 
@@ -18,7 +18,7 @@ Graph = dict[int, set[int]]
 
 
 def elimination_order(cliques: Iterable[Collection[int]], cardinalities: Mapping[int, int]) -> list[int]:
-    """The attributes of `cardinalities` in the order in which to sum them out; those of a clique share a table."""
+    """The attributes of `cardinalities` in the order in which to marginalize them; those of a clique share a table."""
     graph: Graph = {node: set() for node in cardinalities}
     for clique in cliques:
         for node in clique:

@@ -27,7 +27,7 @@ from bncli.engine.kernels.arrays import Array, Index
 
 SHORT = 256
 """Up to so many configurations, all rows of a table are summed by one bincount; beyond it, each by its own."""
-SMALL_OUTLET = 1e-200
+SMALL_SCORE = 1e-200
 SMALL_ENTRY = 1e-290
 """Below these, what has been lost to the smallest number there is (1e-308) might count."""
 
@@ -53,9 +53,9 @@ class Forward:
     scales: list[Array | None]
     products: list[_Product]
 
-    def outlets(self) -> list[Array]:
-        """Scores by class and configuration of every outlet, each (K, configurations)."""
-        return [self.slots[outlet.slot] for outlet in self.program.outlets]
+    def score_slots(self) -> list[Array]:
+        """Scores by class and configuration of every score slot, each (K, configurations)."""
+        return [self.slots[score_slot.slot] for score_slot in self.program.score_slots]
 
     def scale(self, sides: Sequence[Side | None]) -> Array | None:
         """Logs carried along by a product of tables, (K, configurations)."""
@@ -82,14 +82,15 @@ def forward(program: Program, cells: Array) -> Forward:
     try:
         return _run(program, cells, in_logs=False)
     except _TooSmallError:
+        # rare enough to be paid for by doing everything twice
         return _run(program, cells, in_logs=True)
 
 
 def _run(program: Program, cells: Array, *, in_logs: bool) -> Forward:
     slots = [np.empty((len(cells), *shape)) for shape in program.shapes]
     slots[UNIT][:] = 0.0 if in_logs else 1.0
-    for outlet in program.outlets:
-        slots[outlet.slot][:, 0] = 0.0
+    for score_slot in program.score_slots:
+        slots[score_slot.slot][:, 0] = 0.0
     run = Forward(program, slots, [None] * len(slots), [])
     looked = np.take(cells, program.cells, axis=1)
     if not in_logs:
@@ -146,6 +147,7 @@ def _rescaled(table: Array, scale: Array | None) -> Array:
     """Divides each configuration's table by its largest entry; returns the logs to be carried along."""
     axes = tuple(range(1, table.ndim - 1))
     most = table.max(axis=axes)
+    # after division the lost digits could no longer be seen
     if most.size and float(table.min()) < SMALL_ENTRY:
         raise _TooSmallError
     table /= np.expand_dims(most, axes)
@@ -159,7 +161,7 @@ def _contract(operation: Contract, run: Forward, out: Array) -> None:
     total = contract(left, right, operation.n_axes)
     scale = run.scale((operation.left, operation.right))
     if operation.last:
-        if float(total.min()) < SMALL_OUTLET:
+        if float(total.min()) < SMALL_SCORE:
             raise _TooSmallError
         np.log(total, out=out)
         if scale is not None:
@@ -180,6 +182,7 @@ def _contract_logs(operation: Contract, run: Forward, out: Array) -> None:
     tables = _aligned(operation, run.slots)
     product = tables[0].copy() if len(tables) == 1 else tables[0] + tables[1]
     most = product.max(axis=1)
+    # the largest exponent is then 0: nothing overflows
     product -= most[:, np.newaxis]
     np.exp(product, out=product)
     total = product.sum(axis=1)
@@ -189,11 +192,11 @@ def _contract_logs(operation: Contract, run: Forward, out: Array) -> None:
 
 
 def backward(run: Forward, adjoints: Sequence[Array], n_cells: int) -> Array:
-    """dV/dW, shape (K, n_cells), from dV/d(outlet), shape (K, configurations), of every outlet. Consumes the run."""
+    """dV/dW, shape (K, n_cells), from dV/d(score), shape (K, configurations), of every score slot. Consumes the run."""
     program = run.program
     sums = [np.zeros(slot.shape) for slot in run.slots]
-    for outlet, adjoint in zip(program.outlets, adjoints, strict=True):
-        sums[outlet.slot] = adjoint
+    for score_slot, adjoint in zip(program.score_slots, adjoints, strict=True):
+        sums[score_slot.slot] = adjoint
     looked = np.empty((len(run.slots[UNIT]), len(program.cells)))
     for operation in reversed(program.operations):
         out = _at(sums, operation.to)

@@ -1,11 +1,11 @@
-"""The likelihood of tables on rows with holes, exact: what is not observed is summed out of the network.
+"""The exact likelihood of tables on rows with missing values: what is not observed is marginalized.
 
     CLL = sum over rows t of w_t ln P(y_t | e_t),    LL = sum over rows t of w_t ln P(y_t, e_t)
     P(y, e_t) = sum over completions x of e_t of exp(W_0[y] + sum over families f of W_f[cell_f(x), y])
 
-e_t are the observed codes of row t; a hole has the code one past the last. The W are normalised log CPTs, one for every
-node of the network. With r[t, y] the derivative of the value with respect to ln P(y, e_t), which is w_t (1[y_t = y] -
-P(y | e_t)) for the CLL and w_t 1[y_t = y] for LL,
+e_t are the observed codes of row t; a missing value has the code one past the last. The W are normalised log CPTs, one
+for every node of the network. With r[t, y] the derivative of the value with respect to ln P(y, e_t), which is w_t
+(1[y_t = y] - P(y | e_t)) for the CLL and w_t 1[y_t = y] for LL,
 
     d/dW_f[c, y] = sum over rows t of r[t, y] P(cell_f = c | e_t, y)
 
@@ -16,7 +16,7 @@ family, nothing else is done. The rest is a program compiled once (`compilation`
 CLL, those on which P(class | e_t) depends; for LL, those that are not barren. A barren family gets no expected counts:
 theta times those of its parents would be right, which changes nothing in a maximisation.
 
-Memory: rows are worked on in as many portions as keep the tables of one under 256 MiB.
+Memory: rows are worked on in so many groups that the tables of one take at most 256 MiB.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.inference import row_blocks
-from bncli.engine.inference.row_blocks import Portions, Work
+from bncli.engine.inference.row_blocks import CompiledBlocks, Work
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Tables
 from bncli.engine.structures.structure import Family
@@ -84,17 +84,17 @@ class IncompleteLikelihood:
         return Tables(bias[:, 0].copy(), self.families, tuple(np.ascontiguousarray(w.T) for w in weights))
 
     @cached_property
-    def _conditional(self) -> Portions:
+    def _conditional(self) -> CompiledBlocks:
         return row_blocks.compile_all(self.data, self.families, conditional=True)
 
     @cached_property
-    def _joint(self) -> Portions:
+    def _joint(self) -> CompiledBlocks:
         return row_blocks.compile_all(self.data, self.families, conditional=False)
 
 
 def incomplete_likelihood(data: Dataset, families: Sequence[Family]) -> IncompleteLikelihood:
     """For the families of a whole network (`Dag.families` with `whole`).
 
-    BncliError, at the first pass, where the holes of some row need too large a table.
+    BncliError, at the first pass, where the missing values of some row need too large a table.
     """
     return IncompleteLikelihood(data, tuple(families))

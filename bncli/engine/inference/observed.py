@@ -1,7 +1,7 @@
 """Families whose attributes are all observed in a row: look-ups, fused like those of complete rows.
 
-An attribute with holes has one code more, so the table of a family grows by cells that hold 0: there, something is
-hidden, and the family's part is found in another way.
+An attribute with missing values has one code more, so the table of a family grows by cells that hold 0: there,
+something is hidden, and the family's part is found in another way.
 """
 
 from __future__ import annotations

@@ -64,9 +64,9 @@ class Join:
 
 @dataclass(frozen=True)
 class Contract:
-    """The product of two tables (one table where right is None), its first attribute summed out.
+    """The product of two tables (one table where right is None), its first attribute marginalized.
 
-    The logarithm of that if it is the `last`, for an outlet.
+    The logarithm of that if it is the `last`, for a score slot.
     """
 
     to: Place
@@ -77,7 +77,7 @@ class Contract:
     last: bool
 
 
-class Outlet(NamedTuple):
+class ScoreSlot(NamedTuple):
     """A slot of logarithms without hidden attributes: row t of the program adds configuration codes[t] (0: nothing)."""
 
     slot: int
@@ -92,7 +92,7 @@ class Program:
     shapes: Sequence[tuple[int, ...]]
     operations: Sequence[Look | Join | Contract]
     cells: Index
-    outlets: Sequence[Outlet]
+    score_slots: Sequence[ScoreSlot]
     work: int
     """Numbers in all slots and products, for one class."""
     widest: tuple[int, ...]

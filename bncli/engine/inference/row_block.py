@@ -14,8 +14,8 @@ from bncli.engine.kernels import passes
 from bncli.engine.kernels.arrays import Array, Index
 
 
-class Portion(NamedTuple):
-    """Rows of a block: their program, their labels, and the fused codes of each group and each outlet.
+class CompiledRows(NamedTuple):
+    """Rows of a block: their program, their labels, and the fused codes of each group and each score slot.
 
     Signs are 1 for the second class, else -1.
     """
@@ -33,52 +33,52 @@ Sums = tuple[float, list[Array], Array]
 
 def conditional(block: RowBlock, cells: Array, tables: list[Array]) -> Sums:
     """The sum of w_t ln P(y_t | e_t); tables[g] (K, configurations) are the groups', `cells` (K, n_cells) all cells."""
-    return _over_portions(block, cells, tables, _conditional)
+    return _over_compiled(block, cells, tables, _conditional)
 
 
 def joint(block: RowBlock, cells: Array, tables: list[Array]) -> Sums:
     """The sum of w_t ln P(y_t, e_t)."""
-    return _over_portions(block, cells, tables, _joint)
+    return _over_compiled(block, cells, tables, _joint)
 
 
 def log_joint(block: RowBlock, cells: Array, tables: list[Array]) -> Array:
     """ln P(y, e_t), shape (K, rows)."""
     scores = np.zeros((len(cells), block.n_rows))
-    for portion in block.state:
-        outlets = forward(portion.program, cells).outlets()
-        for codes, table in zip(portion.codes, tables + outlets, strict=True):
-            scores[:, portion.rows] += np.take(table, codes, axis=1)
+    for compiled in block.state:
+        score_slots = forward(compiled.program, cells).score_slots()
+        for codes, table in zip(compiled.codes, tables + score_slots, strict=True):
+            scores[:, compiled.rows] += np.take(table, codes, axis=1)
     return scores
 
 
-RowPass = Callable[[Portion, Array | None, list[Array]], tuple[float, list[Array]]]
+RowPass = Callable[[CompiledRows, Array | None, list[Array]], tuple[float, list[Array]]]
 
 
-def _over_portions(block: RowBlock, cells: Array, tables: list[Array], row_pass: RowPass) -> Sums:
+def _over_compiled(block: RowBlock, cells: Array, tables: list[Array], row_pass: RowPass) -> Sums:
     value, totals, gradient = 0.0, [np.zeros(table.shape) for table in tables], np.zeros(cells.shape)
-    for portion in block.state:
-        run = forward(portion.program, cells)
-        weights = None if block.weights is None else block.weights[portion.rows]
-        part, slopes = row_pass(portion, weights, tables + run.outlets())
+    for compiled in block.state:
+        run = forward(compiled.program, cells)
+        weights = None if block.weights is None else block.weights[compiled.rows]
+        part, slopes = row_pass(compiled, weights, tables + run.score_slots())
         value += part
         for total, slope in zip(totals, slopes[: len(tables)], strict=True):
             total += slope
-        if portion.program.outlets:
+        if compiled.program.score_slots:
             gradient += backward(run, slopes[len(tables) :], cells.shape[1])
     return value, totals, gradient
 
 
-def _conditional(portion: Portion, weights: Array | None, tables: list[Array]) -> tuple[float, list[Array]]:
+def _conditional(compiled: CompiledRows, weights: Array | None, tables: list[Array]) -> tuple[float, list[Array]]:
     if len(tables[0]) != 2:
-        return passes.some_classes(portion.codes, portion.labels, weights, tables)
-    cll, slopes = passes.two_classes(portion.codes, portion.signs, weights, [t[1] - t[0] for t in tables])
+        return passes.some_classes(compiled.codes, compiled.labels, weights, tables)
+    cll, slopes = passes.two_classes(compiled.codes, compiled.signs, weights, [t[1] - t[0] for t in tables])
     return cll, [np.stack([-slope, slope]) for slope in slopes]
 
 
-def _joint(portion: Portion, weights: Array | None, tables: list[Array]) -> tuple[float, list[Array]]:
+def _joint(compiled: CompiledRows, weights: Array | None, tables: list[Array]) -> tuple[float, list[Array]]:
     """The derivatives are the weight of the rows by class and configuration."""
     counts = [
-        np.bincount(portion.labels * table.shape[1] + codes, weights, table.size).astype(float).reshape(table.shape)
-        for codes, table in zip(portion.codes, tables, strict=True)
+        np.bincount(compiled.labels * table.shape[1] + codes, weights, table.size).astype(float).reshape(table.shape)
+        for codes, table in zip(compiled.codes, tables, strict=True)
     ]
     return sum(float(np.vdot(count, table)) for count, table in zip(counts, tables, strict=True)), counts

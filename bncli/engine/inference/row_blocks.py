@@ -1,4 +1,4 @@
-"""All rows compiled for repeated passes: block by block, in portions whose tables fit in memory."""
+"""All rows compiled for repeated passes: block by block, as many rows together as have tables that fit in memory."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from bncli.engine.inference.compilation import compile_rows
 from bncli.engine.inference.elimination_order import elimination_order
 from bncli.engine.inference.observed import Observed, observe
 from bncli.engine.inference.requisite import requisite, supporting
-from bncli.engine.inference.row_block import Portion
+from bncli.engine.inference.row_block import CompiledRows
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.structures.structure import Family
 from bncli.errors import BncliError
 
 MAX_TABLE = 1 << 24
 """Entries of one configuration's table, all classes together, beyond which a network is refused."""
-MAX_PORTION = 1 << 24
-"""Entries of all tables of a portion (8 bytes each, and as many for their derivatives)."""
+MAX_PROGRAM = 1 << 24
+"""Entries of all tables of rows compiled together (8 bytes each, and as many for their derivatives)."""
 
 
 NANOSECONDS = 8.0
@@ -50,12 +50,12 @@ class _Plan(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Portions:
-    """blocks[s] are the portions of block s."""
+class CompiledBlocks:
+    """blocks[s] are the compiled rows of block s."""
 
     data: Dataset
     observed: Observed
-    blocks: list[list[Portion]]
+    blocks: list[list[CompiledRows]]
 
     @property
     def work(self) -> Work:
@@ -91,7 +91,7 @@ class Portions:
         return np.concatenate(self.data.map(row_block.log_joint, cells, tables, states=self.blocks), axis=1)
 
 
-def compile_all(data: Dataset, families: tuple[Family, ...], *, conditional: bool) -> Portions:
+def compile_all(data: Dataset, families: tuple[Family, ...], *, conditional: bool) -> CompiledBlocks:
     """For P(class | evidence) alone (`conditional`), or for P(class, evidence)."""
     members = sorted({attribute for family in families for attribute in family.attributes})
     cardinalities = {a: n for family in families for a, n in zip(family.attributes, family.shape, strict=True)}
@@ -103,7 +103,7 @@ def compile_all(data: Dataset, families: tuple[Family, ...], *, conditional: boo
     observed = observe(data, families, counted, hiding)
     plan = _Plan(data.schema, families, hiding, tuple(order), conditional)
     blocks = data.map(_compile, plan, states=observed.fusion.codes)
-    return Portions(data, replace(observed, fusion=replace(observed.fusion, codes=())), blocks)
+    return CompiledBlocks(data, replace(observed, fusion=replace(observed.fusion, codes=())), blocks)
 
 
 def _hiding(block: RowBlock, members: Sequence[int], cardinalities: dict[int, int]) -> set[int]:
@@ -111,20 +111,20 @@ def _hiding(block: RowBlock, members: Sequence[int], cardinalities: dict[int, in
     return {a for a in members if block.n_rows and block.codes[a].max() >= cardinalities[a]}
 
 
-def _compile(block: RowBlock, plan: _Plan) -> list[Portion]:
-    portions: list[Portion] = []
+def _compile(block: RowBlock, plan: _Plan) -> list[CompiledRows]:
+    compiled: list[CompiledRows] = []
     waiting = [np.arange(block.n_rows)]
     while waiting:
         rows = waiting.pop()
         try:
-            portions.append(_portion(block, rows, plan))
+            compiled.append(_compiled(block, rows, plan))
         except TooManyError:
             waiting += _split(block, rows, plan)
-    return portions
+    return compiled
 
 
 def _split(block: RowBlock, rows: Index, plan: _Plan) -> list[Index]:
-    """By whether the attribute summed out last is hidden: such rows share little; by number where all are alike."""
+    """By whether the attribute marginalized last is hidden: such rows share little; by number where all are alike."""
     for attribute in reversed(plan.order):
         hidden = block.codes[attribute][rows] >= plan.schema.cardinalities[attribute]
         if min(np.count_nonzero(hidden), np.count_nonzero(~hidden)) > len(rows) // 8:
@@ -132,13 +132,13 @@ def _split(block: RowBlock, rows: Index, plan: _Plan) -> list[Index]:
     return [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
 
 
-def _portion(block: RowBlock, rows: Index, plan: _Plan) -> Portion:
+def _compiled(block: RowBlock, rows: Index, plan: _Plan) -> CompiledRows:
     codes = {a: block.codes[a][rows] for family in plan.families for a in family.attributes}
     cardinality = plan.schema.cardinalities
     hidden = {a: codes[a] >= cardinality[a] for a in plan.hiding}
     needed = (requisite if plan.conditional else supporting)(plan.families, hidden, len(rows))
     n_labels = len(plan.schema.labels)
-    limits = Limits(MAX_TABLE // n_labels, MAX_PORTION // n_labels)
+    limits = Limits(MAX_TABLE // n_labels, MAX_PROGRAM // n_labels)
     try:
         program = compile_rows(plan.families, needed, codes, hidden, plan.order, limits)
     except TooWideError as error:
@@ -146,13 +146,13 @@ def _portion(block: RowBlock, rows: Index, plan: _Plan) -> Portion:
     labels = block.labels[rows].astype(np.intp)
     fused = [np.asarray(group[rows]) for group in block.state]
     signs = np.where(labels == 1, 1.0, -1.0)
-    return Portion(rows, program, labels, signs, fused + [outlet.codes for outlet in program.outlets])
+    return CompiledRows(rows, program, labels, signs, fused + [score_slot.codes for score_slot in program.score_slots])
 
 
 def _too_wide(error: TooWideError, schema: Schema) -> BncliError:
     names = [schema.attributes[attribute].name for attribute in error.scope]
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     return BncliError(
-        f"the holes of a row must be summed out of a table too large: {shown} are unobserved together",
-        hint="learn with fewer parents, or with --missing-policy level, where a hole is one more value",
+        f"the missing values of a row must be marginalized over a table too large: {shown} are unobserved together",
+        hint="learn with fewer parents, or with --missing-policy level, where a missing value is one more level",
     )

@@ -53,9 +53,11 @@ def _thresholds(cuts: Array, dtype: np.dtype[Any]) -> tuple[int, NDArray[np.gene
     """
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
+        # a whole number exceeds a cut just where it exceeds the whole number below it
         floors = np.floor(cuts)
         inside = floors[(floors >= float(limits.min)) & (floors < float(limits.max))]
         return int(np.count_nonzero(floors < float(limits.min))), inside.astype(dtype)
     with np.errstate(over="ignore", under="ignore"):
         rounded = cuts.astype(dtype)
+        # a cut rounded upwards would swallow the values between it and the true cut
         return 0, np.where(rounded > cuts, np.nextafter(rounded, dtype.type(-np.inf)), rounded)

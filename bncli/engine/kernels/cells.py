@@ -26,6 +26,7 @@ def cell_numbers(codes: Sequence[Integers], shape: Sequence[int]) -> Index:
     >>> cell_numbers([np.array([0, 1, 2]), np.array([3, 0, 1])], (3, 4)).tolist()
     [3, 4, 9]
     """
+    # widened first: products of bytes would wrap around
     cells = codes[0].astype(np.intp)
     for code, radix in zip(codes[1:], shape[1:], strict=True):
         cells *= radix

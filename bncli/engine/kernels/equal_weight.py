@@ -42,6 +42,7 @@ def _shares(weights: list[float], n_groups: int) -> list[int]:
     """How many groups each stretch gets."""
     shares = [1] * len(weights)
     for _ in range(n_groups - len(weights) if weights else 0):
+        # max takes the first of equals
         neediest = max(range(len(weights)), key=lambda s: weights[s] / shares[s])
         shares[neediest] += 1
     return shares
@@ -55,6 +56,7 @@ def _ends(running: Array, start: int, stop: int, n_groups: int) -> list[int]:
         end = int(np.searchsorted(running[start + 1 : stop + 1], target)) + start
         if end > start and target - running[end] <= running[end + 1] - target:
             end -= 1
+        # at least one element stays for each of the groups to come
         start = min(end, stop - left) + 1
         ends.append(start - 1)
     return [*ends, stop - 1]

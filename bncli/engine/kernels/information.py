@@ -35,6 +35,7 @@ def conditional_mutual_information(table: Array) -> Array:
     left, right = table.sum(axis=-2, keepdims=True), table.sum(axis=-3, keepdims=True)
     joint = table * right.sum(axis=-2, keepdims=True)
     independent = left * right
+    # 0 ln 0 = 0: empty cells add nothing
     seen = np.flatnonzero(table)
     terms = joint.ravel()[seen]
     terms /= independent.ravel()[seen]
@@ -42,6 +43,7 @@ def conditional_mutual_information(table: Array) -> Array:
     terms *= table.ravel()[seen]
     sums = np.bincount(seen // max(n_cells, 1), terms, math.prod(shape)).reshape(shape)
     total = table.reshape(*shape, n_cells).sum(axis=-1)
+    # near independence, rounding may leave the sum just below 0
     return np.asarray(np.maximum(sums / np.where(total > 0, total, 1.0), 0.0))
 
 
@@ -52,5 +54,6 @@ def rounded(scores: Array) -> Array:
     True
     """
     magnitude = np.floor(np.log10(np.abs(scores), where=scores != 0, out=np.zeros_like(scores)))
+    # the clip keeps the power of ten a finite number for the tiniest and the largest scores
     scale = 10.0 ** (SIGNIFICANT_DIGITS - 1 - np.clip(magnitude, -290, 290))
     return np.round(scores * scale) / scale

@@ -18,8 +18,8 @@ import numpy as np
 from bncli.engine.kernels.arrays import Array, Index, Integers
 
 BLOCK = 1 << 15
-"""Rows at a time: more, and the scores of several classes are fetched anew from the system in every pass (1.6 times the
-time of a pass); fewer, and two threads spend theirs on handing the interpreter lock over."""
+"""Rows at a time: more, and the scores of several classes are fetched again from the system in every pass (1.6 times
+the time of a pass); fewer, and two threads spend theirs on handing the interpreter lock over."""
 SPARSE_BLOCK = 1 << 12
 LOG_FACTORS = 16
 """Normalising sums under one logarithm; the product of so many, each at most K, is finite."""
@@ -54,6 +54,7 @@ def two_classes(
 def _logistic(margin: Array, spare: Array, residual: Array, weight: Array | None) -> float:
     """The sum of w ln p, p = 1 / (1 + exp(-margin)); residual becomes w (1 - p); margin and spare are overwritten."""
     np.negative(margin, out=margin)
+    # exponents are at most 0 above and below the fraction line: nothing overflows, whatever the margin
     np.minimum(margin, 0.0, out=residual)
     np.exp(residual, out=residual)
     np.abs(margin, out=spare)

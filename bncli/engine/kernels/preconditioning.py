@@ -53,6 +53,7 @@ def scaled(sample: Sample, scale: Array, penalty: float, n_labels: int) -> Preco
     """For W = scale p, scale (1 or K, n_cells)."""
     subspace, top = sample.subspace, sample.subspace.top
     spread = _diagonal(sample.mass * scale**2 + penalty, sample.mass, scale, penalty)
+    # the sign stays: where a factor is negative, table and parameter move in opposite directions
     factor = np.copysign(np.maximum(np.abs(scale), LEAST_SCALE), scale)
     alike = len(factor) == len(sample.grams) == 1
     squares = np.stack([subspace.gram(row) for row in factor**-2.0])
@@ -152,6 +153,7 @@ def _woodbury(total: Array, weighted: Array, inverses: Array, n_labels: int) -> 
 
 def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
     """The same solution for every cell by itself, a = A_y."""
+    # a cell without rows or penalty has no curvature, and its gradient is 0 whatever it is divided by
     a = np.where(a > 0, a, 1.0)
     if len(a) == 1:
         return lambda g: (g - g.mean(axis=0)) / a + g.mean(axis=0) / (free if free > 0 else a)
@@ -159,6 +161,7 @@ def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
     if free == 0:
         return lambda g: g / a
     inner = (np.broadcast_to(mass, a.shape) * free / a).sum(axis=0)
+    # no class has mass in the cell: there is nothing to shift
     inner = np.where(inner > 0, inner, 1.0)
     return lambda g: g / a + u * ((u * g).sum(axis=0) / inner)
 
@@ -205,12 +208,14 @@ def inverse(matrix: Array, penalty: Array | float = 0.0) -> Array:
     added = penalty if isinstance(penalty, np.ndarray) else penalty * np.eye(len(matrix))
     diagonal = np.diag(matrix)
     empty = diagonal + np.diag(added) <= 0
+    # above 0 even for a matrix of zeros, or raising it would never end
     ridge = RIDGE * max(float(diagonal.mean()), np.finfo(float).tiny)
     while np.isfinite(ridge):
         raised = matrix + added + np.diag(np.where(empty, 1.0, ridge))
         try:
             factor = _inverse_of_triangle(np.linalg.cholesky(raised))
         except np.linalg.LinAlgError:
+            # coarse steps: each costs a factorisation, and a preconditioner need not be exact
             ridge *= 100.0
             continue
         return np.asarray(factor.T @ factor)

@@ -20,8 +20,8 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.kikuchi.submodels import addition, log_submodels
 from bncli.engine.model import Path, PathStep, Tables
 from bncli.engine.structures.region_graph import Coverage, Region, counting_changes
-from bncli.engine.structures.regrouping import with_views
-from bncli.engine.structures.structure import Climb, Family, Regions, Structure
+from bncli.engine.structures.regrouping import with_regrouped_columns
+from bncli.engine.structures.structure import Family, Regions, SearchTrace, Structure
 from bncli.errors import BncliError
 
 
@@ -59,7 +59,9 @@ def posterior_weights(log_posterior: Sequence[float]) -> tuple[float, ...]:
     return tuple((shares / shares.sum()).tolist())
 
 
-def make_path(counts: Counts, regions: Sequence[Region], trace: Climb, weights: Sequence[float], theta: float) -> Path:
+def make_path(
+    counts: Counts, regions: Sequence[Region], trace: SearchTrace, weights: Sequence[float], theta: float
+) -> Path:
     """The path over these regions, of which `trace` tells every step; one counting pass for what is not known yet."""
     families = path_families(regions, counts.data.schema.cardinalities)
     place = {family.attributes: f for f, family in enumerate(families)} | {(): -1}
@@ -86,7 +88,7 @@ def region_tables(counts: Counts, structure: Regions, theta: float) -> Tables:
     An attribute in a coarser binning is, to its region, another attribute: a regrouped one.
     """
     families = structure.families(counts.data.schema.cardinalities)
-    data, regrouped = with_views(counts.data, families)
+    data, regrouped = with_regrouped_columns(counts.data, families)
     if data is not counts.data:
         counts = Counts(data)
     regions = [family.attributes for family in regrouped]

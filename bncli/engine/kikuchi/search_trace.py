@@ -24,14 +24,14 @@ from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.kikuchi.submodels import addition
 from bncli.engine.structures.region_graph import Coverage, Region, counting_changes, degrees_of_freedom
-from bncli.engine.structures.structure import Climb
+from bncli.engine.structures.structure import SearchTrace
 from bncli.watch import Progress, Watch, silent
 
 BLOCK = 1 << 12
 """Rows at a time, so that their scores stay in the second-level cache."""
 
 
-def follow(counts: Counts, regions: Iterable[Region], theta: float, watch: Watch = silent) -> Climb:
+def follow(counts: Counts, regions: Iterable[Region], theta: float, watch: Watch = silent) -> SearchTrace:
     """What the steps are worth that add these regions in their order; step 0 is the class alone."""
     listed = list(regions)
     growing = GrowingModel(counts, theta, listed)
@@ -78,10 +78,10 @@ class GrowingModel:
         self.log_likelihood.append(sum(gained for _, gained in grown))
         self.log_posterior.append(self.log_likelihood[-1] + log_prior(self.data.total_weight, df))
 
-    def trace(self) -> Climb:
+    def trace(self) -> SearchTrace:
         """The steps so far."""
         best = self.log_posterior.index(max(self.log_posterior))
-        return Climb(tuple(self.df), tuple(self.log_likelihood), tuple(self.log_posterior), best)
+        return SearchTrace(tuple(self.df), tuple(self.log_likelihood), tuple(self.log_posterior), best)
 
 
 def _look_up(block: RowBlock, region: Region, radices: tuple[int, ...], added: Array) -> tuple[Array, float]:

@@ -1,11 +1,11 @@
 """From a network by index to one by names, as other programs know it.
 
 Only the nodes that P(y | x) depends on are named: an attribute that the structure does not use, or that is not in the
-class's Markov blanket, tells nothing of the class in a complete row. Where holes are summed out, rows need not be
-complete, and every node with an arc is named. Decided here: the class comes first, both among the nodes and among
+class's Markov blanket, tells nothing of the class in a complete row. Where missing values are marginalized, rows need
+not be complete, and every node with an arc is named. Conventions: the class comes first, both among the nodes and among
 parents; attributes follow in schema order, parents in their listed order. A probability of 0 is written as the smallest
-normal number, so that no row is impossible under every class; in a table without the class, which cancels from
-P(y | x) but may be multiplied in by other programs, as 1e-12, so that no product of them vanishes.
+normal number, so that no row is impossible under every class; in a table without the class, which cancels from P(y | x)
+but may be multiplied in by other programs, as 1e-12, so that no product of them vanishes.
 """
 
 from __future__ import annotations

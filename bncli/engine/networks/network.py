@@ -123,14 +123,14 @@ def _frequencies(model: Model, graph: Dag, i: int) -> Array:
 
 
 def true_model(
-    network: Network, frequencies: Sequence[Sequence[float]], n_rows: int, holes: Sequence[float] | None = None
+    network: Network, frequencies: Sequence[Sequence[float]], n_rows: int, missing: Sequence[float] | None = None
 ) -> Model:
     """A model with the network's own tables; `frequencies` of every attribute's codes in `n_rows` rows drawn from it.
 
-    Its factors without the class are no part of it: they cancel in P(y | x). Where the rows have `holes`, so many of
-    each attribute, they do not: then they are part of the model, which sums holes out.
+    Its factors without the class are no part of it: they cancel in P(y | x). Where the rows have `missing`, so many of
+    each attribute, they do not: then they are part of the model, which marginalizes missing values.
     """
-    schema = _met(network.schema, frequencies, holes)
+    schema = _met(network.schema, frequencies, missing)
     families = network.structure.families(schema.cardinalities, whole=schema.marginalizes)
     thetas = [network.theta_class if f.child is None else network.theta[f.child] for f in families]
     logs = [_logs(theta).reshape(f.n_cells, -1) for f, theta in zip(families, thetas, strict=True)]
@@ -142,11 +142,11 @@ def true_model(
     return Model(schema, network.structure, Tables(bias, families, weights), recipe, n_rows, __version__)
 
 
-def _met(schema: Schema, frequencies: Sequence[Sequence[float]], holes: Sequence[float] | None) -> Schema:
+def _met(schema: Schema, frequencies: Sequence[Sequence[float]], missing: Sequence[float] | None) -> Schema:
     """The schema after the rows were seen."""
-    members = zip(schema.attributes, frequencies, holes or [0.0] * len(frequencies), strict=True)
+    members = zip(schema.attributes, frequencies, missing or [0.0] * len(frequencies), strict=True)
     attributes = tuple(replace(a, frequencies=tuple(f), missing_weight=float(n)) for a, f, n in members)
-    policy = schema.missing_policy if holes is None else "marginalize"
+    policy = schema.missing_policy if missing is None else "marginalize"
     return replace(schema, attributes=attributes, missing_policy=policy)
 
 

@@ -2,7 +2,7 @@
 
 Other programs know networks only: tables that sum to 1. Discriminative tables W do not, yet on a perfect graph (see
 `perfection`) a network gives every row the same P(y | x). Children are taken before their parents, and what keeps a
-table from summing to 1 is handed up:
+table from summing to 1 is passed on to the parent:
 
     Z_i[pi, y] = ln sum over x_i of exp W_i[x_i, pi, y],    ln theta_i = W_i - Z_i,    W_j += Z_i
 
@@ -10,12 +10,12 @@ j is the last parent of i in the order of the graph that is itself a child of th
 other parents of i are parents of j. Without such a parent Z_i goes to the table of the class, whose own sum over
 y does not depend on y and cancels. Nodes without the class as a parent cancel as well, whatever their probabilities.
 
-Decided here: tables that are a network's already (`map` and its like, `extended`) stay as they are, on any graph. A
-node without the class as a parent becomes a root with its training frequencies, unless the model has a table for it, as
-it does where holes are summed out. A value that no class makes likelier than e^-30 given its parents is first raised to
-that for all classes alike: that changes P(x) and no P(y | x), and keeps products of probabilities within the range of
-floating point. The P(x) of a network out of discriminative tables means nothing in any case. Cost: a few passes over
-the tables.
+Conventions: tables that are a network's already (`map` and its like, `extended`) stay as they are, on any graph. A node
+without the class as a parent becomes a root with its training frequencies, unless the model has a table for it, as it
+does where missing values are marginalized. A value that no class makes likelier than e^-30 given its parents is first
+raised to that for all classes alike: that changes P(x) and no P(y | x), and keeps products of probabilities within the
+range of floating point. The P(x) of a network out of discriminative tables means nothing in any case. Cost: a few
+passes over the tables.
 """
 
 from __future__ import annotations
@@ -77,34 +77,34 @@ def normalised_tables(model: Model) -> Tables:
     """
     structure, n_labels = graph_of(model), len(model.schema.labels)
     shapes = {f.child: (*f.shape, n_labels) for f in model.tables.families}
-    cubes = {child: w.reshape(shapes[child]) for child, w in tables_by_child(model).items()}
-    cubes[None] = cubes.get(None, 0.0) + model.tables.bias
+    logs = {child: w.reshape(shapes[child]) for child, w in tables_by_child(model).items()}
+    logs[None] = logs.get(None, 0.0) + model.tables.bias
     with np.errstate(over="ignore", invalid="ignore"):
-        _hand_up(cubes, structure)
-        cubes[None] = cubes[None] - log_sum(cubes[None], -1)
-    weights = tuple(cubes[f.child].reshape(f.n_cells, n_labels) for f in model.tables.families)
-    return Tables(np.zeros(n_labels) if structure.class_parents else cubes[None], model.tables.families, weights)
+        _pass_on(logs, structure)
+        logs[None] = logs[None] - log_sum(logs[None], -1)
+    weights = tuple(logs[f.child].reshape(f.n_cells, n_labels) for f in model.tables.families)
+    return Tables(np.zeros(n_labels) if structure.class_parents else logs[None], model.tables.families, weights)
 
 
-def _hand_up(cubes: dict[int | None, Array], structure: Dag) -> None:
-    """Makes the tables of the class's children sum to 1, from the last one up; cubes[i][x_i, parents of i ..., y]."""
+def _pass_on(logs: dict[int | None, Array], structure: Dag) -> None:
+    """Makes the tables of the class's children sum to 1, from the last one up; logs[i][x_i, parents of i ..., y]."""
     order = list(TopologicalSorter(dict(enumerate(structure.parents))).static_order())
     place = {i: at for at, i in enumerate(order)}
     children = set(structure.class_children)
     for i in reversed([i for i in order if i in children]):
         parents = structure.parents[i]
         heir = max(children.intersection(parents), key=place.__getitem__, default=None)
-        cubes[i], surplus = _normalise(cubes[i])
+        logs[i], surplus = _normalise(logs[i])
         members = structure.class_parents if heir is None else (heir, *structure.parents[heir])
-        cubes[heir] = cubes[heir] + _aligned(surplus, parents, members)
+        logs[heir] = logs[heir] + _aligned(surplus, parents, members)
 
 
-def _normalise(cube: Array) -> tuple[Array, Array]:
+def _normalise(log: Array) -> tuple[Array, Array]:
     """Log probabilities of the first axis, and the logarithms of the sums, without that axis."""
-    likeliest = (cube - log_sum(cube, 0)).max(axis=-1, keepdims=True)
-    cube = cube + np.maximum(_LEAST - likeliest, 0.0)
-    sums = log_sum(cube, 0)
-    return cube - sums, sums[0]
+    likeliest = (log - log_sum(log, 0)).max(axis=-1, keepdims=True)
+    log = log + np.maximum(_LEAST - likeliest, 0.0)
+    sums = log_sum(log, 0)
+    return log - sums, sums[0]
 
 
 def _aligned(table: Array, own: Sequence[int], members: Sequence[int]) -> Array:

@@ -10,7 +10,7 @@ distributions over its values are equally likely. What is the parent of what fol
     kdb        the class and k attributes that come earlier in a random order, or all where there are fewer
     conditioning   see `conditioning_network`; not random
 
-An attribute has d values; d written 2-3 is drawn for each, 2 and 3 with equal probabilities. Decided here: in p.n.d.N
+An attribute has d values; d written 2-3 is drawn for each, 2 and 3 with equal probabilities. Conventions: in p.n.d.N
 the class has a number of labels drawn in the same way (the paper does not say; the flops in its Table 2 fit this). The
 class is called `class` and its labels c0, c1 ...; attributes are x1, x2 ..., values v0, v1 ..., all numbers with as
 many digits as the largest has, so that they sort. Dirichlet numbers are the gaps between sorted uniform numbers: no

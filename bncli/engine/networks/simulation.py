@@ -2,12 +2,12 @@
 
     x_i = the number of thresholds sum over v' <= v of theta_i(v' | pi(i), y) that are <= u,   u uniform in [0, 1)
 
-Decided here: every node draws from a random stream of its own, spawned from the generator given. So row t is the same
+Conventions: every node draws from a random stream of its own, spawned from the generator given. So row t is the same
 however many rows are asked for and in whatever blocks, and the same on any machine (a model's probabilities are
 exponentials, which another machine may round otherwise: that changes one row in 10^15). An interval (a, b] of a
 numeric attribute becomes a number drawn uniformly inside it, so that the rows can be learnt from again; an outer
 interval is taken to be as wide as its neighbour (where there is one cut c only, |c| wide, or 1 if c is 0; an attribute
-without cuts lies between 0 and 1). The missing level becomes a hole.
+without cuts lies between 0 and 1). The missing level becomes a missing value.
 
 Cost a row and node: a uniform number, a table look-up for each doubling of the number of values, a multiplication
 for each parent. Memory: one block.
@@ -105,6 +105,7 @@ def _class_node(network: Network, stream: np.random.Generator) -> _Node:
 
 def _thresholds(theta: Array) -> Array:
     cumulated = theta.reshape(-1, theta.shape[-1]).cumsum(axis=1)
+    # divided by the true sum: rounded probabilities may add up to a little less or more than 1
     return np.asarray(cumulated[:, :-1] / cumulated[:, -1:])
 
 
@@ -136,6 +137,7 @@ def _numbers(attribute: NumericAttribute, codes: Index, stream: np.random.Genera
     bounds = edges[:-1], np.nextafter(edges[:-1], edges[1:]), edges[1:]
     open_low, low, high = (np.append(bound, np.nan)[codes] for bound in bounds)
     share = stream.random(len(codes))
+    # rounding could reach the open end, which belongs to the interval below
     return np.asarray(np.clip(share * open_low + (1.0 - share) * high, low, high))
 
 

@@ -38,6 +38,7 @@ def acceptable_point(evaluate: Evaluate, start: Probe, direction: Array, slope: 
     tries = 0
     while step > 0:
         point = start.point + step * direction
+        # SAME sets the scale: a change below the last digit of 10 + x is none, also where x is near 0
         if np.array_equal(SAME + point, SAME + start.point):
             return None, 0.0, tries
         tries += 1
@@ -53,6 +54,7 @@ def with_parabola(
 ) -> tuple[Probe, float, int]:
     """The lower of `found`, at `step`, and the parabola's minimiser; its step; evaluations made (0 or 1)."""
     bend = 2 * (found.value - start.value - slope * step)
+    # the parabola opens downwards and has no minimum
     if bend <= 0:
         return found, step, 0
     longer = -slope * step * step / bend

@@ -64,6 +64,7 @@ class _Guide:
     def learn(self, before: Probe, after: Probe) -> None:
         s, y = after.point - before.point, after.gradient - before.gradient
         curvature = float(s @ y)
+        # s'y <= 0 would cost B its positive definiteness
         if not curvature > 0 or self._updates >= 2 * s.size:
             self.forget()
             return

@@ -41,6 +41,7 @@ class Conjugate:
         self._beta = float(after.gradient @ (after.gradient - before.gradient)) / float(
             before.gradient @ before.gradient
         )
+        # a negative beta would turn back; after P steps no direction is left to be conjugate to
         if not self._beta > 0 or self._cycle >= after.point.size:
             self.forget()
 

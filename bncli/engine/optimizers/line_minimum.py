@@ -74,6 +74,7 @@ def bracket(line: Line, value: float, slope: float, step: float) -> Bracket | No
         return _grown(line, zero, trial)
     for _ in range(MAX_BRACKET):
         bend = 2 * (trial.value - value - slope * trial.step)
+        # an infinite value makes no parabola: the step shrinks by as much as is allowed
         wanted = -slope * trial.step**2 / bend if 0 < bend < math.inf else 0.0
         shorter = line(min(max(wanted, 0.1 * trial.step), 0.5 * trial.step))
         if shorter.value < value:
@@ -104,10 +105,12 @@ def brent(line: Line, around: Bracket) -> Trial:
         if abs(move) < abs(before) / 2 and low < best.step + move < high:
             before, last = last, move
             if min(best.step + move - low, high - best.step - move) < 2 * fine:
+                # a trial next to an end would tell nothing new
                 last = math.copysign(fine, centre - best.step)
         else:
             before = (low if best.step >= centre else high) - best.step
             last = GOLDEN * before
+        # no closer than the precision: values there differ by rounding
         trial = line(best.step + (last if abs(last) >= fine else math.copysign(fine, last)))
         if trial.value <= best.value:
             low, high = (best.step, high) if trial.step >= best.step else (low, best.step)

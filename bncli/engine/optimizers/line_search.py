@@ -47,6 +47,7 @@ def search(
     """(accepted point or None, its step, evaluations made); `slope` = direction' gradient at the start, negative."""
     low = _Trial(0.0, start.value, slope, start)
     high: _Trial | None = None
+    # near the optimum values differ by rounding alone, and a decrease could never be shown
     slack = ROUNDING * abs(start.value)
     step = 1.0
     for tries in range(1, MAX_TRIES + 1):
@@ -72,6 +73,7 @@ def _try(
     value, gradient = value_and_gradient(point)
     slope = float(direction @ gradient)
     if not (math.isfinite(value) and math.isfinite(slope)):
+        # beyond what numbers hold: a wall, from which the bracket closes
         value, slope = math.inf, 0.0
     return _Trial(step, value, slope, Probe(point, value, gradient))
 
@@ -81,9 +83,11 @@ def _interpolate(low: _Trial, high: _Trial) -> float:
     width = high.step - low.step
     middle = low.step + width / 2
     if not math.isfinite(high.value):
+        # no cubic passes through an infinite value; most of the bracket may lie behind the wall
         return low.step + width / 10
     d1 = low.slope + high.slope - 3 * (high.value - low.value) / width
     discriminant = d1 * d1 - low.slope * high.slope
+    # the cubic has no minimum
     if discriminant < 0:
         return middle
     d2 = math.copysign(math.sqrt(discriminant), width)
@@ -92,5 +96,6 @@ def _interpolate(low: _Trial, high: _Trial) -> float:
         return middle
     step = high.step - width * (high.slope + d2 - d1) / denominator
     margin = abs(width) / 10
+    # a step next to an end would leave the bracket as wide as it was
     lowest, highest = min(low.step, high.step) + margin, max(low.step, high.step) - margin
     return min(max(step, lowest), highest)

@@ -74,6 +74,7 @@ def descend(
             if guide.fresh:
                 reason = StoppedBy.LINE_SEARCH
                 break
+            # the remembered direction led nowhere: once more, from steepest descent
             guide.forget()
             continue
         guide.learn(here, found)

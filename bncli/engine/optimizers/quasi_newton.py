@@ -80,6 +80,7 @@ class _Run:
                 pairs.remember(self.here.point - before.point, self.here.gradient - before.gradient)
                 values.append(self.here.value)
             elif len(pairs):
+                # old pairs may mislead: the preconditioned gradient alone is tried before giving up
                 pairs.forget()
             else:
                 return StoppedBy.LINE_SEARCH
@@ -101,9 +102,11 @@ class _Run:
 
     def _finished(self, direction: Array, values: deque[float]) -> StoppedBy | None:
         """The reason to stop, if there is one; `values` are those of the last iterations, full after a whole window."""
+        # of separable rows the value itself falls to 0, and no share of it would ever be enough: hence the floor
         enough = self._tolerance * max(abs(self.here.value), self._floor)
         if self._objective.separable(self.here.value):
             return StoppedBy.SEPARABLE
+        # the decrease that a quadratic model predicts; a hundredth, because its curvature is only a guess
         if -float(direction @ self.here.gradient) / 2 <= 1e-2 * enough:
             return StoppedBy.GRADIENT
         if len(values) == values.maxlen and values[0] - values[-1] <= enough:
@@ -148,7 +151,7 @@ class Refresh:
         self._last, self._gap = 0, GAP[0]
 
     def at(self, point: Array, evaluations: int) -> None:
-        """Make it anew at `point` if it is time; `evaluations` are all since the start, and what cost as much."""
+        """Rebuild it at `point` if it is time; `evaluations` are all since the start, and what cost as much."""
         if evaluations - self._last >= self._gap:
             self.precondition = self._objective.refreshed(point, min(max(evaluations / 2, COST[0]), COST[1]))
             self._last, self._gap = evaluations, min(2 * self._gap, GAP[1])
@@ -183,6 +186,7 @@ class Pairs:
     def remember(self, s: Array, y: Array) -> None:
         """Keep the pair unless its curvature is lost in rounding."""
         curvature = float(s @ y)
+        # below this, s'y is the rounding of two nearly equal gradients, and 1 / s'y would be noise
         if curvature > 1e-12 * float(np.sqrt((s @ s) * (y @ y))):
             self._pairs.append(_Pair(s, y, 1.0 / curvature))
 
@@ -196,6 +200,7 @@ class Pairs:
         r = precondition(q)
         if self._pairs:
             last = self._pairs[-1]
+            # gamma = s'y / y'Qy: the guess brought to the scale of the last step
             r = r * (1.0 / (last.rho * float(last.y @ precondition(last.y))))
         for pair, alpha in zip(self._pairs, reversed(alphas), strict=True):
             r += (alpha - pair.rho * float(pair.y @ r)) * pair.s
@@ -230,6 +235,7 @@ def newton_direction(
         image = product(direction)
         curvature = float(direction @ image)
         if curvature <= FLAT * steepest * length:
+            # in the first round d is still 0: the preconditioned gradient itself
             return (d, i) if i > 1 else (direction, i)
         steepest = max(steepest, curvature / length)
         alpha = fit / curvature

@@ -1,5 +1,6 @@
 """Parameter learners, one module a word typed after --param.
 
-Contract: `learn(counts, structure, *, <options>, watch) -> Parameters`, with the options that the catalogue names.
-A discriminative learner supplies only `space(counts, structure, *, <options>) -> ParameterSpace`; ascent is shared.
+Contract: `learn(counts, structure, *, <options>, watch) -> Parameters`, with the options that the catalogue names. A
+discriminative learner supplies only `space(counts, structure, *, <options>) -> ParameterSpace`; the optimization is
+shared.
 """

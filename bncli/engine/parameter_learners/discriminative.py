@@ -29,7 +29,7 @@ from bncli.engine.parameter_spaces.flops import of_free_tables
 from bncli.engine.structures.structure import Regions, Structure
 from bncli.engine.training.generative import generative_tables
 from bncli.engine.training.likelihood import conditional_likelihood
-from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend
+from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, optimize
 from bncli.errors import BncliError
 from bncli.watch import Watch, silent
 
@@ -45,12 +45,12 @@ def learn(
     theta: float | None = None,
     coding: str = "cells",
     lower_orders: bool = False,
-    ascent: Ascent,
+    settings: OptimizerSettings,
     watch: Watch = silent,
 ) -> Parameters:
     """Tables of highest penalised conditional likelihood; `smoothing` or `theta` makes the generative start."""
     made = space(counts, structure, smoothing=smoothing, theta=theta, coding=coding, lower_orders=lower_orders)
-    return ascend(made, ascent, watch)
+    return optimize(made, settings, watch)
 
 
 def space(
@@ -63,7 +63,7 @@ def space(
     lower_orders: bool = False,
 ) -> ParameterSpace:
     """Free tables: those of a network's families, which need `smoothing`, or of regions, which may have a `theta`."""
-    if coding != "cells" or lower_orders or _is_merged(structure):
+    if coding != "cells" or lower_orders or _is_regrouped(structure):
         return _effects(counts, structure, smoothing, theta, coding, lower_orders)
     tables = _generative(counts, structure, smoothing, theta)
     likelihood = conditional_likelihood(counts.data, tables.families)
@@ -74,7 +74,7 @@ def space(
 def _effects(
     counts: Counts, structure: Structure, smoothing: str | None, theta: float | None, coding: str, lower_orders: bool
 ) -> ParameterSpace:
-    """Tables that are sums of effects; the generative ones are made where the ascent starts from them."""
+    """Tables that are sums of effects; the generative ones are made where the optimization starts from them."""
     data = counts.data
     likelihood = conditional_likelihood(data, structure.families(data.schema.cardinalities))
     weights = likelihood.cell_weights()
@@ -86,13 +86,13 @@ def _effects(
     return ParameterSpace(likelihood, EffectCoordinates(effects, data.n_labels, cells))
 
 
-def _is_merged(structure: Structure) -> bool:
-    """Whether regions see some attribute more coarsely than it is cut."""
-    return isinstance(structure, Regions) and any(map(any, structure.merges))
+def _is_regrouped(structure: Structure) -> bool:
+    """Whether regions have some attribute in a coarser binning than it is cut."""
+    return isinstance(structure, Regions) and any(map(any, structure.groupings))
 
 
 def _generative(counts: Counts, structure: Structure, smoothing: str | None, theta: float | None) -> Tables:
-    if _is_merged(structure):
+    if _is_regrouped(structure):
         what = "regions that see an attribute both finely and coarsely have no generative model to start from"
         raise BncliError(what, hint="use --init zero")
     if isinstance(structure, Regions):

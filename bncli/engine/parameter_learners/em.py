@@ -1,4 +1,4 @@
-"""Expectation maximisation: the most likely probabilities given rows with holes, by counting what is expected.
+"""Expectation maximisation: the most likely probabilities given rows with missing values, by counting what is expected.
 
     E_kj = sum over rows t of w_t P(child = k, parents = j | e_t, y_t)
     theta_kj = (E_kj + a_kj) / sum over k' of (E_k'j + a_k'j)
@@ -9,10 +9,10 @@ belongs to j where it is a parent; a are the pseudo-counts of the smoothing rule
     ln posterior = sum over rows t of w_t ln P(y_t, e_t) + sum over families, k and j of a_kj ln theta_kj
 
 never falls (Dempster, Laird & Rubin 1977, Journal of the Royal Statistical Society B 39; Lauritzen 1995, Computational
-Statistics & Data Analysis 19). It climbs to a local maximum; the start, smoothed relative frequencies of the rows that
-have a node and all its parents, decides to which. Without holes that is the maximum already.
+Statistics & Data Analysis 19). It converges to a local maximum; the start, smoothed relative frequencies of the rows
+that have a node and all its parents, decides to which. Without missing values that is the maximum already.
 
-Decided here: a row counts nothing for a family of which it knows neither the child nor anything below it (such counts
+Conventions: a row counts nothing for a family of which it knows neither the child nor anything below it (such counts
 would only repeat the theta that they come from); rules whose pseudo-counts follow from the data (`fgg`, `hdp`) keep
 those of the start; a distribution without any counts is uniform; `mle` keeps its floor of 1e-10. An iteration that does
 not raise the posterior, be it by rounding or the floor, is not made.
@@ -60,13 +60,13 @@ def learn(
     start = likelihood.flatten(tables)
     prior = family_tables(counts, structure, lambda table, axis: pseudo_counts(table, smoothing, axis))
     expectation = _Expectation(likelihood, SharedSoftmax(Softmax(start, tables.families)), likelihood.flatten(prior))
-    end, iterations, evaluations, stopped_by = _climb(expectation, start, tolerance, max_iterations, watch)
+    end, iterations, evaluations, stopped_by = _iterate(expectation, start, tolerance, max_iterations, watch)
     cll_start, cll = (conditional_value(likelihood, cells) for cells in (start, end))
     n_parameters = expectation.coordinates.n_parameters
     return Parameters(likelihood.tables(end), n_parameters, cll_start, cll, iterations, evaluations, stopped_by)
 
 
-def _climb(
+def _iterate(
     expectation: _Expectation, start: Array, tolerance: float, max_iterations: int, watch: Watch
 ) -> tuple[Array, int, int, StoppedBy]:
     """The last tables, iterations made, passes, and why it stopped."""

@@ -6,9 +6,9 @@ for child value k and parent configuration j (Greiner, Su, Shen & Zhou 2005, Mac
 the class's attribute parents, if it has any, is normalised over the class. The generative start is beta = ln theta.
 On perfect graphs the optimum equals that of free tables; on others, proper networks may be unable to reach it.
 
-Where unknown attributes are summed out, the nodes without the class as a parent have tables too: they tell of the
-unknown ones. The likelihood then has many local maxima, and the start decides which is found. How long to climb can be
-left to rows held out (see `bncli.engine.training.early_stopping`).
+Where unknown attributes are marginalized, the nodes without the class as a parent have tables too: they tell of the
+unknown ones. The likelihood then has many local maxima, and the start decides which is found. How many iterations to
+make can be left to rows held out (see `bncli.engine.training.early_stopping`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from bncli.engine.model import Parameters
 from bncli.engine.parameter_spaces.flops import of_networks
 from bncli.engine.parameter_spaces.softmax import Softmax
 from bncli.engine.structures.structure import Structure
-from bncli.engine.training.early_stopping import ascend_while_it_serves
+from bncli.engine.training.early_stopping import optimize_with_early_stopping
 from bncli.engine.training.generative import generative_tables
 from bncli.engine.training.incomplete_space import incomplete_space, tell_work
 from bncli.engine.training.likelihood import conditional_likelihood
-from bncli.engine.training.optimization import Ascent, ParameterSpace, Space, ascend
+from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, Space, optimize
 from bncli.watch import Watch, silent
 
 
@@ -34,7 +34,7 @@ def learn(
     structure: Structure,
     *,
     smoothing: str,
-    ascent: Ascent,
+    settings: OptimizerSettings,
     watch: Watch = silent,
 ) -> Parameters:
     """Network tables of highest penalised conditional likelihood; with early stopping, of the iterations that serve."""
@@ -42,9 +42,9 @@ def learn(
         families = structure.families(counts.data.schema.cardinalities, whole=True)
         tell_work(incomplete_likelihood(counts.data, families).work, counts.data.schema, watch)
     space_of = partial(space, structure=structure, smoothing=smoothing)
-    if ascent.early_stop == "cv":
-        return ascend_while_it_serves(counts, space_of, ascent, seed=ascent.seed, watch=watch)
-    return ascend(space_of(counts), ascent, watch)
+    if settings.early_stop == "cv":
+        return optimize_with_early_stopping(counts, space_of, settings, seed=settings.seed, watch=watch)
+    return optimize(space_of(counts), settings, watch)
 
 
 def space(counts: Counts, structure: Structure, *, smoothing: str) -> Space:

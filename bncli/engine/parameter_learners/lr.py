@@ -10,7 +10,7 @@ are the distributions of free tables; the likelihood is strictly concave but for
 
 The penalty is on these parameters. It is not the penalty on free tables: which value is the reference matters.
 
-Decided here: of equally frequent values the first is the reference. Cost: that of free tables.
+Conventions: of equally frequent values the first is the reference. Cost: that of free tables.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ from bncli.engine.parameter_spaces.predictors import Predictors, predictors_of
 from bncli.engine.structures.structure import Regions, Structure
 from bncli.engine.training.generative import generative_tables
 from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
-from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend
+from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, optimize
 from bncli.errors import BncliError
 from bncli.watch import Watch, silent
 
 
-def learn(counts: Counts, structure: Structure, *, smoothing: str, ascent: Ascent, watch: Watch = silent) -> Parameters:
+def learn(
+    counts: Counts, structure: Structure, *, smoothing: str, settings: OptimizerSettings, watch: Watch = silent
+) -> Parameters:
     """Tables of highest penalised conditional likelihood; BncliError where the graph is not perfect."""
-    return ascend(space(counts, structure, smoothing=smoothing), ascent, watch)
+    return optimize(space(counts, structure, smoothing=smoothing), settings, watch)
 
 
 def space(counts: Counts, structure: Structure, *, smoothing: str) -> ParameterSpace:

@@ -26,15 +26,21 @@ from bncli.engine.parameter_spaces.coordinates import PerCell, Sharing
 from bncli.engine.structures.structure import Family, Structure
 from bncli.engine.training.generative import generative_tables
 from bncli.engine.training.likelihood import conditional_likelihood
-from bncli.engine.training.optimization import Ascent, ParameterSpace, ascend
+from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, optimize
 from bncli.watch import Watch, silent
 
 
 def learn(
-    counts: Counts, structure: Structure, *, smoothing: str, level: int, ascent: Ascent, watch: Watch = silent
+    counts: Counts,
+    structure: Structure,
+    *,
+    smoothing: str,
+    level: int,
+    settings: OptimizerSettings,
+    watch: Watch = silent,
 ) -> Parameters:
     """Tables of highest penalised conditional likelihood among the weightings of the generative ones."""
-    return ascend(space(counts, structure, smoothing=smoothing, level=level), ascent, watch)
+    return optimize(space(counts, structure, smoothing=smoothing, level=level), settings, watch)
 
 
 def space(counts: Counts, structure: Structure, *, smoothing: str, level: int) -> ParameterSpace:

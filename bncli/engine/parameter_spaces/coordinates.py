@@ -38,7 +38,7 @@ class Sharing:
 
 
 class Parameterisation(Protocol):
-    """What every ascent needs of a parameter space."""
+    """What every optimization needs of a parameter space."""
 
     @property
     def n_parameters(self) -> int: ...

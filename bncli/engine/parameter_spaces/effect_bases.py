@@ -33,7 +33,7 @@ from bncli.engine.kernels.arrays import Array
 def basis(attribute: Attribute, coding: str, weights: Array) -> Array:
     """A (codes, effects) of an attribute as it is seen; weights (codes,) of the rows that have each code.
 
-    `coding` is `cells`, `thermometer` or `linear` (which takes no merges: one code an interval). A numeric attribute
+    `coding` is `cells`, `thermometer` or `linear` (which takes no groupings: one code an interval). A numeric attribute
     without cuts has no effect but that of being missing.
     """
     n_codes = len(weights)

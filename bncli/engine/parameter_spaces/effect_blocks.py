@@ -9,8 +9,8 @@ attributes as 1 : 2 : 4 : ..., by the factors of the blocks,
 so that what a single attribute can say is not said by a pair. Without lower orders all factors are 1. Where sets of
 several attributes want a larger penalty still, theirs is `beyond` times that.
 
-Decided here: a set that lies in several families belongs to the one that sees its attributes most finely (through
-merges a family may see them coarsely, see `structures.binning`), among these to the first. So an attribute never
+Conventions: a set that lies in several families belongs to the one with the finest binning of its attributes (see
+`structures.binning`), among these to the first. So an attribute never
 has a second, coarser curve beside its own.
 """
 
@@ -24,7 +24,7 @@ from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.parameter_spaces.effect_bases import basis
 from bncli.engine.parameter_spaces.effects import Block, Effects
-from bncli.engine.structures.structure import Family, View
+from bncli.engine.structures.structure import BinnedAttribute, Family
 
 
 def effects_of(
@@ -47,17 +47,17 @@ def effects_of(
 
 
 def _bases(families: Sequence[Family], schema: Schema, weights: Array, coding: str) -> tuple[tuple[Array, ...], ...]:
-    """The basis of every attribute of every family: one a view, from the weights of its codes in the first family."""
-    known: dict[View, Array] = {}
+    """The basis of every attribute of every family: from the weights of its codes in the first family."""
+    known: dict[BinnedAttribute, Array] = {}
     edge = 1
     for family in families:
         table = weights[edge : edge + family.n_cells].reshape(family.shape)
         edge += family.n_cells
-        for place, view in enumerate(family.seen):
-            if view not in known:
+        for place, binned in enumerate(family.binned_attributes):
+            if binned not in known:
                 others = tuple(j for j in range(len(family.shape)) if j != place)
-                known[view] = basis(schema.attributes[view[0]], coding, table.sum(axis=others))
-    return tuple(tuple(known[view] for view in family.seen) for family in families)
+                known[binned] = basis(schema.attributes[binned[0]], coding, table.sum(axis=others))
+    return tuple(tuple(known[binned] for binned in family.binned_attributes) for family in families)
 
 
 def _all_sets(families: Sequence[Family], beyond: float) -> Iterator[tuple[int, tuple[int, ...], float]]:

@@ -139,7 +139,7 @@ class Effects:
             scales = np.full(len(cells), block.scale)
             parts.append(_Entries((0, 0), first[block.family] + cells, offset + inside, scales))
             offset += block.n_cells
-        return _merged((self.n_cells, offset), parts)
+        return _concatenated((self.n_cells, offset), parts)
 
 
 @dataclass(frozen=True)
@@ -183,10 +183,10 @@ def _joined(blocks: Sequence[_Entries]) -> _Entries:
     for block in blocks:
         parts.append(_Entries((0, 0), row + block.rows, column + block.columns, block.values))
         row, column = row + block.shape[0], column + block.shape[1]
-    return _merged((row, column), parts)
+    return _concatenated((row, column), parts)
 
 
-def _merged(shape: tuple[int, int], parts: Sequence[_Entries]) -> _Entries:
+def _concatenated(shape: tuple[int, int], parts: Sequence[_Entries]) -> _Entries:
     return _Entries(
         shape,
         np.concatenate([part.rows for part in parts]),

@@ -11,7 +11,7 @@ intercept counted), n attributes with d_i values and D = r network parameters:
 
 count_CLL is the number of times that the iteration evaluates the conditional log-likelihood.
 
-Decided here: the evaluation at the start belongs to no iteration, so it costs nothing; N counts rows whatever they
+Conventions: the evaluation at the start belongs to no iteration, so it costs nothing; N counts rows whatever they
 weigh; free tables are counted with class 0 fixed to 0, as the paper's mapping of Roos et al. (2005): (K - 1) parameters
 a cell, a one a row for each table; an intercept that a table over the class's parents replaces does not count. What the
 penalty costs does not count either.

@@ -58,8 +58,8 @@ from bncli.engine.prediction.softmax import (
     score_rows,
 )
 from bncli.engine.structures.binning import frequencies_of
-from bncli.engine.structures.regrouping import views_of
-from bncli.engine.structures.structure import Family, Merge
+from bncli.engine.structures.regrouping import regrouped_attributes
+from bncli.engine.structures.structure import Family, Grouping
 
 ROWS_PER_BLOCK = 1 << 14
 """Rows scored at a time: their temporaries stay in the second-level cache."""
@@ -141,14 +141,14 @@ def _compile_tables(models: Sequence[Tables], schema: Schema) -> Scorer:
                 having.setdefault((family, met[family]), []).append((m, weights))
                 met[family] += 1
     used = tuple(sorted({a for m in models for family in m.families for a in family.attributes}))
-    regrouped = views_of(family for family, _ in having)
+    regrouped = regrouped_attributes(family for family, _ in having)
     positions = {axis: position for position, axis in enumerate([*((a, None) for a in used), *regrouped])}
     shift = np.concatenate([score_rows(tables.bias[None, :]) for tables in models])
     factors = tuple(
         _shared(_compile_family(family, owned, schema, positions), [m for m, _ in owned], shift, len(models))
         for (family, _), owned in having.items()
     )
-    lookups = tuple((used.index(a), np.array((*merge, max(merge) + 1), np.intp)) for a, merge in regrouped)
+    lookups = tuple((used.index(a), np.array((*grouping, max(grouping) + 1), np.intp)) for a, grouping in regrouped)
     return Scorer(used, models[0].bias.size, (Stage(1.0, shift, factors),), None, lookups)
 
 
@@ -185,17 +185,18 @@ def _compile_family(
     family: Family,
     tables_of: Sequence[tuple[int, Array]],
     schema: Schema,
-    place: Mapping[tuple[int, Merge | None], int],
+    place: Mapping[tuple[int, Grouping | None], int],
 ) -> Factor | WideFactor:
     """The tables of all models that have the family; `place`: position of an attribute in a binning, None: as cut."""
-    seen = family.seen
-    positions = tuple(place[axis] for axis in seen)
+    binned = family.binned_attributes
+    positions = tuple(place[axis] for axis in binned)
     averages = tuple(
-        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], merge)
-        for axis, (a, merge) in enumerate(seen)
+        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], grouping)
+        for axis, (a, grouping) in enumerate(binned)
     )
     tables = np.concatenate([score_rows(weights) for _, weights in tables_of])
     shape = tuple(n + 1 for n in family.shape)
+    # expanding multiplies wide tables; those average over unknowns while they score
     if len(tables) * math.prod(shape) > max(EXPANDED_ENTRIES, 2 * tables.size):
         return WideFactor(positions, family.shape, tables, averages)
     tensor = expand(tables.reshape(-1, *family.shape), averages)
@@ -250,6 +251,7 @@ def _average(stages: Sequence[Stage], scores: Array, codes: Sequence[Index], out
     for stage in stages:
         stage.add_to(scores, codes)
         add_softmax(scores, stage.weight, out)
+    # near underflow the sum of probabilities has lost digits that logarithms keep
     rare = np.flatnonzero(out.min(axis=0) < LEAST_PROBABILITY)
     log_shares(out)
     if rare.size:

@@ -13,7 +13,7 @@ over x and b = a theta(x | p_1 ... p_(l-1)), four equations hold together:
     n_(l-1)(x, p_1 ... p_(l-1))   = sum over p_l of t_l(x, p_1 ... p_l);    n_m are the counts of rows
     a                             = (SHAPE + sum of t_l(x, p)) / (RATE + sum of (psi(a + N_l(p)) - psi(a)))
 
-t is how many of n draws are expected to be made anew from the back-off; only those count there. Every back-off has one
+t is how many of n draws are expected to be new draws from the back-off; only those count there. Every back-off has one
 a for all the distributions that it is the back-off of, and the sums in the last line go over these; it is the
 mean of what is known of a given the draws, under a Gamma prior of that shape and rate.
 
@@ -60,6 +60,7 @@ def back_off(counts: Array) -> Array:
     True
     """
     last, above = _solved(counts)
+    # positive by the formula; a chain of small back-offs may underflow to 0
     return np.asarray(np.maximum(last.estimate(above), np.finfo(np.float64).tiny).reshape(counts.shape))
 
 
@@ -114,6 +115,7 @@ class FixedPoint:
             return FixedPoint(self.x + np.clip(change, -LONGEST, LONGEST), self.x, change)
         way, fall = self.x - self.before, self.change - change
         times = np.ones_like(change)
+        # slopes below 1 only; the clip sees to those below 0
         np.divide(way, fall, out=times, where=way * fall > 0)
         step = np.clip(times, 1.0, MOST_TIMES) * change
         return FixedPoint(self.x + np.clip(step, -LONGEST, LONGEST), None, change)
@@ -190,6 +192,7 @@ def _sweep(tree: Sequence[_Level]) -> list[_Level]:
     n = tree[-1].n
     for level, base in zip(reversed(tree), reversed(_bases(tree)), strict=True):
         b = level.concentration[level.node] * base
+        # of fractional counts the formula may expect more draws than there are
         draws = np.minimum(scaled_rise(b, n), n)
         level = replace(level, n=n)
         swept.append(replace(level, log_a=level.log_a.stepped(_log_concentrations(level, draws))))

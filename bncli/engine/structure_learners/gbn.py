@@ -17,10 +17,10 @@ With enough rows, and where every edge is stronger than epsilon, this finds the 
 drawn from (Cheng, Greiner, Kelly, Bell & Liu 2002, Artificial Intelligence 137; their PowerConstructor, as a
 classifier: Cheng & Greiner 1999, UAI). Relative frequencies make I(A; B | Z) too high by about
 (|A| - 1)(|B| - 1)|Z| / 2N nats, until the rows are so few that no two agree on Z and it falls to 0. So with many values
-there are too many edges, and a larger epsilon is better; with large cut-sets edges are missed. Where holes are to be
-summed out, each I is that of the rows in which all its attributes are observed.
+there are too many edges, and a larger epsilon is better; with large cut-sets edges are missed. Under `--missing-policy
+marginalize`, each I is that of the rows in which all its attributes are observed.
 
-Decided here: the nodes are the class and the informative attributes. The class is the lowest, so that an edge with no
+Conventions: the nodes are the class and the informative attributes. The class is the lowest, so that an edge with no
 reason for either direction leads away from it. Thinning takes the weakest edge first; pairs that tie are taken in the
 order of their lower, then their higher end. Parents are listed in falling I(X_i; X_j | Y), those of the class in
 falling I(X_j; Y). Attributes far from the class keep their arcs, though P(y | x) does not depend on them. Cost: one
@@ -119,6 +119,7 @@ class _Search:
             watch(Progress(done, len(edges), "edges"))
             self.graph[a].remove(b)
             self.graph[b].remove(a)
+            # no other path: the edge is all that carries their dependence
             if not joined(self.graph, a, b) or not self._is_separated(a, b):
                 self._join(a, b)
 

@@ -12,11 +12,11 @@ attribute parents, and with `perfect` only graphs in which every two parents of 
 logistic regression can stand for. Greedy additions to naive Bayes are what Feelders & Ivanovs (2006, PGM) used;
 the search is that of Heckerman, Geiger & Chickering (1995, Machine Learning 20).
 
-Decided here: a gain is a difference of scores, so it is rounded to the 12th digit of the largest family score of the
+Conventions: a gain is a difference of scores, so it is rounded to the 12th digit of the largest family score of the
 start. Of equal gains, an addition comes before a deletion before a reversal, then the parent of higher I(X_i; Y), then
 the child of higher I(X_i; Y), and of equals the attribute that comes first in the schema: most scores like both
 directions of a first arc as much, and the order of columns should not choose. Parents are listed in falling
-I(X_i; X_j | Y). Where holes are to be summed out, the search takes a hole for one more value
+I(X_i; X_j | Y). Under `--missing-policy marginalize`, the search takes a missing value for one more level
 (`bncli.engine.structure_search.missing_levels`). Cost: a sweep over the rows for all candidates of one child
 (`bncli.engine.counting.sweep`), n sweeps at the start and one for each child that a move changes.
 """
@@ -33,7 +33,7 @@ from bncli.engine.kernels.information import SIGNIFICANT_DIGITS, conditional_mut
 from bncli.engine.structure_search.dependence import relevance
 from bncli.engine.structure_search.family_cache import FamilyCache
 from bncli.engine.structure_search.family_score import family_score
-from bncli.engine.structure_search.missing_levels import with_hole_levels
+from bncli.engine.structure_search.missing_levels import with_missing_levels
 from bncli.engine.structures.arcs import Arcs
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Move, MoveKind, Progress, Watch, silent
@@ -44,7 +44,7 @@ LEAST_GAIN = 1e-9
 
 def learn(counts: Counts, *, structure_score: str, max_parents: int, perfect: bool, watch: Watch = silent) -> Dag:
     """The network over the informative attributes at which no single move gains."""
-    counts = with_hole_levels(counts, "hill-climb", watch)
+    counts = with_missing_levels(counts, "hill-climb", watch)
     scores = FamilyCache(counts, family_score(structure_score))
     informative = counts.data.schema.informative
     if max_parents > 0:

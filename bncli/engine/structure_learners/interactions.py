@@ -9,10 +9,10 @@ The gain is what one Newton step of the new table would add to the penalised lik
 a model that is there ranks thousands of candidates without a fit of any of them, as in GA2M (Lou, Caruana, Gehrke &
 Hooker 2013, KDD: Accurate intelligible models with pairwise interactions).
 
-Decided here: a single attribute is seen through all its intervals, in a pair through at most 8, in larger regions
-through 4; candidates are judged through 5 and 4. Regions of 4 attributes (max_order 5), the best n, are found from
-triples in the same way. Where holes are to be summed out, the search takes a hole for one more value. Cost: two fits,
-and for every pair, or pair and third attribute, two weighted counts a row and class, several of them at a time.
+Conventions: a single attribute has all its intervals, in a pair through at most 8, in larger regions through 4;
+candidates are judged through 5 and 4. Regions of 4 attributes (max_order 5), the best n, are found from triples in the
+same way. Under `--missing-policy marginalize`, the search takes a missing value for one more level. Cost: two fits, and
+for every pair, or pair and third attribute, two weighted counts a row and class, several of them at a time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_search.additive_fit import additive_fit
 from bncli.engine.structure_search.interaction_gains import Gains, Interaction
-from bncli.engine.structure_search.missing_levels import with_hole_levels
-from bncli.engine.structures.binning import merges_of
+from bncli.engine.structure_search.missing_levels import with_missing_levels
+from bncli.engine.structures.binning import groupings_of
 from bncli.engine.structures.structure import Regions
 from bncli.watch import Watch, silent
 
@@ -39,8 +39,8 @@ LEAST_GAIN = 1e-9
 def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regions:
     """The regions over the informative attributes, by size, then by falling gain; max_order counts the class too."""
     schema = counts.data.schema
-    data = with_hole_levels(counts, "interactions", watch).data
-    found = _singles(data, watch)
+    data = with_missing_levels(counts, "interactions", watch).data
+    found = _main_effects(data, watch)
     last = found
     for size in range(2, max_order):
         gains = _gains(data, found, size, watch)
@@ -55,12 +55,12 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
         method="interactions",
         options={"max_order": max_order},
         bins=BINS,
-        merges=merges_of(schema.attributes, BINS),
+        groupings=groupings_of(schema.attributes, BINS),
         gains=tuple(one.gain for one in found),
     )
 
 
-def _singles(data: Dataset, watch: Watch) -> list[Interaction]:
+def _main_effects(data: Dataset, watch: Watch) -> list[Interaction]:
     """Every attribute with its gain over the class alone."""
     gains = _gains(data, [], 1, watch).of_extensions([()])
     by_attribute = {one.attributes: one.gain for one in gains}
@@ -70,7 +70,7 @@ def _singles(data: Dataset, watch: Watch) -> list[Interaction]:
 def _gains(data: Dataset, found: list[Interaction], size: int, watch: Watch) -> Gains:
     """Candidates of `size` attributes beside the model of the regions found so far."""
     sets = tuple(one.attributes for one in found)
-    regions = Regions(sets, bins=BINS, merges=merges_of(data.schema.attributes, BINS))
+    regions = Regions(sets, bins=BINS, groupings=groupings_of(data.schema.attributes, BINS))
     likelihood, cells = additive_fit(data, regions.families(data.schema.cardinalities))
     bins = CANDIDATE_BINS[min(size, len(CANDIDATE_BINS)) - 1]
     return Gains(likelihood, cells, data.schema.informative, bins, watch=watch)

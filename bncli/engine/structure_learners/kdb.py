@@ -4,7 +4,7 @@ Attributes are taken in the order of falling I(X_i; Y); each gets as parents the
 earlier attributes with the largest I(X_i; X_j | Y), listed in falling order (Sahami 1996, KDD). k = 0 is naive
 Bayes; k = n - 1 the full network.
 
-Decided here: every tie goes to the attribute that comes first in the schema. Cost: one counting pass over all pairs.
+Conventions: every tie goes to the attribute that comes first in the schema. Cost: one counting pass over all pairs.
 """
 
 from __future__ import annotations

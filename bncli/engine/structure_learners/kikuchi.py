@@ -10,12 +10,12 @@ When the largest size gains no more, the walk goes on downhill with that size, a
 rises and the posterior stays within 40 nats of the best. The path is the result: its best step is a classifier, its
 average a better one (Jakulin & Rish 2006, IBM Research Report: Kikuchi-Bayes).
 
-Decided here: what is below the 12th digit of the log-likelihood of the class alone is rounding; among candidates whose
+Conventions: what is below the 12th digit of the log-likelihood of the class alone is rounding; among candidates whose
 posteriors differ by less the first in lexicographic order wins. No log-likelihood exceeds 0, so candidates whose prior
 alone is no better than what must be beaten are not tried. Where there are more than `max_candidates` of a size, those
-made of the attributes with the best regions of their own are kept. Where holes are to be summed out, the search takes a
-hole for one more value (`bncli.engine.structure_search.missing_levels`). Cost: one look-up a row, candidate, class and
-step (`bncli.engine.kikuchi.candidate_gains`).
+made of the attributes with the best regions of their own are kept. Under `--missing-policy marginalize`, the search
+takes a missing value for one more level (`bncli.engine.structure_search.missing_levels`). Cost: one look-up a row,
+candidate, class and step (`bncli.engine.kikuchi.candidate_gains`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.kikuchi.candidate_gains import CandidateGains
 from bncli.engine.kikuchi.candidates import Candidates, all_sets, strongest_sets
 from bncli.engine.kikuchi.search_trace import GrowingModel, log_priors
-from bncli.engine.structure_search.missing_levels import with_hole_levels
+from bncli.engine.structure_search.missing_levels import with_missing_levels
 from bncli.engine.structures.structure import Regions
 from bncli.watch import Clock, Note, Progress, Watch, silent
 
@@ -50,7 +50,7 @@ def learn(
     watch: Watch = silent,
 ) -> Regions:
     """The path of regions over the informative attributes; the path so far when `max_seconds` of `clock` have gone."""
-    counts = with_hole_levels(counts, "kikuchi", watch)
+    counts = with_missing_levels(counts, "kikuchi", watch)
     search = _Search(counts, theta, max_candidates, _Deadline(max_seconds, clock), watch)
     if counts.data.n_labels > 1:
         search.run(min(max_order - 1, len(counts.data.schema.informative)))
@@ -82,8 +82,9 @@ class _Search:
     def __init__(self, counts: Counts, theta: float, max_candidates: int, deadline: _Deadline, watch: Watch) -> None:
         self.growing = GrowingModel(counts, theta)
         self._max_candidates, self._deadline, self._watch = max_candidates, deadline, watch
+        # differences below the rounding of the log-likelihood are ties, not gains
         self._noise = max(LEAST_GAIN, ROUNDING * abs(self.growing.log_likelihood[0]))
-        self._strongest = list(counts.data.schema.informative)  # first; in schema order until singles are scored
+        self._strongest = list(counts.data.schema.informative)  # in schema order until they are scored
         self._in_time = True
 
     def run(self, largest: int) -> None:

@@ -7,9 +7,9 @@ Zaidi 2016, Journal of Machine Learning Research 17). Losses, with p_t = P(y_t |
 
     rmse = sqrt( mean of (1 - p_t)^2 ),    error = mean of [y_t is not predicted],    log-loss = mean of -ln p_t
 
-Decided here: ties (at 12 significant digits) go to fewer parents, then to fewer attributes. No attribute at all may
+Conventions: ties (at 12 significant digits) go to fewer parents, then to fewer attributes. No attribute at all may
 win: then none tells of the class. Networks with parents whose tables come to more than 2^27 entries (1 GiB) are not
-candidates. Where holes are to be summed out, the choice takes a hole for one more value (see
+candidates. Under `--missing-policy marginalize`, the choice takes a missing value for one more level (see
 `bncli.engine.structure_search.missing_levels`). Cost: KDB's counting pass over all pairs, then a few passes for each
 attribute and k'.
 """
@@ -23,20 +23,22 @@ from bncli.engine.counting.table_batches import MAX_ENTRIES
 from bncli.engine.kernels.information import rounded
 from bncli.engine.structure_search.k_dependence import Ordered, order_attributes
 from bncli.engine.structure_search.leave_one_out import nested_losses
-from bncli.engine.structure_search.missing_levels import with_hole_levels
+from bncli.engine.structure_search.missing_levels import with_missing_levels
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Note, Watch, silent
 
 
 def learn(counts: Counts, *, k: int, loss: str, watch: Watch = silent) -> Dag:
     """The network of lowest leave-one-out loss; attributes that are not chosen stay outside it."""
-    counts = with_hole_levels(counts, "skdb", watch)
+    counts = with_missing_levels(counts, "skdb", watch)
     data = counts.data
     ordered = order_attributes(counts, k, watch)
     members = [(i, ordered.parents[i]) for i in ordered.order]
     n_k = _candidates(counts, ordered, min(k, max(len(members) - 1, 0)))
     losses = nested_losses(data, members, n_k, loss, watch)
+    # infinite losses compare as the largest number: their digits cannot be rounded
     compared = rounded(np.where(np.isinf(losses), np.finfo(float).max, losses))
+    # argmin takes the first of equals: fewer parents, then fewer attributes
     best_k, n_chosen = divmod(int(compared.argmin()), losses.shape[1])
     chosen = ordered.order[:n_chosen]
     parents: list[tuple[int, ...]] = [()] * len(data.schema.attributes)

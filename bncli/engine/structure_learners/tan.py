@@ -10,7 +10,7 @@ score of families an arc j -> i weighs what it gains, score(i | class, j) - scor
 equivalent both directions weigh the same and the spanning tree is the best; where it is not, the best directed tree
 over all roots is found instead. A forest need not span: it has only the edges that gain.
 
-Decided here: the root of a tree without directions is its attribute with the highest I(X_i; Y); every tie goes to the
+Conventions: the root of a tree without directions is its attribute with the highest I(X_i; Y); every tie goes to the
 attribute that comes first in the schema. Cost: one counting pass over all pairs; O(n^2) time and memory for weights.
 """
 
@@ -53,6 +53,7 @@ def _undirected(counts: Counts, weights: Array, forest: bool) -> dict[int, int]:
     nodes = counts.data.schema.informative
     edges = (spanning_forest if forest else spanning_tree)(weights, nodes)
     scores = relevance(counts)
+    # the schema's order decides between equally relevant roots
     return directed_away(edges, sorted(nodes, key=lambda i: (-scores[i], i)))
 
 

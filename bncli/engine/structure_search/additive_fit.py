@@ -1,7 +1,7 @@
 """A quick penalised fit of tables over given families, good enough to look at its residuals.
 
 Effects in thermometer coding (`bncli.engine.parameter_spaces.effect_bases`), the penalty lambda on each, from zero.
-Decided here: lambda is 10. With 1, many cuts and few rows, the fit follows the rows so closely that their residuals say
+Conventions: lambda is 10. With 1, many cuts and few rows, the fit follows the rows so closely that their residuals say
 little of what it lacks (measured on eight tables: interactions chosen beside a fit with 10 are better). The tolerance
 is loose: gains of interactions are sums of residuals over many rows, which the last digits of a fit do not change.
 """
@@ -19,7 +19,7 @@ from bncli.engine.parameter_spaces.effect_blocks import effects_of
 from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
 from bncli.engine.structures.structure import Family
 from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
-from bncli.engine.training.optimization import Ascent, ParameterSpace, climb
+from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum
 
 PENALTY, TOLERANCE, MAX_ITERATIONS = 10.0, 1e-3, 60
 
@@ -35,6 +35,6 @@ def additive_fit(
     effects = effects_of(likelihood.families, data.schema, weights, coding="thermometer", lower_orders=False)
     zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
     coordinates = EffectCoordinates(effects, data.n_labels, zero)
-    how = Ascent("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
-    optimum = climb(ParameterSpace(likelihood, coordinates), how, lambda step, p: None)
+    settings = OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+    optimum = find_optimum(ParameterSpace(likelihood, coordinates), settings, lambda step, p: None)
     return likelihood, coordinates.tables(optimum.point)

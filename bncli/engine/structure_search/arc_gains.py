@@ -2,9 +2,9 @@
 
     gain(j -> i) = score(i | class, j) - score(i | class)
 
-Where rows have holes, both scores are those of the rows in which i and j are observed.
+Where rows have missing values, both scores are those of the rows in which i and j are observed.
 
-Decided here: gains are rounded to whole multiples of a quantum, the twelfth digit of the largest score or gain. The
+Conventions: gains are rounded to whole multiples of a quantum, the twelfth digit of the largest score or gain. The
 difference of two long sums has the rounding errors of the sums; in whole multiples what is equal compares as equal
 (an arc between independent attributes gains exactly 0 likelihood), and sums of gains are exact.
 Cost: one counting pass over all pairs; O(n^2) memory.
@@ -26,14 +26,14 @@ def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array
     informative = counts.data.schema.informative
     alone = _scores_alone(counts, rule)
     gains = np.zeros((len(alone), len(alone)))
-    has_holes = any(counts.data.n_missing)
+    any_missing = any(counts.data.n_missing)
     for i, j, tables in counts.pair_batches(informative, watch):
         swapped = tables.swapaxes(-3, -2)
-        gains[j, i] = rule.score(tables) - (_margin_score(tables, rule) if has_holes else alone[i])
+        gains[j, i] = rule.score(tables) - (_margin_score(tables, rule) if any_missing else alone[i])
         if rule.equivalent:
             gains[i, j] = gains[j, i]
         else:
-            gains[i, j] = rule.score(swapped) - (_margin_score(swapped, rule) if has_holes else alone[j])
+            gains[i, j] = rule.score(swapped) - (_margin_score(swapped, rule) if any_missing else alone[j])
     return _in_quanta(gains, max(np.abs(alone).max(initial=0.0), np.abs(gains).max(initial=0.0)))
 
 
@@ -54,5 +54,6 @@ def _scores_alone(counts: Counts, rule: FamilyScore) -> Array:
 def _in_quanta(gains: Array, largest: float) -> Array:
     if largest <= 0:
         return gains
+    # 10^300 is still a number, however small the gains
     scale = 10.0 ** min(SIGNIFICANT_DIGITS - np.ceil(np.log10(largest)), 300.0)
     return np.asarray(np.rint(gains * scale))

@@ -4,7 +4,7 @@ A search that considers one more parent j for an attribute i with the attribute 
 (i, P + j) for every j: a *column*, which one sweep over the rows gives (see `bncli.engine.counting.sweep`). Columns are
 kept, and answer for smaller families too: (i, P - l) stands in the column of (i, P - l - j), if the search met it.
 
-Decided here: a family with parents whose table would have more than MAX_CELLS cells has the score -infinity, so that
+Conventions: a family with parents whose table would have more than MAX_CELLS cells has the score -infinity, so that
 no search moves to it. Memory: n numbers a column; tables are forgotten when they are scored.
 """
 
@@ -26,7 +26,7 @@ Family = tuple[int, frozenset[int]]
 
 NOBODY: frozenset[int] = frozenset()
 MANY_ROWS = 1 << 16
-"""From here on counting costs more than handling tables, and pairs of attributes are counted in packs."""
+"""From here on counting costs more than handling tables, and pairs of attributes are counted as super-attributes."""
 MAX_CELLS = 1 << 24
 """Cells of the largest table (128 MiB) that a family may have."""
 
@@ -62,6 +62,7 @@ class FamilyCache:
         if self.rule.equivalent:
             alone = np.zeros(n)
             alone[list(informative)] = self.without_parents()
+            # the score of an equivalent rule gains the same in both directions; -inf marks what was not counted
             scores = np.maximum(scores, (scores - alone[:, np.newaxis]).T + alone[:, np.newaxis])
         self._columns.update(((i, NOBODY), scores[i]) for i in informative)
 
@@ -76,6 +77,7 @@ class FamilyCache:
 
     def score(self, child: int, parents: frozenset[int]) -> float:
         """The score of one family."""
+        # any parent may have come last: the score is in the column of the others
         for last in sorted(parents):
             column = self._columns.get((child, parents - {last}))
             if column is not None:

@@ -14,12 +14,12 @@ among its subsets; the share of those that no family of the model has is new:
     gain = sum over cells c and classes y of (g^2 - new h) / (2 (h + lambda))
     new = sum over subsets S in no family of prod over i in S of (r_i - 1)  /  prod over all i of r_i
 
-nats, positive where the set says more than chance would. Numeric attributes are seen through a few intervals. Cells
+nats, positive where the set says more than chance would. Numeric attributes are binned to a few intervals. Cells
 that no row reaches add nothing. Of two classes one is summed and counted twice.
 
-Decided here: a weight stands for so many equal rows. Gains are rounded to 12 digits, and ties go to the set that comes
+Conventions: a weight stands for so many equal rows. Gains are rounded to 12 digits, and ties go to the set that comes
 first. Sets whose table would have more than MAX_CELLS cells are no candidates. Cost: residuals once a row, then one
-weighted count a row, class, g and h, and pair of packed attributes (`counting.table_batches`) or set and pack
+weighted count a row, class, g and h, and pair of super-attributes (`counting.table_batches`) or set and pack
 (`bncli.engine.counting.extensions`).
 """
 
@@ -40,8 +40,8 @@ from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.information import rounded
 from bncli.engine.kernels.passes import residuals
-from bncli.engine.structures.binning import merge_of
-from bncli.engine.structures.regrouping import with_views
+from bncli.engine.structures.binning import grouping_of
+from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.structures.structure import Family
 from bncli.engine.training.likelihood import ConditionalLikelihood
 from bncli.watch import Progress, Watch, silent
@@ -65,7 +65,7 @@ class Interaction(NamedTuple):
 
 @dataclass(frozen=True)
 class Gains:
-    """Candidates over `attributes`, seen through at most `bins` intervals, beside the tables `cells` (K, n_cells).
+    """Candidates over `attributes`, binned to at most `bins` intervals, beside the tables `cells` (K, n_cells).
 
     The rows are those of the likelihood; the tables may have been fitted on others. Every list that comes back has
     all candidates, whatever they gain, the largest gain first.
@@ -80,61 +80,67 @@ class Gains:
 
     def of_pairs(self) -> list[Interaction]:
         """All pairs of the attributes."""
-        view = _View.of(self.likelihood.data, self.attributes, self.bins)
-        narrow = [i for i in self.attributes if view.radix(i) <= WIDE]
-        wide = [i for i in self.attributes if view.radix(i) > WIDE]
+        binned = _BinnedRows.of(self.likelihood.data, self.attributes, self.bins)
+        narrow = [i for i in self.attributes if binned.radix(i) <= WIDE]
+        wide = [i for i in self.attributes if binned.radix(i) > WIDE]
         total: dict[Set, float] = {}
         for columns in self._columns():
-            self._add_narrow_pairs(total, view, narrow, columns)
-            self._add_extensions(total, view, [(i,) for i in wide], columns)
+            self._add_narrow_pairs(total, binned, narrow, columns)
+            self._add_extensions(total, binned, [(i,) for i in wide], columns)
         return _ranked(total)
 
     def of_extensions(self, sets: Sequence[Set]) -> list[Interaction]:
         """All sets that have one attribute more than one of `sets`; the empty set is extended to single attributes."""
-        view = _View.of(self.likelihood.data, self.attributes, self.bins)
+        binned = _BinnedRows.of(self.likelihood.data, self.attributes, self.bins)
         total: dict[Set, float] = {}
         for columns in self._columns():
-            self._add_extensions(total, view, sets, columns)
+            self._add_extensions(total, binned, sets, columns)
         return _ranked(total)
 
     def _columns(self) -> Iterator[list[Array]]:
         """For a few classes at a time, by block: residuals and spreads w P (1 - P) of every row, (2 classes, rows)."""
         n_labels = self.likelihood.data.n_labels
+        # of two classes the residuals of one are the negatives of the other's
         classes = np.arange(int(n_labels == 2), n_labels)
         tables = self.likelihood.fusion.expand(self.cells)
+        # two numbers a row and class are kept: as many classes as the memory allows
         at_a_time = max(1, KEPT // (2 * max(1, self.likelihood.data.n_rows)))
         for start in range(0, len(classes), at_a_time):
             some = classes[start : start + at_a_time]
             yield self.likelihood.data.map(_residuals, tables, some, states=self.likelihood.fusion.codes)
 
     def _add_narrow_pairs(
-        self, total: dict[Set, float], view: _View, attributes: Sequence[int], columns: list[Array]
+        self, total: dict[Set, float], binned: _BinnedRows, attributes: Sequence[int], columns: list[Array]
     ) -> None:
         done, n_pairs = 0, math.comb(len(attributes), 2)
-        for batch in pair_sums(view.data, [view.column[i] for i in attributes], columns):
+        for batch in pair_sums(binned.data, [binned.column[i] for i in attributes], columns):
             self.watch(Progress(done, n_pairs, "pairs of attributes"))
             done += len(batch.i)
             if math.prod(batch.counts.shape[1:3]) > MAX_CELLS:
                 continue
-            pairs = [view.original(i, j) for i, j in zip(batch.i.tolist(), batch.j.tolist(), strict=True)]
+            pairs = [binned.original(i, j) for i, j in zip(batch.i.tolist(), batch.j.tolist(), strict=True)]
             sums = np.moveaxis(batch.counts, -1, 0).reshape(len(columns[0]), len(pairs), -1)
-            gains = self._gains(sums, np.array([self._new(view, pair) for pair in pairs]))
+            gains = self._gains(sums, np.array([self._new(binned, pair) for pair in pairs]))
             for pair, gain in zip(pairs, gains.tolist(), strict=True):
                 _add(total, pair, gain)
 
-    def _add_extensions(self, total: dict[Set, float], view: _View, sets: Sequence[Set], columns: list[Array]) -> None:
+    def _add_extensions(
+        self, total: dict[Set, float], binned: _BinnedRows, sets: Sequence[Set], columns: list[Array]
+    ) -> None:
         """Each set once, whichever of its subsets it extends."""
-        extensions = Extensions(view.data, tuple(view.column[i] for i in self.attributes), columns)
+        extensions = Extensions(binned.data, tuple(binned.column[i] for i in self.attributes), columns)
         met: set[Set] = set()
         for done, members in enumerate(sets):
             self.watch(Progress(done, len(sets), f"regions of {len(members) + 1} attributes"))
-            room = MAX_CELLS // math.prod(view.radix(i) for i in members)
+            room = MAX_CELLS // math.prod(binned.radix(i) for i in members)
             grown = {tuple(sorted((*members, i))): i for i in self.attributes if i not in members}
-            wanted = [i for larger, i in grown.items() if larger not in met and view.radix(i) <= room]
+            wanted = [i for larger, i in grown.items() if larger not in met and binned.radix(i) <= room]
+            # too large ones included: no other subset makes them smaller
             met.update(grown)
-            for column, sums in extensions.sums([view.column[i] for i in members], [view.column[i] for i in wanted]):
-                larger = tuple(sorted((*members, *view.original(column))))
-                _add(total, larger, float(self._gains(sums[:, np.newaxis], np.array([self._new(view, larger)]))[0]))
+            have, want = ([binned.column[i] for i in listed] for listed in (members, wanted))
+            for column, sums in extensions.sums(have, want):
+                larger = tuple(sorted((*members, *binned.original(column))))
+                _add(total, larger, float(self._gains(sums[:, np.newaxis], np.array([self._new(binned, larger)]))[0]))
 
     def _gains(self, sums: Array, new: Array) -> Array:
         """(sets,) from g and then h of the classes along the first axis (2 classes, sets, cells); new (sets,)."""
@@ -142,9 +148,9 @@ class Gains:
         share = ((g * g - new[:, np.newaxis] * h) / (h + self.penalty)).sum(axis=(0, 2))
         return np.asarray(share if self.likelihood.data.n_labels == 2 else share / 2)
 
-    def _new(self, view: _View, members: Set) -> float:
+    def _new(self, binned: _BinnedRows, members: Set) -> float:
         """The share of the dimensions of a table over `members` that no family of the model has."""
-        radices = {i: view.radix(i) for i in members}
+        radices = {i: binned.radix(i) for i in members}
         subsets = (s for size in range(len(members) + 1) for s in itertools.combinations(members, size))
         fresh = sum(math.prod(radices[i] - 1 for i in s) for s in subsets if s not in self._fitted)
         return fresh / math.prod(radices.values())
@@ -158,21 +164,21 @@ class Gains:
 
 
 @dataclass(frozen=True)
-class _View:
-    """The rows with attributes as candidates see them: column[i] is the number of attribute i there."""
+class _BinnedRows:
+    """The rows with attributes as candidates bin them: column[i] is the number of attribute i there."""
 
     data: Dataset
     column: dict[int, int]
 
     @classmethod
-    def of(cls, data: Dataset, attributes: Sequence[int], bins: int | None) -> _View:
+    def of(cls, data: Dataset, attributes: Sequence[int], bins: int | None) -> _BinnedRows:
         schema = data.schema
-        merges = [None if bins is None else merge_of(schema.attributes[i], bins) for i in attributes]
+        groupings = [None if bins is None else grouping_of(schema.attributes[i], bins) for i in attributes]
         families = [
-            Family.over((i,), schema.cardinalities, merges=(merge,))
-            for i, merge in zip(attributes, merges, strict=True)
+            Family.over((i,), schema.cardinalities, groupings=(grouping,))
+            for i, grouping in zip(attributes, groupings, strict=True)
         ]
-        extended, plain = with_views(data, families)
+        extended, plain = with_regrouped_columns(data, families)
         return cls(extended, {i: family.attributes[0] for i, family in zip(attributes, plain, strict=True)})
 
     def radix(self, i: int) -> int:

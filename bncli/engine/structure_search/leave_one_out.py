@@ -160,6 +160,7 @@ def _sum_losses(block: RowBlock, loss: str) -> float:
 
 def _sum_block(block: RowBlock, rows: slice, scores: Array, loss: str) -> float:
     ahead = scores[:-1] - scores[-1]
+    # its own class compares with itself, without the row on either side
     ahead[block.labels[rows], np.arange(ahead.shape[1])] = 0.0
     losses = ROW_LOSSES[loss](ahead, block.labels[rows])
     return float(losses.sum() if block.weights is None else losses @ block.weights[rows])
@@ -210,6 +211,7 @@ def squared_errors(ahead: Array, labels: Integers) -> Array:
 
 def errors(ahead: Array, labels: Integers) -> Array:
     """1 for every row that is given a wrong class, else 0; arguments as for `squared_errors`."""
+    # argmax takes the first that ties: the lower label, as everywhere
     predicted = (ahead >= ahead.max(axis=0) - TIE).argmax(axis=0)
     wrong: Array = np.not_equal(predicted, labels).astype(np.float64)
     return wrong
@@ -218,6 +220,7 @@ def errors(ahead: Array, labels: Integers) -> Array:
 def log_losses(ahead: Array, labels: Integers) -> Array:
     """-ln p of every row, nats; arguments as for `squared_errors`."""
     top, own, others = _shares(ahead, labels)
+    # own is 1 where the true class leads: own - 1 is exactly 0 then, and the sum keeps its digits
     loss: Array = top + np.log1p((own - 1.0) + others)
     return loss
 

@@ -1,8 +1,10 @@
-"""Rows with holes for a search that compares networks on the same rows: a hole counts as one more value.
+"""Rows with missing values for a search that compares networks on the same rows: a missing value counts as one more
+level.
 
 A score is a sum over rows. On the rows that have a whole family it would be a sum over ever fewer rows as parents are
-added, and a search would run after holes; the same holds for losses of rows left out. So these searches see the rows as
-they would be if a missing value were a value. The network that they find is learnt and used with holes summed out.
+added, and a search would favour attributes with missing values; the same holds for losses of rows left out. So these
+searches see the rows as they would be if a missing value were a value. The network that they find is learnt and used
+with missing values marginalized.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from bncli.engine.counting.counts import Counts
 from bncli.watch import Note, Watch
 
 
-def with_hole_levels(counts: Counts, method: str, watch: Watch) -> Counts:
-    """The counts of the same rows, holes a value of their own; the same object where there are none."""
+def with_missing_levels(counts: Counts, method: str, watch: Watch) -> Counts:
+    """The counts of the same rows, missing values a level of their own; the same object where there are none."""
     data = counts.data
     if not any(data.n_missing):
         return counts

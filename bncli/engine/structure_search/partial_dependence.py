@@ -81,16 +81,17 @@ class PartialDependence:
 
     def given(self, a: Node, b: Node, sets: Sequence[Nodes]) -> list[float]:
         """I(A; B | Z) for every Z of `sets`, never negative; 0 without rows."""
-        rows = [self._with_holes(z | {a, b}) for z in sets]
+        rows = [self._with_observed(z | {a, b}) for z in sets]
         members = ((z | {a, b}, z, z | {a}, z | {b}) for z in sets)
         families = [tuple(Question(s, seen) for s in four) for four, seen in zip(members, rows, strict=True)]
         self._count([question for family in families for question in family])
         self._weigh(rows)
         shared = ([self._sums[question] for question in family] for family in families)
         sums = [abz + z - az - bz for abz, z, az, bz in shared]
+        # no rows: every sum is 0, and so is the answer; rounding may leave it just below 0
         return [max(round(g / (self._weights[seen] or 1.0), DECIMALS), 0.0) for g, seen in zip(sums, rows, strict=True)]
 
-    def _with_holes(self, nodes: Nodes) -> Nodes:
+    def _with_observed(self, nodes: Nodes) -> Nodes:
         return frozenset(i for i in nodes if i != CLASS_NODE and self.data.n_missing[i])
 
     def _weigh(self, wanted: Sequence[Nodes]) -> None:
@@ -113,7 +114,7 @@ class PartialDependence:
         for large in _rounds([s for s in numbers if numbers[s].bound > limit], self.data.n_rows):
             blocks = self.data.map(_count_observed, [numbers[s] for s in large])
             for s, *parts in zip(large, *blocks, strict=True):
-                self._sums[s] = sum_n_log_n(_merged(parts))
+                self._sums[s] = sum_n_log_n(_joined(parts))
 
     def _number(self, nodes: Sequence[Node], observed_nodes: tuple[tuple[Node, int], ...]) -> Number:
         """The cell number of these nodes; passes over the rows only where it is too long."""
@@ -121,6 +122,7 @@ class PartialDependence:
         digits: list[Node] = []
         for node in nodes:
             radix = self._cardinality(node)
+            # the next digit would overflow: what is there becomes its rank among those that occur
             if number.bound * radix > LARGEST_NUMBER:
                 number, digits = self._ranked(number, digits), []
             digits.append(node)
@@ -147,7 +149,7 @@ def _rounds(sets: list[Question], entries: int) -> Iterator[list[Question]]:
     return (sets[start : start + step] for start in range(0, len(sets), step))
 
 
-def _merged(parts: Sequence[Observed]) -> Array:
+def _joined(parts: Sequence[Observed]) -> Array:
     """The counts of all row blocks' cells together."""
     if len(parts) == 1:
         return parts[0][1]
@@ -171,6 +173,7 @@ def _cells(block: RowBlock, number: Number) -> tuple[Integers, Array | None]:
     """The cell of every row that has one, in the narrower of two types that holds it, and the row's weight."""
     rows = _complete_rows(block, number)
     weights = block.weights if rows is None or block.weights is None else block.weights[rows]
+    # ranks are looked up by numbers that may be longer than the last bound
     is_short = number.bound <= 1 << 32 and len(number.parts) == 1
     n_rows = block.n_rows if rows is None else len(rows)
     cells: NDArray[Any] = np.zeros(n_rows, np.uint32 if is_short else np.int64)

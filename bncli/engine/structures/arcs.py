@@ -9,7 +9,7 @@ all arcs at once, as matrices [parent, child]. With A the arcs and R[a, b] = the
   sum over p of (A + A^T)[j, p] A[p, i] = |P_i|; a reversal of i -> j asks the same, the joints staying;
 - an arc j -> i must stay in a perfect graph where j and i have a common child: sum over c of A[j, c] A[i, c] > 0.
 
-Cost of an answer: n times the number of arcs; R is mended after an addition in O(n^2), made anew after other changes.
+Cost of an answer: n times the number of arcs; R is mended after an addition in O(n^2), rebuilt after other changes.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Arcs:
 
     def may_add(self) -> Mask:
         """Arcs j -> i that may be added."""
+        # an arc to where the child already leads would close a cycle
         impossible = self.present | self._reach.T | np.eye(len(self.present), dtype=np.bool_)
         return np.asarray(~impossible & self._takes())
 
@@ -65,6 +66,7 @@ class Arcs:
 
     def delete(self, parent: int, child: int) -> None:
         self.present[parent, child] = False
+        # what a deleted arc led to may still be reached along other ways: only a new count can tell
         self._reach = _reachable(self.present)
 
     def reverse(self, parent: int, child: int) -> None:

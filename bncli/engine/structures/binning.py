@@ -1,17 +1,17 @@
 """Coarser binning of an attribute: neighbouring intervals joined, so that tables over several attributes stay small.
 
 An attribute has one set of codes, fine enough for a table of its own. A table over two or three attributes cannot
-afford as many cells, so its family has each attribute regrouped by a merge of its codes,
+afford as many cells, so its family has each attribute in a coarser binning: a grouping of its codes,
 
-    coarse code = merge[code],
+    coarse code = grouping[code],
 
 which joins neighbouring intervals to a few groups of about equal training weight, heavy intervals apart: the rule by
 which equal-frequency cuts are made (`bncli.engine.kernels.equal_weight`), applied to intervals in place of values. A
 missing level keeps a code of its own, the last. Levels of a category have no neighbours and are left as they are.
 
 Conventions: there are never more groups than asked for; where the heavy intervals leave more, the two neighbours with
-the least joint weight are joined until there are not (ties: the first). A merge follows from the training frequencies
-alone, so that the number of groups says it all. Cost: a few operations an interval.
+the least joint weight are joined until there are not (ties: the first). A grouping follows from the training
+frequencies alone, so that the number of groups says it all. Cost: a few operations an interval.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ import numpy as np
 from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.equal_weight import group_ends
-from bncli.engine.structures.structure import Merge, Merges
+from bncli.engine.structures.structure import Grouping, Groupings
 
 
-def merges_of(attributes: Sequence[Attribute], bins: Sequence[int | None]) -> Merges:
-    """For each entry of `bins`, the merge of every attribute to at most so many intervals (None: as cut)."""
-    return tuple(tuple(None if most is None else merge_of(a, most) for a in attributes) for most in bins)
+def groupings_of(attributes: Sequence[Attribute], bins: Sequence[int | None]) -> Groupings:
+    """For each entry of `bins`, the grouping of every attribute to at most so many intervals (None: as cut)."""
+    return tuple(tuple(None if most is None else grouping_of(a, most) for a in attributes) for most in bins)
 
 
-def merge_of(attribute: Attribute, bins: int) -> Merge | None:
+def grouping_of(attribute: Attribute, bins: int) -> Grouping | None:
     """The coarse code of every code, at most `bins` intervals (1 or more) in all; None where nothing is joined."""
     if not isinstance(attribute, NumericAttribute) or attribute.n_values <= bins:
         return None
@@ -49,30 +49,34 @@ def _fewer(mass: Array, ends: list[int], most: int) -> list[int]:
     weights = [float(w) for w in np.add.reduceat(mass, [0, *(end + 1 for end in ends)])]
     ends = list(ends)
     while len(weights) > most:
+        # min takes the first of equals
         lightest = min(range(len(ends)), key=lambda g: weights[g] + weights[g + 1])
         weights[lightest : lightest + 2] = [weights[lightest] + weights[lightest + 1]]
         del ends[lightest]
     return ends
 
 
-def coarse(attribute: Attribute, merge: Merge) -> Attribute:
-    """The attribute regrouped by `merge`: codes, frequencies, and the cuts that remain."""
-    frequencies = tuple(np.bincount(merge, attribute.frequencies, max(merge) + 1).tolist())
+def coarse(attribute: Attribute, grouping: Grouping) -> Attribute:
+    """The attribute regrouped by `grouping`: codes, frequencies, and the cuts that remain."""
+    frequencies = tuple(np.bincount(grouping, attribute.frequencies, max(grouping) + 1).tolist())
     if isinstance(attribute, NumericAttribute):
-        cuts = tuple(cut for cut, left, right in zip(attribute.cuts, merge, merge[1:], strict=False) if left != right)
+        cuts = tuple(
+            cut for cut, left, right in zip(attribute.cuts, grouping, grouping[1:], strict=False) if left != right
+        )
         return replace(attribute, frequencies=frequencies, cuts=cuts)
-    joined: list[list[str]] = [[] for _ in range(max(merge) + 1 - attribute.missing)]
-    for level, code in zip(attribute.levels, merge, strict=False):
+    joined: list[list[str]] = [[] for _ in range(max(grouping) + 1 - attribute.missing)]
+    for level, code in zip(attribute.levels, grouping, strict=False):
         joined[code].append(level)
     return replace(attribute, frequencies=frequencies, levels=tuple(" | ".join(levels) for levels in joined))
 
 
-def frequencies_of(attribute: Attribute, merge: Merge | None) -> Array:
-    """Training frequencies of the codes, summing to 1; those before the merge are uniform if nothing was counted."""
+def frequencies_of(attribute: Attribute, grouping: Grouping | None) -> Array:
+    """Training frequencies of the codes, summing to 1; those before the grouping are uniform if nothing was counted."""
     counts = np.array(attribute.frequencies, dtype=np.float64)
     if not counts.sum() > 0:
+        # nothing was counted: no value is likelier than another
         counts = np.ones(attribute.cardinality)
-    if merge is not None:
-        counts = np.bincount(merge, counts).astype(np.float64)
+    if grouping is not None:
+        counts = np.bincount(grouping, counts).astype(np.float64)
     frequencies: Array = counts / counts.sum()
     return frequencies

@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import NoReturn
 
 from bncli.engine.data.schema import Schema
-from bncli.engine.structures.binning import merges_of
+from bncli.engine.structures.binning import groupings_of
 from bncli.engine.structures.perfection import Unmarried, first_unmarried
 from bncli.engine.structures.region_graph import inside_earlier
-from bncli.engine.structures.structure import Climb, Dag, Regions, Structure, outermost, seen
+from bncli.engine.structures.structure import Dag, Regions, SearchTrace, Structure, outermost, with_bins
 from bncli.errors import BncliError
 
 
@@ -138,15 +138,15 @@ MAX_REGION = 16
 class NamedRegions:
     """Sets of attributes that are looked up together with the class, by column names, in the order they were added.
 
-    `climb` says what a search found of every step (`Climb`); without it all regions are the model, and one inside an
-    earlier one says nothing. `where` is the file, for errors. Raises BncliError for a region that is empty, too large,
-    names an attribute twice or the class, for statistics of other steps than these, and, where there are statistics,
-    for a region inside an earlier one, which is no step. `bins` and `gains` as in `Regions`.
+    `trace` says what a search found of every step (`SearchTrace`); without it all regions are the model, and one inside
+    an earlier one says nothing. `where` is the file, for errors. Raises BncliError for a region that is empty, too
+    large, names an attribute twice or the class, for statistics of other steps than these, and, where there are
+    statistics, for a region inside an earlier one, which is no step. `bins` and `gains` as in `Regions`.
     """
 
     class_name: str
     regions: tuple[tuple[str, ...], ...]
-    climb: Climb | None = None
+    trace: SearchTrace | None = None
     method: str = "file"
     options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
     where: str = field(default="", compare=False)
@@ -158,13 +158,13 @@ class NamedRegions:
         self._check_gains()
         for position, region in enumerate(self.regions):
             self._check_region(f"regions[{position}]", region)
-        if self.climb is not None:
-            self._check_climb(self.climb)
+        if self.trace is not None:
+            self._check_trace(self.trace)
 
     @property
     def chosen(self) -> tuple[tuple[str, ...], ...]:
         """The regions of the best step, or all, without those that another one of them contains."""
-        return outermost(self.regions if self.climb is None else self.regions[: self.climb.map_step], self.bins)
+        return outermost(self.regions if self.trace is None else self.regions[: self.trace.map_step], self.bins)
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
@@ -183,13 +183,13 @@ class NamedRegions:
         informative = set(schema.informative)
         whole = [tuple(sorted(index[name] for name in region)) for region in self.regions]
         some = [tuple(i for i in region if i in informative) for region in whole]
-        climb, gains = (self.climb, self.gains) if some == whole else (None, ())
+        trace, gains = (self.trace, self.gains) if some == whole else (None, ())
         kept = [region for region in some if region]
-        inside = set(inside_earlier(seen(kept, self.bins)))
+        inside = set(inside_earlier(with_bins(kept, self.bins)))
         regions = tuple(region for position, region in enumerate(kept) if position not in inside)
         gains = tuple(gain for position, gain in enumerate(gains) if position not in inside)
-        merges = merges_of(schema.attributes, self.bins)
-        return Regions(regions, climb, self.method, dict(self.options), self.bins, merges, gains)
+        groupings = groupings_of(schema.attributes, self.bins)
+        return Regions(regions, trace, self.method, dict(self.options), self.bins, groupings, gains)
 
     def _check_bins(self) -> None:
         for position, most in enumerate(self.bins):
@@ -217,17 +217,17 @@ class NamedRegions:
             twice = next(name for i, name in enumerate(region) if name in region[:i])
             self._fail(f"{key} names '{twice}' twice", hint="name every attribute once")
 
-    def _check_climb(self, climb: Climb) -> None:
+    def _check_trace(self, trace: SearchTrace) -> None:
         n_steps = len(self.regions) + 1
         for key in ("df", "log_likelihood", "log_posterior"):
-            values = getattr(climb, key)
+            values = getattr(trace, key)
             if len(values) != n_steps:
                 what = f"{key} has {len(values)} values for {len(self.regions)} regions"
                 self._fail(what, hint="give one for the class alone, then one for each region")
-        if not 0 <= climb.map_step < n_steps:
-            what = f"map_step is {climb.map_step}"
+        if not 0 <= trace.map_step < n_steps:
+            what = f"map_step is {trace.map_step}"
             self._fail(what, hint=f"the steps are 0 to {n_steps - 1}: so many regions are in the best model")
-        for position in inside_earlier(seen(self.regions, self.bins))[:1]:
+        for position in inside_earlier(with_bins(self.regions, self.bins))[:1]:
             hint = "leave it out, or leave out df, log_likelihood, log_posterior and map_step"
             self._fail(f"regions[{position}] is inside an earlier region, so it is no step", hint=hint)
 
@@ -261,5 +261,5 @@ def _name_regions(regions: Regions, schema: Schema) -> NamedRegions:
     names = [attribute.name for attribute in schema.attributes]
     named = tuple(tuple(names[i] for i in region) for region in regions.regions)
     options = dict(regions.options)
-    found = (regions.climb, regions.method, options)
+    found = (regions.trace, regions.method, options)
     return NamedRegions(schema.class_name, named, *found, bins=regions.bins, gains=regions.gains)

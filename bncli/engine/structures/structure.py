@@ -16,12 +16,12 @@ Entry = TypeVar("Entry")
 
 CLASS = None
 """The class as a node among attribute indices."""
-Merge = tuple[int, ...]
+Grouping = tuple[int, ...]
 """The coarse code of every code of an attribute; each coarse code from 0 on occurs."""
-View = tuple[int, Merge | None]
-"""An attribute with the merge that regroups its codes, None where they are as cut."""
-Merges = tuple[tuple[Merge | None, ...], ...]
-"""merges[k][i]: how attribute i is regrouped in regions of k + 1 attributes, the last for larger ones; None: as cut."""
+BinnedAttribute = tuple[int, Grouping | None]
+"""An attribute with the grouping of its codes, None where they are as cut."""
+Groupings = tuple[tuple[Grouping | None, ...], ...]
+"""groupings[k][i]: of attribute i in regions of k + 1 attributes, the last for larger ones; None: as cut."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,16 @@ class Family:
 
     `by_class` is False where the table holds the same numbers for every class: the child lacks the class as a parent.
 
-    A family may regroup an attribute by a merge, which joins codes to coarser ones: x_i above is then merge[code], and
-    `shape` counts the coarse codes. `merges` has a merge or None for each of the attributes in their order; it is empty
-    where the family regroups nothing. See `bncli.engine.structures.binning`.
+    A family may have an attribute in a coarser binning: a grouping joins codes to coarser ones: x_i above is then
+    grouping[code], and `shape` counts the coarse codes. `groupings` has a grouping or None for each of the attributes
+    in their order; it is empty where the family regroups nothing. See `bncli.engine.structures.binning`.
     """
 
     attributes: tuple[int, ...]
     shape: tuple[int, ...]
     child: int | None
     by_class: bool = True
-    merges: tuple[Merge | None, ...] = ()
+    groupings: tuple[Grouping | None, ...] = ()
 
     @classmethod
     def over(
@@ -52,21 +52,21 @@ class Family:
         cardinalities: Sequence[int],
         child: int | None = None,
         by_class: bool = True,
-        merges: tuple[Merge | None, ...] = (),
+        groupings: tuple[Grouping | None, ...] = (),
     ) -> Family:
-        """The family over these attributes; its shape follows from the cardinalities and from what it merges."""
-        seen = zip(attributes, merges or (None,) * len(attributes), strict=True)
-        shape = tuple(cardinalities[a] if merge is None else max(merge) + 1 for a, merge in seen)
-        return cls(attributes, shape, child, by_class, merges if any(merges) else ())
+        """The family over these attributes; its shape follows from the cardinalities and from what it groupings."""
+        seen = zip(attributes, groupings or (None,) * len(attributes), strict=True)
+        shape = tuple(cardinalities[a] if grouping is None else max(grouping) + 1 for a, grouping in seen)
+        return cls(attributes, shape, child, by_class, groupings if any(groupings) else ())
 
     @property
     def n_cells(self) -> int:
         return math.prod(self.shape)
 
     @property
-    def seen(self) -> tuple[View, ...]:
-        """How the family sees each of its attributes."""
-        return tuple(zip(self.attributes, self.merges or (None,) * len(self.attributes), strict=True))
+    def binned_attributes(self) -> tuple[BinnedAttribute, ...]:
+        """Each of its attributes with its grouping."""
+        return tuple(zip(self.attributes, self.groupings or (None,) * len(self.attributes), strict=True))
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Dag:
 
 
 @dataclass(frozen=True)
-class Climb:
+class SearchTrace:
     """The steps of a search for regions: element s belongs to the model of the first s regions, 0 to the class alone.
 
     Degrees of freedom; log-likelihood of the classes given the attributes and log posterior, nats; map_step is the step
@@ -160,26 +160,26 @@ class Climb:
 class Regions:
     """Sets of attributes that are looked up together with the class, in the order in which they were added.
 
-    A region is a tuple of attribute indices, ascending, the class left out; none is inside an earlier one. `climb` is
+    A region is a tuple of attribute indices, ascending, the class left out; none is inside an earlier one. `trace` is
     what the search says of every step; without it all regions are the model. `method` and `options` as in `Dag`.
 
     bins[k]: the most intervals that an attribute has in a region of k + 1 attributes, the last for larger ones; None or
-    no entry at all: as it was cut. `merges` are those that follow for the schema at hand, one entry for one of `bins`.
-    gains[r] is the candidate gain of region r when it was chosen, nats; empty where it is not known.
+    no entry at all: as it was cut. `groupings` are those that follow for the schema at hand, one entry for one of
+    `bins`. gains[r] is the candidate gain of region r when it was chosen, nats; empty where it is not known.
     """
 
     regions: tuple[tuple[int, ...], ...]
-    climb: Climb | None = None
+    trace: SearchTrace | None = None
     method: str = "file"
     options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
     bins: tuple[int | None, ...] = ()
-    merges: Merges = ()
+    groupings: Groupings = ()
     gains: tuple[float, ...] = ()
 
     @property
     def chosen(self) -> tuple[tuple[int, ...], ...]:
         """The regions of the step of highest posterior, without those that another one of them contains."""
-        steps = len(self.regions) if self.climb is None else self.climb.map_step
+        steps = len(self.regions) if self.trace is None else self.trace.map_step
         return outermost(self.regions[:steps], self.bins)
 
     def families(self, cardinalities: tuple[int, ...], *, whole: bool = False) -> tuple[Family, ...]:
@@ -187,8 +187,8 @@ class Regions:
         return tuple(self._family(region, cardinalities) for region in self.chosen)
 
     def _family(self, region: tuple[int, ...], cardinalities: tuple[int, ...]) -> Family:
-        by_attribute = of_size(self.merges, len(region)) or (None,) * len(cardinalities)
-        return Family.over(region, cardinalities, merges=tuple(by_attribute[a] for a in region))
+        by_attribute = of_size(self.groupings, len(region)) or (None,) * len(cardinalities)
+        return Family.over(region, cardinalities, groupings=tuple(by_attribute[a] for a in region))
 
     @property
     def attributes(self) -> tuple[int, ...]:
@@ -206,13 +206,13 @@ Structure = Dag | Regions
 
 def outermost(regions: Iterable[tuple[Member, ...]], bins: tuple[int | None, ...]) -> tuple[tuple[Member, ...], ...]:
     """The regions that no other one contains, each once; one that has other bins than the larger is no part of it."""
-    return tuple(tuple(member for member, _ in region) for region in maximal(seen(regions, bins)))
+    return tuple(tuple(member for member, _ in region) for region in maximal(with_bins(regions, bins)))
 
 
-def seen(
+def with_bins(
     regions: Iterable[tuple[Member, ...]], bins: tuple[int | None, ...]
 ) -> list[tuple[tuple[Member, int | None], ...]]:
-    """Each region as what it looks at: its members with the bins that they have in it."""
+    """Each region with the bins that its members have in it."""
     return [tuple((member, of_size(bins, len(region))) for member in region) for region in regions]
 
 

@@ -1,18 +1,19 @@
-"""How many iterations of an ascent serve rows that it has not seen: cross-tuning inside the training rows.
+"""How many iterations of an optimizer serve rows that it has not seen: cross-tuning inside the training rows.
 
-The rows are dealt into FOLDS stratified folds. On the rows outside each, the ascent is made as it would be on all, from
+The rows are drawn into FOLDS stratified folds. On the rows outside each, the optimizer runs as it would be on all, from
 a start of its own, and after every iteration i the rows of the fold are scored:
 
     H_i = sum over folds f of CLL(rows of f; parameters after i iterations outside f)
 
-The i of highest H_i wins, the lowest of those within a share TIE; then all rows are climbed for so many iterations
-(Greiner, Su, Shen & Zhou 2005, Machine Learning 59, section 4). A fold whose ascent is over keeps its last score.
+The i of highest H_i wins, the lowest of those within a share TIE; then the optimizer runs on all rows for so many
+iterations (Greiner, Su, Shen & Zhou 2005, Machine Learning 59, section 4). A fold whose optimizer has stopped keeps its
+last score.
 
-Decided here: ascents are at first cut off after FIRST iterations, and made again with twice as many while the best i
-lies in the last third of those made and some fold has not arrived: a likelihood held out that has been falling for half
-as long as it rose is not followed further, and all rounds together cost no more than twice the last. Structure, cuts
-and levels are those of all rows. A single row cannot be held out: then the ascent runs to its end. If the winner is the
-cap on iterations itself, that is what the ascent is said to have stopped by.
+Conventions: runs are at first cut off after FIRST iterations, and made again with twice as many while the best i lies
+in the last third of those made and some fold has not arrived: a likelihood held out that has been falling for half as
+long as it rose is not followed further, and all rounds together cost no more than twice the last. Structure, cuts and
+levels are those of all rows. A single row cannot be held out: then the optimizer runs to its end. If the winner is the
+cap on iterations itself, that is what the run is said to have stopped by.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from bncli.engine.data.folds import stratified_folds
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.optimizers.objective import Step
-from bncli.engine.training.optimization import Ascent, Likelihood, Space, ascend, climb
+from bncli.engine.training.optimization import Likelihood, OptimizerSettings, Space, find_optimum, optimize
 from bncli.watch import Progress, Watch
 
 SpaceOf = Callable[[Counts], Space]
@@ -38,30 +39,34 @@ FIRST = 8
 TIE = 1e-12
 
 
-def ascend_while_it_serves(counts: Counts, space_of: SpaceOf, how: Ascent, *, seed: int, watch: Watch) -> Parameters:
+def optimize_with_early_stopping(
+    counts: Counts, space_of: SpaceOf, settings: OptimizerSettings, *, seed: int, watch: Watch
+) -> Parameters:
     """The parameters after as many iterations as are best for held-out rows; `seed` draws the folds."""
+    # a single row cannot be held out
     if counts.data.n_rows < 2:
-        return ascend(space_of(counts), how, watch)
-    n = best_iterations(counts.data, space_of, how, seed=seed, watch=watch)
-    learnt = ascend(space_of(counts), replace(how, max_iterations=n), watch)
-    if learnt.stopped_by is StoppedBy.MAX_ITERATIONS and n < how.max_iterations:
+        return optimize(space_of(counts), settings, watch)
+    n = best_iterations(counts.data, space_of, settings, seed=seed, watch=watch)
+    learnt = optimize(space_of(counts), replace(settings, max_iterations=n), watch)
+    if learnt.stopped_by is StoppedBy.MAX_ITERATIONS and n < settings.max_iterations:
         return replace(learnt, stopped_by=StoppedBy.CROSS_TUNING)
     return learnt
 
 
-def best_iterations(data: Dataset, space_of: SpaceOf, how: Ascent, *, seed: int, watch: Watch) -> int:
+def best_iterations(data: Dataset, space_of: SpaceOf, settings: OptimizerSettings, *, seed: int, watch: Watch) -> int:
     """The number of iterations of highest held-out likelihood; at least two rows."""
     folds = _folds(data, space_of, seed)
-    cap = min(FIRST, how.max_iterations)
+    cap = min(FIRST, settings.max_iterations)
     while True:
         paths = []
         for f, fold in enumerate(folds):
             watch(Progress(f, len(folds), f"up to {cap} iterations, fold {f + 1} of {len(folds)}"))
-            paths.append(fold.climb(replace(how, max_iterations=cap)))
+            paths.append(fold.find_optimum(replace(settings, max_iterations=cap)))
         best = _peak([path.held_out for path in paths])
-        if cap == how.max_iterations or 3 * best <= 2 * cap or all(path.arrived for path in paths):
+        # a peak in the first two thirds has been followed for half as long again as it took to rise
+        if cap == settings.max_iterations or 3 * best <= 2 * cap or all(path.arrived for path in paths):
             return best
-        cap = min(2 * cap, how.max_iterations)
+        cap = min(2 * cap, settings.max_iterations)
 
 
 def _peak(paths: Sequence[Sequence[float]]) -> int:
@@ -69,12 +74,13 @@ def _peak(paths: Sequence[Sequence[float]]) -> int:
     longest = max(map(len, paths))
     total = np.sum([[*path, *[path[-1]] * (longest - len(path))] for path in paths], axis=0)
     highest = float(total.max())
+    # the first of those that tie: fewer iterations
     return int(np.argmax(total >= highest - TIE * abs(highest)))
 
 
 @dataclass(frozen=True)
 class _Path:
-    """The held-out log-likelihood after every iteration, the start included; whether the ascent ended by itself."""
+    """The held-out log-likelihood after every iteration, the start included; whether the run ended by itself."""
 
     held_out: list[float]
     arrived: bool
@@ -82,18 +88,18 @@ class _Path:
 
 @dataclass(frozen=True)
 class _Fold:
-    """The rows to climb with, in their space, and those held out."""
+    """The rows to learn from, in their space, and those held out."""
 
     space: Space
     held_out: Likelihood
 
-    def climb(self, how: Ascent) -> _Path:
+    def find_optimum(self, settings: OptimizerSettings) -> _Path:
         path: list[float] = []
 
         def score(step: Step, p: Array) -> None:
             path.append(self.held_out.value_and_gradient(self.space.coordinates.tables(p))[0])
 
-        optimum = climb(self.space, how, score)
+        optimum = find_optimum(self.space, settings, score)
         return _Path(path, optimum.stopped_by is not StoppedBy.MAX_ITERATIONS)
 
 

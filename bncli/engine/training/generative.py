@@ -2,9 +2,9 @@
 
     S[t, y] = ln P(y | pi(y)) + sum over children i of the class of ln theta_i(x_i | pi(i), y)
 
-The factors of all other nodes do not contain the class and cancel in P(y | x), unless holes are to be summed out: then
-these nodes have tables too, the counts summed over the class, with a column alike for every class. Where the class has
-attribute parents, its distribution is a table over them and the bias is 0.
+The factors of all other nodes do not contain the class and cancel in P(y | x), unless missing values are to be
+marginalized: then these nodes have tables too, the counts summed over the class, with a column alike for every class.
+Where the class has attribute parents, its distribution is a table over them and the bias is 0.
 
 Each table is made from the rows that have its whole family (available cases).
 """
@@ -60,14 +60,14 @@ def _weights(family: Family, table: Array, log_theta: LogTheta) -> Array:
 
 
 def closed_form(counts: Counts, tables: Tables) -> Parameters:
-    """What is told of tables that need no ascent; one pass over the rows for their conditional log-likelihood."""
+    """What is told of tables that need no optimization; one pass over the rows for their conditional log-likelihood."""
     cll = _conditional_log_likelihood(counts, tables)
     return Parameters(tables, tables.n_parameters, cll, cll, 0, 1, StoppedBy.CLOSED_FORM)
 
 
 def _conditional_log_likelihood(counts: Counts, tables: Tables) -> float:
     if any(counts.data.n_missing):
-        from bncli.engine.inference.incomplete import incomplete_likelihood  # rows without holes do without
+        from bncli.engine.inference.incomplete import incomplete_likelihood  # rows without missing values do without
 
         incomplete = incomplete_likelihood(counts.data, tables.families)
         return incomplete.value_and_gradient(incomplete.flatten(tables))[0]

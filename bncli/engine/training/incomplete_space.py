@@ -1,6 +1,6 @@
-"""Where to climb when rows have holes: the tables of a whole network, and a likelihood that sums out what is unknown.
+"""The parameter space of rows with missing values: tables of a whole network, and the marginal likelihood.
 
-The gradient in the tables comes from exact inference (`bncli.engine.inference`): expected counts. What is climbed is
+The gradient in the tables comes from exact inference (`bncli.engine.inference`): expected counts. What is maximised is
 the conditional log-likelihood, sum_t w_t ln P(y_t | e_t), or the joint one, sum_t w_t ln P(y_t, e_t), e_t being what is
 known of row t.
 
@@ -8,11 +8,11 @@ Preconditioner: the diagonal of a Hessian. Were all rows complete, the joint lik
 
     D_q = sum over classes y and cells c of m[y, c] (dW[y, c] / dbeta_q)^2,    m[y, c] = weight of class y in cell c
 
-and the conditional one about m[y, c] = (K - 1)/K^2 times the weight of cell c, if all classes were equally likely.
-Rows without the whole family are spread evenly over its cells. What is unknown makes both likelihoods flat, or even
-concave the wrong way, so there is no much better guess to be had cheaply, and none is made anew along the way. Products
-with the Hessian are differences of two gradients; where they show no curvature, a truncated Newton direction ends.
-Cost: a product takes a pass of exact inference, the preconditioner none.
+and the conditional one about m[y, c] = (K - 1)/K^2 times the weight of cell c, if all classes were equally likely. Rows
+without the whole family are spread evenly over its cells. What is unknown makes both likelihoods flat, or even concave
+the wrong way, so there is no much better guess to be had cheaply, and none is made again along the way. Products with
+the Hessian are differences of two gradients; where they show no curvature, a truncated Newton direction ends. Cost: a
+product takes a pass of exact inference, the preconditioner none.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DIFFERENCE = 1e-5
 
 @dataclass(frozen=True)
 class IncompleteSpace:
-    """Softmax tables, and the conditional likelihood of rows with holes or, if `joint`, that of class and row."""
+    """Softmax tables, and the conditional likelihood of incomplete rows or, if `joint`, that of class and row."""
 
     incomplete: IncompleteLikelihood
     coordinates: SharedSoftmax
@@ -95,7 +95,7 @@ def _completed(total: float, table: Array, axis: int) -> Array:
 
 
 def tell_work(work: Work, schema: Schema, watch: Watch) -> None:
-    """One line before a long computation: how much every pass over the rows with holes will take."""
+    """One line before a long computation: how much every pass over the rows with missing values will take."""
     if work.entries >= MUCH:
         names = [repr(schema.attributes[i].name) for i in work.widest]
         what = f"what is missing makes every pass over the rows fill {work.entries:,} table entries"
@@ -147,6 +147,7 @@ class _Expected:
         here = self._gradient(p)
 
         def product(v: Array) -> Array:
+            # the change of the largest entry of v is DIFFERENCE; for v = 0 any step gives 0
             step = DIFFERENCE / max(float(np.abs(v).max(initial=0.0)), np.finfo(np.float64).tiny)
             return np.asarray((here - self._gradient(p + step * v)) / step + self.penalty * v)
 
@@ -161,8 +162,9 @@ class _Expected:
 
     @cached_property
     def _diagonal(self) -> Array:
-        """At the generative tables, wherever the ascent begins."""
+        """At the generative tables, wherever the optimization begins."""
         coordinates = self.space.coordinates
         curvature = coordinates.diagonal(coordinates.generative, self.space.mass)
+        # entries with next to no expected counts would otherwise take huge steps
         least = max(LEAST_CURVATURE * float(curvature.mean()), float(np.finfo(np.float64).tiny))
         return np.asarray(np.maximum(curvature, least) + self.penalty)

@@ -21,7 +21,7 @@ from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels import passes, products
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Tables
-from bncli.engine.structures.regrouping import with_views
+from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.structures.structure import Family
 
 Kernel = Callable[..., Any]
@@ -33,7 +33,8 @@ TAKE_CLASSES = 10
 class ConditionalLikelihood:
     """Rows fused for repeated passes; `states` holds what the kernel needs of each block beside its weights.
 
-    `data` and `families` are those that were asked for, with merges; the codes of the views live in `fusion` alone.
+    `data` and `families` are those that were asked for, with groupings; the codes of regrouped ones live in `fusion`
+    alone.
     """
 
     data: Dataset
@@ -49,6 +50,7 @@ class ConditionalLikelihood:
     def pass_work(self) -> float:
         """Nanoseconds, roughly, of one `value_and_gradient`."""
         per_class = 8.0 + 2.0 * len(self.fusion.members)
+        # the sparse products of many classes take about half as long a class
         if self.data.n_labels > TAKE_CLASSES:
             per_class /= 2
         return 1e5 + self.data.n_rows * (self.data.n_labels - 1) * per_class
@@ -74,6 +76,7 @@ class ConditionalLikelihood:
     def _operand(self, cells: Array) -> Any:
         """What the kernels look numbers up in."""
         if self._range == 0:
+            # P(y | x) of two classes depends on the difference of their scores alone
             return [table[0] for table in self.fusion.expand(cells[1:] - cells[:1])]
         tables = self.fusion.expand(cells)
         return tables if self._range == 1 else np.ascontiguousarray(np.concatenate(tables, axis=1).T)
@@ -85,6 +88,7 @@ class ConditionalLikelihood:
             return np.concatenate([-difference, difference])
         if self._range == 1:
             return self.fusion.gather(totals)
+        # rows are the stacked configurations of all groups, as the sparse matrix wants them
         edges = np.cumsum([len(members) for members in self.fusion.members])[:-1]
         return self.fusion.gather(np.split(np.ascontiguousarray(totals.T), edges, axis=1))
 
@@ -106,7 +110,7 @@ class ConditionalLikelihood:
 
 def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> ConditionalLikelihood:
     """Fuse the rows of `data` for passes over `families`. Memory: one code a row and group; never an N x M matrix."""
-    fusion = fuse(*with_views(data, families), _max_configurations(data.n_labels, data.n_rows))
+    fusion = fuse(*with_regrouped_columns(data, families), _max_configurations(data.n_labels, data.n_rows))
     states: list[Any]
     if data.n_labels == 2:
         states = data.map(_signs, states=fusion.codes)

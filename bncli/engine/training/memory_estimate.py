@@ -30,7 +30,7 @@ def table_memory(structure: Structure, schema: Schema, recipe: Recipe) -> int:
 
 
 def _families(structure: Structure, schema: Schema, recipe: Recipe) -> tuple[Family, ...]:
-    """Those that get tables; closed forms go through all regions, an ascent keeps to those of the best step.
+    """Those that get tables; closed forms go through all regions, an optimizer keeps to those of the best step.
 
     The tables of the regions' intersections are small beside theirs.
     """

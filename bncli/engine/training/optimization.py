@@ -61,7 +61,7 @@ class Curvature(Protocol):
 
 
 class Space(Protocol):
-    """Where to climb: rows, what the parameters mean, and the cost model in flops (for the trace only)."""
+    """What is optimized: rows, what the parameters mean, and the cost model in flops (for the trace only)."""
 
     @property
     def likelihood(self) -> Likelihood: ...
@@ -86,7 +86,7 @@ class Space(Protocol):
 
 @dataclass(frozen=True)
 class ParameterSpace:
-    """Where to climb with complete rows."""
+    """The parameter space of complete rows."""
 
     likelihood: ConditionalLikelihood
     coordinates: Coordinates
@@ -132,8 +132,8 @@ class _Whitened:
 
 
 @dataclass(frozen=True)
-class Ascent:
-    """How to climb: start (`zero` or `generative`), penalty lambda and its centre, optimiser, stopping rules.
+class OptimizerSettings:
+    """How to optimize: start (`zero` or `generative`), penalty lambda and its centre, optimiser, stopping rules.
 
     `seed` draws the folds by which early_stop `cv` chooses; `options` are the optimiser's own.
     """
@@ -149,16 +149,16 @@ class Ascent:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def ascend(space: Space, how: Ascent, watch: Watch) -> Parameters:
+def optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> Parameters:
     """The tables of the best parameters found from the start; never worse than the start in the penalised objective."""
     cll_path: list[float] = []
 
     def report(step: Step, p: Array) -> None:
-        penalty = _penalty(how, p)
+        penalty = _penalty(settings, p)
         cll_path.append(penalty - step.value)
-        watch(_told(step, cll_path[-1], penalty, how.optimizer, space.costs))
+        watch(_told(step, cll_path[-1], penalty, settings.optimizer, space.costs))
 
-    optimum = climb(space, how, report)
+    optimum = find_optimum(space, settings, report)
     return Parameters(
         space.likelihood.tables(space.coordinates.tables(optimum.point)),
         space.coordinates.n_parameters,
@@ -170,23 +170,23 @@ def ascend(space: Space, how: Ascent, watch: Watch) -> Parameters:
     )
 
 
-def climb(space: Space, how: Ascent, report: Report) -> Optimum:
+def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
     """The best parameters found from the start; `report` hears of every iteration, the start included."""
-    problem = _Problem(space, how)
-    return _minimise(problem.objective, problem.start, how, report)
+    problem = _Problem(space, settings)
+    return _minimise(problem.objective, problem.start, settings, report)
 
 
-def ascend_from(space: Space, how: Ascent, point: Array) -> Optimum:
-    """The best parameters found from `point`, near which they are expected; `how` tells all but the start."""
-    problem = _Problem(space, how)
+def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
+    """The best parameters found from `point`, near which they are expected; `settings` tell all but the start."""
+    problem = _Problem(space, settings)
     near = replace(problem.objective, precondition=problem.curvature.refresh(point, NEAR_COST))
-    return _minimise(near, point, how, lambda step, p: None)
+    return _minimise(near, point, settings, lambda step, p: None)
 
 
-def _minimise(objective: Objective, start: Array, how: Ascent, report: Report) -> Optimum:
-    optimizer = importlib.import_module(OPTIMIZERS.module_of(how.optimizer))
-    limits = {"tolerance": how.tolerance, "max_iterations": how.max_iterations}
-    return optimizer.minimise(objective, start, report=report, **limits, **how.options)  # type: ignore[no-any-return]
+def _minimise(objective: Objective, start: Array, settings: OptimizerSettings, report: Report) -> Optimum:
+    optimizer = importlib.import_module(OPTIMIZERS.module_of(settings.optimizer))
+    limits = {"tolerance": settings.tolerance, "max_iterations": settings.max_iterations}
+    return optimizer.minimise(objective, start, report=report, **limits, **settings.options)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class _Problem:
     """The objective to be minimised. Preconditioners are made when first asked for: some optimisers never do."""
 
     space: Space
-    how: Ascent
+    settings: OptimizerSettings
 
     @property
     def objective(self) -> Objective:
@@ -206,13 +206,13 @@ class _Problem:
     @property
     def start(self) -> Array:
         coordinates = self.space.coordinates
-        return coordinates.generative if self.how.init == "generative" else np.zeros(coordinates.n_parameters)
+        return coordinates.generative if self.settings.init == "generative" else np.zeros(coordinates.n_parameters)
 
     def value_and_gradient(self, p: Array) -> tuple[float, Array]:
         coordinates = self.space.coordinates
         value, d_tables = self.space.likelihood.value_and_gradient(coordinates.tables(p))
-        gradient = self.how.penalty * (p - self.how.penalty_center) - coordinates.pull_back(p, d_tables)
-        return _penalty(self.how, p) - value, gradient
+        gradient = self.settings.penalty * (p - self.settings.penalty_center) - coordinates.pull_back(p, d_tables)
+        return _penalty(self.settings, p) - value, gradient
 
     def separable(self, value: float) -> bool:
         """Every row's loss is under its weight times ln 2, so every row is classified strictly right.
@@ -221,22 +221,22 @@ class _Problem:
         """
         weights = self.space.likelihood.data.weights
         lightest = 1.0 if weights is None else float(weights.min())
-        return self.space.can_separate and self.how.penalty == 0 and value < lightest * math.log(2)
+        return self.space.can_separate and self.settings.penalty == 0 and value < lightest * math.log(2)
 
     def precondition(self, g: Array) -> Array:
         return self._at_start(g)
 
     @cached_property
     def curvature(self) -> Curvature:
-        return self.space.curvature(self.how.penalty)
+        return self.space.curvature(self.settings.penalty)
 
     @cached_property
     def _at_start(self) -> Precondition:
         return self.curvature.start(self.start)
 
 
-def _penalty(how: Ascent, p: Array) -> float:
-    return how.penalty / 2 * float(np.square(p - how.penalty_center).sum())
+def _penalty(settings: OptimizerSettings, p: Array) -> float:
+    return settings.penalty / 2 * float(np.square(p - settings.penalty_center).sum())
 
 
 def _told(step: Step, cll: float, penalty: float, optimizer: str, costs: Costs | None) -> Iteration:

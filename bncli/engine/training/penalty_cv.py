@@ -16,8 +16,8 @@ and later optima are looked for from where the last two point,
 for p is smooth in ln lambda; each search has a preconditioner of the place where it starts, and a loose tolerance:
 losses are then right to about 1 in 1,000, which is less than they differ by.
 
-Decided here: the structure, cuts and levels are those of all training rows; what the parameters are built on (the
-generative probabilities of weighted parameters) is estimated anew in every fold. Of more than ALL_ROWS rows a quarter
+Conventions: the structure, cuts and levels are those of all training rows; what the parameters are built on (the
+generative probabilities of weighted parameters) is estimated again in every fold. Of more than ALL_ROWS rows a quarter
 takes part, but no fewer than that and no more than MAX_ROWS, drawn by class. lambda is the inverse variance of a prior
 and stands against the summed likelihood, so the choice is taken for all rows as it is. (Measured: with forty times the
 rows the best lambda falls by up to a decade, and keeping it costs 2 % of the log-loss.) The search is the same whatever
@@ -36,7 +36,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import ChosenPenalty, Tried
-from bncli.engine.training.optimization import Ascent, Likelihood, Space, ascend_from
+from bncli.engine.training.optimization import Likelihood, OptimizerSettings, Space, find_optimum_from
 from bncli.watch import Progress, Watch, silent
 
 SpaceOf = Callable[[Counts], Space]
@@ -55,7 +55,7 @@ def choose_penalty(
 ) -> ChosenPenalty:
     """The lambda of GRID of least held-out loss in the parameter space that `space_of` makes of some rows' counts.
 
-    The penalty pulls to `center`; `seed` draws the folds. The watch hears how far the path has come.
+    The penalty shrinks towards `center`; `seed` draws the folds. The watch hears how far the path has come.
     """
     n_rows = max(ALL_ROWS, min(data.n_rows // 4, MAX_ROWS))
     data = data.take(stratified_sample(data.labels, n_rows, seed))
@@ -69,6 +69,7 @@ def choose_penalty(
             done = len(tried) + f / len(paths)
             watch(Progress(done, len(GRID), f"penalty {penalty:g}, fold {f + 1} of {len(paths)}"))
             cll += path.advance(penalty)
+        # 0.0 - x in place of -x: a loss of 0 is never written -0
         tried.append(Tried(penalty, 0.0 - cll / data.total_weight))
         if _is_hopeless(tried):
             break
@@ -78,11 +79,13 @@ def choose_penalty(
 def best_of(tried: list[Tried]) -> float:
     """The penalty of lowest loss; of those that tie with it, the one tried first."""
     lowest = min(one.log_loss for one in tried)
+    # GRID falls, so the first that ties is the largest
     return next(one.penalty for one in tried if one.log_loss <= lowest * (1 + TIE))
 
 
 def _is_hopeless(tried: list[Tried]) -> bool:
     lowest = min(one.log_loss for one in tried)
+    # SLACK: where classes are almost certain, 8 % of a loss is less than its own error
     return tried[-1].log_loss > lowest * (1 + WORSE) + SLACK
 
 
@@ -98,8 +101,8 @@ class _Path:
 
     def advance(self, penalty: float) -> float:
         """The conditional log-likelihood of the held-out rows at the optimum of the next penalty."""
-        how = Ascent("zero", penalty, self.center, "lbfgs", TOLERANCE, MAX_ITERATIONS)
-        point = ascend_from(self.space, how, self._start()).point
+        settings = OptimizerSettings("zero", penalty, self.center, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+        point = find_optimum_from(self.space, settings, self._start()).point
         self.optima = [*self.optima[-1:], point]
         return self.held_out.value_and_gradient(self.space.coordinates.tables(point))[0]
 
@@ -109,6 +112,7 @@ class _Path:
         if len(self.optima) == 1:
             return self.optima[0]
         before, last = self.optima
+        # GRID is about even in ln lambda: the next optimum lies about as far on as the last from the one before
         return 2.0 * last - before
 
 

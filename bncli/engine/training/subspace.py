@@ -37,6 +37,7 @@ def subspace(families: Sequence[Family], weights: Array, curved: Mask, size: int
     top = top_only(weights, n_top)
     free = curved & (weights > 0) & (top.columns[0] == top.n)
     candidates = list(_values(families, free))
+    # the sum of one cell would be that cell again
     totals = [float(weights[cells].sum()) if len(cells) > 1 else 0.0 for _, cells in candidates]
     chosen = sorted(np.argsort(np.negative(totals), kind="stable")[: size - top.n])
     chosen = [i for i in chosen if totals[i] > 0]
@@ -53,6 +54,7 @@ def subspace(families: Sequence[Family], weights: Array, curved: Mask, size: int
 def _heaviest(weights: Array, n: int) -> Index:
     """Ascending; the heaviest n - 1 and 0, or the heaviest n if 0 is among them."""
     ranked = weights.copy()
+    # the bias is active in every row: it always comes first
     ranked[0] = math.inf
     return np.sort(np.argsort(-ranked, kind="stable")[:n])
 

@@ -67,7 +67,7 @@ START_PASSES = 15.0
 
 @dataclass(frozen=True)
 class Whitening:
-    """What the preconditioners of one ascent share: lambda, and the weight of every cell.
+    """What the preconditioners of one optimization share: lambda, and the weight of every cell.
 
     Of effects, `weights` are the weighted sums of their squares over the rows: their masses.
     """
@@ -142,6 +142,7 @@ class Whitening:
         else:
             packing = pack([columns.places(members) for members in fusion.members], columns.n)
         n_rows = max(self._least_rows, packing.affordable_rows(budget, n_blocks))
+        # evenly spaced and not drawn: the same rows every time
         stride = max(1, data.n_rows // n_rows)
         expanded = None if tables is None else fusion.expand(tables)
         mean = data.total_weight / data.n_rows
@@ -151,7 +152,7 @@ class Whitening:
 
 
 def whitening(likelihood: ConditionalLikelihood, space: Coordinates, penalty: float) -> Whitening:
-    """The preconditioners of an ascent of `likelihood` in `space` under `penalty`."""
+    """The preconditioners of an optimization of `likelihood` in `space` under `penalty`."""
     weights = likelihood.cell_weights()
     if isinstance(space.sharing, Effects):
         weights = space.sharing.masses(weights)
@@ -196,10 +197,12 @@ def _factors(codes: Sequence[Index], tables: Sequence[Array]) -> Array:
     scores = np.zeros((len(tables[0]), len(codes[0])))
     for table, code in zip(tables, codes, strict=True):
         scores += table[:, code]
+    # the largest exponent is then 0: nothing overflows
     scores -= scores.max(axis=0)
     p = np.exp(scores)
     p /= p.sum(axis=0)
     if len(p) == 2:
+        # q of the module's formula, the same for both classes
         return 2.0 * p[:1] * p[1:]
     h = p * (1.0 - p)
     total = h.sum(axis=0) ** 2

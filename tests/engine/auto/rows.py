@@ -19,7 +19,7 @@ def recipe(metric: str = "log-loss", time_limit: float | None = None, seed: int 
 
 
 def mixed(n_rows: int = 90, n_labels: int = 2, seed: int = 0, weights: NDArray[np.float64] | None = None) -> Columns:
-    """Two numbers, one with holes, and two categories; the class follows a number and a pair of categories."""
+    """Two numbers, one with missing values, and two categories; the class follows a number and a pair of categories."""
     rng = np.random.default_rng(seed)
     x, z = rng.normal(size=n_rows), rng.integers(0, 30, n_rows).astype(float)
     a, b = rng.integers(0, 2, n_rows), rng.integers(0, 3, n_rows)

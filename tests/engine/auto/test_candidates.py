@@ -36,7 +36,7 @@ def test_lines_are_single_attributes_in_another_coding() -> None:
     assert not lines.has_tables_of(singles)
     assert not singles.has_tables_of(lines)
     slopes, steps = (space_of(rows.data, found).coordinates.n_parameters for found in (lines, singles))
-    assert slopes == 2 * (1 + 1 + 2 + 2 + 4)  # two classes: bias, x, z and its holes, a, b and its holes
+    assert slopes == 2 * (1 + 1 + 2 + 2 + 4)  # two classes: bias, x, z, a, b; z and b with a missing level
     assert slopes < steps
 
 
@@ -62,9 +62,9 @@ def test_every_candidate_has_tables_over_codes_that_there_are(many: bool) -> Non
         found = candidate(rows, name)
         assert found.name == name
         for family in found.families:
-            for (i, merge), width in zip(family.seen, family.shape, strict=True):
-                assert width == (data.schema.cardinalities[i] if merge is None else max(merge) + 1)
-                assert merge is None or len(merge) == data.schema.cardinalities[i]
+            for (i, grouping), width in zip(family.binned_attributes, family.shape, strict=True):
+                assert width == (data.schema.cardinalities[i] if grouping is None else max(grouping) + 1)
+                assert grouping is None or len(grouping) == data.schema.cardinalities[i]
 
 
 def test_larger_sets_join_smaller_ones() -> None:

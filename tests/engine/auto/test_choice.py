@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bncli.engine.auto.candidates import Rows, candidate
 from bncli.engine.auto.choice import GRID, Losses, held_out_weights, judge, losses_of
 from bncli.engine.auto.paths import PenaltyPath, judged_rows, path_of
-from bncli.engine.training.optimization import Ascent, climb
+from bncli.engine.training.optimization import OptimizerSettings, find_optimum
 from tests.engine.auto.rows import coded, mixed
 
 Array = NDArray[np.float64]
@@ -90,7 +90,7 @@ def test_what_is_said_of_rows_held_out_is_what_an_exact_fit_says(name: str, n_la
     path = path_of(candidate(Rows(rows), name), rows, others)
     for penalty in (10.0, 3.0):
         said = path.advance(penalty)
-    exact = climb(path.space, Ascent("zero", 3.0, 0.0, "newton", 1e-10, 500), lambda step, p: None)
+    exact = find_optimum(path.space, OptimizerSettings("zero", 3.0, 0.0, "newton", 1e-10, 500), lambda step, p: None)
     expected = judged_rows(others, path.fusion, path.space.coordinates.tables(exact.point))
     np.testing.assert_allclose(said[:2], expected[:2], atol=0.1)
     assert -said[0].mean() == pytest.approx(-expected[0].mean(), rel=0.02)

@@ -1,4 +1,4 @@
-"""Fine cuts and coarser views of them."""
+"""Fine cuts and coarser binnings of them."""
 
 from __future__ import annotations
 
@@ -29,29 +29,31 @@ def test_of_many_rows_the_sharp_cuts_are_among_the_fine_ones() -> None:
     assert set(sharp) < set(attribute.cuts)
 
 
-def test_a_sharp_view_joins_the_intervals_between_the_cuts_of_these_rows() -> None:
+def test_a_sharp_binning_joins_the_intervals_between_the_cuts_of_these_rows() -> None:
     data = coded(mixed(400))
-    merge = grids.sharp(data)[0]
-    assert merge is not None
+    grouping = grids.mdl_binnings(data)[0]
+    assert grouping is not None
     cuts = cut_points(data.codes[0], data.labels, 2, None)
-    assert merge == tuple(int(sum(code > cut for cut in cuts)) for code in range(data.schema.cardinalities[0]))
+    assert grouping == tuple(int(sum(code > cut for cut in cuts)) for code in range(data.schema.cardinalities[0]))
 
 
-def test_holes_stay_apart_in_a_sharp_view() -> None:
+def test_missing_values_stay_apart_in_an_mdl_binning() -> None:
     data = coded(mixed(400))
-    merge = grids.sharp(data)[1]
-    assert merge is not None
-    assert merge[-1] == max(merge[:-1]) + 1
-    assert grids.sharp(data)[3] is None
+    grouping = grids.mdl_binnings(data)[1]
+    assert grouping is not None
+    assert grouping[-1] == max(grouping[:-1]) + 1
+    assert grids.mdl_binnings(data)[3] is None
 
 
 def test_viewed_rows_and_families_through_the_same_views_agree() -> None:
     data = coded(mixed(200))
-    views = grids.few(data, 4)
-    seen = grids.regrouped(data, views)
+    binnings = grids.few(data, 4)
+    seen = grids.regrouped(data, binnings)
     assert seen.schema.attributes[0].n_values == 4
     assert all((codes < n).all() for codes, n in zip(seen.codes, seen.schema.cardinalities, strict=True))
     dag = Dag(((), (0,), (), ()), (0, 1, 2, 3))
-    for family in grids.regrouped_families(dag.families(seen.schema.cardinalities), views):
-        widths = [n if m is None else max(m) + 1 for (_, m), n in zip(family.seen, family.shape, strict=True)]
+    for family in grids.regrouped_families(dag.families(seen.schema.cardinalities), binnings):
+        widths = [
+            n if m is None else max(m) + 1 for (_, m), n in zip(family.binned_attributes, family.shape, strict=True)
+        ]
         assert tuple(widths) == family.shape

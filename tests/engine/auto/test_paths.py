@@ -13,7 +13,7 @@ from bncli.engine.auto.candidates import Candidate, Rows, candidate
 from bncli.engine.auto.paths import space_of
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.structures.structure import Regions
-from bncli.engine.training.optimization import Ascent, climb
+from bncli.engine.training.optimization import OptimizerSettings, find_optimum
 from tests.datasets import random_dataset
 from tests.effects import dense
 
@@ -36,7 +36,7 @@ def found(beyond: float) -> Candidate:
 def optimum(beyond: float) -> tuple[Array, float]:
     """The tables (K, n_cells) of the candidate at PENALTY, and the least value there."""
     space = space_of(rows(), found(beyond))
-    best = climb(space, Ascent("zero", PENALTY, 0.0, "newton", 1e-10, 200), lambda step, p: None)
+    best = find_optimum(space, OptimizerSettings("zero", PENALTY, 0.0, "newton", 1e-10, 200), lambda step, p: None)
     return space.coordinates.tables(best.point), best.value
 
 
@@ -70,7 +70,7 @@ def test_single_attributes_are_as_free_as_ever() -> None:
     """In the limit the larger sets say nothing, and what is left are the tables over single attributes."""
     alone = replace(found(1.0), families=Regions(((0,), (1,), (2,))).families(CARDINALITIES))
     space = space_of(rows(), alone)
-    best = climb(space, Ascent("zero", PENALTY, 0.0, "newton", 1e-10, 200), lambda step, p: None)
+    best = find_optimum(space, OptimizerSettings("zero", PENALTY, 0.0, "newton", 1e-10, 200), lambda step, p: None)
     _, value = optimum(1e9)
     assert value == pytest.approx(best.value, rel=1e-6)
 

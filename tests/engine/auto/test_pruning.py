@@ -35,68 +35,68 @@ def judged(**log_losses: float) -> list[Judged]:
     ]
 
 
-def promising(name: str, tried: list[Judged], *, many: bool) -> bool:
+def may_improve_on(name: str, tried: list[Judged], *, many: bool) -> bool:
     return may_improve(name, BELOW, tried, many)
 
 
 @FEW_AND_MANY
 def test_the_first_is_tried_whatever_it_is(many: bool) -> None:
-    assert promising("singles", [], many=many)
-    assert promising("quadruples", [], many=many)
+    assert may_improve_on("singles", [], many=many)
+    assert may_improve_on("quadruples", [], many=many)
 
 
 @FEW_AND_MANY
 def test_nothing_is_tried_where_nothing_is_lost(many: bool) -> None:
-    assert not promising("pairs", judged(singles=0.9 * NOTHING), many=many)
-    assert not promising("sharp singles", judged(singles=0.5, pairs=0.9 * NOTHING), many=many)
-    assert promising("pairs", judged(singles=1.1 * NOTHING), many=many)
+    assert not may_improve_on("pairs", judged(singles=0.9 * NOTHING), many=many)
+    assert not may_improve_on("sharp singles", judged(singles=0.5, pairs=0.9 * NOTHING), many=many)
+    assert may_improve_on("pairs", judged(singles=1.1 * NOTHING), many=many)
 
 
 def test_of_many_rows_some_in_vain_are_enough() -> None:
     last = {"pairs": 0.5, "triples": 0.5 * (1 - 0.9 * GAIN)}
     assert len(last) == IN_VAIN
-    assert not promising("sharp singles", judged(singles=0.5, **last), many=True)
-    assert promising("sharp singles", judged(singles=0.5, **last), many=False)
+    assert not may_improve_on("sharp singles", judged(singles=0.5, **last), many=True)
+    assert may_improve_on("sharp singles", judged(singles=0.5, **last), many=False)
 
 
 def test_one_of_the_last_that_gains_is_not_in_vain() -> None:
     gain = 0.5 * (1 - 1.1 * GAIN)
-    assert promising("sharp singles", judged(singles=0.5, pairs=gain, triples=0.6), many=True)
-    assert promising("sharp singles", judged(singles=0.5, pairs=0.6, triples=gain), many=True)
-    assert not promising("sharp singles", judged(singles=0.5, pairs=gain, triples=0.6, lines=0.6), many=True)
+    assert may_improve_on("sharp singles", judged(singles=0.5, pairs=gain, triples=0.6), many=True)
+    assert may_improve_on("sharp singles", judged(singles=0.5, pairs=0.6, triples=gain), many=True)
+    assert not may_improve_on("sharp singles", judged(singles=0.5, pairs=gain, triples=0.6, lines=0.6), many=True)
 
 
 def test_the_first_candidates_are_never_in_vain() -> None:
-    assert promising("sharp singles", judged(singles=0.5, pairs=0.9), many=True)
+    assert may_improve_on("sharp singles", judged(singles=0.5, pairs=0.9), many=True)
 
 
 def test_of_many_rows_a_sharp_tree_needs_sharp_cuts_that_are_good() -> None:
-    assert promising("sharp tree", judged(singles=0.5, sharp_singles=0.5 * (1 + 0.9 * SLACK)), many=True)
+    assert may_improve_on("sharp tree", judged(singles=0.5, sharp_singles=0.5 * (1 + 0.9 * SLACK)), many=True)
     worse = judged(singles=0.5, sharp_singles=0.5 * (1 + 1.1 * SLACK))
-    assert not promising("sharp tree", worse, many=True)
-    assert promising("sharp tree", worse, many=False)
-    assert promising("sharp tree", judged(singles=0.5), many=True)
+    assert not may_improve_on("sharp tree", worse, many=True)
+    assert may_improve_on("sharp tree", worse, many=False)
+    assert may_improve_on("sharp tree", judged(singles=0.5), many=True)
 
 
 def test_of_many_rows_a_tree_is_tried_where_pairs_were_too_many() -> None:
-    assert promising("tree", judged(singles=0.5, pairs=0.51), many=True)
-    assert not promising("tree", judged(singles=0.5, pairs=0.49), many=True)
-    assert promising("tree", judged(singles=0.5), many=True)
-    assert promising("tree", judged(singles=0.5, pairs=0.49), many=False)
+    assert may_improve_on("tree", judged(singles=0.5, pairs=0.51), many=True)
+    assert not may_improve_on("tree", judged(singles=0.5, pairs=0.49), many=True)
+    assert may_improve_on("tree", judged(singles=0.5), many=True)
+    assert may_improve_on("tree", judged(singles=0.5, pairs=0.49), many=False)
 
 
 @FEW_AND_MANY
 def test_pairs_are_tried_however_bad_single_attributes_are(many: bool) -> None:
-    assert promising("pairs", judged(lines=0.1, singles=0.9), many=many)
-    assert promising("lines", judged(singles=0.9), many=many)
+    assert may_improve_on("pairs", judged(lines=0.1, singles=0.9), many=many)
+    assert may_improve_on("lines", judged(singles=0.9), many=many)
 
 
 @FEW_AND_MANY
 @pytest.mark.parametrize(("name", "below"), [("triples", "pairs"), ("quadruples", "triples")])
 def test_larger_sets_grow_from_sets_that_are_good_enough(name: str, below: str, many: bool) -> None:
-    assert promising(name, judged(singles=0.5, **{below: 0.5 * (1 + 0.9 * SLACK)}), many=many)
-    assert not promising(name, judged(singles=0.5, **{below: 0.5 * (1 + 1.1 * SLACK)}), many=many)
-    assert not promising(name, judged(singles=0.5), many=many)
+    assert may_improve_on(name, judged(singles=0.5, **{below: 0.5 * (1 + 0.9 * SLACK)}), many=many)
+    assert not may_improve_on(name, judged(singles=0.5, **{below: 0.5 * (1 + 1.1 * SLACK)}), many=many)
+    assert not may_improve_on(name, judged(singles=0.5), many=many)
 
 
 def test_triples_may_grow_from_all_pairs() -> None:

@@ -1,4 +1,4 @@
-"""Contingency tables, of single sets and of all pairs through packs, against a loop over rows."""
+"""Contingency tables, of single sets and of all pairs through super-attributes, against a loop over rows."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def test_any_sets_in_any_order(data: Dataset, draw: st.DataObject) -> None:
 
 
 @given(datasets(min_rows=0), st.sampled_from([1, 4, 8, 32, 300]), st.sampled_from([1, 50, 1 << 24]))
-def test_all_pairs_for_every_packing_and_budget(data: Dataset, pack_size: int, budget: int) -> None:
+def test_all_pairs_for_every_packing_and_budget(data: Dataset, joint_size: int, budget: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_batches, "PACK_SIZES", (pack_size,))
+        patch.setattr(table_batches, "JOINT_SIZES", (joint_size,))
         patch.setattr(table_batches, "ROUND", budget)
         patch.setattr(table_batches, "BLOCK", 7)
         patch.setattr(counting, "KEPT_PAIRS", budget)
@@ -113,35 +113,37 @@ def cases(data: Dataset, s: Sequence[int]) -> np.ndarray:
 
 
 @given(datasets(min_rows=0), st.sampled_from([0.0, 0.2, 0.7, 1.0]), st.data())
-def test_holes_leave_the_rows_that_have_the_whole_set(data: Dataset, share: float, draw: st.DataObject) -> None:
-    holey = with_missing(data, share)
+def test_missing_values_leave_the_rows_that_have_the_whole_set(
+    data: Dataset, share: float, draw: st.DataObject
+) -> None:
+    incomplete = with_missing(data, share)
     n = len(data.codes)
     some = st.lists(st.integers(0, n - 1), unique=True, max_size=3).map(tuple)
-    counts = Counts(holey)
+    counts = Counts(incomplete)
     for sets in draw.draw(st.lists(st.lists(some, max_size=4), max_size=3)):
         for s, table in zip(sets, counts.tables(sets), strict=True):
-            assert_same(table, cases(holey, s), data)
+            assert_same(table, cases(incomplete, s), data)
     assert_same(counts.class_counts(), oracles.count(data, ()), data)
 
 
 @given(datasets(min_rows=0), st.sampled_from([1, 8, 300]), st.integers(0, 9))
-def test_pairs_with_holes_and_what_they_answer_later(data: Dataset, pack_size: int, seed: int) -> None:
-    """Some attributes have holes and some have not, which makes tables of one shape differ."""
-    holey = with_missing(data, 0.3, seed)
-    codes = tuple(a if i % 2 else b for i, (a, b) in enumerate(zip(data.codes, holey.codes, strict=True)))
-    holey = Dataset(holey.schema, codes, data.labels, data.weights)
+def test_pairs_with_missing_values_and_what_they_answer_later(data: Dataset, joint_size: int, seed: int) -> None:
+    """Some attributes have missing values and some have not, which makes tables of one shape differ."""
+    incomplete = with_missing(data, 0.3, seed)
+    codes = tuple(a if i % 2 else b for i, (a, b) in enumerate(zip(data.codes, incomplete.codes, strict=True)))
+    incomplete = Dataset(incomplete.schema, codes, data.labels, data.weights)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_batches, "PACK_SIZES", (pack_size,))
-        counts = Counts(holey)
+        patch.setattr(table_batches, "JOINT_SIZES", (joint_size,))
+        counts = Counts(incomplete)
         pairs = by_pair(counts, range(len(data.codes)))
         assert sorted(pairs) == list(itertools.combinations(range(len(data.codes)), 2))
         for pair, table in pairs.items():
-            assert_same(table, cases(holey, pair), data)
+            assert_same(table, cases(incomplete, pair), data)
         if pairs:
             patch.setattr(Dataset, "reduce", _no_pass)
         for pair in itertools.permutations(range(len(data.codes)), 2):
-            assert_same(counts.tables([pair])[0], cases(holey, pair), data)
-            assert_same(counts.tables([pair[:1]])[0], cases(holey, pair[:1]), data)
+            assert_same(counts.tables([pair])[0], cases(incomplete, pair), data)
+            assert_same(counts.tables([pair[:1]])[0], cases(incomplete, pair[:1]), data)
 
 
 def test_pairs_answer_later_questions() -> None:
@@ -164,6 +166,6 @@ def test_a_giant_table_is_refused_by_name(ask: str) -> None:
 def test_packing_does_not_refuse_what_pair_by_pair_would_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "MAX_ENTRIES", 1000)
     monkeypatch.setattr(table_batches, "MAX_ENTRIES", 1000)
-    monkeypatch.setattr(table_batches, "PACK_SIZES", (1, 32))
+    monkeypatch.setattr(table_batches, "JOINT_SIZES", (1, 32))
     data = random_dataset(100_000, (100, 2, 2, 2, 2), 2)
     assert len(by_pair(Counts(data), range(5))) == 10

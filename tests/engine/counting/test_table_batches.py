@@ -1,4 +1,4 @@
-"""Packs: who shares one, and what they cost; their tables are examined in `test_counts`, as learners ask for them."""
+"""Super-attributes: who shares one, what they cost; `test_counts` examines their tables, as learners ask for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.counting import table_batches
-from bncli.engine.counting.table_batches import Pack, pack, pair_batches, pair_sums
+from bncli.engine.counting.table_batches import SuperAttribute, pair_batches, pair_sums, super_attributes
 from tests import oracles
 from tests.datasets import random_dataset
 
@@ -18,27 +18,27 @@ CARDINALITIES = st.lists(st.integers(2, 200), max_size=12)
 
 
 @given(CARDINALITIES, st.sampled_from([1, 32, 128]), st.integers(0, 10**6))
-def test_every_attribute_is_in_one_pack_and_no_shared_pack_is_too_large(
+def test_every_attribute_is_in_one_super_attribute_and_no_shared_one_is_too_large(
     cardinalities: list[int], size: int, n_rows: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_batches, "PACK_SIZES", (size,))
-        packed = pack(dict(enumerate(cardinalities)), n_rows, 3)
-    assert sorted(itertools.chain(*(p.attributes for p in packed))) == list(range(len(cardinalities)))
-    for p in packed:
+        patch.setattr(table_batches, "JOINT_SIZES", (size,))
+        found = super_attributes(dict(enumerate(cardinalities)), n_rows, 3)
+    assert sorted(itertools.chain(*(p.attributes for p in found))) == list(range(len(cardinalities)))
+    for p in found:
         assert p.shape == tuple(cardinalities[i] for i in p.attributes)
         assert len(p.attributes) == 1 or p.size <= size
 
 
-def test_packs_pay_where_there_are_many_rows() -> None:
+def test_super_attributes_pay_where_there_are_many_rows() -> None:
     ternary = dict.fromkeys(range(16), 3)
-    many, few = (pack(ternary, n_rows, 2) for n_rows in (1_000_000, 0))
+    many, few = (super_attributes(ternary, n_rows, 2) for n_rows in (1_000_000, 0))
     assert len(many) == 4
     assert len(few) == 16
 
 
 def test_margins_say_which_joint_values_have_which_value() -> None:
-    two = Pack((4, 7), (2, 3))
+    two = SuperAttribute((4, 7), (2, 3))
     expected = [[u // 3 == a for u in range(6)] for a in range(2)] + [[u % 3 == b for u in range(6)] for b in range(3)]
     np.testing.assert_array_equal(two.margins(), expected)
     assert (two.having(3), two.rows(3).tolist()) == ([7], [[2, 3, 4]])
@@ -62,7 +62,7 @@ def test_sums_of_all_pairs(cardinalities: list[int], size: int, n_columns: int, 
     columns = np.random.default_rng(size).normal(size=(n_columns, 40))
     met = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_batches, "PACK_SIZES", (size,))
+        patch.setattr(table_batches, "JOINT_SIZES", (size,))
         patch.setattr(table_batches, "BLOCK", 7 if small else 1 << 15)
         patch.setattr(table_batches, "ROUND", 1 if small else 1 << 24)
         for batch in pair_sums(data, range(len(cardinalities)), [columns]):

@@ -25,7 +25,7 @@ RECIPE = Recipe.of(structure="nb", param="map")
 
 
 def table(n: int, seed: int = 0) -> Columns:
-    """A number and a word that follow the class, with holes; the class `never` has no rows."""
+    """A number and a word that follow the class, with missing values; the class `never` has no rows."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, n)
     words = np.where(rng.random(n) < 0.1, MISSING, (labels + rng.integers(0, 2, n)) % 3)

@@ -10,10 +10,10 @@ from bncli.engine.data.schema import CategoricalAttribute, Schema
 from bncli.engine.explanation.contrasts import ContrastTensor, contrasts, gathered, refinement
 from bncli.engine.explanation.mixtures import mixture_of
 from bncli.engine.model import Model
-from bncli.engine.structures.structure import Merge
-from tests.strategies import merged_models
+from bncli.engine.structures.structure import Grouping
+from tests.strategies import regrouped_models
 
-merges = st.none() | st.lists(st.integers(0, 2), min_size=5, max_size=5).map(
+groupings = st.none() | st.lists(st.integers(0, 2), min_size=5, max_size=5).map(
     lambda codes: tuple(sorted(set(codes)).index(code) for code in codes)
 )
 
@@ -24,37 +24,37 @@ def test_two_classes_are_log_odds_and_a_constant_is_gone() -> None:
     assert contrasts(np.array([6.0])).tolist() == [0.0]
 
 
-@given(st.lists(merges, min_size=1, max_size=3))
-def test_a_refinement_joins_only_what_all_join(listed: list[Merge | None]) -> None:
+@given(st.lists(groupings, min_size=1, max_size=3))
+def test_a_refinement_joins_only_what_all_join(listed: list[Grouping | None]) -> None:
     finest = refinement(listed, 5)
     codes = finest or range(5)
     for v in range(5):
         for w in range(5):
-            together = all(merge is not None and merge[v] == merge[w] for merge in listed)
+            together = all(grouping is not None and grouping[v] == grouping[w] for grouping in listed)
             assert (codes[v] == codes[w]) == (together or v == w)
 
 
-@given(merges, merges, st.integers(0, 99))
-def test_cubes_that_see_an_attribute_differently_are_added(one: Merge | None, other: Merge | None, seed: int) -> None:
+@given(groupings, groupings, st.integers(0, 99))
+def test_tensors_of_different_binnings_are_added(one: Grouping | None, other: Grouping | None, seed: int) -> None:
     schema = Schema("class", ("n", "y"), (CategoricalAttribute("a", False, (1.0,) * 5, tuple("pqrst")),))
     generator = np.random.default_rng(seed)
-    sizes = [5 if merge is None else max(merge) + 1 for merge in (one, other)]
+    sizes = [5 if grouping is None else max(grouping) + 1 for grouping in (one, other)]
     tensors = [
         ContrastTensor((0,), (m,), generator.normal(size=(n + 1, 2))) for m, n in zip((one, other), sizes, strict=True)
     ]
     (total,) = gathered(tensors, schema)
     for v in range(6):  # 5: unobserved
-        expected = sum(tensor.values[_coarse(tensor.merges[0], v)] for tensor in tensors)
-        np.testing.assert_array_equal(total.values[_coarse(total.merges[0], v)], expected)
+        expected = sum(tensor.values[_coarse(tensor.groupings[0], v)] for tensor in tensors)
+        np.testing.assert_array_equal(total.values[_coarse(total.groupings[0], v)], expected)
 
 
-def _coarse(merge: Merge | None, code: int) -> int:
-    return code if merge is None else (*merge, max(merge) + 1)[code]
+def _coarse(grouping: Grouping | None, code: int) -> int:
+    return code if grouping is None else (*grouping, max(grouping) + 1)[code]
 
 
-@given(merged_models())
+@given(regrouped_models())
 def test_weights_are_those_of_the_training_rows(model: Model) -> None:
-    for tensor in mixture_of(model.predictor, model.schema).parts[0].tensors:
+    for tensor in mixture_of(model.predictor, model.schema).terms[0].tensors:
         assert list(tensor.attributes) == sorted(tensor.attributes)
         for weights, size in zip(tensor.weights(model.schema), tensor.values.shape, strict=False):
             assert (len(weights), weights[-1]) == (size, 0.0)

@@ -22,7 +22,7 @@ from tests.engine.prediction.test_scoring import binary_model
 from tests.missing_values import network_model, rows_with_unknowns, slow_posterior
 from tests.paths import Case, learnt_paths, model_of, path_of, reweighed
 from tests.scoring_oracle import slow_log_probabilities
-from tests.strategies import merged_models, models
+from tests.strategies import models, regrouped_models
 
 Rows = list[NDArray[np.uint8]]
 
@@ -36,7 +36,7 @@ def explained(model: Model, rows: Rows, most: int = 100) -> tuple[Explanation, F
     return Explainer(model, scorer.used).explain(codes, log_p, predicted, most), log_p, predicted
 
 
-@given(models() | merged_models(), st.integers(0, 99), st.integers(1, 4))
+@given(models() | regrouped_models(), st.integers(0, 99), st.integers(1, 4))
 def test_the_sum_is_the_log_odds_whatever_is_unknown(model: Model, seed: int, most: int) -> None:
     """With a base that is the same for all rows of one prediction."""
     rows = rows_of(model, 12, seed)
@@ -49,7 +49,7 @@ def test_the_sum_is_the_log_odds_whatever_is_unknown(model: Model, seed: int, mo
     np.testing.assert_array_equal(why.base, effects_of(model).constant[predicted])
 
 
-@given(models() | merged_models(), st.integers(0, 99))
+@given(models() | regrouped_models(), st.integers(0, 99))
 def test_a_contribution_is_the_entry_of_an_effect(model: Model, seed: int) -> None:
     rows = rows_of(model, 8, seed, unknown=False)
     why, _, predicted = explained(model, rows)
@@ -67,7 +67,7 @@ def test_a_contribution_is_the_entry_of_an_effect(model: Model, seed: int) -> No
         assert told.keys() == tensors.keys()
         for attributes, tensor in tensors.items():
             cell = tuple(
-                rows[a][t] if m is None else m[rows[a][t]] for a, m in zip(attributes, tensor.merges, strict=True)
+                rows[a][t] if m is None else m[rows[a][t]] for a, m in zip(attributes, tensor.groupings, strict=True)
             )
             assert told[attributes] == pytest.approx(tensor.values[(*cell, p)], rel=1e-12, abs=1e-12)
 
@@ -148,7 +148,7 @@ def test_of_an_average_too_the_sum_comes_out_whatever_is_unknown(case: Case, see
     np.testing.assert_allclose(why.base + why.contributions.sum(axis=0) + why.rest, why.log_odds, rtol=0, atol=1e-9)
 
 
-def test_rows_that_are_summed_out_come_out_too() -> None:
+def test_rows_that_are_marginalized_come_out_too() -> None:
     """The base takes what summing out adds."""
     model = network_model(Dag(((), (0,), (0, 1)), (0, 1, 2)), (2, 3, 2), 3, 4)
     rows = rows_with_unknowns(model, 40, 2)

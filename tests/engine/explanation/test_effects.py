@@ -18,15 +18,15 @@ from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from tests.engine.explanation.enumeration import Floats, slow_terms, slow_variance
 from tests.paths import Case, learnt_paths, model_of, path_of, reweighed
-from tests.strategies import merged_models, models
+from tests.strategies import models, regrouped_models
 
 
 def fine(tensor: ContrastTensor, schema: Schema) -> Floats:
     """The tensor's values over the codes of the schema."""
     values = tensor.shown
-    for axis, merge in enumerate(tensor.merges):
-        if merge is not None:
-            values = values.take(merge, axis=axis)
+    for axis, grouping in enumerate(tensor.groupings):
+        if grouping is not None:
+            values = values.take(grouping, axis=axis)
     return values
 
 
@@ -34,7 +34,7 @@ def small(model: Model) -> bool:
     return np.prod(model.schema.cardinalities) <= 300
 
 
-@given(models(max_attributes=4).filter(small) | merged_models().filter(small))
+@given(models(max_attributes=4).filter(small) | regrouped_models().filter(small))
 def test_equals_the_enumeration_of_all_cells(model: Model) -> None:
     found = effects_of(model)
     slow = slow_terms(model.tables, model.schema)

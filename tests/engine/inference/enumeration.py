@@ -1,4 +1,4 @@
-"""Small random networks, rows with holes, and everything that a likelihood says of them by enumerating completions."""
+"""Small random networks, rows with missing values, and their likelihood by enumerating completions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Problem:
 
 @st.composite
 def problems(draw: st.DrawFn, max_attributes: int = 6) -> Problem:
-    """Any graph, any holes, 2 to 4 classes, attributes of 1 to 3 values, weighted rows or not."""
+    """Any graph, any missing values, 2 to 4 classes, attributes of 1 to 3 values, weighted rows or not."""
     cardinalities = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=max_attributes)))
     dag = draw(dags(len(cardinalities)))
     share = draw(st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0]))

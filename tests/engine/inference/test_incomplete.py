@@ -1,4 +1,4 @@
-"""The likelihood of rows with holes against enumeration, differences, and the closed form of complete rows."""
+"""The likelihood of rows with missing values against enumeration, differences, and the closed form of complete rows."""
 
 from __future__ import annotations
 
@@ -146,14 +146,14 @@ def test_a_hub_with_hundreds_of_children_and_a_long_chain_stay_finite() -> None:
         assert (expected >= -1e-12).all()
 
 
-def test_threads_and_portions_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_and_the_size_of_programs_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset, "ROWS_PER_BLOCK", 16)
     case = problem(TWO_PARENTS, (2, 3, 2, 2, 3, 2), 3, 150, 0.3, seed=7)
     likelihoods = [incomplete_likelihood(replace(case.data, threads=threads), case.families) for threads in (1, 3)]
     one, many = ((*one.value_and_gradient(case.cells), *one.joint(case.cells)) for one in likelihoods)
     for a, b in zip(one, many, strict=True):
         np.testing.assert_array_equal(a, b)
-    monkeypatch.setattr(row_blocks, "MAX_PORTION", 300)
+    monkeypatch.setattr(row_blocks, "MAX_PROGRAM", 300)
     small = incomplete_likelihood(case.data, case.families)
     np.testing.assert_allclose(small.value_and_gradient(case.cells)[1], one[1], atol=1e-10)
     np.testing.assert_allclose(small.log_joint(case.cells), likelihoods[0].log_joint(case.cells), rtol=1e-12)

@@ -14,7 +14,7 @@ from tests.strategies import dags
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Problem, Problem]:
-    """The same network twice, in one of them with other numbers in every family but with the same holes."""
+    """The same network twice, in one of them with other numbers in every family but with the same missing values."""
     n = draw(st.integers(1, 5))
     dag, share = draw(dags(n)), draw(st.sampled_from([0.3, 0.7]))
     return problem(dag, (2,) * n, 2, 6, share, 2), problem(dag, (2,) * n, 2, 6, share, 4)

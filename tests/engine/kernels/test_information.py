@@ -14,7 +14,7 @@ from tests import oracles
 
 COUNTS = st.one_of(st.integers(0, 5).map(float), st.floats(0.01, 1e6))
 PLANES = hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=5), elements=COUNTS)
-CUBES = hnp.arrays(np.float64, hnp.array_shapes(min_dims=3, max_dims=3, max_side=4), elements=COUNTS)
+ARRAYS = hnp.arrays(np.float64, hnp.array_shapes(min_dims=3, max_dims=3, max_side=4), elements=COUNTS)
 
 
 @given(PLANES)
@@ -30,13 +30,13 @@ def test_equals_scikit_learn(rows: list[tuple[int, int]]) -> None:
     assert mutual_information(table) == pytest.approx(mutual_info_score(*np.transpose(rows)), abs=1e-12)
 
 
-@given(CUBES)
+@given(ARRAYS)
 def test_conditional_equals_a_triple_loop(table: np.ndarray) -> None:
     expected = oracles.conditional_mutual_information(table) if table.sum() > 0 else 0.0
     assert conditional_mutual_information(table) == pytest.approx(expected, abs=1e-12)
 
 
-@given(CUBES)
+@given(ARRAYS)
 def test_conditional_is_symmetric_and_the_mean_of_its_slices(table: np.ndarray) -> None:
     value = conditional_mutual_information(table)
     assert value >= 0

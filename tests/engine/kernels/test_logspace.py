@@ -9,12 +9,12 @@ from hypothesis.extra import numpy as hnp
 
 from bncli.engine.kernels.logspace import log_sum
 
-CUBES = hnp.arrays(np.float64, st.tuples(*[st.integers(1, 3)] * 3), elements=st.floats(-20, 20))
+ARRAYS = hnp.arrays(np.float64, st.tuples(*[st.integers(1, 3)] * 3), elements=st.floats(-20, 20))
 
 
-@given(CUBES, st.sampled_from([0, 1, 2, (0, 2), (0, 1, 2)]), st.floats(-1e4, 1e4))
-def test_sums_of_exponentials(cube: np.ndarray, axis: int | tuple[int, ...], shift: float) -> None:
+@given(ARRAYS, st.sampled_from([0, 1, 2, (0, 2), (0, 1, 2)]), st.floats(-1e4, 1e4))
+def test_sums_of_exponentials(array: np.ndarray, axis: int | tuple[int, ...], shift: float) -> None:
     """Far from 0 too, where exp itself would overflow or be 0."""
-    expected = np.log(np.exp(cube).sum(axis=axis, keepdims=True))
-    np.testing.assert_allclose(log_sum(cube, axis), expected, atol=1e-12)
-    np.testing.assert_allclose(log_sum(cube + shift, axis), expected + shift, atol=1e-9)
+    expected = np.log(np.exp(array).sum(axis=axis, keepdims=True))
+    np.testing.assert_allclose(log_sum(array, axis), expected, atol=1e-12)
+    np.testing.assert_allclose(log_sum(array + shift, axis), expected + shift, atol=1e-9)

@@ -98,8 +98,8 @@ def test_naive_bayes_is_the_singles() -> None:
 
 def test_joined_intervals_are_an_attribute_of_their_own() -> None:
     data = random_dataset(200, (4, 2), 2)
-    merge = (0, 0, 1, 1)
-    regions = Regions(((0,), (0, 1)), bins=(None, 2), merges=((None, None), (merge, None)))
+    grouping = (0, 0, 1, 1)
+    regions = Regions(((0,), (0, 1)), bins=(None, 2), groupings=((None, None), (grouping, None)))
     tables = region_tables(Counts(data), regions, 1.0)
     assert [len(w) for w in tables.weights] == [4, 4]
     joined = dataset_of([data.codes[0], data.codes[0] // 2, data.codes[1]], data.labels, (4, 2, 2), 2)

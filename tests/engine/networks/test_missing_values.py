@@ -1,4 +1,4 @@
-"""Holes: as often as asked for, independent of everything, the same in whatever blocks, and nothing else is changed."""
+"""Removed values: as often as asked for, independent, the same in whatever blocks, nothing else changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
-from bncli.engine.networks.missing_values import Holes, count_holes, shares_of_holes
+from bncli.engine.networks.missing_values import MissingCompletelyAtRandom, count_missing, missing_shares
 
 
 def table(n: int) -> Columns:
@@ -30,19 +30,19 @@ def missing(rows: Columns) -> np.ndarray:
     )
 
 
-def holes(*shares: float, seed: int = 0) -> Holes:
-    return Holes(shares, np.random.default_rng(seed))
+def mechanism(*shares: float, seed: int = 0) -> MissingCompletelyAtRandom:
+    return MissingCompletelyAtRandom(shares, np.random.default_rng(seed))
 
 
 def test_as_often_as_asked_for() -> None:
-    found = missing(holes(0.0, 0.25, 0.9).punch(table(20_000))).mean(axis=1)
+    found = missing(mechanism(0.0, 0.25, 0.9).applied_to(table(20_000))).mean(axis=1)
     assert found[0] == 0
     assert found[1:] == pytest.approx([0.25, 0.9], abs=0.015)
 
 
 def test_independent_of_the_values_and_of_each_other() -> None:
     rows = table(30_000)
-    a, b, c = missing(holes(0.3, 0.3, 0.3).punch(rows))
+    a, b, c = missing(mechanism(0.3, 0.3, 0.3).applied_to(rows))
     codes = np.arange(30_000) % 3
     assert [a[codes == v].mean() for v in range(3)] == pytest.approx([0.3] * 3, abs=0.02)
     assert [(a & b).mean(), (b & c).mean(), (a & c).mean()] == pytest.approx([0.09] * 3, abs=0.01)
@@ -51,26 +51,26 @@ def test_independent_of_the_values_and_of_each_other() -> None:
 @given(st.integers(1, 60), st.integers(0, 60), st.floats(0.0, 0.99), st.integers(0, 9))
 def test_the_same_in_whatever_blocks(n: int, cut: int, share: float, seed: int) -> None:
     rows, cut = table(n), min(cut, n)
-    whole = missing(holes(share, share, share, seed=seed).punch(rows))
-    punch = holes(share, share, share, seed=seed).punch
-    blocks = [missing(punch(rows.take(part))) for part in (np.arange(cut), np.arange(cut, n))]
+    whole = missing(mechanism(share, share, share, seed=seed).applied_to(rows))
+    applied_to = mechanism(share, share, share, seed=seed).applied_to
+    blocks = [missing(applied_to(rows.take(part))) for part in (np.arange(cut), np.arange(cut, n))]
     assert (np.concatenate(blocks, axis=1) == whole).all()
 
 
 @given(st.integers(0, 40), st.floats(0.0, 0.99), st.floats(0.0, 0.99), st.integers(0, 9))
-def test_more_holes_are_the_same_and_others(n: int, share: float, other: float, seed: int) -> None:
-    few, many = (missing(holes(s, s, s, seed=seed).punch(table(n))) for s in sorted((share, other)))
+def test_more_missing_values_are_the_same_and_others(n: int, share: float, other: float, seed: int) -> None:
+    few, many = (missing(mechanism(s, s, s, seed=seed).applied_to(table(n))) for s in sorted((share, other)))
     assert (many | ~few).all()
 
 
 def test_what_stays_stays_as_it_is() -> None:
     rows = table(500)
     before = missing(rows).copy()
-    punched = holes(0.4, 0.4, 0.4).punch(rows)
+    removed = mechanism(0.4, 0.4, 0.4).applied_to(rows)
     assert (missing(rows) == before).all()
-    assert (punched.label, punched.class_name, punched.n_rows) == (rows.label, "class", 500)
-    assert punched.weights is rows.weights
-    for name, column in punched.attributes.items():
+    assert (removed.label, removed.class_name, removed.n_rows) == (rows.label, "class", 500)
+    assert removed.weights is rows.weights
+    for name, column in removed.attributes.items():
         original = rows.attributes[name]
         if isinstance(column, CategoricalColumn) and isinstance(original, CategoricalColumn):
             kept = column.codes != MISSING
@@ -81,13 +81,13 @@ def test_what_stays_stays_as_it_is() -> None:
             assert (column.values[kept] == original.values[kept]).all()
 
 
-def test_holes_that_are_there_stay() -> None:
-    rows = holes(0.3, 0.3, 0.3).punch(table(300))
-    again = holes(0.3, 0.3, 0.3, seed=1).punch(rows)
+def test_missing_values_that_are_there_stay() -> None:
+    rows = mechanism(0.3, 0.3, 0.3).applied_to(table(300))
+    again = mechanism(0.3, 0.3, 0.3, seed=1).applied_to(rows)
     assert (missing(again) | ~missing(rows)).all()
     for name, column in again.attributes.items():
         before = rows.attributes[name]
-        assert count_holes(column) > count_holes(before) > count_holes(table(300).attributes[name]) == 0
+        assert count_missing(column) > count_missing(before) > count_missing(table(300).attributes[name]) == 0
 
 
 def test_the_shares_of_a_schema() -> None:
@@ -97,4 +97,4 @@ def test_the_shares_of_a_schema() -> None:
         CategoricalAttribute("c", False, (0.0,), ("x",), missing_weight=10.0),
         CategoricalAttribute("d", False, (), ()),
     )
-    assert shares_of_holes(Schema("class", ("n", "p"), attributes)) == (0.25, 0.0, 1.0, 0.0)
+    assert missing_shares(Schema("class", ("n", "p"), attributes)) == (0.25, 0.0, 1.0, 0.0)

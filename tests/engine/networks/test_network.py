@@ -65,7 +65,7 @@ def test_a_model_gives_back_its_network(network: Network) -> None:
 
 
 @pytest.mark.parametrize("network", [asia(), conditioning_network(1.0), strong_network(5, 0), strong_network(6, 1)])
-def test_the_true_model_of_rows_with_holes_sums_them_out(network: Network) -> None:
+def test_the_true_model_of_rows_with_missing_values_marginalizes_them(network: Network) -> None:
     """Against sums over all rows, for every attribute alone, and all but one."""
     n, n_labels = len(network.schema.attributes), len(network.schema.labels)
     model = true_model(network, counted(network), 10, [1.0] * n)

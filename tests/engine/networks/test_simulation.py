@@ -160,7 +160,7 @@ def test_numbers_are_uniform_inside_their_interval() -> None:
     assert_likely(np.histogram(column.values, 8, (0.0, 4.0))[0].astype(float), np.full(8, 5_000.0))
 
 
-def test_the_missing_level_is_a_hole() -> None:
+def test_the_missing_level_is_a_missing_value() -> None:
     schema = Schema("class", ("a", "b"), (CategoricalAttribute("x", True, (), ("u",)),))
     network = Network(schema, Dag(((),), ()), np.array([0.5, 0.5]), (np.array([0.25, 0.75]),))
     column = sample(network, 1_000, rng()).attributes["x"]

@@ -1,4 +1,4 @@
-"""Conjugate gradients with Brent's line minimum: counts by hand, exact steps, conjugacy's promise on bowls."""
+"""Conjugate gradients with Brent's line minimum: counts by hand, exact steps, conjugacy on quadratics."""
 
 from __future__ import annotations
 

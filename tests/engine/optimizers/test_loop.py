@@ -142,7 +142,7 @@ def test_stops_as_separable_when_the_objective_says_so(method: Any) -> None:
 
 
 @every_method
-def test_without_an_end_the_climb_ends_all_the_same(method: Any) -> None:
+def test_without_an_end_the_optimization_ends_all_the_same(method: Any) -> None:
     found, _ = minimise(method, objective(logistic_loss), np.zeros(1), tolerance=1e-8)
     assert found.stopped_by is not StoppedBy.SEPARABLE
     assert found.value < 0.05

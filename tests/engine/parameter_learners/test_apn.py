@@ -25,7 +25,9 @@ GENERAL = Dag(((), (0,), (0, 1)), (2,), (0,))
 
 def fit(data: Dataset, dag: Dag, watch: Any = None, **changes: Any) -> Any:
     more = {} if watch is None else {"watch": watch}
-    return apn.learn(Counts(data), dag, smoothing="m-estimate:1", ascent=how(**{"optimizer": "cg", **changes}), **more)
+    return apn.learn(
+        Counts(data), dag, smoothing="m-estimate:1", settings=how(**{"optimizer": "cg", **changes}), **more
+    )
 
 
 @given(case=incomplete_cases(), optimizer=st.sampled_from(["cg", "cgb", "lbfgs"]))
@@ -45,7 +47,7 @@ def test_the_likelihood_never_falls_and_both_ends_are_told_truly(case: tuple[Dat
 
 
 @pytest.mark.parametrize("dag", [TAN, GENERAL], ids=["tan", "general"])
-def test_without_holes_the_top_is_the_relative_frequencies(dag: Dag) -> None:
+def test_without_missing_values_the_maximum_is_the_relative_frequencies(dag: Dag) -> None:
     data = with_missing(dense_dataset((2, 3, 2), 2), 0.0)
     learnt = fit(data, dag, tolerance=1e-13)
     exact = generative_tables(Counts(data), dag, "mle")

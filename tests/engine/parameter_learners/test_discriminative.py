@@ -10,7 +10,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters, StoppedBy, Tables
 from bncli.engine.parameter_learners import discriminative, kbma
-from bncli.engine.structures.structure import Climb, Dag, Regions
+from bncli.engine.structures.structure import Dag, Regions, SearchTrace
 from bncli.engine.training.penalty_cv import choose_penalty
 from tests import oracles
 from tests.datasets import random_dataset
@@ -91,8 +91,8 @@ REGIONS = Regions(((0,), (0, 1), (1, 2), (0, 2), (3,)))
 def test_regions_equal_scikit_learn(n_labels: int, optimizer: str) -> None:
     data = random_dataset(250, (3, 2, 4, 2), n_labels, weighted=n_labels == 3)
     for init in ("zero", "generative"):
-        ascent = how(init=init, penalty=1.0, optimizer=optimizer)
-        learnt = discriminative.learn(Counts(data), REGIONS, ascent=ascent)
+        settings = how(init=init, penalty=1.0, optimizer=optimizer)
+        learnt = discriminative.learn(Counts(data), REGIONS, settings=settings)
         assert [f.attributes for f in learnt.tables.families] == [(0, 1), (1, 2), (0, 2), (3,)]
         peer = peer_cells(learnt, data, 1.0)
         cll, _ = oracles.conditional_log_likelihood(learnt.tables.families, data, peer)
@@ -101,10 +101,10 @@ def test_regions_equal_scikit_learn(n_labels: int, optimizer: str) -> None:
 
 
 @pytest.mark.parametrize("theta", [None, 0.1, 5.0])
-def test_on_regions_the_ascent_starts_from_the_kikuchi_model(theta: float | None) -> None:
+def test_on_regions_the_optimizer_starts_from_the_kikuchi_model(theta: float | None) -> None:
     data = random_dataset(250, (3, 2, 4, 2), 3)
     options = {} if theta is None else {"theta": theta}
-    learnt = discriminative.learn(Counts(data), REGIONS, ascent=how(penalty=1e-3), **options)
+    learnt = discriminative.learn(Counts(data), REGIONS, settings=how(penalty=1e-3), **options)
     expected = kbma.learn(Counts(data), REGIONS, theta=1.0 if theta is None else theta)
     assert learnt.cll_start == pytest.approx(path_of(expected).steps[-1].log_likelihood, rel=1e-9)
     assert learnt.cll > learnt.cll_start
@@ -113,9 +113,9 @@ def test_on_regions_the_ascent_starts_from_the_kikuchi_model(theta: float | None
 
 def test_only_the_regions_of_the_best_step_have_tables() -> None:
     data = random_dataset(250, (3, 2, 4, 2), 2)
-    climb = Climb((1, 2, 3, 4), (-4.0, -3.0, -2.0, -1.0), (-4.0, -3.0, -2.0, -9.0), 2)
-    regions = Regions(((0,), (1,), (0, 1)), climb)
-    learnt = discriminative.learn(Counts(data), regions, ascent=how(penalty=1.0))
+    trace = SearchTrace((1, 2, 3, 4), (-4.0, -3.0, -2.0, -1.0), (-4.0, -3.0, -2.0, -9.0), 2)
+    regions = Regions(((0,), (1,), (0, 1)), trace)
+    learnt = discriminative.learn(Counts(data), regions, settings=how(penalty=1.0))
     assert [f.attributes for f in learnt.tables.families] == [(0,), (1,)]
 
 

@@ -40,9 +40,9 @@ def test_effects_equal_scikit_learn_on_the_explicit_design(
     data = mixed_dataset(random_dataset(250, (3, 2, 5, 2), n_labels, weighted=n_labels == 3), kinds)
     dag = GRAPHS[graph]
     for init in ("zero", "generative"):
-        ascent = how(init=init, penalty=penalty)
+        settings = how(init=init, penalty=penalty)
         learnt = discriminative.learn(
-            Counts(data), dag, smoothing="m-estimate:1", coding=coding, lower_orders=lower_orders, ascent=ascent
+            Counts(data), dag, smoothing="m-estimate:1", coding=coding, lower_orders=lower_orders, settings=settings
         )
         families = learnt.tables.families
         design = dense(families, data, coding, lower_orders=lower_orders)
@@ -63,18 +63,18 @@ def _peer_scores(z: np.ndarray, data: Dataset, penalty: float) -> np.ndarray:
     return np.asarray(scores - scores.mean(axis=1, keepdims=True))
 
 
-def test_regions_with_merges_equal_scikit_learn_too() -> None:
-    """Singles as they are cut, a pair that sees both attributes coarsely; the pair's own singles are the finer ones."""
+def test_regions_with_groupings_equal_scikit_learn_too() -> None:
+    """Main effects as cut, a pair in coarser binnings; the main effects within the pair are the finer ones."""
     kinds = ("numeric", "missing")
     data = mixed_dataset(random_dataset(250, (6, 6), 3), kinds)
-    merges = ((None, None), ((0, 0, 1, 1, 2, 2), (0, 0, 0, 1, 1, 2)))
-    regions = Regions(((0,), (1,), (0, 1)), bins=(None, 3), merges=merges)
+    groupings = ((None, None), ((0, 0, 1, 1, 2, 2), (0, 0, 0, 1, 1, 2)))
+    regions = Regions(((0,), (1,), (0, 1)), bins=(None, 3), groupings=groupings)
     learnt = discriminative.learn(
-        Counts(data), regions, coding="thermometer", lower_orders=True, ascent=how(init="zero", penalty=1.0)
+        Counts(data), regions, coding="thermometer", lower_orders=True, settings=how(init="zero", penalty=1.0)
     )
     families = learnt.tables.families
     assert [family.shape for family in families] == [(6,), (6,), (3, 3)]
-    coarse = [np.array(m)[codes] for m, codes in zip(merges[1], data.codes, strict=True)]
+    coarse = [np.array(m)[codes] for m, codes in zip(groupings[1], data.codes, strict=True)]
     singles = [first + codes.astype(int) for first, codes in zip((1, 7), data.codes, strict=True)]
     cells = np.column_stack([np.zeros(250, int), *singles, 13 + 3 * coarse[0] + coarse[1]])
     z = np.zeros((250, 1 + 6 + 6 + 9))
@@ -84,10 +84,10 @@ def test_regions_with_merges_equal_scikit_learn_too() -> None:
     np.testing.assert_allclose(ours - ours.mean(axis=1, keepdims=True), scores, atol=1e-4)
 
 
-def test_regions_with_merges_have_no_generative_start() -> None:
+def test_regions_with_groupings_have_no_generative_start() -> None:
     data = mixed_dataset(random_dataset(50, (6, 6), 2), ("numeric", "numeric"))
-    regions = Regions(((0,), (0, 1)), bins=(None, 2), merges=((None, None), ((0, 0, 0, 1, 1, 1),) * 2))
+    regions = Regions(((0,), (0, 1)), bins=(None, 2), groupings=((None, None), ((0, 0, 0, 1, 1, 1),) * 2))
     with pytest.raises(BncliError, match="generative"):
-        discriminative.learn(Counts(data), regions, theta=1.0, ascent=how(init="generative", penalty=1.0))
-    learnt = discriminative.learn(Counts(data), regions, theta=1.0, ascent=how(init="zero", penalty=1.0))
+        discriminative.learn(Counts(data), regions, theta=1.0, settings=how(init="generative", penalty=1.0))
+    learnt = discriminative.learn(Counts(data), regions, theta=1.0, settings=how(init="zero", penalty=1.0))
     assert [w.shape for w in learnt.tables.weights] == [(6, 2), (4, 2)]

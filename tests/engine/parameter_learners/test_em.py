@@ -91,7 +91,7 @@ def _smoothed(e: Any, seen: Any, rule: str) -> Any:
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("dag", [TAN, Dag(((), (0,), (0, 1)), (2,), (0,))], ids=["tan", "general"])
-def test_without_holes_it_stays_at_the_closed_form(dag: Dag, rule: str) -> None:
+def test_without_missing_values_it_stays_at_the_closed_form(dag: Dag, rule: str) -> None:
     data = with_missing(dense_dataset((2, 3, 2), 2), 0.0)
     learnt = fit(data, dag, rule)
     start = generative_tables(Counts(data), dag, rule)
@@ -110,7 +110,7 @@ def test_it_ends_where_the_gradient_vanishes(dag: Dag) -> None:
     assert events[-1].gradient_norm < 1e-3 * events[0].gradient_norm
 
 
-def test_rows_of_holes_alone_leave_the_start() -> None:
+def test_rows_of_missing_values_alone_leave_the_start() -> None:
     data = with_missing(random_dataset(20, (2, 3, 2), 2), 1.0)
     learnt = fit(data, TAN)
     np.testing.assert_allclose(np.exp(learnt.tables.weights[1]).reshape(3, 2, 2), 1 / 3)

@@ -1,4 +1,4 @@
-"""Extended parameters on rows with holes: they begin where relative frequencies do, and rise."""
+"""Extended parameters on rows with missing values: they begin where relative frequencies do, and rise."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OPTIMIZERS = ("lbfgs", "newton", "bfgs", "cg", "cgb")
 
 def fit(data: Dataset, dag: Dag, watch: Any = None, **changes: Any) -> Parameters:
     more = {} if watch is None else {"watch": watch}
-    return extended.learn(Counts(data), dag, smoothing="m-estimate:1", ascent=how(**changes), **more)
+    return extended.learn(Counts(data), dag, smoothing="m-estimate:1", settings=how(**changes), **more)
 
 
 @given(case=incomplete_cases(), optimizer=st.sampled_from(OPTIMIZERS), penalty=st.sampled_from([0.0, 1.0]))
@@ -58,7 +58,7 @@ def test_the_first_likelihood_is_that_of_map(dag: Dag) -> None:
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.1])
-def test_without_holes_it_is_what_it_is_under_the_other_policy(penalty: float) -> None:
+def test_without_missing_values_it_is_what_it_is_under_the_other_policy(penalty: float) -> None:
     complete = dense_dataset((2, 3, 2), 2, copies=5)
     one = fit(complete, TAN, penalty=penalty)
     other = fit(with_missing(complete, 0.0), TAN, penalty=penalty)
@@ -77,7 +77,7 @@ def test_a_part_of_the_network_that_tells_nothing_stays() -> None:
     assert learnt.cll > learnt.cll_start
 
 
-def test_a_penalty_can_be_chosen_with_holes() -> None:
+def test_a_penalty_can_be_chosen_with_missing_values() -> None:
     """At the largest penalty, where next to nothing is learnt, the loss told is about ln K."""
     data = with_missing(random_dataset(60, (3, 2, 3), 3), 0.3)
     space_of = partial(extended.space, structure=TAN, smoothing="m-estimate:1")

@@ -1,4 +1,4 @@
-"""Averages over paths against the models of their steps, one by one, made anew by the paper's algorithm."""
+"""Averages over paths against the models of their steps, one by one, recomputed by the paper's algorithm."""
 
 from __future__ import annotations
 

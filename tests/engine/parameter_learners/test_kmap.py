@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from bncli.engine.counting.counts import Counts
 from bncli.engine.parameter_learners import kbma, kmap
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
-from bncli.engine.structures.structure import Climb, Dag, Regions
+from bncli.engine.structures.structure import Dag, Regions, SearchTrace
 from bncli.errors import BncliError
 from tests import path_oracle
 from tests.datasets import random_dataset
@@ -45,8 +45,8 @@ def test_no_other_step_has_a_higher_posterior(case: Case) -> None:
 def test_the_rows_at_hand_decide_not_the_file() -> None:
     data = random_dataset(400, (2, 2), 2)
     regions = ((0,), (1,), (0, 1))
-    told = Climb((1, 2, 3, 4), (-9.0,) * 4, (-9.0, -9.0, -9.0, -9.0), 0)
-    one, other = (kmap.learn(Counts(data), Regions(regions, climb), theta=1.0) for climb in (None, told))
+    told = SearchTrace((1, 2, 3, 4), (-9.0,) * 4, (-9.0, -9.0, -9.0, -9.0), 0)
+    one, other = (kmap.learn(Counts(data), Regions(regions, trace), theta=1.0) for trace in (None, told))
     assert path_of(one).steps == path_of(other).steps
     assert len(path_of(one).steps) > 1
 

@@ -137,8 +137,8 @@ def test_extended_tables_are_conditional_probabilities() -> None:
         else:
             assert np.exp(tables.bias).sum() == pytest.approx(1.0)
         for family, w in zip(tables.families, tables.weights, strict=True):
-            cube = np.exp(w).reshape(*family.shape, 3)
-            np.testing.assert_allclose(cube.sum(axis=-1 if family.child is None else 0), 1.0)
+            array = np.exp(w).reshape(*family.shape, 3)
+            np.testing.assert_allclose(array.sum(axis=-1 if family.child is None else 0), 1.0)
 
 
 @pytest.mark.parametrize("learn", [nb.learn, tan.learn, lambda c: kdb.learn(c, k=1)], ids=["nb", "tan", "kdb-1"])

@@ -18,18 +18,18 @@ from bncli.engine.structures.structure import Family
 from bncli.engine.training.likelihood import conditional_likelihood
 from tests.datasets import random_dataset
 from tests.effects import dense, mixed_dataset, mixed_datasets
-from tests.strategies import dags, merges
+from tests.strategies import dags, groupings
 
 Array = NDArray[np.float64]
 
 
 @st.composite
-def merged_graphs(draw: st.DrawFn, data: Dataset) -> tuple[Family, ...]:
-    """The families of any graph, some of which see an attribute coarsely; the missing level stays by itself."""
+def regrouped_graphs(draw: st.DrawFn, data: Dataset) -> tuple[Family, ...]:
+    """The families of any graph, some with a coarser binning of an attribute; the missing level stays by itself."""
     families = []
     for family in draw(dags(len(data.codes))).families(data.schema.cardinalities):
-        seen = tuple(draw(merges(data.schema.attributes[a])) for a in family.attributes)
-        families.append(Family.over(family.attributes, data.schema.cardinalities, family.child, merges=seen))
+        seen = tuple(draw(groupings(data.schema.attributes[a])) for a in family.attributes)
+        families.append(Family.over(family.attributes, data.schema.cardinalities, family.child, groupings=seen))
     return tuple(families)
 
 
@@ -49,7 +49,7 @@ def test_tables_are_the_definition_up_to_a_turn(
     coding: str, lower_orders: bool, data: Dataset, draw: st.DataObject
 ) -> None:
     """T T' says it all: the same functions, and the same penalty for each."""
-    families = draw.draw(merged_graphs(data))
+    families = draw.draw(regrouped_graphs(data))
     effects = space_of(families, data, coding, lower_orders=lower_orders)
     found = effects.tables(np.eye(effects.n_effects)).T
     expected = dense(families, data, coding, lower_orders=lower_orders)
@@ -62,7 +62,7 @@ def test_tables_are_the_definition_up_to_a_turn(
 def test_sums_masses_and_columns_belong_to_the_same_matrix(
     coding: str, lower_orders: bool, data: Dataset, draw: st.DataObject
 ) -> None:
-    families = draw.draw(merged_graphs(data))
+    families = draw.draw(regrouped_graphs(data))
     effects = space_of(families, data, coding, lower_orders=lower_orders)
     t = effects.tables(np.eye(effects.n_effects)).T
     rng = np.random.default_rng(draw.draw(st.integers(0, 99)))
@@ -104,10 +104,10 @@ def _two_numeric(n_codes: int) -> Dataset:
     return mixed_dataset(random_dataset(10, (n_codes, n_codes), 2), ("numeric", "numeric"))
 
 
-def test_a_set_belongs_to_the_family_that_sees_it_most_finely() -> None:
-    """The triple sees its attributes coarsely, so the pair and the single in it are the finer families' own."""
+def test_a_set_belongs_to_the_family_with_its_finest_binning() -> None:
+    """The triple has coarser binnings, so the pair and the main effect in it are the finer families' own."""
     data = _two_numeric(6)
-    fine, coarse = Family((0,), (6,), None), Family((0, 1), (2, 2), None, merges=((0, 0, 0, 1, 1, 1),) * 2)
+    fine, coarse = Family((0,), (6,), None), Family((0, 1), (2, 2), None, groupings=((0, 0, 0, 1, 1, 1),) * 2)
     effects = effects_of((coarse, fine), data.schema, np.ones(11), coding="thermometer", lower_orders=True)
     assert [(b.family, b.places, b.n_effects) for b in effects.blocks] == [(0, (1,), 1), (0, (0, 1), 1), (1, (0,), 5)]
     assert [b.scale for b in effects.blocks] == pytest.approx([1.0, math.sqrt(0.5), 1.0])
@@ -116,7 +116,7 @@ def test_a_set_belongs_to_the_family_that_sees_it_most_finely() -> None:
 @given(data=mixed_datasets(), draw=st.data(), beyond=st.sampled_from([1.0, 4.0, 10.0, 100.0]))
 def test_larger_sets_are_penalised_so_many_times_more(data: Dataset, draw: st.DataObject, beyond: float) -> None:
     """The same functions; a penalty of p^2 on what is smaller by a root weighs so much more on what it says."""
-    families = draw.draw(merged_graphs(data))
+    families = draw.draw(regrouped_graphs(data))
     weights = conditional_likelihood(data, families).cell_weights()
     usual, apart = (
         effects_of(families, data.schema, weights, coding="thermometer", lower_orders=True, beyond=factor)

@@ -41,8 +41,8 @@ def test_tables_are_log_probabilities(case: tuple[Dataset, Dag], seed: int) -> N
     p = 3 * np.random.default_rng(seed).normal(size=shared.n_parameters)
     tables = enumeration(data, shared.softmax.families).tables(shared.tables(p))
     for family, w in zip(tables.families, tables.weights, strict=True):
-        cube = np.exp(w).reshape(*family.shape, -1)
-        np.testing.assert_allclose(cube.sum(axis=-1 if family.child is None else 0), 1.0)
+        array = np.exp(w).reshape(*family.shape, -1)
+        np.testing.assert_allclose(array.sum(axis=-1 if family.child is None else 0), 1.0)
         assert family.by_class or not np.ptp(w, axis=1).any()
     np.testing.assert_allclose(shared.tables(shared.generative), shared.softmax.log_theta, atol=1e-12)
 

@@ -19,7 +19,7 @@ from bncli.engine.structures.structure import Dag, Family, Regions
 from bncli.recipe import Recipe
 from tests.oracles import written_out
 from tests.scoring_oracle import slow_log_probabilities
-from tests.strategies import merged_models, models
+from tests.strategies import models, regrouped_models
 
 
 def rows_of(model: Model, n: int, seed: int) -> list[NDArray[Any]]:
@@ -44,9 +44,9 @@ def test_equals_the_definition(model: Model, seed: int, wide: bool) -> None:
     np.testing.assert_allclose(actual, np.array(expected).T, rtol=1e-12, atol=1e-12)
 
 
-@given(merged_models(), st.integers(0, 99), st.booleans())
-def test_merged_attributes_score_as_the_same_tables_over_all_codes(model: Model, seed: int, wide: bool) -> None:
-    """Unknown codes and missing levels included; against the definition, and against tables without merges."""
+@given(regrouped_models(), st.integers(0, 99), st.booleans())
+def test_regrouped_attributes_score_as_the_same_tables_over_all_codes(model: Model, seed: int, wide: bool) -> None:
+    """Unknown codes and missing levels included; against the definition, and against tables without groupings."""
     rows = rows_of(model, 12, seed)
     cardinalities = model.schema.cardinalities
     tables = model.tables
@@ -66,11 +66,11 @@ def test_merged_attributes_score_as_the_same_tables_over_all_codes(model: Model,
 
 def test_a_regrouped_attribute_is_looked_up_once_a_block() -> None:
     schema = Schema("class", ("n", "y"), tuple(CategoricalAttribute(c, False, (1.0,) * 4, tuple("pqrs")) for c in "ab"))
-    merge = (0, 0, 1, 1)
+    grouping = (0, 0, 1, 1)
     families = (
         Family((0,), (4,), None),
-        Family((0,), (2,), None, merges=(merge,)),
-        Family((0, 1), (2, 2), None, merges=(merge, merge)),
+        Family((0,), (2,), None, groupings=(grouping,)),
+        Family((0, 1), (2, 2), None, groupings=(grouping, grouping)),
     )
     weights = tuple(np.zeros((family.n_cells, 2)) for family in families)
     model = Model(schema, Regions(((0,), (0, 1))), Tables(np.zeros(2), families, weights), Recipe(), 1, "0")
@@ -166,7 +166,7 @@ def test_attributes_outside_the_tables_are_not_used() -> None:
     assert compile_scorer(replace(model, predictor=fewer)).used == (1, 2)
 
 
-@given(merged_models(), st.integers(0, 99), st.booleans(), st.floats(1e-6, 1.0))
+@given(regrouped_models(), st.integers(0, 99), st.booleans(), st.floats(1e-6, 1.0))
 def test_an_ensemble_is_the_average_of_its_components(model: Model, seed: int, wide: bool, weight: float) -> None:
     """Components share families, or have some of their own; unknown codes included, in one pass."""
     rng = np.random.default_rng(seed)

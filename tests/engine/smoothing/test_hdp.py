@@ -115,7 +115,7 @@ def test_close_to_a_gibbs_sampler(seed: int) -> None:
 
 
 def gibbs(counts: np.ndarray, rng: np.random.Generator, sweeps: int) -> np.ndarray:
-    """Posterior means of theta: back-offs, draws made anew and concentrations are sampled in turn."""
+    """Posterior means of theta: back-offs, new draws and concentrations are sampled in turn."""
     depth = counts.ndim - 1
     n = [counts.sum(axis=tuple(range(level + 1, counts.ndim))) for level in range(depth + 1)]
     a = [np.ones(()) if level == 0 else np.ones((*counts.shape[1:level], 1)) for level in range(depth + 1)]

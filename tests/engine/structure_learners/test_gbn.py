@@ -197,7 +197,7 @@ def test_progress_is_told() -> None:
     assert all(event.total is not None and 0 <= event.done < event.total for event in told)
 
 
-def test_a_network_is_found_again_through_holes() -> None:
+def test_a_network_is_found_again_through_missing_values() -> None:
     """A quarter of the values missing; an edge is as strong in the rows that have both ends."""
     network = strong_network(6, 3)
     data = drawn_rows(network, 20_000, 1)

@@ -122,7 +122,7 @@ def test_nothing_to_learn_from() -> None:
     assert learn(random_dataset(20, (2, 3), 1)).regions == ((0,), (1,))
 
 
-def test_holes_that_are_to_be_summed_out_count_as_a_value() -> None:
+def test_missing_values_that_are_to_be_marginalized_count_as_a_value() -> None:
     data = planted(300)
     codes = (np.where(np.arange(300) % 5 == 0, 2, data.codes[0]).astype(np.uint8), *data.codes[1:])
     schema = replace(data.schema, missing_policy="marginalize")

@@ -15,7 +15,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.kikuchi import batches, candidate_gains
 from bncli.engine.kikuchi.search_trace import follow
 from bncli.engine.structure_learners import kikuchi
-from bncli.engine.structures.structure import Climb, Regions
+from bncli.engine.structures.structure import Regions, SearchTrace
 from bncli.watch import Event, Note, Progress
 from tests import kikuchi_oracle
 from tests.datasets import dataset_of, random_dataset
@@ -37,13 +37,13 @@ def woven(seed: int, n_rows: int = 400, n_labels: int = 2) -> Dataset:
     return dataset_of(columns, labels, cardinalities, n_labels, weights)
 
 
-def close(climb: Climb | None, other: Climb | None) -> None:
-    assert climb is not None
+def close(trace: SearchTrace | None, other: SearchTrace | None) -> None:
+    assert trace is not None
     assert other is not None
-    assert climb.df == other.df
-    assert climb.map_step == other.map_step
-    np.testing.assert_allclose(climb.log_likelihood, other.log_likelihood, rtol=1e-9)
-    np.testing.assert_allclose(climb.log_posterior, other.log_posterior, rtol=1e-9)
+    assert trace.df == other.df
+    assert trace.map_step == other.map_step
+    np.testing.assert_allclose(trace.log_likelihood, other.log_likelihood, rtol=1e-9)
+    np.testing.assert_allclose(trace.log_posterior, other.log_posterior, rtol=1e-9)
 
 
 @settings(max_examples=20)
@@ -52,10 +52,10 @@ def test_the_search_that_rescans_everything(data: Dataset, max_order: int, theta
     found = search(data, max_order, theta)
     regions, steps = kikuchi_oracle.search(data, max_order, theta)
     assert list(found.regions) == regions
-    assert found.climb is not None
-    assert found.climb.df == tuple(step.df for step in steps)
-    np.testing.assert_allclose(found.climb.log_likelihood, [step.log_likelihood for step in steps], rtol=1e-9)
-    np.testing.assert_allclose(found.climb.log_posterior, [step.log_posterior for step in steps], rtol=1e-9)
+    assert found.trace is not None
+    assert found.trace.df == tuple(step.df for step in steps)
+    np.testing.assert_allclose(found.trace.log_likelihood, [step.log_likelihood for step in steps], rtol=1e-9)
+    np.testing.assert_allclose(found.trace.log_posterior, [step.log_posterior for step in steps], rtol=1e-9)
 
 
 @pytest.mark.parametrize(("seed", "n_labels"), [(1, 2), (2, 3), (3, 4)])
@@ -71,8 +71,8 @@ def test_a_function_of_two_attributes_is_found() -> None:
     data = dataset_of([*grid.T], grid[:, 1] ^ grid[:, 3], (2,) * 4, 2)
     found = search(data)
     assert found.chosen == ((1, 3),)
-    assert found.climb is not None
-    assert found.climb.log_likelihood[found.climb.map_step] == pytest.approx(0, abs=2)
+    assert found.trace is not None
+    assert found.trace.log_likelihood[found.trace.map_step] == pytest.approx(0, abs=2)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -81,7 +81,7 @@ def test_the_same_of_shuffled_rows(seed: int) -> None:
     shuffled = data.take(np.random.default_rng(seed).permutation(data.n_rows))
     found, again = search(data), search(shuffled)
     assert again.regions == found.regions
-    close(again.climb, found.climb)
+    close(again.trace, found.trace)
 
 
 def test_a_row_of_weight_two_is_a_row_twice() -> None:
@@ -90,7 +90,7 @@ def test_a_row_of_weight_two_is_a_row_twice() -> None:
     found = search(replace(data, weights=times.astype(float)))
     again = search(data.take(np.repeat(np.arange(data.n_rows), times)))
     assert again.regions == found.regions
-    close(again.climb, found.climb)
+    close(again.trace, found.trace)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -105,7 +105,7 @@ def test_following_the_path_gives_the_same_bits(seed: int) -> None:
     data = woven(seed)
     found = search(data)
     assert len(found.regions) > 3
-    assert follow(Counts(data), found.regions, 1.0) == found.climb
+    assert follow(Counts(data), found.regions, 1.0) == found.trace
 
 
 def test_of_copies_the_first_is_taken() -> None:
@@ -132,14 +132,14 @@ def test_one_class_needs_no_region() -> None:
     data = woven(2, 50)
     found = search(dataset_of(data.codes, np.zeros(50, int), data.schema.cardinalities, 1))
     assert found.regions == ()
-    assert found.climb is not None
-    assert found.climb.log_likelihood == (0.0,)
+    assert found.trace is not None
+    assert found.trace.log_likelihood == (0.0,)
 
 
 def test_the_path_goes_up_and_then_down_within_reach() -> None:
     found = search(woven(4, 300))
-    assert found.climb is not None
-    posteriors, likelihoods = found.climb.log_posterior, found.climb.log_likelihood
+    assert found.trace is not None
+    posteriors, likelihoods = found.trace.log_posterior, found.trace.log_likelihood
     last = max(len(region) for region in found.regions)
     for s, region in enumerate(found.regions, 1):
         if len(region) < last:
@@ -198,8 +198,8 @@ def test_no_more_than_the_time_allows() -> None:
         )
         assert found.regions == whole[: len(found.regions)]
         assert found.options["max_seconds"] == looks
-        assert found.climb is not None
-        assert len(found.climb.df) == len(found.regions) + 1
+        assert found.trace is not None
+        assert len(found.trace.df) == len(found.regions) + 1
         stopped = [event.text for event in events if isinstance(event, Note)]
         assert bool(stopped) or found.regions == whole
         assert all(text.startswith("the time was over: the search stopped among ") for text in stopped)

@@ -1,4 +1,4 @@
-"""The tree against all trees there are, its root and directions, and what it promises: the highest likelihood."""
+"""The tree against all trees there are, its root and directions, and its property: the highest likelihood."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quick fit: close to the optimum, over merged and plain attributes alike."""
+"""The quick fit: close to the optimum, over regrouped and plain attributes alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameter_learners import discriminative
 from bncli.engine.structure_search.additive_fit import additive_fit
 from bncli.engine.structures.structure import Regions
-from bncli.engine.training.optimization import Ascent
+from bncli.engine.training.optimization import OptimizerSettings
 from tests.datasets import random_dataset
 from tests.effects import mixed_dataset, mixed_datasets
 
@@ -23,7 +23,10 @@ def test_close_to_the_optimum(data: Dataset, penalty: float) -> None:
     regions = Regions(tuple((i,) for i in data.schema.informative))
     likelihood, cells = additive_fit(data, regions.families(data.schema.cardinalities), penalty)
     best = discriminative.learn(
-        Counts(data), regions, coding="thermometer", ascent=Ascent("zero", penalty, 0.0, "newton", 1e-12, 500)
+        Counts(data),
+        regions,
+        coding="thermometer",
+        settings=OptimizerSettings("zero", penalty, 0.0, "newton", 1e-12, 500),
     )
     cll, gradient = likelihood.value_and_gradient(cells)
     assert gradient.shape == cells.shape == (data.n_labels, likelihood.n_cells)
@@ -39,7 +42,7 @@ def test_the_class_alone() -> None:
 
 def test_coarse_families_have_tables_of_coarse_codes() -> None:
     data = mixed_dataset(random_dataset(100, (6, 5), 2), ["numeric", "numeric"])
-    merges = (((0, 0, 1, 1, 2, 2), None),)
-    families = Regions(((0,), (1,)), bins=(3,), merges=merges).families((6, 5))
+    groupings = (((0, 0, 1, 1, 2, 2), None),)
+    families = Regions(((0,), (1,)), bins=(3,), groupings=groupings).families((6, 5))
     _, cells = additive_fit(data, families)
     assert cells.shape == (2, 1 + 3 + 5)

@@ -48,12 +48,12 @@ def test_every_gain_to_the_twelfth_digit_of_the_largest(data: Dataset, rule: str
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_with_holes_both_scores_are_of_the_rows_that_have_both(rule: str) -> None:
-    holey = with_missing(random_dataset(80, (2, 3, 4), 3, weighted=True), 0.4)
-    gains = arc_gains(Counts(holey), family_score(rule))
+def test_with_missing_values_both_scores_are_of_the_rows_that_have_both(rule: str) -> None:
+    incomplete = with_missing(random_dataset(80, (2, 3, 4), 3, weighted=True), 0.4)
+    gains = arc_gains(Counts(incomplete), family_score(rule))
     slow = np.zeros((3, 3))
     for j, i in itertools.permutations(range(3), 2):
-        slow[j, i] = slow_gain(complete_rows(holey, {i, j}), rule, j, i)[0]
+        slow[j, i] = slow_gain(complete_rows(incomplete, {i, j}), rule, j, i)[0]
     np.testing.assert_allclose(gains / np.abs(gains).max(), slow / np.abs(slow).max(), rtol=1e-9, atol=1e-9)
 
 

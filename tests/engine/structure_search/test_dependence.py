@@ -54,13 +54,13 @@ def test_progress_is_told() -> None:
 
 
 @given(datasets(), st.sampled_from([0.3, 1.0]))
-def test_holes_leave_the_rows_that_have_the_attribute_or_the_pair(data: Dataset, share: float) -> None:
-    holey = with_missing(data, share)
+def test_missing_values_leave_the_rows_that_have_the_attribute_or_the_pair(data: Dataset, share: float) -> None:
+    incomplete = with_missing(data, share)
     n = len(data.codes)
-    alone = [oracles.count(complete_rows(holey, {i}), (i,)) for i in range(n)]
+    alone = [oracles.count(complete_rows(incomplete, {i}), (i,)) for i in range(n)]
     expected = [oracles.mutual_information(table) for table in alone]
-    np.testing.assert_allclose(relevance(Counts(holey)), expected, rtol=1e-10, atol=1e-12)
-    dependence = conditional_dependence(Counts(holey))
+    np.testing.assert_allclose(relevance(Counts(incomplete)), expected, rtol=1e-10, atol=1e-12)
+    dependence = conditional_dependence(Counts(incomplete))
     for i, j in itertools.combinations(range(n), 2):
-        table = oracles.count(complete_rows(holey, {i, j}), (i, j))
+        table = oracles.count(complete_rows(incomplete, {i, j}), (i, j))
         assert dependence[i, j] == pytest.approx(oracles.conditional_mutual_information(table), rel=1e-10, abs=1e-12)

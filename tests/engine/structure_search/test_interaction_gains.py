@@ -15,7 +15,7 @@ from bncli.engine.data import dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_search import interaction_gains
 from bncli.engine.structure_search.interaction_gains import Gains, Interaction
-from bncli.engine.structures.binning import merge_of
+from bncli.engine.structures.binning import grouping_of
 from bncli.engine.structures.structure import Family
 from bncli.engine.training.likelihood import conditional_likelihood
 from bncli.watch import Event, Progress
@@ -36,17 +36,17 @@ def gains_of(data: Dataset, sets: list[tuple[int, ...]], bins: int | None = 3, s
 def slow_gain(gains: Gains, members: tuple[int, ...]) -> float:
     """Row by row, cell by cell, class by class, from the formula."""
     data = gains.likelihood.data
-    merges = [merge_of(data.schema.attributes[i], gains.bins) if gains.bins else None for i in members]
+    groupings = [grouping_of(data.schema.attributes[i], gains.bins) if gains.bins else None for i in members]
     sums: dict[tuple[tuple[int, ...], int], list[float]] = {}
     for t in range(data.n_rows):
         codes = [int(data.codes[i][t]) for i in members]
-        cell = tuple(c if m is None else m[c] for c, m in zip(codes, merges, strict=True))
+        cell = tuple(c if m is None else m[c] for c, m in zip(codes, groupings, strict=True))
         weight = 1.0 if data.weights is None else float(data.weights[t])
         for y, p in enumerate(probabilities(gains, t)):
             pair = sums.setdefault((cell, y), [0.0, 0.0])
             pair[0] += weight * (float(data.labels[t] == y) - p)
             pair[1] += weight * p * (1 - p)
-    sizes = [data.schema.cardinalities[i] if m is None else max(m) + 1 for i, m in zip(members, merges, strict=True)]
+    sizes = [data.schema.cardinalities[i] if m is None else max(m) + 1 for i, m in zip(members, groupings, strict=True)]
     new = share_of_new([set(f.attributes) for f in gains.likelihood.families], members, sizes)
     return sum((g * g - new * h) / (2 * (h + gains.penalty)) for g, h in sums.values())
 

@@ -48,7 +48,7 @@ def test_a_network_is_the_one_that_map_learns() -> None:
     data = random_dataset(25, (3, 2, 4, 2), 3, seed=2)
     members, k = members_of(data, 2), 2
     parents = tuple(dict(members)[i] for i in range(4))
-    surprise = []
+    log_losses = []
     for t in range(data.n_rows):
         rest = data.take(np.delete(np.arange(data.n_rows), t))
         tables = generative.learn(Counts(rest), Dag(parents, (0, 1, 2, 3)), smoothing="m-estimate:1").tables
@@ -56,9 +56,9 @@ def test_a_network_is_the_one_that_map_learns() -> None:
         for family, weights in zip(tables.families, tables.weights, strict=True):
             values = tuple(int(data.codes[i][t]) for i in family.attributes)
             scores += weights[np.ravel_multi_index(values, family.shape)]
-        surprise.append(-log_posterior(list(scores))[int(data.labels[t])])
+        log_losses.append(-log_posterior(list(scores))[int(data.labels[t])])
     losses = nested_losses(data, members, [3] * 4, "log-loss")
-    assert losses[k, 4] == pytest.approx(float(np.mean(surprise)), rel=1e-12)
+    assert losses[k, 4] == pytest.approx(float(np.mean(log_losses)), rel=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -59,19 +59,19 @@ def test_equals_the_definition(table: str, asked: tuple[Dataset, int, int, list[
 
 @pytest.mark.parametrize("table", ["whole", "observed", "ranked"])
 @given(asked=questions(), share=st.sampled_from([0.3, 1.0]))
-def test_holes_leave_the_rows_that_have_all_that_is_asked_for(
+def test_missing_values_leave_the_rows_that_have_all_that_is_asked_for(
     table: str, asked: tuple[Dataset, int, int, list[frozenset[int]]], share: float
 ) -> None:
     data, a, b, sets = asked
-    holey = with_missing(data, share)
+    incomplete = with_missing(data, share)
     with pytest.MonkeyPatch.context() as patch:
         if table != "whole":
             patch.setattr(partial_dependence, "SMALL_TABLE", 1)
             patch.setattr(partial_dependence, "CELLS_PER_ROW", 0)
         if table == "ranked":
             patch.setattr(partial_dependence, "LARGEST_NUMBER", 20)
-        answers = PartialDependence(holey).given(a, b, sets)
-    whole = [complete_rows(holey, (z | {a, b}) - {CLASS_NODE}) for z in sets]
+        answers = PartialDependence(incomplete).given(a, b, sets)
+    whole = [complete_rows(incomplete, (z | {a, b}) - {CLASS_NODE}) for z in sets]
     expected = [slow(rows, a, b, z) if rows.n_rows else 0.0 for rows, z in zip(whole, sets, strict=True)]
     assert answers == pytest.approx(expected, abs=1.1e-12)
 

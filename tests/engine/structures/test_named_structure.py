@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, name_structure
-from bncli.engine.structures.structure import Climb, Dag, Family, Regions
+from bncli.engine.structures.structure import Dag, Family, Regions, SearchTrace
 from bncli.errors import BncliError
 
 
@@ -21,17 +21,17 @@ def schema_of(*names: str, constant: tuple[str, ...] = ()) -> Schema:
 
 
 ABC = schema_of("a", "b", "c")
-CLIMB = Climb((1, 2, 3, 4), (-9.0, -7.0, -6.0, -5.0), (-10.0, -9.0, -8.5, -8.75), 2)
-FOUND = NamedRegions("y", (("b",), ("a",), ("b", "a")), CLIMB, "kikuchi", {"theta": 1.0})
+TRACE = SearchTrace((1, 2, 3, 4), (-9.0, -7.0, -6.0, -5.0), (-10.0, -9.0, -8.5, -8.75), 2)
+FOUND = NamedRegions("y", (("b",), ("a",), ("b", "a")), TRACE, "kikuchi", {"theta": 1.0})
 
 
 def test_names_become_ascending_indices_in_the_order_added() -> None:
-    assert FOUND.resolve(ABC) == Regions(((1,), (0,), (0, 1)), CLIMB, "kikuchi", {"theta": 1.0})
+    assert FOUND.resolve(ABC) == Regions(((1,), (0,), (0, 1)), TRACE, "kikuchi", {"theta": 1.0})
 
 
 def test_the_best_step_decides_what_is_chosen() -> None:
     assert FOUND.chosen == (("b",), ("a",))
-    assert replace(FOUND, climb=None).chosen == (("b", "a"),)
+    assert replace(FOUND, trace=None).chosen == (("b", "a"),)
     assert FOUND.nodes == ("b", "a")
 
 
@@ -43,7 +43,7 @@ def test_without_statistics_a_region_inside_an_earlier_one_is_dropped() -> None:
 def test_uninformative_attributes_drop_out_and_the_statistics_with_them() -> None:
     resolved = FOUND.resolve(schema_of("a", "b", constant=("a",)))
     assert resolved == Regions(((1,),), None, "kikuchi", {"theta": 1.0})
-    assert FOUND.resolve(schema_of("a", "b", "c", constant=("c",))).climb == CLIMB
+    assert FOUND.resolve(schema_of("a", "b", "c", constant=("c",))).trace == TRACE
     assert FOUND.resolve(schema_of("a", "b", constant=("a", "b"))).regions == ()
 
 
@@ -68,11 +68,11 @@ def test_what_comes_out_is_what_regions_are(regions: list[tuple[str, ...]], cons
         ({"regions": (("a", "b", "a"),)}, r"regions\[0\] names 'a' twice"),
         ({"regions": (("a",), ("a", "y"))}, r"regions\[1\] names the class 'y'"),
         ({"regions": (tuple(f"x{i}" for i in range(17)),)}, r"regions\[0\] has 17 attributes, .*at most 16"),
-        ({"climb": replace(CLIMB, df=(1, 2, 3))}, "df has 3 values for 3 regions, .*one for the class alone"),
-        ({"climb": replace(CLIMB, log_likelihood=())}, "log_likelihood has 0 values for 3 regions"),
-        ({"climb": replace(CLIMB, log_posterior=(0.0,) * 5)}, "log_posterior has 5 values for 3 regions"),
-        ({"climb": replace(CLIMB, map_step=4)}, "map_step is 4, f.json; the steps are 0 to 3"),
-        ({"climb": replace(CLIMB, map_step=-1)}, "map_step is -1"),
+        ({"trace": replace(TRACE, df=(1, 2, 3))}, "df has 3 values for 3 regions, .*one for the class alone"),
+        ({"trace": replace(TRACE, log_likelihood=())}, "log_likelihood has 0 values for 3 regions"),
+        ({"trace": replace(TRACE, log_posterior=(0.0,) * 5)}, "log_posterior has 5 values for 3 regions"),
+        ({"trace": replace(TRACE, map_step=4)}, "map_step is 4, f.json; the steps are 0 to 3"),
+        ({"trace": replace(TRACE, map_step=-1)}, "map_step is -1"),
         ({"regions": (("a",), ("a", "b"), ("b",))}, r"regions\[2\] is inside an earlier region"),
         ({"bins": (None, 1)}, r"bins\[1\] is 1, f.json; .* 2 intervals"),
         ({"bins": (2,) * 17}, r"bins has 17 entries, f.json; give at most 16"),
@@ -102,16 +102,16 @@ def test_there_and_back_in_schema_order() -> None:
     assert name_structure(Dag(((), (), ()), (0,)), ABC) == NamedDag("y", {"a": ("y",)})
 
 
-def test_bins_become_the_merges_of_the_schema() -> None:
+def test_bins_become_the_groupings_of_the_schema() -> None:
     numeric = NumericAttribute("n", True, (9.0, 1.0, 1.0, 1.0, 5.0), (0.5, 1.5, 2.5))
     schema = replace(ABC, attributes=(numeric, *ABC.attributes))
     named = NamedRegions("y", (("n",), ("n", "a"), ("a",)), bins=(None, 2))
     resolved = named.resolve(schema)
-    assert resolved.merges == ((None,) * 4, ((0, 1, 1, 1, 2), None, None, None))
+    assert resolved.groupings == ((None,) * 4, ((0, 1, 1, 1, 2), None, None, None))
     assert resolved.chosen == resolved.regions == ((0,), (0, 1), (1,)), (
         "regions of other bins are no part of each other"
     )
-    assert resolved.families(schema.cardinalities)[1] == Family((0, 1), (3, 2), None, merges=((0, 1, 1, 1, 2), None))
+    assert resolved.families(schema.cardinalities)[1] == Family((0, 1), (3, 2), None, groupings=((0, 1, 1, 1, 2), None))
     assert name_structure(resolved, schema) == named
     assert named.chosen == named.regions
     assert replace(named, bins=(2,)).resolve(schema).regions == ((0,), (0, 1))

@@ -33,8 +33,8 @@ def test_the_class_may_have_parents_and_attributes_may_do_without_it() -> None:
 
 
 def test_uninformative_attributes_drop_out_of_every_list() -> None:
-    hole = NumericAttribute("d", True, (1.0, 1.0), ())
-    schema = Schema("y", ("no", "yes"), (*schema_of(2, 1, 2).attributes, hole))
+    incomplete = NumericAttribute("d", True, (1.0, 1.0), ())
+    schema = Schema("y", ("no", "yes"), (*schema_of(2, 1, 2).attributes, incomplete))
     named = NamedDag("y", {"a": ("y", "b"), "b": ("y",), "c": ("y", "b", "a", "d"), "d": ("y",)})
     assert named.resolve(schema) == Dag(((), (), (0, 3), ()), (0, 2, 3))
 
@@ -205,19 +205,19 @@ def test_the_whole_network_has_a_family_for_every_node() -> None:
     assert Dag(((), ()), ()).families((2, 3), whole=True) == ()
 
 
-def test_regions_look_at_their_attributes_through_the_merges_of_their_size() -> None:
-    """Attribute 1 is never merged; regions of three attributes and more are seen alike."""
+def test_regions_have_the_groupings_of_their_size() -> None:
+    """Attribute 1 is never regrouped; regions of three attributes and more are binned alike."""
     pairs, larger = (0, 0, 1, 1, 2), (0, 0, 0, 1, 1)
-    merges = ((None, None, None, None), (pairs, None, pairs, None), (larger, None, larger, None))
-    regions = Regions(((0,), (1,), (0, 1), (1, 3), (0, 1, 2, 3)), bins=(None, 3, 2), merges=merges)
+    groupings = ((None, None, None, None), (pairs, None, pairs, None), (larger, None, larger, None))
+    regions = Regions(((0,), (1,), (0, 1), (1, 3), (0, 1, 2, 3)), bins=(None, 3, 2), groupings=groupings)
     assert regions.families((5, 2, 5, 2)) == (
         Family((0,), (5,), None),
         Family((1,), (2,), None),
-        Family((0, 1), (3, 2), None, merges=(pairs, None)),
+        Family((0, 1), (3, 2), None, groupings=(pairs, None)),
         Family((1, 3), (2, 2), None),
-        Family((0, 1, 2, 3), (2, 2, 2, 2), None, merges=(larger, None, larger, None)),
+        Family((0, 1, 2, 3), (2, 2, 2, 2), None, groupings=(larger, None, larger, None)),
     )
-    assert replace(regions, bins=(), merges=()).families((5, 2, 5, 2)) == (Family((0, 1, 2, 3), (5, 2, 5, 2), None),)
+    assert replace(regions, bins=(), groupings=()).families((5, 2, 5, 2)) == (Family((0, 1, 2, 3), (5, 2, 5, 2), None),)
 
 
 def test_a_region_is_part_of_a_larger_one_only_if_it_has_the_same_bins() -> None:

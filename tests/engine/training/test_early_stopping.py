@@ -16,7 +16,7 @@ from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.parameter_learners import extended
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.early_stopping import FOLDS, _peak, best_iterations
-from bncli.engine.training.optimization import ascend
+from bncli.engine.training.optimization import optimize
 from bncli.watch import Event, Iteration, Progress, silent
 from tests import oracles
 from tests.datasets import random_dataset
@@ -32,7 +32,7 @@ def fit(data: Dataset, early_stop: str = "cv", seed: int = 0, watch: Any = silen
         Counts(data),
         TAN,
         smoothing="m-estimate:1",
-        ascent=replace(how(**changes), early_stop=early_stop, seed=seed),
+        settings=replace(how(**changes), early_stop=early_stop, seed=seed),
         watch=watch,
     )
 
@@ -45,7 +45,7 @@ def slow_scores(data: Dataset, most: int, seed: int, **changes: Any) -> list[flo
         total = 0.0
         for f in range(FOLDS):
             train, rest = data.take(np.flatnonzero(fold_of != f)), data.take(np.flatnonzero(fold_of == f))
-            tables = ascend(SPACE(Counts(train)), how(max_iterations=n, **changes), silent).tables
+            tables = optimize(SPACE(Counts(train)), how(max_iterations=n, **changes), silent).tables
             slow = enumeration(rest, tables.families)
             total += slow.value_and_gradient(slow.flatten(tables))[0]
         scores.append(total)
@@ -63,7 +63,7 @@ def test_the_best_number_of_iterations(share: float, optimizer: str, monkeypatch
     learnt = fit(data, seed=3, optimizer=optimizer, max_iterations=12)
     assert learnt.iterations == best
     assert learnt.stopped_by is (StoppedBy.CROSS_TUNING if best < 12 else StoppedBy.MAX_ITERATIONS)
-    straight = ascend(SPACE(Counts(data)), how(optimizer=optimizer, max_iterations=best), silent)
+    straight = optimize(SPACE(Counts(data)), how(optimizer=optimizer, max_iterations=best), silent)
     assert straight.tables.weights[0].tobytes() == learnt.tables.weights[0].tobytes()
 
 
@@ -78,7 +78,7 @@ def test_complete_rows_of_the_other_policy_too() -> None:
     assert learnt.cll > learnt.cll_start
 
 
-def test_long_ascents_that_serve_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_runs_that_serve_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut off after 1, 2, 4, ... iterations, or never: the same choice where the likelihood held out rises first."""
     data = random_dataset(4000, (3, 2, 3), 2, seed=2)
     slowly = {"optimizer": "cg", "init": "zero", "max_iterations": 60}
@@ -87,7 +87,7 @@ def test_long_ascents_that_serve_are_followed(monkeypatch: pytest.MonkeyPatch) -
     assert best_iterations(data, SPACE, how(**slowly), seed=0, watch=silent) == at_once > 1
 
 
-def test_the_watch_hears_of_folds_and_only_of_the_last_ascent() -> None:
+def test_the_watch_hears_of_folds_and_only_of_the_last_run() -> None:
     events: list[Event] = []
     learnt = fit(with_missing(random_dataset(60, (3, 2, 3), 2), 0.2), watch=events.append)
     iterations = [event.iteration for event in events if isinstance(event, Iteration)]

@@ -98,15 +98,15 @@ def test_naive_bayes_with_laplace_is_scikit_learns(alpha: float) -> None:
 
 
 @given(datasets(max_rows=15, max_attributes=4), st.data(), RULES, st.sampled_from([0.0, 0.3, 1.0]))
-def test_with_holes_every_node_has_the_table_of_the_rows_that_have_its_family(
+def test_with_missing_values_every_node_has_the_table_of_the_rows_that_have_its_family(
     data: Dataset, draw: st.DataObject, rule: str, share: float
 ) -> None:
     """Nodes without the class as a parent have the same column for every class."""
-    dag, holey = draw.draw(dags(len(data.codes))), with_missing(data, share)
-    tables = generative_tables(Counts(holey), dag, rule)
+    dag, incomplete = draw.draw(dags(len(data.codes))), with_missing(data, share)
+    tables = generative_tables(Counts(incomplete), dag, rule)
     assert {f.child for f in tables.families} >= set(dag.nodes) - set(dag.class_parents)
     for family, w in zip(tables.families, tables.weights, strict=True):
-        counts = oracles.count(complete_rows(holey, set(family.attributes)), family.attributes)
+        counts = oracles.count(complete_rows(incomplete, set(family.attributes)), family.attributes)
         if family.child is None:
             expected = oracles.smoothed(np.moveaxis(counts, -1, 0).reshape(data.n_labels, -1), rule).T
         elif family.child in dag.class_children:
@@ -117,25 +117,26 @@ def test_with_holes_every_node_has_the_table_of_the_rows_that_have_its_family(
         np.testing.assert_allclose(np.exp(w), expected, rtol=1e-10)
 
 
-def test_the_conditional_log_likelihood_of_rows_with_holes() -> None:
-    holey = with_missing(random_dataset(60, (2, 3, 2), 3, weighted=True), 0.3)
-    parameters = closed_form(Counts(holey), generative_tables(Counts(holey), TAN, "m-estimate:1"))
-    model = Model(holey.schema, TAN, parameters.tables, Recipe(), 60, "1")
-    assert holey.weights is not None
+def test_the_conditional_log_likelihood_of_rows_with_missing_values() -> None:
+    incomplete = with_missing(random_dataset(60, (2, 3, 2), 3, weighted=True), 0.3)
+    parameters = closed_form(Counts(incomplete), generative_tables(Counts(incomplete), TAN, "m-estimate:1"))
+    model = Model(incomplete.schema, TAN, parameters.tables, Recipe(), 60, "1")
+    assert incomplete.weights is not None
     slow = [
-        float(w) * slow_posterior(model, {i: int(c[t]) for i, c in enumerate(holey.codes)})[int(holey.labels[t])]
-        for t, w in enumerate(holey.weights)
+        float(w)
+        * slow_posterior(model, {i: int(c[t]) for i, c in enumerate(incomplete.codes)})[int(incomplete.labels[t])]
+        for t, w in enumerate(incomplete.weights)
     ]
     assert parameters.cll == parameters.cll_start == pytest.approx(math.fsum(slow), rel=1e-10)
 
 
 def test_a_table_that_all_classes_share_counts_once() -> None:
     """As learners count the parameters of the same network."""
-    holey = with_missing(random_dataset(60, (2, 3, 2), 3), 0.3)
+    incomplete = with_missing(random_dataset(60, (2, 3, 2), 3), 0.3)
     dag = Dag(((), (0,), (1,)), (0, 1))
-    parameters = closed_form(Counts(holey), generative_tables(Counts(holey), dag, "m-estimate:1"))
+    parameters = closed_form(Counts(incomplete), generative_tables(Counts(incomplete), dag, "m-estimate:1"))
     own, shared = 3 + (2 + 3 * 2) * 3, 2 * 3
-    space = incomplete_space(Counts(holey), dag, "m-estimate:1")
+    space = incomplete_space(Counts(incomplete), dag, "m-estimate:1")
     assert parameters.n_parameters == space.coordinates.n_parameters == own + shared
 
 

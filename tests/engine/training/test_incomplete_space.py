@@ -1,4 +1,4 @@
-"""Climbing with holes: gradients through the softmax against differences, products, preconditioner, all optimisers."""
+"""Optimization with missing values: gradients through the softmax, products, preconditioner, all optimisers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bncli.engine.data.schema import CategoricalAttribute, Schema
 from bncli.engine.inference.row_blocks import Work
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.incomplete_space import MUCH, IncompleteSpace, conditional_value, incomplete_space, tell_work
-from bncli.engine.training.optimization import ascend, climb
+from bncli.engine.training.optimization import find_optimum, optimize
 from bncli.watch import Event, Note, silent
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
@@ -77,14 +77,14 @@ def test_all_optimisers_find_one_optimum(joint: bool, penalty: float) -> None:
     space = space_of(data, TAN, joint)
     values = []
     for optimizer in ("lbfgs", "newton", "bfgs", "cg", "cgb"):
-        one = climb(space, how(optimizer=optimizer, penalty=penalty, tolerance=1e-11), lambda step, p: None)
+        one = find_optimum(space, how(optimizer=optimizer, penalty=penalty, tolerance=1e-11), lambda step, p: None)
         values.append(one.value)
     np.testing.assert_allclose(values, values[0], rtol=1e-5)
 
 
 def test_the_same_bytes_every_time() -> None:
     data = with_missing(random_dataset(300, (3, 2, 3), 3, weighted=True), 0.25)
-    runs = [ascend(space_of(data, TAN), how(max_iterations=10), silent) for _ in range(2)]
+    runs = [optimize(space_of(data, TAN), how(max_iterations=10), silent) for _ in range(2)]
     assert len({run.tables.weights[0].tobytes() for run in runs}) == 1
 
 

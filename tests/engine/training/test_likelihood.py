@@ -16,7 +16,7 @@ from bncli.engine.training import likelihood
 from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
-from tests.strategies import dags, datasets, merged_families
+from tests.strategies import dags, datasets, regrouped_families
 
 KERNELS = (2, 3, 7, 12)
 """Numbers of classes: difference, look-ups, look-ups, sparse products."""
@@ -236,16 +236,16 @@ def test_tables_are_the_inverse_of_flatten() -> None:
 
 MERGED = (
     Family((0,), (4,), None),
-    Family((0, 1), (2, 3), None, merges=((0, 0, 1, 1), None)),
-    Family((0,), (2,), None, merges=((0, 0, 1, 1),)),
-    Family((2, 0), (2, 3), 2, merges=((0, 0, 0, 1, 1), (0, 0, 1, 2))),
+    Family((0, 1), (2, 3), None, groupings=((0, 0, 1, 1), None)),
+    Family((0,), (2,), None, groupings=((0, 0, 1, 1),)),
+    Family((2, 0), (2, 3), 2, groupings=((0, 0, 0, 1, 1), (0, 0, 1, 2))),
 )
-"""Over attributes of 4, 3 and 5 values, some seen through merges."""
+"""Over attributes of 4, 3 and 5 values, some in coarser binnings."""
 
 
 @pytest.mark.parametrize("n_labels", KERNELS)
 @pytest.mark.parametrize("largest", [1, 100_000])
-def test_merged_attributes(monkeypatch: pytest.MonkeyPatch, n_labels: int, largest: int) -> None:
+def test_regrouped_attributes(monkeypatch: pytest.MonkeyPatch, n_labels: int, largest: int) -> None:
     """Against the loop, the slope and the explicit Hessian; and tables come back for the families asked for."""
     monkeypatch.setattr(likelihood, "_max_configurations", lambda *_: largest)
     data = random_dataset(50, (4, 3, 5), n_labels, weighted=True)
@@ -265,10 +265,10 @@ def test_merged_attributes(monkeypatch: pytest.MonkeyPatch, n_labels: int, large
 
 
 @given(st.data(), st.integers(2, 4), st.integers(0, 99))
-def test_merged_tables_are_tables_with_equal_cells(draw: st.DataObject, n_labels: int, seed: int) -> None:
-    """The likelihood of a table written out over all codes; its gradient there sums to that of the merged cells."""
+def test_regrouped_tables_are_tables_with_equal_cells(draw: st.DataObject, n_labels: int, seed: int) -> None:
+    """The likelihood of a table written out over all codes; its gradient there sums to that of the joined cells."""
     data = random_dataset(20, (4, 3, 5), n_labels, seed=seed)
-    families = draw.draw(merged_families(data.schema.attributes))
+    families = draw.draw(regrouped_families(data.schema.attributes))
     like = conditional_likelihood(data, families)
     tables = like.tables(random_cells(like, seed=seed))
     written = [

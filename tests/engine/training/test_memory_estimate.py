@@ -6,7 +6,7 @@ import pytest
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.schema import CategoricalAttribute, Schema
-from bncli.engine.structures.structure import Climb, Dag, Regions
+from bncli.engine.structures.structure import Dag, Regions, SearchTrace
 from bncli.engine.training.memory_estimate import refuse_large, refuse_wide, table_memory
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
@@ -65,9 +65,9 @@ def test_fewer_parents_that_would_fit_are_named() -> None:
     )
     largest = "the largest is over 'a4', 'a3', 'a2', 'a1', 'a0' and the class"
     assert f"{largest}; use --structure kdb --k 2 (about" in str(refused.value)
-    climbed = KDB.replaced(structure="hill-climb", k=None, max_parents=4)
+    searching = KDB.replaced(structure="hill-climb", k=None, max_parents=4)
     with pytest.raises(BncliError, match="use --structure hill-climb --max-parents 2"):
-        refuse_large(dag, schema, climbed, two)
+        refuse_large(dag, schema, searching, two)
 
 
 def test_a_closed_form_that_would_fit_is_named() -> None:
@@ -90,8 +90,8 @@ def test_else_a_column_is_named() -> None:
 
 def test_regions_take_all_their_tables_or_those_of_the_best_step() -> None:
     schema = wide(10, 20, 30)
-    climb = Climb((1, 2, 3), (-3.0, -2.0, -1.0), (-3.0, -2.0, -9.0), 1)
-    regions = Regions(((0, 1), (0, 1, 2)), climb)
+    trace = SearchTrace((1, 2, 3), (-3.0, -2.0, -1.0), (-3.0, -2.0, -9.0), 1)
+    regions = Regions(((0, 1), (0, 1, 2)), trace)
     kbma = CLOSED.replaced(structure="kikuchi", param="kbma")
     assert table_memory(regions, schema, kbma) == 8 * 8 * 2 * (1 + 200 + 6000)
     assert table_memory(regions, schema, Recipe().replaced(structure="kikuchi")) == 8 * 45 * 2 * (1 + 200)
@@ -120,9 +120,9 @@ def test_nothing_is_counted_first(monkeypatch: pytest.MonkeyPatch) -> None:
         learn.learn_structure(counts, Recipe(), Run(memory=100))
 
 
-def test_closed_forms_go_through_all_regions_and_an_ascent_through_the_best() -> None:
+def test_closed_forms_go_through_all_regions_and_an_optimizer_through_the_best() -> None:
     schema = wide(3, 4, 5)
-    regions = Regions(((0,), (1,), (0, 1), (1, 2)), Climb((0,) * 5, (0.0,) * 5, (0.0,) * 5, 3))
+    regions = Regions(((0,), (1,), (0, 1), (1, 2)), SearchTrace((0,) * 5, (0.0,) * 5, (0.0,) * 5, 3))
     assert table_memory(regions, schema, CLOSED) == 8 * 8 * 2 * (1 + 3 + 4 + 12 + 20)
     assert table_memory(regions, schema, Recipe().replaced(optimizer="cg")) == 8 * 16 * 2 * (1 + 12)
 

@@ -1,4 +1,4 @@
-"""The climb: objective and costs reported, starts, optimizers, penalty and its centre, threads, separable classes."""
+"""The optimization: objective and costs reported, starts, optimizers, penalty and its centre, threads, separability."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ PUBLISHED = ("bfgs", "cg", "cgb")
 
 @every_space
 @pytest.mark.parametrize("optimizer", PUBLISHED)
-def test_every_optimizer_climbs_from_the_same_cll_to_the_same_optimum(name: str, optimizer: str) -> None:
+def test_every_optimizer_goes_from_the_same_cll_to_the_same_optimum(name: str, optimizer: str) -> None:
     data = random_dataset(150, (3, 2, 4), 3, weighted=True)
     expected = fit(name, data, TAN, penalty=1.0)
     learnt = fit(name, data, TAN, penalty=1.0, optimizer=optimizer, tolerance=1e-10)
