@@ -86,7 +86,7 @@ def test_defaults_are_those_of_the_recipe() -> None:
 @pytest.mark.parametrize(("choice", "method"), METHODS, ids=lambda x: x.flag if isinstance(x, Choice) else x.word)
 def test_an_option_without_effect_is_refused(choice: Choice, method: Method) -> None:
     for flag in choice.governed:
-        if flag in method.options and flag not in dict(method.fixed):
+        if flag in method.options:
             refuse_idle([flag], {choice.flag: method.word})
         else:
             with pytest.raises(UsageError, match=f"{flag} has no effect with {choice.flag} {method.word}"):
