@@ -140,7 +140,9 @@ def t_test(differences: Array, overlap: float = 0.0) -> PairedT:
     mean = float(differences.mean()) if n else 0.0
     if n < 2 or not differences.any():
         return PairedT(n, mean, 0.0, 1.0, 1.0, 1.0)
-    error = float(differences.std(ddof=1)) * math.sqrt(1 / n + overlap)
+    # equal differences have no spread, though their mean may be rounded
+    spread = 0.0 if (differences == differences[0]).all() else float(differences.std(ddof=1))
+    error = spread * math.sqrt(1 / n + overlap)
     t = mean / error if error > 0 else math.copysign(math.inf, mean)
     # by symmetry and not 1 - P: small tails keep their digits
     higher, lower = float(stdtr(n - 1, -t)), float(stdtr(n - 1, t))

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -177,6 +177,7 @@ differences_of_folds = st.lists(st.integers(-50, 50).map(lambda n: n / 100), min
 
 
 @given(differences_of_folds, st.floats(0.05, 0.5))
+@example([0.35, 0.35, 0.35], 0.2)
 def test_corrected_t_as_the_formula(d: list[float], share: float) -> None:
     n, mean, deviation = len(d), np.mean(d), np.std(d, ddof=1)
     found = corrected_resampled_t(d, share)
