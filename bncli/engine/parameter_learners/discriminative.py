@@ -17,6 +17,7 @@ penalised like the rest.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.arrays import Array
@@ -37,20 +38,25 @@ THETA = 1.0
 """Rows spread over the cells of a region, unless told."""
 
 
+class Options(TypedDict, total=False):
+    """The options of the space; `smoothing` or `theta` makes the generative start."""
+
+    smoothing: str | None
+    theta: float | None
+    coding: str
+    lower_orders: bool
+
+
 def learn(
     counts: Counts,
     structure: Structure,
     *,
-    smoothing: str | None = None,
-    theta: float | None = None,
-    coding: str = "cells",
-    lower_orders: bool = False,
     settings: OptimizerSettings,
     watch: Watch = silent,
+    **options: Unpack[Options],
 ) -> Parameters:
-    """Tables of highest penalised conditional likelihood; `smoothing` or `theta` makes the generative start."""
-    made = space(counts, structure, smoothing=smoothing, theta=theta, coding=coding, lower_orders=lower_orders)
-    return optimize(made, settings, watch)
+    """Tables of highest penalised conditional likelihood."""
+    return optimize(space(counts, structure, **options), settings, watch)
 
 
 def space(
