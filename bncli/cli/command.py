@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.cli.group import write_examples
-from bncli.cli.settings import apply_settings, blamed
 from bncli.cli.topics import OF_COMMANDS
 from bncli.commands import COMMANDS
 from bncli.errors import BncliError
@@ -111,6 +110,8 @@ class ExampleCommand(click.Command):
         """What is typed comes first, then variables, then the configuration file."""
         rest = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:
+            from bncli.cli.settings import apply_settings  # help has ended before
+
             apply_settings(ctx, [flag for flag in self.params if isinstance(flag, Flag)])
         return rest
 
@@ -119,6 +120,8 @@ class ExampleCommand(click.Command):
         try:
             return super().invoke(ctx)
         except BncliError as error:
+            from bncli.cli.settings import blamed
+
             raise blamed(error) from error
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bncli.errors import BncliError, printable
-from bncli.watch import Event, Iteration, Note, Progress, Stage
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.tree import Tree
 
     from bncli.cli.bars import Bars
+    from bncli.watch import Event, Iteration
 
 SCHEMA_VERSION = 1
 _PAGE = 160
@@ -58,6 +58,8 @@ class Console:
 
     def watch(self, event: Event) -> None:
         """Shows an event of the engine or of a reader."""
+        from bncli.watch import Iteration, Note, Progress, Stage  # not at the top: help has no events
+
         if isinstance(event, Note):
             self.note(event.text)
         elif self._bars is None:

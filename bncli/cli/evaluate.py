@@ -9,7 +9,6 @@ from bncli.cli import learning, options
 from bncli.cli.command import declare, flag
 from bncli.cli.console import Console
 from bncli.cli.numbers import whole
-from bncli.cli.settings import settings_of_run
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -111,6 +110,8 @@ def _measured(
 
 def _refuse_idle(typed: Mapping[str, Any]) -> None:
     """UsageError for options that the protocol does not use."""
+    from bncli.cli.settings import settings_of_run
+
     settings = settings_of_run()
     names = ("--folds", "--repeats", "--test", "--categorical", "--numeric", "--ignore")
     given = [name for name in names if typed[name[2:]] and name[2:] not in settings]

@@ -16,10 +16,10 @@ from bncli.catalogue import CHOICES, KEYS, LEARNING, PARAMETERS, STRUCTURES
 from bncli.choices import Choice, Option, Switch, key_of
 from bncli.cli.command import Decorator, flag
 from bncli.cli.numbers import KindType, metavar
-from bncli.cli.settings import Setting, settings_of_run
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
+    from bncli.cli.settings import Setting
     from bncli.recipe import Recipe
     from bncli.steps.supplied_files import Supplied
 
@@ -76,6 +76,8 @@ def learning(typed: Mapping[str, Any], settings: Mapping[str, Setting] | None = 
     settings: those that were set rather than typed (None: of the command that runs). One that has no effect beside what
     is typed is left aside, one that can never be right is a UsageError.
     """
+    from bncli.cli.settings import settings_of_run
+
     found = settings_of_run() if settings is None else settings
     settings = {key: found[key] for key in sorted(found.keys() & set(KEYS), key=_methods_first)}
     words = {key: typed[key] for key in KEYS if typed.get(key) is not None and key not in settings}
@@ -173,6 +175,8 @@ def _methods_first(key: str) -> tuple[bool, int]:
 def given_flags(typed: Mapping[str, Any]) -> list[str]:
     """The learning options (and --cuts, --trace) that were typed, as flags; settings do not count."""
     names = [*(choice.flag for choice in CHOICES), *(option.flag for option in catalogue.OPTIONS)]
+    from bncli.cli.settings import settings_of_run
+
     settings = settings_of_run()
     keys = {name: key_of(name) for name in (*names, "--cuts", "--trace")}
     return [name for name, key in keys.items() if typed.get(key) is not None and key not in settings]
