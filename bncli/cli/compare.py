@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.cli import learner_words, options
-from bncli.cli.command import declare, flag
+from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.flags import flag
 from bncli.cli.numbers import whole
 from bncli.errors import BncliError, UsageError
 

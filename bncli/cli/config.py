@@ -13,8 +13,9 @@ import click
 from bncli.catalogue import CHOICES, KEYS, OPTIONS
 from bncli.choices import Real, Whole, key_of
 from bncli.cli import options
-from bncli.cli.command import declare, flag
+from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.flags import flag
 from bncli.cli.numbers import KindType
 from bncli.cli.settings import (
     Setting,
@@ -33,7 +34,7 @@ from bncli.errors import UsageError
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from bncli.cli.command import Flag
+    from bncli.cli.flags import Flag
 
 EXAMPLES = """\
 bncli config > bncli.toml             a file to edit, for --config of the other commands

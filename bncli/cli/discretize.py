@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from bncli.cli import learning, options
-from bncli.cli.command import declare, flag
+from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.flags import flag
 
 EXAMPLES = """\
 bncli discretize data.csv                                  show the cuts

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from bncli.cli import learning, options
-from bncli.cli.command import declare, flag
+from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.flags import flag
 from bncli.cli.numbers import whole
 from bncli.errors import UsageError
 

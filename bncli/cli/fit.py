@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bncli.cli import learning, options
-from bncli.cli.command import declare, flag
+from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.flags import flag
 from bncli.cli.regions import regions_text
 from bncli.cli.search_results import chosen_text, move_lines, trial_lines
 

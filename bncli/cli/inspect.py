@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.cli import options
-from bncli.cli.command import Paths, declare, flag
+from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.flags import Paths, flag
 from bncli.cli.search_results import chosen_text, penalty_table, trial_table
 
 if TYPE_CHECKING:

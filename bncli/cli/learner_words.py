@@ -16,7 +16,7 @@ import click
 from bncli import catalogue
 from bncli.choices import key_of
 from bncli.cli import learning
-from bncli.cli.command import Callback, Flag
+from bncli.cli.flags import Callback, Flag
 from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bncli import catalogue
 from bncli.catalogue import CHOICES, KEYS, LEARNING, PARAMETERS, STRUCTURES
 from bncli.choices import Choice, Option, Switch, key_of
-from bncli.cli.command import Decorator, flag
+from bncli.cli.flags import Decorator, flag
 from bncli.cli.numbers import KindType, metavar
 from bncli.errors import UsageError
 

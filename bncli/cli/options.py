@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.cli.command import Decorator, Paths, flag
+from bncli.cli.flags import Decorator, Paths, flag
 from bncli.cli.numbers import whole
 from bncli.errors import UsageError
 

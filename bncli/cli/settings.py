@@ -19,7 +19,7 @@ from bncli.commands import COMMANDS
 from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
-    from bncli.cli.command import Flag
+    from bncli.cli.flags import Flag
 
 PREFIX = "BNCLI_"
 _META, _FILE = "bncli.settings", "bncli.settings.file"

@@ -9,8 +9,9 @@ import click
 
 from bncli.catalogue import NETWORKS, refuse_idle
 from bncli.cli import options
-from bncli.cli.command import Paths, declare, flag
+from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.flags import Paths, flag
 from bncli.cli.numbers import real, share, whole
 from bncli.errors import UsageError
 
