@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bncli import catalogue
-from bncli.catalogue import CHOICES, KEYS, LEARNING, PARAMETERS, STRUCTURES
+from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, LEARNING, PARAMETERS, STRUCTURES
 from bncli.choices import Choice, Option, Switch, key_of
 from bncli.cli.flags import Decorator, flag
 from bncli.cli.numbers import KindType, metavar
@@ -119,7 +119,8 @@ def _fitted(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[s
     cuts = typed.get("cuts")
     if cuts is not None:
         # What needs no file to be known is refused before one is read.
-        Recipe.of(files=Files(cuts), **{key: words[key] for key in ("structure", "discretize", "bins") if key in words})
+        names = (STRUCTURES.flag, DISCRETIZERS.flag, *DISCRETIZERS.governed)
+        Recipe.of(files=Files(cuts), **{key: words[key] for key in map(key_of, names) if key in words})
     supplied = read_supplied(cuts, file)
     choices = [choice for choice in CHOICES if choice is not PARAMETERS or "param" in typed]
     files = Files(cuts, file, supplied.kind, typed.get("trace"))

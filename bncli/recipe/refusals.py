@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from bncli.catalogue import MARGINALIZED, PARAMETERS, SCORES, STRUCTURES, refuse_idle
+from bncli.catalogue import DISCRETIZERS, MARGINALIZED, PARAMETERS, SCORES, STRUCTURES, refuse_idle
 from bncli.choices import Choice, Method, key_of, written
 from bncli.errors import UsageError
 from bncli.recipe.defaults import Chosen, Files, optimization, params_of, read, score
@@ -19,7 +19,7 @@ def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
     if of_kind is not None and "--cuts" in of_kind.idle[0]:
         _refuse_flags(given, *of_kind.idle)
     if files.cuts is not None:
-        _refuse_flags(given, ("--discretize", "--bins"), "with --cuts FILE")
+        _refuse_flags(given, (DISCRETIZERS.flag, *DISCRETIZERS.governed), "with --cuts FILE")
     scored = score(chosen)
     words = {choice.flag: word for choice, word in chosen.words.items()}
     words["--structure"] = files.structure or words["--structure"]
