@@ -23,9 +23,13 @@ class Progress(NamedTuple):
 
 
 class Note(NamedTuple):
-    """One line that the user should read: something left out, something surprising."""
+    """One line that the user should read: something left out, something surprising.
+
+    `warning`: the result may not be worth what it looks like.
+    """
 
     text: str
+    warning: bool = False
 
 
 class Iteration(NamedTuple):

@@ -61,7 +61,7 @@ class Console:
         from bncli.watch import Iteration, Note, Progress, Stage  # not at the top: help has no events
 
         if isinstance(event, Note):
-            self.note(event.text)
+            self.note(event.text, "Warning" if event.warning else "Note")
         elif self._bars is None:
             return
         elif isinstance(event, Stage):
@@ -71,14 +71,14 @@ class Console:
         elif isinstance(event, Iteration):
             self._bars.progress(event.iteration, None, _iteration_text(event))
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, word: str = "Note") -> None:
         """One line that the user should read."""
         if self.quiet:
             return
         if self._bars is not None:
-            self._bars.print(f"Note: {printable(text)}")
+            self._bars.print(f"{word}: {printable(text)}")
         else:
-            _tell(f"Note: {text}")
+            _tell(f"{word}: {text}")
 
     def notes(self, texts: Iterable[str]) -> None:
         """Several of them."""
