@@ -123,6 +123,7 @@ OPTIMIZATION = (
     "--init",
     "--penalty",
     "--penalty-center",
+    "--arcs",
     "--early-stop",
     "--optimizer",
     "--tolerance",

@@ -26,8 +26,9 @@ the optimiser of the final fit, and so is the choice. A single row cannot be hel
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,6 +51,13 @@ UNTRIED = 1.0
 TOLERANCE, MAX_ITERATIONS = 1e-3, 100
 
 
+class HeldOut(NamedTuple):
+    """One fold: the counts of the rows to learn from, and the rows held out."""
+
+    counts: Counts
+    rows: Dataset
+
+
 def choose_penalty(
     data: Dataset, space_of: SpaceOf, *, center: float, seed: int, watch: Watch = silent
 ) -> ChosenPenalty:
@@ -57,20 +65,40 @@ def choose_penalty(
 
     The penalty shrinks towards `center`; `seed` draws the folds. The watch hears how far the path has come.
     """
+    return penalty_path(held_out_folds(data, seed), space_of, center=center, watch=watch)
+
+
+def held_out_folds(data: Dataset, seed: int) -> list[HeldOut]:
+    """The folds of all rows or, where they are many, of a sample; none where no row can be held out."""
     n_rows = max(ALL_ROWS, min(data.n_rows // 4, MAX_ROWS))
     data = data.take(stratified_sample(data.labels, n_rows, seed))
     if data.n_rows < 2:
+        return []
+    fold_of = stratified_folds(data.labels, min(FOLDS, data.n_rows), seed)
+    return [
+        HeldOut(Counts(data.take(np.flatnonzero(fold_of != fold))), data.take(np.flatnonzero(fold_of == fold)))
+        for fold in range(fold_of.max() + 1)
+    ]
+
+
+def penalty_path(
+    folds: Sequence[HeldOut], space_of: SpaceOf, *, center: float, watch: Watch = silent, what: str = ""
+) -> ChosenPenalty:
+    """The same on folds that are made; `what` goes before the progress that the watch hears of."""
+    if not folds:
         return ChosenPenalty(UNTRIED, ())
-    paths = _paths(data, space_of, center, seed)
+    spaces = [space_of(fold.counts) for fold in folds]
+    paths = [_Path(space, space.on(fold.rows), center) for space, fold in zip(spaces, folds, strict=True)]
+    weight = sum(fold.rows.total_weight for fold in folds)
     tried: list[Tried] = []
     for penalty in GRID:
         cll = 0.0
         for f, path in enumerate(paths):
             done = len(tried) + f / len(paths)
-            watch(Progress(done, len(GRID), f"penalty {penalty:g}, fold {f + 1} of {len(paths)}"))
+            watch(Progress(done, len(GRID), f"{what}penalty {penalty:g}, fold {f + 1} of {len(paths)}"))
             cll += path.advance(penalty)
         # 0.0 - x in place of -x: a loss of 0 is never written -0
-        tried.append(Tried(penalty, 0.0 - cll / data.total_weight))
+        tried.append(Tried(penalty, 0.0 - cll / weight))
         if _is_hopeless(tried):
             break
     return ChosenPenalty(best_of(tried), tuple(tried))
@@ -114,13 +142,3 @@ class _Path:
         before, last = self.optima
         # GRID is about even in ln lambda: the next optimum lies about as far on as the last from the one before
         return 2.0 * last - before
-
-
-def _paths(data: Dataset, space_of: SpaceOf, center: float, seed: int) -> list[_Path]:
-    fold_of = stratified_folds(data.labels, min(FOLDS, data.n_rows), seed)
-    paths = []
-    for fold in range(fold_of.max() + 1):
-        space = space_of(Counts(data.take(np.flatnonzero(fold_of != fold))))
-        held_out = data.take(np.flatnonzero(fold_of == fold))
-        paths.append(_Path(space, space.on(held_out), center))
-    return paths
