@@ -13,7 +13,9 @@ each along its own path of penalties (`penalty_cv`):
 The lowest held-out log-loss wins; where two tie (a share `penalty_cv.TIE`), the one of fewer arcs. The search is
 repeated in every fold, on the rows of that fold alone: arcs found on the rows that judge them would flatter themselves.
 
-Conventions: `supported` competes only where, over all rows, it lies strictly between the two beside it.
+Conventions: `supported` competes where, over all rows, it has arcs, but at most the share FEW of them: a network of
+nearly the same arcs has nearly the same loss. The path of a network begins near the penalty that was best with fewer
+arcs.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ from bncli.engine.structures.structure import Dag
 from bncli.engine.training.optimization import Space
 from bncli.engine.training.penalty_cv import TIE, HeldOut, penalty_path
 from bncli.watch import Watch, silent
+
+FEW = 0.75
 
 Search = Callable[[Counts], Dag]
 ArcSpace = Callable[[Counts, Dag], Space]
@@ -61,9 +65,12 @@ def choose_arcs(
     found = _Once(search)
     networks = _distinct(counts, structure)
     chosen: dict[str, ChosenPenalty] = {}
+    near: float | None = None
     for word in networks:
         choose = partial(_space, space_of=space_of, subset=_SUBSETS[word], search=found)
-        chosen[word] = penalty_path(folds, choose, center=center, watch=watch, what=f"arcs {word}, ")
+        chosen[word] = penalty_path(folds, choose, center=center, near=near, watch=watch, what=f"arcs {word}, ")
+        # the class alone says nothing about the penalty of tables
+        near = None if word == "class" else chosen[word].penalty
     tried = tuple(
         TriedArcs(word, networks[word].n_arcs, chosen[word].penalty, _lowest(chosen[word])) for word in chosen
     )
@@ -98,7 +105,7 @@ def _lowest(chosen: ChosenPenalty) -> float:
 def _distinct(counts: Counts, structure: Dag) -> dict[str, Dag]:
     """The networks that compete, from few arcs to many."""
     networks = {word: subset(counts, structure) for word, subset in _SUBSETS.items()}
-    if networks["supported"].n_arcs in (0, structure.n_arcs):
+    if not 0 < networks["supported"].n_arcs <= FEW * structure.n_arcs:
         del networks["supported"]
     return networks
 

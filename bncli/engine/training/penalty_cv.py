@@ -44,6 +44,7 @@ SpaceOf = Callable[[Counts], Space]
 
 GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 FOLDS = 5
+AHEAD = 2
 ALL_ROWS, MAX_ROWS = 12_000, 50_000
 WORSE, SLACK = 0.08, 1e-3
 TIE = 1e-4
@@ -82,26 +83,54 @@ def held_out_folds(data: Dataset, seed: int) -> list[HeldOut]:
 
 
 def penalty_path(
-    folds: Sequence[HeldOut], space_of: SpaceOf, *, center: float, watch: Watch = silent, what: str = ""
+    folds: Sequence[HeldOut],
+    space_of: SpaceOf,
+    *,
+    center: float,
+    near: float | None = None,
+    watch: Watch = silent,
+    what: str = "",
 ) -> ChosenPenalty:
-    """The same on folds that are made; `what` goes before the progress that the watch hears of."""
+    """The same on folds that are made; `what` goes before the progress that the watch hears of.
+
+    `near`: a penalty that was best for a similar space. The path begins AHEAD steps before it, or at the top after all
+    where nothing that follows is better than its first.
+    """
     if not folds:
         return ChosenPenalty(UNTRIED, ())
+    first = 0 if near is None else max(GRID.index(near) - AHEAD, 0)
+    tried = _follow(folds, space_of, GRID[first:], center, _Told(watch, what))
+    if first and best_of(tried) == GRID[first]:
+        tried = _follow(folds, space_of, GRID, center, _Told(watch, what))
+    return ChosenPenalty(best_of(tried), tuple(tried))
+
+
+class _Told(NamedTuple):
+    """Whom progress is told to, and what goes before it."""
+
+    watch: Watch
+    what: str
+
+
+def _follow(
+    folds: Sequence[HeldOut], space_of: SpaceOf, grid: Sequence[float], center: float, told: _Told
+) -> list[Tried]:
     spaces = [space_of(fold.counts) for fold in folds]
     paths = [_Path(space, space.on(fold.rows), center) for space, fold in zip(spaces, folds, strict=True)]
     weight = sum(fold.rows.total_weight for fold in folds)
     tried: list[Tried] = []
-    for penalty in GRID:
+    for penalty in grid:
         cll = 0.0
         for f, path in enumerate(paths):
             done = len(tried) + f / len(paths)
-            watch(Progress(done, len(GRID), f"{what}penalty {penalty:g}, fold {f + 1} of {len(paths)}"))
+            detail = f"{told.what}penalty {penalty:g}, fold {f + 1} of {len(paths)}"
+            told.watch(Progress(done, len(grid), detail))
             cll += path.advance(penalty)
         # 0.0 - x in place of -x: a loss of 0 is never written -0
         tried.append(Tried(penalty, 0.0 - cll / weight))
         if _is_hopeless(tried):
             break
-    return ChosenPenalty(best_of(tried), tuple(tried))
+    return tried
 
 
 def best_of(tried: list[Tried]) -> float:
