@@ -146,7 +146,7 @@ OPTIONS: tuple[Option, ...] = (
         Word(("cv", "all")),
         "cv",
         PARAMETER,
-        "cv: with the penalty, choose on rows held out between all arcs that the search found, those that BIC supports, "
+        "cv: rows held out choose, with the penalty, between all arcs between attributes, those that BIC supports, "
         "and none; all: keep them.",
         stands_for="cv, all with gbn and hand-made structures",
     ),

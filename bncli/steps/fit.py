@@ -30,10 +30,10 @@ class FitReport:
     `attributes` counts those of the schema, of which `uninformative` ones (one value in all) and those that the
     structure leaves out, `left_out`, are not used; `unnamed` are those of them that a structure file does not name, the
     others do not help to tell the class. `holes` counts the missing values of informative attributes that are
-    marginalized: none where missing_policy is `level`. `cuts` are all cut points together. `arcs` counts those between
+    marginalized: none where missing_policy is `level`. `cuts` are all cut points together, `arcs` those between
     attributes. `moves` are those of a greedy search for the structure, in the order they were made. `regions` is None
-    for a network. `penalty` is None for parameters in closed form; penalty_cv says how it was chosen, if it was. `trials` are the candidates of an ensemble,
-    whose `penalty` is that of its heaviest component.
+    for a network. `penalty` is None for parameters in closed form; penalty_cv says how it was chosen, if it was.
+    `trials` are the candidates of an ensemble, whose `penalty` is that of its heaviest component.
     cll_start and cll are conditional log-likelihoods of the training rows in nats, without the penalty; log_loss is
     -cll a row.
     """
