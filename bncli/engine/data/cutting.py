@@ -155,7 +155,7 @@ def _cutter(
             weights if weights is None or rows is None else weights[rows],
             **options,
         )
-        return NumericAttribute(name, False, (), cuts)
+        return NumericAttribute(name, False, (), cuts, column.form)
 
     return learnt
 
