@@ -77,7 +77,8 @@ def _attributes(
     given: Cuts | None,
     watch: Watch,
 ) -> dict[str, Column]:
-    fixed = {} if given is None else {a.name: a.levels for a in given.attributes if isinstance(a, CategoricalAttribute)}
+    of_cuts = () if given is None else given.attributes
+    fixed = {a.name: tuple(a.code_of) for a in of_cuts if isinstance(a, CategoricalAttribute)}
     attributes: dict[str, Column] = {}
     identifiers: list[str] = []
     doubts = _doubts(columns, roles, tokens)

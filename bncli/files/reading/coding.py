@@ -56,7 +56,7 @@ class Coded:
     @staticmethod
     def of(attribute: Attribute, tokens: Tokens) -> Coded:
         if isinstance(attribute, CategoricalAttribute):
-            return Coded(Want(attribute.name, Kind.TEXT), Vocabulary.of(attribute.levels, tokens))
+            return Coded(Want(attribute.name, Kind.TEXT), Vocabulary.of(tuple(attribute.code_of), tokens))
         return Coded(Want(attribute.name, Kind.NUMBER, strict=True), None)
 
     def column(self, values: Values) -> Column:
