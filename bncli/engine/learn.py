@@ -19,7 +19,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import Cuts, MissingPolicy, Reading
+from bncli.engine.data.schema import Cuts, MissingPolicy, Reading, Schema
 from bncli.engine.model import ChosenPenalty, Model, Parameters
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Structure
@@ -78,7 +78,7 @@ def learn(
     structure, penalty = _choose(counts, structure, recipe, run)
     parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty)
     predictor = parameters.predictor
-    model = Model(schema, structure, predictor, recipe, data.n_rows, __version__, penalty)
+    model = Model(schema, structure, predictor, _recorded(recipe, schema), data.n_rows, __version__, penalty)
     return Learnt(model, parameters, sum(data.n_missing))
 
 
@@ -88,6 +88,7 @@ def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: Reading
     data = learn_dataset(
         columns,
         discretize=recipe.discretize,
+        group_levels=recipe.group_levels,
         given=cuts,
         missing_policy=missing_policy(recipe),
         reading=reading,
@@ -97,6 +98,11 @@ def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: Reading
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
     return data
+
+
+def _recorded(recipe: Recipe, schema: Schema) -> Recipe:
+    """What the model says of how it was made: of pooling levels only where some are."""
+    return recipe if schema.pooled else recipe.replaced(group_levels=None)
 
 
 def missing_policy(recipe: Recipe) -> MissingPolicy:

@@ -8,6 +8,11 @@ of the date in a column, whose order of year, month and day is given (`days` cou
 
 {"name": "price", "type": "numeric", "cuts": [9.5], "form": {"decimal": ",", "sign": "EUR"}}
 {"name": "signup.month", "type": "numeric", "cuts": [6.5], "form": {"date": "signup", "part": "month", "order": "dmy"}}
+
+Where values were pooled, `groups` says for each level which of them it stands for; one that stands for itself is listed
+alone. A pooled level has a name of its own.
+
+{"name": "town", "type": "categorical", "levels": ["Lyon|Paris", "Brest"], "groups": [["Lyon", "Paris"], ["Brest"]]}
 """
 
 from __future__ import annotations
@@ -27,7 +32,8 @@ def attribute_json(attribute: Attribute) -> dict[str, Any]:
     if isinstance(attribute, NumericAttribute):
         numeric = {"name": attribute.name, "type": "numeric", "cuts": [float(cut) for cut in attribute.cuts]}
         return numeric if attribute.form is None else numeric | {"form": form_json(attribute.form)}
-    return {"name": attribute.name, "type": "categorical", "levels": list(attribute.levels)}
+    groups = {"groups": [list(group) for group in attribute.groups]} if attribute.groups else {}
+    return {"name": attribute.name, "type": "categorical", "levels": list(attribute.levels)} | groups
 
 
 def read_attribute(node: Node, *, counted: bool) -> Attribute:
@@ -38,7 +44,7 @@ def read_attribute(node: Node, *, counted: bool) -> Attribute:
         members["type"].fail(f"unknown type '{kind}'", hint="it is numeric or categorical")
     content = "cuts" if kind == "numeric" else "levels"
     more = ("missing", "frequencies") if counted else ()
-    optional = (("holes",) if counted else ()) + (("form",) if kind == "numeric" else ())
+    optional = (*(("holes",) if counted else ()), "form" if kind == "numeric" else "groups")
     fields = node.fields(("name", "type", content, *more), optional)
     name = fields["name"].text()
     missing = counted and fields["missing"].flag()
@@ -47,7 +53,9 @@ def read_attribute(node: Node, *, counted: bool) -> Attribute:
         form = read_form(fields["form"]) if "form" in fields else None
         attribute: Attribute = NumericAttribute(name, missing, frequencies, _read_cuts(fields["cuts"]), form)
     else:
-        attribute = CategoricalAttribute(name, missing, frequencies, _read_levels(fields["levels"]))
+        levels = _read_levels(fields["levels"])
+        groups = _read_groups(fields["groups"], levels) if "groups" in fields else ()
+        attribute = CategoricalAttribute(name, missing, frequencies, levels, groups)
     if counted:
         weight = _read_missing_weight(fields["holes"]) if "holes" in fields else None
         attribute = attribute if weight is None else replace(attribute, missing_weight=weight)
@@ -75,6 +83,26 @@ def _read_levels(node: Node) -> tuple[str, ...]:
     if "" in levels:
         node.fail("a level is an empty text", hint="an empty field always means a missing value")
     return levels
+
+
+def _read_groups(node: Node, levels: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """The values of every level, each value in one group; the name of a level is no value of another."""
+    groups = tuple(_read_levels(item) for item in node.items())
+    if len(groups) != len(levels):
+        node.fail(f"{len(groups)} groups for {len(levels)} levels")
+    seen: set[str] = set()
+    for item, group, level in zip(node.items(), groups, levels, strict=True):
+        if not group:
+            item.fail("a group without a value", hint="every level stands for at least one value")
+        if twice := seen.intersection(group):
+            item.fail(f"the value '{min(twice)}' is in two groups")
+        seen.update(group)
+        if len(group) == 1 and group[0] != level:
+            item.fail(f"the value '{group[0]}' is alone, and its level is called '{level}'")
+    for item, group, level in zip(node.items(), groups, levels, strict=True):
+        if len(group) > 1 and level in seen:
+            item.fail(f"the pooled level '{level}' is called as a value")
+    return groups
 
 
 def _check_frequencies(node: Node, attribute: Attribute) -> None:

@@ -70,7 +70,7 @@ def _given_attributes(
     columns: Mapping[str, Growing], keep: Mask, roles: Roles, given: Cuts, where: str, tokens: Tokens
 ) -> dict[str, Column]:
     """The columns as given cuts say; their texts are levels of the cuts."""
-    levels = {a.name: a.levels for a in given.attributes if isinstance(a, CategoricalAttribute)}
+    levels = {a.name: tuple(a.code_of) for a in given.attributes if isinstance(a, CategoricalAttribute)}
     attributes: dict[str, Column] = {}
     for name in roles.attributes:
         column = columns[name]

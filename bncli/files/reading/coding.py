@@ -65,7 +65,8 @@ class Coded:
     def of(attribute: Attribute, tokens: Tokens) -> Coded:
         """The attribute read from a column of its own name."""
         if isinstance(attribute, CategoricalAttribute):
-            return Coded(Want(attribute.name, Kind.TEXT), Vocabulary.of(attribute.levels, tokens), (attribute.name,))
+            vocabulary = Vocabulary.of(tuple(attribute.code_of), tokens)
+            return Coded(Want(attribute.name, Kind.TEXT), vocabulary, (attribute.name,))
         form = attribute.form if isinstance(attribute.form, NumberForm) else None
         return Coded(want_in_form(attribute.name, form), None, (attribute.name,), (form,))
 
