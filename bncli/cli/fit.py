@@ -96,7 +96,9 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
 
 
 def _arcs_tried(report: FitReport) -> Sequence[TriedArcs]:
-    return () if report.penalty_cv is None else report.penalty_cv.arcs
+    """Nothing where there was none to be had."""
+    tried = () if report.penalty_cv is None else report.penalty_cv.arcs
+    return tried if tried and tried[-1].n_arcs else ()
 
 
 def _whose(report: FitReport) -> str:

@@ -135,11 +135,13 @@ def _choose(counts: Counts, structure: Structure, recipe: Recipe, run: Run) -> t
     space = partial(_module(PARAMETERS, recipe.param).space, **recipe.options(method))
     folds = held_out_folds(counts.data, recipe.seed or 0)
     center = float(recipe.penalty_center)
-    if recipe.arcs != "cv" or not isinstance(structure, Dag) or not structure.n_arcs or not folds:
+    if recipe.arcs != "cv" or not isinstance(structure, Dag) or not folds:
         space_of = partial(space, structure=structure)
         return structure, penalty_path(folds, space_of, center=center, watch=run.watch)
 
     def search(counts: Counts) -> Dag:
+        if structure.method not in STRUCTURES.words:
+            return structure  # made by hand: there is no search to be repeated
         found = learn_structure(counts, recipe, run._replace(watch=silent))
         assert isinstance(found, Dag)
         return found

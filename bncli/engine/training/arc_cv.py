@@ -107,6 +107,8 @@ def _distinct(counts: Counts, structure: Dag) -> dict[str, Dag]:
     networks = {word: subset(counts, structure) for word, subset in _SUBSETS.items()}
     if not 0 < networks["supported"].n_arcs <= FEW * structure.n_arcs:
         del networks["supported"]
+    if not structure.n_arcs:
+        del networks["all"]
     return networks
 
 
