@@ -22,7 +22,13 @@ bncli fit train.csv --cuts cuts.json --structure tan.json -o m.bnc
 zcat train.csv.gz | bncli fit - --class diagnosis --ignore id -o m.bnc --json
 """
 
-TRACE = flag("--trace", group="Output", metavar="FILE", help="Write a CSV row for each iteration of the optimizer.")
+TRACE = flag(
+    "--trace",
+    group="Output",
+    everyday=False,
+    metavar="FILE",
+    help="Write a CSV row for each iteration of the optimizer.",
+)
 _NAMED = 8
 
 

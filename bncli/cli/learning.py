@@ -43,12 +43,15 @@ def _flag(entry: Choice | Option, structure_file: bool) -> Decorator:
         held = entry is STRUCTURES and structure_file
         shown = f"{entry.metavar}|FILE" if held else entry.metavar
         what = f"{entry.summary.removesuffix('.')}; FILE holds one, or regions." if held else entry.summary
-        return flag(entry.flag, group=entry.group, metavar=shown, stands_for=entry.default, words=words, help=what)
+        told: dict[str, Any] = {"stands_for": entry.default, "words": words, "help": what}
+        return flag(entry.flag, group=entry.group, everyday=entry.everyday, metavar=shown, **told)
     if isinstance(entry.kind, Switch):
-        return flag(entry.flag, group=entry.group, is_flag=True, default=None, help=entry.summary)
+        told = {"is_flag": True, "default": None, "help": entry.summary}
+        return flag(entry.flag, group=entry.group, everyday=entry.everyday, **told)
     return flag(
         entry.flag,
         group=entry.group,
+        everyday=entry.everyday,
         metavar=entry.metavar or metavar(entry.kind),
         type=KindType(entry.kind),
         stands_for=entry.shown_default,

@@ -24,16 +24,25 @@ FORMAT = (
     flag(
         "--format",
         group=_DATA,
+        everyday=False,
         type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
         stands_for="told by the first bytes",
         help="Format of DATA.",
     ),
-    flag("--delimiter", group=_DATA, metavar="CHAR", stands_for="found in the header", help="What separates fields."),
+    flag(
+        "--delimiter",
+        group=_DATA,
+        everyday=False,
+        metavar="CHAR",
+        stands_for="found in the header",
+        help="What separates fields.",
+    ),
 )
 BAD_ROWS = (
     flag(
         "--on-bad-row",
         group=_DATA,
+        everyday=False,
         metavar="fail|skip|FILE",
         default="fail",
         stands_for="fail",
@@ -54,6 +63,7 @@ UNSEEN = (
     flag(
         "--unseen",
         group=_DATA,
+        everyday=False,
         type=click.Choice(["average", "error"]),
         stands_for="average, stored in the model",
         help="A value never seen in training counts as unknown when scored, or stops the run.",
@@ -63,6 +73,7 @@ MISSING_COLUMNS = (
     flag(
         "--allow-missing-columns",
         group=_DATA,
+        everyday=False,
         is_flag=True,
         help="Columns that the model uses and the table to score lacks are unknown, and no error.",
     ),
@@ -80,15 +91,22 @@ COLUMNS = (
         help="Numbers in this column are names; may be repeated.",
     ),
     flag("--numeric", group=_DATA, multiple=True, metavar="COLUMN", help="This column holds numbers; may be repeated."),
-    flag("--weights", group=_DATA, metavar="COLUMN", help="The weight of each row."),
+    flag("--weights", group=_DATA, everyday=False, metavar="COLUMN", help="The weight of each row."),
     flag(
         "--schema",
         group=_DATA,
+        everyday=False,
         metavar="FILE",
         stands_for="NAME.schema.json beside the data, if there",
         help="The choices of columns as JSON: class, categorical, numeric, ignore, weights. Flags win.",
     ),
-    flag("--drop-unlabelled", group=_DATA, is_flag=True, help="Leave out rows without a class instead of stopping."),
+    flag(
+        "--drop-unlabelled",
+        group=_DATA,
+        everyday=False,
+        is_flag=True,
+        help="Leave out rows without a class instead of stopping.",
+    ),
 )
 TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)
 """All that can be said of a labelled table."""
@@ -125,13 +143,20 @@ SEED = flag(
 CONFIG = flag(
     "--config",
     group=_OTHER,
+    everyday=False,
     metavar="FILE",
     setting=False,
     stands_for="BNCLI_CONFIG",
     help="Options of this TOML file stand for those not typed.",
 )
 DEBUG = flag(
-    "--debug", group=_OTHER, is_flag=True, expose_value=False, setting=False, help="Show the traceback of an error."
+    "--debug",
+    group=_OTHER,
+    everyday=False,
+    is_flag=True,
+    expose_value=False,
+    setting=False,
+    help="Show the traceback of an error.",
 )
 RUNNING = (JSON, QUIET, THREADS, SEED, CONFIG, DEBUG)
 """What every command that works on rows takes."""
