@@ -26,7 +26,7 @@ the optimiser of the final fit, and so is the choice. A single row cannot be hel
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,7 +34,7 @@ import numpy as np
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds, stratified_sample
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import ChosenPenalty, Tried
 from bncli.engine.training.optimization import Likelihood, OptimizerSettings, Space, find_optimum_from
 from bncli.watch import Progress, Watch, silent
@@ -57,8 +57,7 @@ def choose_penalty(
 
     The penalty shrinks towards `center`; `seed` draws the folds. The watch hears how far the path has come.
     """
-    n_rows = max(ALL_ROWS, min(data.n_rows // 4, MAX_ROWS))
-    data = data.take(stratified_sample(data.labels, n_rows, seed))
+    data = data.take(_taking_part(data, seed))
     if data.n_rows < 2:
         return ChosenPenalty(UNTRIED, ())
     paths = _paths(data, space_of, center, seed)
@@ -74,6 +73,33 @@ def choose_penalty(
         if _is_hopeless(tried):
             break
     return ChosenPenalty(best_of(tried), tuple(tried))
+
+
+def _taking_part(data: Dataset, seed: int) -> Index:
+    return stratified_sample(data.labels, max(ALL_ROWS, min(data.n_rows // 4, MAX_ROWS)), seed)
+
+
+def held_out_base(data: Dataset, seed: int) -> float | None:
+    """The log-loss of class frequencies on the rows that `choose_penalty` holds out; None where it holds out none."""
+    rows = _taking_part(data, seed)
+    if len(rows) < 2:
+        return None
+    fold_of = _folds(data.labels[rows], seed)
+    weights = None if data.weights is None else data.weights[rows]
+    tables = np.zeros((int(fold_of.max()) + 1, data.n_labels))
+    np.add.at(tables, (fold_of, data.labels[rows]), 1.0 if weights is None else weights)
+    return base_log_loss([(tables.sum(axis=0) - held_out, held_out) for held_out in tables])
+
+
+def base_log_loss(folds: Sequence[tuple[Array, Array]]) -> float:
+    """The mean log-loss of the class frequencies, with class counts (K,) of the rows learnt from and of those held out.
+
+        - sum over folds f and classes y of held_out_f(y) ln [ (n_f(y) + 1) / (n_f + K) ] / sum of all held_out_f(y)
+
+    The 1 keeps it finite where a class is held out as a whole.
+    """
+    loss = sum(float(held_out @ np.log((n + 1.0) / (n.sum() + len(n)))) for n, held_out in folds)
+    return 0.0 - loss / sum(float(held_out.sum()) for _, held_out in folds)
 
 
 def best_of(tried: list[Tried]) -> float:
@@ -117,10 +143,14 @@ class _Path:
 
 
 def _paths(data: Dataset, space_of: SpaceOf, center: float, seed: int) -> list[_Path]:
-    fold_of = stratified_folds(data.labels, min(FOLDS, data.n_rows), seed)
+    fold_of = _folds(data.labels, seed)
     paths = []
     for fold in range(fold_of.max() + 1):
         space = space_of(Counts(data.take(np.flatnonzero(fold_of != fold))))
         held_out = data.take(np.flatnonzero(fold_of == fold))
         paths.append(_Path(space, space.on(held_out), center))
     return paths
+
+
+def _folds(labels: Codes, seed: int) -> Index:
+    return stratified_folds(labels, min(FOLDS, len(labels)), seed)
