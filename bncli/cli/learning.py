@@ -193,7 +193,11 @@ def _is_file(structure: str) -> bool:
     if os.path.exists(structure):
         return True
     if os.sep in structure or structure.endswith(".json"):
-        raise UsageError(f"there is no structure file {structure!r}")
+        from bncli.files.places import why_missing
+
+        reason, hint = why_missing(structure)
+        more = reason.removeprefix("no such file").removeprefix(": ")
+        raise UsageError(f"there is no structure file {structure!r}{': ' if more else ''}{more}", hint=hint)
     from bncli.recipe.defaults import near
 
     raise UsageError(f"--structure knows no {structure!r}", hint=near(structure, STRUCTURES.words, " or a file"))

@@ -16,6 +16,7 @@ from bncli.files.ensembles import trials_json
 from bncli.files.model import write_model
 from bncli.files.paths import beside, check_outputs
 from bncli.files.penalties import tried_json
+from bncli.files.places import check_data
 from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.regions import RegionsReport, regions_report
@@ -98,6 +99,8 @@ def fit(
     structure and parameters one by one give the same file as all at once.
     """
     model_path = beside(source.paths, ".bnc") if output is None else output
+    for path in source.paths:
+        check_data(path)  # or its missing folder would be missed as that of the model
     check_outputs((model_path, trace, source.bad_rows_file), (*source.paths, source.schema_file, *supplied.paths))
     recipe = supplied.recipe(recipe)
     stopwatch = Stopwatch(warned := Warnings(run.watch))
