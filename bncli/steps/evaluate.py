@@ -26,7 +26,7 @@ from bncli.files.table import Source, read_labelled
 from bncli.recipe import Recipe
 from bncli.steps.run import Stopwatch, limited
 from bncli.steps.supplied_files import Supplied
-from bncli.watch import Run, Stage, silent
+from bncli.watch import Run, Stage, warnings_of
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def evaluate_on(
     watch(Stage("read"))
     columns = supplied.read(source, run)
     watch(Stage("fit"))
-    quiet = limited(run._replace(watch=silent))
+    quiet = limited(run._replace(watch=warnings_of(watch)))
     reading = Reading(source.missing_tokens, unseen)
     model = learn(columns, recipe, given=supplied, reading=reading, run=quiet).model
     examined, rows = _examined(model, test, predictions, run)

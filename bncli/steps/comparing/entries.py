@@ -95,7 +95,7 @@ def _about(name: str, watch: Watch) -> Watch:
 
     def told(event: Event) -> None:
         if isinstance(event, Note):
-            watch(Note(f"{name}: {event.text}"))
+            watch(Note(f"{name}: {event.text}", event.warning))
 
     return told
 
