@@ -47,15 +47,16 @@ class TextFile:
 
 
 class ArrowFile:
-    """An opened columnar file."""
+    """An opened columnar file; `whole`: its malformed rows are to be kept."""
 
-    def __init__(self, file: BinaryIO, kind: str, path: str) -> None:
+    def __init__(self, file: BinaryIO, kind: str, path: str, *, whole: bool) -> None:
         self._file = ColumnarFile(file, kind, path)
+        self._whole = whole
         self.names = self._file.names
         check_distinct(self.names, path)
 
     def raw_blocks(self, names: Sequence[str]) -> Iterator[RawBlock]:
-        return self._file.batches(names)
+        return self._file.batches(names, whole=self._whole)
 
     def kinds(self) -> dict[str, Kind]:
         return {name: self._file.kind(name) for name in self.names}
@@ -68,6 +69,7 @@ class Table:
         if source.format not in (None, *_FORMATS):
             raise UsageError(f"unknown format '{source.format}'", hint=f"one of {', '.join(_FORMATS)}")
         self._format = source.format
+        self._keeps_bad_rows = source.bad_rows_file is not None
         self._delimiter = parse_delimiter(source.delimiter, source.format)
         self._block_size = block_size
         self._inputs = find_inputs(source.paths, keep=keep)
@@ -157,7 +159,7 @@ class Table:
         kind = recognise(seekable.read(8))
         seekable.seek(0)
         assert kind is not None
-        return ArrowFile(seekable, kind, file.name)
+        return ArrowFile(seekable, kind, file.name, whole=self._keeps_bad_rows)
 
 
 def _describe(kind: str) -> str:
