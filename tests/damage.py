@@ -72,14 +72,16 @@ def _nested() -> pa.Table:
     n = 24
     return pa.table(
         {
-            "list": [[j for j in range(i % 4)] if i % 5 else None for i in range(n)],
+            "list": [list(range(i % 4)) if i % 5 else None for i in range(n)],
             "large": pa.array([["a"] * (i % 3) for i in range(n)], pa.large_list(pa.string())),
             "fixed": pa.array([[i, i + 1] for i in range(n)], pa.list_(pa.int32(), 2)),
             "record": [{"a": i, "b": f"b{i}"} for i in range(n)],
             "map": pa.array([[("k", i)] for i in range(n)], pa.map_(pa.string(), pa.int64())),
             "bytes": pa.array([b"ab%d" % (i % 10) for i in range(n)], pa.binary()),
             "binary": pa.array([b"abcd"] * n, pa.binary(4)),
-            "listed": pa.array([["x", "y"][: i % 3] for i in range(n)], pa.list_(pa.dictionary(pa.int8(), pa.string()))),
+            "listed": pa.array(
+                [["x", "y"][: i % 3] for i in range(n)], pa.list_(pa.dictionary(pa.int8(), pa.string()))
+            ),
             "lasting": pa.array(range(n), pa.duration("s")),
             "x": [i / 2 for i in range(n)],
             "class": ["u", "v", "w"] * (n // 3),
@@ -154,7 +156,7 @@ def _ipc(new: Callable[..., Any], **deltas: Any) -> list[bytes]:
 def _parquets() -> list[bytes]:
     plain, nested = _plain(), _nested()
     flat = plain.select(["int", "unsigned", "text", "long", "class"])
-    delta = {name: "DELTA_BINARY_PACKED" for name in ("int", "unsigned")}
+    delta = dict.fromkeys(("int", "unsigned"), "DELTA_BINARY_PACKED")
     delta |= {"text": "DELTA_BYTE_ARRAY", "long": "DELTA_LENGTH_BYTE_ARRAY", "class": "PLAIN"}
     return [
         _parquet(plain),
@@ -164,7 +166,9 @@ def _parquets() -> list[bytes]:
         _parquet(nested.drop_columns(["binary"])),
         _parquet(nested, compression="lz4", use_dictionary=False),
         _parquet(flat, compression="none", use_dictionary=False, column_encoding=delta),
-        _parquet(plain.select(["float", "half", "class"]), use_dictionary=False, use_byte_stream_split=["float", "half"]),
+        _parquet(
+            plain.select(["float", "half", "class"]), use_dictionary=False, use_byte_stream_split=["float", "half"]
+        ),
     ]
 
 
@@ -208,7 +212,9 @@ def _damaged(data: bytes, dice: random.Random) -> tuple[str, bytes]:
     # The numbers that lie best stand in the metadata, at the end of some formats and the beginning of others.
     if dice.random() < 0.3:
         at = dice.randrange(max(0, len(data) - 1500), len(data))
-    way = dice.choices(("flip", "set", "number", "truncate", "insert", "zero", "copy", "flips"), (6, 4, 5, 1, 1, 1, 1, 1))[0]
+    way = dice.choices(
+        ("flip", "set", "number", "truncate", "insert", "zero", "copy", "flips"), (6, 4, 5, 1, 1, 1, 1, 1)
+    )[0]
     if way == "flip":
         return f"bit flipped at {at}", data[:at] + bytes([data[at] ^ 1 << dice.randrange(8)]) + data[at + 1 :]
     if way == "set":
@@ -216,7 +222,19 @@ def _damaged(data: bytes, dice: random.Random) -> tuple[str, bytes]:
         return f"byte {at} set to {value}", data[:at] + bytes([value]) + data[at + 1 :]
     if way == "number":
         at -= at % 4
-        new = struct.pack(*dice.choice((("<q", 2**63 - 1), ("<q", -1), ("<q", 2**40), ("<i", 2**31 - 1), ("<i", -(2**31)), ("<i", 2**30), ("<q", 2**31))))
+        new = struct.pack(
+            *dice.choice(
+                (
+                    ("<q", 2**63 - 1),
+                    ("<q", -1),
+                    ("<q", 2**40),
+                    ("<i", 2**31 - 1),
+                    ("<i", -(2**31)),
+                    ("<i", 2**30),
+                    ("<q", 2**31),
+                )
+            )
+        )
         return f"number at {at}: {new.hex()}", (data[:at] + new + data[at + len(new) :])[: len(data)]
     size = dice.choice((1, 4, 8, 64, 300))
     if way == "truncate":
@@ -227,7 +245,9 @@ def _damaged(data: bytes, dice: random.Random) -> tuple[str, bytes]:
         return f"{size} zeros at {at}", (data[:at] + bytes(size) + data[at + size :])[: len(data)]
     if way == "copy":
         start = dice.randrange(len(data))
-        return f"{size} bytes of {start} at {at}", (data[:at] + data[start : start + size] + data[at + size :])[: len(data)]
+        return f"{size} bytes of {start} at {at}", (data[:at] + data[start : start + size] + data[at + size :])[
+            : len(data)
+        ]
     changed = bytearray(data)
     for _ in range(6):
         changed[dice.randrange(len(data))] = dice.randrange(256)
@@ -259,7 +279,7 @@ def _one_line(error: BncliError) -> str:
 
 
 def _outcome(path: str, kind: str, i: int) -> str:
-    what, data = mutation(kind, i)
+    _what, data = mutation(kind, i)
     with open(path, "wb") as file:
         file.write(data)
     signal.alarm(PATIENCE)

@@ -66,7 +66,7 @@ class Batches:
         self._class_name = schema.class_name
         self._run = run
         self._bad = BadRows(source.on_bad_row, run.watch)
-        self._table = Table(source, keep=False, block_size=block_size)
+        self._table = Table(source, keep=False, block_size=block_size, memory=run.memory)
         try:
             self.absent = absent_names(needed, self._table, allow=source.allow_missing_columns)
             there = [name for name in needed if name not in self.absent]

@@ -82,13 +82,22 @@ class ColumnarFile:
 
     def _all(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if self._kind == "parquet":
-            return iter(self._reader.iter_batches(ROWS_PER_BATCH, columns=list(names), use_threads=False))
+            return self._of_parquet(names)
         self._file.seek(0)
         wanted = sorted({self._schema.get_field_index(name) for name in names})
         reader = _open(self._file, self._kind, self.path, wanted)
         if self._kind == "file":
             return (reader.get_batch(i) for i in range(reader.num_record_batches))
         return iter(reader)
+
+    def _of_parquet(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """All rows; pa.ArrowInvalid where there are fewer or more than the footer says."""
+        promised, found = self._reader.metadata.num_rows, 0
+        for batch in self._reader.iter_batches(ROWS_PER_BATCH, columns=list(names), use_threads=False):
+            found += batch.num_rows
+            yield batch
+        if found != promised:
+            raise pa.ArrowInvalid(f"{found} rows where the footer says {promised}")
 
     def _guarded(self, read: Callable[[], Any]) -> Any:
         try:
@@ -147,7 +156,8 @@ def parse_batch(batch: Batch, wants: Sequence[Want], tokens: Tokens) -> RowBlock
     values = tuple(select(values, keep) if faults else values for values, _ in resolved)
     lines = _as_lines(batch.data, list(faults)) if batch.whole else [b""] * len(faults)
     bad = [
-        BadRow(what, batch.path, batch.row + r, line, "row") for (r, what), line in zip(faults.items(), lines, strict=True)
+        BadRow(what, batch.path, batch.row + r, line, "row")
+        for (r, what), line in zip(faults.items(), lines, strict=True)
     ]
     return RowBlock(len(rows), values, tuple(bad), lambda row: f"{batch.path} row {rows[row]}")
 

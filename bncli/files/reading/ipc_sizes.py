@@ -123,7 +123,7 @@ def _decompressed_sizes(file: BinaryIO, message: _Message, batch: _Table, expans
     for offset, length in batch.structs(2, _BUFFER).tolist():
         if not length:
             continue
-        if not (0 <= offset and 8 <= length <= message.end - message.begin - offset):
+        if not (offset >= 0 and 8 <= length <= message.end - message.begin - offset):
             raise _ClaimError(f"a buffer of {length} bytes at {offset} of {message.end - message.begin}")
         file.seek(message.begin + offset)
         (claim,) = struct.unpack("<q", file.read(8))

@@ -33,6 +33,7 @@ def read_labelled(
     threads: int = 1,
     watch: Watch = silent,
     block_size: int = BLOCK_SIZE,
+    memory: int | None = None,
 ) -> Columns:
     """The needed attributes (None: all), the class, and the weights if the source names them.
 
@@ -42,7 +43,7 @@ def read_labelled(
     """
     names = tuple(a.name for a in schema.attributes) if needed is None else tuple(needed)
     tokens = tokens_of(source, schema)
-    with Table(source, keep=False, block_size=block_size) as table:
+    with Table(source, keep=False, block_size=block_size, memory=memory) as table:
         _check_names(source, schema, table)
         absent = absent_names(names, table, allow=source.allow_missing_columns)
         names = tuple(name for name in names if name not in absent)
