@@ -54,7 +54,8 @@ def corrupt(encode: Callable[[pa.Table], bytes], old: bytes, new: bytes) -> byte
     """A file of a column x of which some bytes, there once, are replaced."""
     table = pa.table({"x": ["abcd", "efgh", "ijkl"], "y": [1, 2, 3], "class": ["u", "v", "u"]})
     data = encode(table)
-    assert data.count(old) == 1 and len(old) == len(new)
+    assert data.count(old) == 1
+    assert len(old) == len(new)
     return data.replace(old, new)
 
 
@@ -85,8 +86,14 @@ def test_text_that_is_not_utf8(tmp_path: Path, encode: Any) -> None:
 @pytest.mark.parametrize("encode", [as_file, as_stream])
 def test_a_name_that_is_not_utf8(tmp_path: Path, encode: Any) -> None:
     data = encode(pa.table({"column of numbers": [1, 2, 3], "class": ["u", "v", "u"]}))
-    with pytest.raises(BncliError, match="damaged or cut off .*utf-8"):
+    with pytest.raises(BncliError, match=r"damaged or cut off .*utf-8"):
         read(write(tmp_path, data.replace(b"column of", b"colu\xffn of"), "t"))
+
+
+@pytest.mark.parametrize("encode", [as_file, as_stream, as_parquet])
+def test_no_columns(tmp_path: Path, encode: Any) -> None:
+    with pytest.raises(BncliError, match="the file has no columns"):
+        read(write(tmp_path, encode(pa.table({})), "t"))
 
 
 @pytest.mark.parametrize("encode", [as_file, as_stream])
@@ -220,7 +227,7 @@ def moments() -> pa.Table:
 def test_a_malformed_row_beside_times_beyond_pythons(tmp_path: Path, encode: Any) -> None:
     path = write(tmp_path, encode(moments()), "t")
     chosen: dict[str, Any] = {"ignore": ("list",), "categorical": ("nano", "say")}
-    with pytest.raises(BncliError, match="column 'x' holds 'inf'.* row 2"):
+    with pytest.raises(BncliError, match=r"column 'x' holds 'inf'.* row 2"):
         read(path, **chosen)
     assert values(read(path, on_bad_row="skip", **chosen), "x") == ["1", "3", "1"]
     bad = tmp_path / "bad.csv"

@@ -61,6 +61,8 @@ class ColumnarFile:
         self._reader = self._guarded(lambda: _open(file, kind, path))
         self._schema: pa.Schema = self._reader.schema_arrow if kind == "parquet" else self._reader.schema
         self.names: tuple[str, ...] = self._guarded(lambda: tuple(self._schema.names))
+        if not self.names:
+            raise BncliError("the file has no columns", where=path)
 
     def kind(self, name: str) -> Kind:
         """How the column's values are best asked for."""
