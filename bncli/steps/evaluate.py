@@ -163,7 +163,9 @@ def _examined(model: Model, source: Source, predictions: str | None, run: Run) -
     """The model's predictions for a table, written if asked for, and the number of its rows."""
     run.watch(Stage("read"))
     used = [model.schema.attributes[i].name for i in compile_scorer(model).used]
-    columns = read_labelled(source, model.schema, used, threads=run.threads, watch=run.watch)
+    columns = read_labelled(
+        source, model.schema, used, threads=run.threads, watch=run.watch, memory=limited(run).memory
+    )
     run.watch(Stage("score"))
     examined = examine(model, columns, allow_missing=source.allow_missing_columns)
     run.watch(Stage("write"))
