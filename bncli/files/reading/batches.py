@@ -69,10 +69,11 @@ class Batches:
         self._table = Table(source, keep=False, block_size=block_size)
         try:
             self.absent = absent_names(needed, self._table, allow=source.allow_missing_columns)
-            there = [name for name in needed if name not in self.absent]
-            self._coded = [Coded.of(schema.attributes[schema.index(name)], self._tokens) for name in there]
+            there = set(needed) - set(self.absent)
+            self._coded = [Coded.of(schema.attributes[schema.index(name)], self._tokens) for name in needed if name in there]
             kept = self._kept_names(keep)
-            self.kept_names = (*kept, *(name for name in texts if name in there and name not in kept))
+            more = there - set(kept)
+            self.kept_names = (*kept, *(name for name in texts if name in more))
         except BaseException:
             self.close()
             raise
@@ -81,8 +82,9 @@ class Batches:
         names = self._table.names
         if keep == "all":
             return names
+        known = set(names)
         for name in keep:
-            if name not in names:
+            if name not in known:
                 raise missing_column(name, names, self._table.name)
         return tuple(keep)
 
@@ -131,7 +133,8 @@ def tokens_of(source: Source, schema: Schema) -> Tokens:
 
 def absent_names(needed: Sequence[str], table: Table, *, allow: bool) -> tuple[str, ...]:
     """The columns that the model uses and the table lacks; ModelError if there are any, unless that is allowed."""
-    missing = tuple(name for name in needed if name not in table.names)
+    there = set(table.names)
+    missing = tuple(name for name in needed if name not in there)
     if missing and not allow:
         named = ", ".join(f"'{name}'" for name in missing[:_N_NAMED])
         more = f" and {len(missing) - _N_NAMED} more" if len(missing) > _N_NAMED else ""

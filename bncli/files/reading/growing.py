@@ -96,6 +96,8 @@ class Growing:
         """All raw texts of a column of text, or those of the rows that are marked, once each."""
         blocks = [block for block in self.blocks if isinstance(block, CodedTexts)]
         different = {id(block.texts): block.texts for block in blocks}.values()
+        if rows is None and len(different) == 1:
+            return next(iter(different))  # a block has no text twice
         return pa.concat_arrays([EMPTY, *(different if rows is None else _marked(blocks, rows))]).unique()
 
     def numeric(self) -> NumericColumn:

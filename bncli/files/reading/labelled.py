@@ -44,7 +44,7 @@ def read_labelled(
     tokens = tokens_of(source, schema)
     with Table(source, keep=False, block_size=block_size) as table:
         _check_names(source, schema, table)
-        absent = absent_names(names, table, allow=source.allow_missing_columns)
+        absent = set(absent_names(names, table, allow=source.allow_missing_columns))
         names = tuple(name for name in names if name not in absent)
         coded = _coded(source, schema, names, tokens)
         with BadRows(source.on_bad_row, watch) as bad:
