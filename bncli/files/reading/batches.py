@@ -70,7 +70,9 @@ class Batches:
         try:
             self.absent = absent_names(needed, self._table, allow=source.allow_missing_columns)
             there = set(needed) - set(self.absent)
-            self._coded = [Coded.of(schema.attributes[schema.index(name)], self._tokens) for name in needed if name in there]
+            self._coded = [
+                Coded.of(schema.attributes[schema.index(name)], self._tokens) for name in needed if name in there
+            ]
             kept = self._kept_names(keep)
             more = there - set(kept)
             self.kept_names = (*kept, *(name for name in texts if name in more))
