@@ -4,9 +4,9 @@ The bytes go to a temporary file in the same folder, which is flushed to the dis
 whatever goes wrong before that (a full disk, ^C, an error of the caller) removes it and leaves an older file as it
 was. Where the system has files without a name (O_TMPFILE on Linux) the temporary one has none until the moment before
 the rename, so that nothing is left even of a process that is killed. Elsewhere it has a name that tells whose it is,
-and what dead processes of this machine left beside the target is removed. Conventions: a symbolic link is followed; an existing file keeps its permission bits, and a read-only one is
-refused although a rename could replace it. What is no regular file (/dev/stdout, a pipe, /dev/null) is written
-directly: there is nothing to rename.
+and what dead processes left beside the target is removed. Conventions: a symbolic link is followed; an existing file
+keeps its permission bits, and a read-only one is refused although a rename could replace it. What is no regular file
+(/dev/stdout, a pipe, /dev/null) is written directly: there is nothing to rename.
 """
 
 from __future__ import annotations

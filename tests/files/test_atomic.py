@@ -228,7 +228,8 @@ def test_a_process_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", program, str(tmp_path / "a")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as process:
-        assert process.stdout is not None and process.stdout.readline() == b"written\n"
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"written\n"
         process.kill()
         assert process.wait() == -signal.SIGKILL
     assert os.listdir(tmp_path) == ["a"]

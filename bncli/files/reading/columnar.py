@@ -82,6 +82,8 @@ class ColumnarFile:
     def _guarded(self, read: Callable[[], Any]) -> Any:
         try:
             return read()
+        except MemoryError:  # Arrow's own is an ArrowException too, and says nothing of the file
+            raise
         except (pa.ArrowException, OSError) as error:
             # Arrow's messages go on with C++ places, and some are empty.
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
