@@ -111,7 +111,7 @@ class ColumnarFile:
             return read()
         except pa.ArrowNotImplementedError as error:
             raise BncliError(f"the file cannot be read ({_reason(error)})", where=self.path) from error
-        except pa.ArrowMemoryError as error:
+        except MemoryError as error:  # Arrow's own is one
             what = f"the file is damaged, or asks for more memory than there is ({_reason(error)})"
             raise BncliError(what, where=self.path) from error
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from bncli.engine.data.columns import Columns
@@ -112,6 +113,8 @@ def _kind_of(values: Values, tokens: Tokens) -> Kind:
     numbers, wrong = to_numbers(texts, tokens.number)
     if wrong is not None or not more_than_two([numbers]):
         return Kind.TEXT
+    if (numbers != np.floor(numbers))[~np.isnan(numbers)].any():
+        return Kind.NUMBER
     try:
         texts.filter(pa.array(numbers == numbers)).cast(pa.int64())
     except pa.ArrowInvalid:
