@@ -49,16 +49,19 @@ class TextColumn(NamedTuple):
 def fitted_tables(title: str, names: TextColumn, columns: Sequence[TextColumn], further: str = "") -> Iterator[Table]:
     """A table in which nothing is wrapped: as many columns as the page is wide, the rest in tables below, with `names`.
 
-    Names and headings out of a file or a command line get at most a third of the page, with an ellipsis in the middle.
+    Names and headings get at most a third of the page, with an ellipsis in the middle; in full, wrapped between words,
+    where they could not be told apart.
     """
     most = page_width() // 3
-    names = _shortened(names, most)
-    for block in _blocks([_shortened(column, most) for column in columns], page_width() - _width(names)):
-        shown = [names._replace(number=False), *block]
+    names = TextColumn(names.heading, _all_shortened(names.cells, most), number=False)
+    headings = _all_shortened([column.heading for column in columns], most)
+    columns = [column._replace(heading=heading) for column, heading in zip(columns, headings, strict=True)]
+    for block in _blocks(columns, page_width() - _width(names)):
+        shown = [names, *block]
         table = plain_table(
             title, *(column.heading for column in shown), numbers=[i for i, each in enumerate(shown) if each.number]
         )
-        for column in table.columns:
+        for column in table.columns[_width(names) > most :]:
             column.no_wrap = True
         for cells in zip(*(column.cells for column in shown), strict=True):
             add_row(table, *cells)
@@ -67,7 +70,23 @@ def fitted_tables(title: str, names: TextColumn, columns: Sequence[TextColumn], 
 
 
 def shortened(text: str, width: int) -> str:
-    """The text, or its beginning and its end about an ellipsis, in at most `width` letters of a terminal."""
+    """The text in at most `width` letters of a terminal: words in its middle make way for an ellipsis.
+
+    Of a text whose outer words are too long, letters do.
+    """
+    if cell_len(text) <= width:
+        return text
+    words = text.split()
+    for left_out in range(1, len(words) - 1):
+        first = (len(words) - left_out + 1) // 2
+        told = " ".join([*words[:first], "…", *words[first + left_out :]])
+        if cell_len(told) <= width:
+            return told
+    return _cut(text, width)
+
+
+def _cut(text: str, width: int) -> str:
+    """Its beginning and its end about an ellipsis."""
     if cell_len(text) <= width:
         return text
     head, tail = text[: (width - 1) // 2], text[-(width // 2) :] if width > 1 else ""
@@ -76,10 +95,13 @@ def shortened(text: str, width: int) -> str:
     return f"{head}…{tail}"
 
 
-def _shortened(column: TextColumn, most: int) -> TextColumn:
-    return column._replace(
-        heading=shortened(column.heading, most), cells=[shortened(cell, most) for cell in column.cells]
-    )
+def _all_shortened(texts: Sequence[str], width: int) -> list[str]:
+    """The texts shortened, so that those that differ still do; whole where that cannot be."""
+    for shorten in (shortened, _cut):
+        told = [shorten(text, width) for text in texts]
+        if len(set(told)) == len(set(texts)):
+            return told
+    return list(texts)
 
 
 def _width(column: TextColumn) -> int:
