@@ -70,19 +70,21 @@ def fitted_tables(title: str, names: TextColumn, columns: Sequence[TextColumn], 
 
 
 def shortened(text: str, width: int) -> str:
-    """The text in at most `width` letters of a terminal: words in its middle make way for an ellipsis.
+    """The text in at most `width` letters of a terminal: as few letters as possible, in whole words, make way.
 
-    Of a text whose outer words are too long, letters do.
+    An ellipsis stands where they were. Where not even the first word has room, letters do.
     """
     if cell_len(text) <= width:
         return text
     words = text.split()
-    for left_out in range(1, len(words) - 1):
-        first = (len(words) - left_out + 1) // 2
-        told = " ".join([*words[:first], "…", *words[first + left_out :]])
-        if cell_len(told) <= width:
-            return told
-    return _cut(text, width)
+    if len(words) > width:  # a word and its blank take two letters: what is beyond has no room, nor time
+        words = [*words[: width - 1], words[-1]]
+    told = [
+        " ".join([*words[:first], "…", *words[last:]])
+        for first in range(1, len(words))
+        for last in range(first + 1, len(words) + 1)
+    ]
+    return max((each for each in told if cell_len(each) <= width), key=cell_len, default=_cut(text, width))
 
 
 def _cut(text: str, width: int) -> str:

@@ -160,7 +160,7 @@ def test_score_without_a_column_names_it(bncli: Bncli) -> None:
 
 EVALUATE_KEYS = {
     "schema_version", "rows", "protocol", "accuracy", "error", "log_loss", "rmse", "brier", "auc", "ece", "cll",
-    "seconds", "labels", "confusion",
+    "balanced_accuracy", "mcc", "base", "skill_score", "seconds", "labels", "confusion", "per_class", "curves",
 }  # fmt: skip
 
 

@@ -16,7 +16,8 @@ from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.model import write_model
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
-from bncli.steps.evaluate import METRICS, EvaluateReport, evaluate, evaluate_model, evaluate_on
+from bncli.steps.evaluate import METRICS, Outputs, evaluate, evaluate_model, evaluate_on
+from bncli.steps.evaluating.report import EvaluateReport
 from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Run, Stage
 
@@ -48,7 +49,18 @@ def read_predictions(path: Path) -> tuple[list[str], list[str], np.ndarray]:
 def check_json(report: EvaluateReport) -> dict[str, object]:
     """What scripts rely on: these keys, plain values, nothing that is not a number."""
     values = report.as_json()
-    keys = {"rows", "protocol", *METRICS, "seconds", "labels", "confusion"}
+    keys = {
+        "rows",
+        "protocol",
+        *METRICS,
+        "base",
+        "skill_score",
+        "seconds",
+        "labels",
+        "confusion",
+        "per_class",
+        "curves",
+    }
     assert keys <= set(values)
     assert set(values["seconds"]) == {"fit", "score"}
     json.dumps(values, allow_nan=False)
@@ -57,7 +69,7 @@ def check_json(report: EvaluateReport) -> dict[str, object]:
 
 def test_cross_validation(source: Source, tmp_path: Path) -> None:
     output = tmp_path / "out.csv"
-    report = evaluate(source, RECIPE, Protocol(3, 2, 4), predictions=str(output))
+    report = evaluate(source, RECIPE, Protocol(3, 2, 4), outputs=Outputs(str(output)))
     values = check_json(report)
     assert report.protocol == "2 x 3-fold cross-validation, stratified, seed 4"
     assert report.rows == 90
@@ -71,7 +83,7 @@ def test_cross_validation(source: Source, tmp_path: Path) -> None:
         assert report.metrics[name] == pytest.approx(fmean(known))
         assert report.std[name] == pytest.approx(stdev(known))
     assert [(f.repeat, f.fold, f.rows) for f in report.folds] == [(r, f, 30) for r in (0, 1) for f in (0, 1, 2)]
-    assert set(METRICS) | {"repeat", "fold", "rows", "penalty", "seconds"} == set(values["folds"][0])  # type: ignore[index]
+    assert set(METRICS) | {"repeat", "fold", "rows", "base", "penalty", "seconds"} == set(values["folds"][0])  # type: ignore[index]
     assert all(fold.seconds["fit"] > 0 and fold.seconds["score"] > 0 for fold in report.folds)
 
     header, predicted, probabilities = read_predictions(output)
@@ -92,10 +104,10 @@ def test_the_same_seed_gives_the_same_report(source: Source) -> None:
 def test_train_and_test_equal_a_model_on_the_test_set(source: Source, tmp_path: Path) -> None:
     test = write_table(tmp_path / "test.csv", 40, 1, words="abd")
     one, other = tmp_path / "one.csv", tmp_path / "other.csv"
-    trained = evaluate_on(source, test, RECIPE, predictions=str(one))
+    trained = evaluate_on(source, test, RECIPE, outputs=Outputs(str(one)))
     model_path = str(tmp_path / "m.bnc")
     write_model(model_path, learn(read_columns(source), RECIPE).model)
-    tested = evaluate_model(model_path, test, predictions=str(other))
+    tested = evaluate_model(model_path, test, outputs=Outputs(str(other)))
     assert trained.metrics == tested.metrics
     assert trained.confusion == tested.confusion
     assert one.read_bytes() == other.read_bytes()
@@ -150,7 +162,7 @@ def test_stages_are_told(source: Source) -> None:
 
 def test_what_cannot_be_asked(source: Source) -> None:
     with pytest.raises(UsageError, match="cannot write"):
-        evaluate(source, RECIPE, predictions=source.paths[0])
+        evaluate(source, RECIPE, outputs=Outputs(source.paths[0]))
     with pytest.raises(BncliError, match="91 folds are more than the 90 rows"):
         evaluate(source, RECIPE, Protocol(91))
 
