@@ -78,7 +78,7 @@ def label_curves(log_probabilities: Array, labels: Integers, weights: Array | No
 def _curves(scores: Array, own: Mask, weights: Array, most: int) -> LabelCurves:
     order = np.argsort(-scores, kind="stable")
     scores, own_weights, weights = scores[order], np.where(own, weights, 0.0)[order], weights[order]
-    ends = np.append(np.flatnonzero(np.diff(scores)), len(scores) - 1)
+    ends = np.append(np.flatnonzero(scores[1:] != scores[:-1]), len(scores) - 1)
     thresholds = np.concatenate(([np.nan], np.exp(scores[ends])))
     true, both = (np.concatenate(([0.0], np.cumsum(masses)[ends])) for masses in (own_weights, weights))
     false = np.cumsum(weights - own_weights)[ends]

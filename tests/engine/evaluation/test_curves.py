@@ -155,6 +155,17 @@ def test_one_row() -> None:
     assert [values.tolist() for values in second.reliability] == [[0.25], [0.0], [1.0]]
 
 
+def test_impossible_labels_share_a_point() -> None:
+    """Probabilities of 0, as relative frequencies give them: ln P is -inf."""
+    p = np.array([[1.0, 0.0, 0.0, 0.5], [0.0, 1.0, 1.0, 0.5]])
+    with np.errstate(divide="ignore"):
+        first, _ = label_curves(np.log(p), np.array([0, 1, 0, 1]))
+    assert first.roc is not None
+    assert first.roc.thresholds[1:].tolist() == [1.0, 0.5, 0.0]
+    assert (first.roc.x.tolist(), first.roc.y.tolist()) == ([0, 0, 0.5, 1], [0, 0.5, 0.5, 1])
+    assert first.reliability.support.sum() == 4
+
+
 def test_probabilities_that_round_to_one_are_still_ranked() -> None:
     margins = np.array([40.0, 50.0, 60.0, 70.0])
     log_p = np.array([-margins, -np.log1p(np.exp(-margins))])
