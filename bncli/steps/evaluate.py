@@ -19,7 +19,6 @@ from bncli.engine.data.encoding import label_codes
 from bncli.engine.data.schema import Reading, Unseen
 from bncli.engine.evaluation.baseline import Baseline, class_frequencies, measure_baseline
 from bncli.engine.evaluation.confusion import per_label
-from bncli.engine.evaluation.curves import label_curves
 from bncli.engine.evaluation.metrics import METRICS as METRICS
 from bncli.engine.evaluation.validate import Examined, Fold, Protocol, cross_validate, examine, out_of_fold
 from bncli.engine.kernels.arrays import Array, Integers
@@ -32,7 +31,7 @@ from bncli.files.scores import NOT_WRITTEN, WRITTEN, write_predictions
 from bncli.files.table import Source, read_labelled
 from bncli.recipe import Recipe
 from bncli.steps.evaluating.pictures import check_folder, write_pictures
-from bncli.steps.evaluating.report import EvaluateReport, FoldReport
+from bncli.steps.evaluating.report import EvaluateReport, FoldReport, Pooled
 from bncli.steps.run import Stopwatch, limited
 from bncli.steps.supplied_files import Supplied
 from bncli.watch import Note, Run, Stage, Watch, silent
@@ -68,9 +67,7 @@ def evaluate(
     reading = Reading(source.missing_tokens, unseen)
     folds = cross_validate(columns, recipe, protocol, given=supplied, reading=reading, run=limited(run))
     timed = list(_timed(folds, watch))
-    pooled = out_of_fold([fold for fold, _ in timed], columns.n_rows)
-    report = _averaged(str(protocol), columns, pooled, timed)
-    return _told(report, pooled, outputs, watch)
+    return _told(_averaged(str(protocol), columns, timed), outputs, watch)
 
 
 def evaluate_on(
@@ -97,7 +94,7 @@ def evaluate_on(
     frequencies = class_frequencies(label_codes(columns, model.schema), len(model.schema.labels), columns.weights)
     seconds = {"fit": spent["fit"], "score": spent["score"]}
     report = _single("trained on one table, tested on another", tested, frequencies, seconds)
-    return _told(report, tested.examined.log_probabilities, outputs, watch)
+    return _told(report, outputs, watch)
 
 
 def evaluate_model(
@@ -117,7 +114,7 @@ def evaluate_model(
     tested, spent = _tested(model, source, run._replace(watch=watch)), watch.seconds()
     frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
     report = _single("a model on a test set", tested, frequencies, {"fit": None, "score": spent["score"]})
-    return _told(report, tested.examined.log_probabilities, outputs, watch)
+    return _told(report, outputs, watch)
 
 
 def _check_files(outputs: Outputs, source: Source, *others: str | None) -> None:
@@ -159,15 +156,15 @@ def _single(protocol: str, tested: _Tested, frequencies: Array, seconds: Mapping
         labels=labels,
         confusion=confusion.tolist(),
         per_label=per_label(confusion),
-        curves=label_curves(examined.log_probabilities, codes, weights),
+        pooled=Pooled(examined.log_probabilities, codes, weights),
     )
 
 
-def _told(report: EvaluateReport, log_probabilities: Array, outputs: Outputs, watch: Watch) -> EvaluateReport:
+def _told(report: EvaluateReport, outputs: Outputs, watch: Watch) -> EvaluateReport:
     """The report, once everything is written, and a warning given where it says that nothing was learnt."""
     watch(Stage("write"))
     if outputs.predictions is not None:
-        write_predictions(outputs.predictions, report.labels, log_probabilities)
+        write_predictions(outputs.predictions, report.labels, report.pooled.log_probabilities)
     if outputs.svg is not None:
         write_pictures(report, outputs.svg)
     if report.skill_score is not None and report.skill_score <= 0:
@@ -188,9 +185,7 @@ def _timed(folds: Iterable[Fold], watch: Stopwatch) -> Iterator[tuple[Fold, dict
         before = {stage: now[stage] for stage in before}
 
 
-def _averaged(
-    protocol: str, columns: Columns, pooled: Array, timed: list[tuple[Fold, dict[str, float]]]
-) -> EvaluateReport:
+def _averaged(protocol: str, columns: Columns, timed: list[tuple[Fold, dict[str, float]]]) -> EvaluateReport:
     label, folds = columns.label, [fold for fold, _ in timed]
     assert label is not None
     reports = tuple(_fold_report(fold, seconds) for fold, seconds in timed)
@@ -204,7 +199,7 @@ def _averaged(
         labels=label.levels,
         confusion=confusion.tolist(),
         per_label=per_label(confusion),
-        curves=label_curves(pooled, label.codes, columns.weights),
+        pooled=Pooled(out_of_fold(folds, columns.n_rows), label.codes, columns.weights),
         std=_each([report.metrics for report in reports], METRICS, stdev, at_least=2),
         folds=reports,
     )

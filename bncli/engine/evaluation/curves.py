@@ -34,6 +34,7 @@ POINTS = 100
 ALL_POINTS = 2000
 FEWEST = 20
 GRID = 1000
+_ON_THE_LINE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -76,19 +77,19 @@ def label_curves(log_probabilities: Array, labels: Integers, weights: Array | No
 
 
 def _curves(scores: Array, own: Mask, weights: Array, most: int) -> LabelCurves:
-    order = np.argsort(-scores, kind="stable")
+    # equal scores are summed together below, so their order does not matter
+    order = np.argsort(scores)[::-1]
     scores, own_weights, weights = scores[order], np.where(own, weights, 0.0)[order], weights[order]
     ends = np.append(np.flatnonzero(scores[1:] != scores[:-1]), len(scores) - 1)
     thresholds = np.concatenate(([np.nan], np.exp(scores[ends])))
-    true, both = (np.concatenate(([0.0], np.cumsum(masses)[ends])) for masses in (own_weights, weights))
-    false = np.cumsum(weights - own_weights)[ends]
+    true, false = (np.concatenate(([0.0], np.cumsum(masses)[ends])) for masses in (own_weights, weights - own_weights))
     roc = ranked = None
     if true[-1] > 0:
-        recall, precision = true / true[-1], np.concatenate(([1.0], true[1:] / both[1:]))
+        recall, precision = true / true[-1], np.concatenate(([1.0], true[1:] / (true[1:] + false[1:])))
         area = float(np.diff(recall) @ precision[1:])
         ranked = _thinned(Curve(thresholds, recall, precision, area), most)
         if false[-1] > 0:
-            rate = np.concatenate(([0.0], false / false[-1]))
+            rate = false / false[-1]
             roc = _thinned(Curve(thresholds, rate, recall, float(np.trapezoid(recall, rate))), most)
     return LabelCurves(roc, ranked, _reliability(np.exp(scores[::-1]), own_weights[::-1], weights[::-1]))
 
@@ -132,20 +133,18 @@ def _push_farthest(pending: list[tuple[float, int, int, int]], x: Array, y: Arra
     dx, dy = x[last] - x[first], y[last] - y[first]
     right, up = x[inner] - x[first], y[inner] - y[first]
     length = dx * dx + dy * dy
-    along = np.clip((right * dx + up * dy) / length, 0, 1) if length > 0 else 0.0
-    distances = np.hypot(right - along * dx, up - along * dy)
-    farthest = int(distances.argmax())
-    if distances[farthest] > 1e-12:
-        heappush(pending, (-float(distances[farthest]), first, first + 1 + farthest, last))
+    along = ((right * dx + up * dy) / length).clip(0, 1) if length > 0 else 0.0
+    squares = (right - along * dx) ** 2 + (up - along * dy) ** 2
+    farthest = int(squares.argmax())
+    if squares[farthest] > _ON_THE_LINE**2:
+        heappush(pending, (-float(squares[farthest]), first, first + 1 + farthest, last))
 
 
 def _reliability(probabilities: Array, own_weights: Array, weights: Array) -> Reliability:
     """From ascending probabilities; own_weights is 0 for the rows of other labels."""
     up_to = np.cumsum(weights)
     edges = probabilities[np.searchsorted(up_to, up_to[-1] * np.arange(1, BINS) / BINS)]
-    bins = np.searchsorted(edges, probabilities)
-    masses, own, sums = (
-        np.bincount(bins, each, BINS).astype(np.float64) for each in (weights, own_weights, weights * probabilities)
-    )
-    used = masses > 0
-    return Reliability(sums[used] / masses[used], own[used] / masses[used], masses[used])
+    stops = np.searchsorted(probabilities, edges, side="right")
+    starts = np.unique(np.concatenate(([0], stops[stops < len(probabilities)])))
+    masses, own, sums = (np.add.reduceat(each, starts) for each in (weights, own_weights, weights * probabilities))
+    return Reliability(sums / masses, own / masses, masses)

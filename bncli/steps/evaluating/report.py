@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from bncli.engine.evaluation.baseline import Baseline, skill_score
 from bncli.engine.evaluation.confusion import LabelFigures
-from bncli.engine.evaluation.curves import Curve, LabelCurves
+from bncli.engine.evaluation.curves import Curve, LabelCurves, label_curves
+from bncli.engine.kernels.arrays import Array, Integers
 
 
 @dataclass(frozen=True)
@@ -32,15 +34,22 @@ class FoldReport:
         return {**fields, "base": self.base._asdict(), "penalty": self.penalty, "seconds": self.seconds}
 
 
+class Pooled(NamedTuple):
+    """The rows tested, all together: ln P(c | x_t), shape (K, N), their labels as positions, their weights or None."""
+
+    log_probabilities: Array
+    codes: Integers
+    weights: Array | None
+
+
 @dataclass(frozen=True)
 class EvaluateReport:
     """Figures by name, and under cross-validation their means and standard deviations over `folds`.
 
     A figure is None where it is not defined. base: those of the class frequencies of the rows learnt from, a mean over
     the folds too; of a model file, which does not keep them, of the rows tested. confusion[true][predicted], in the
-    order of `labels`, is summed over the folds, and the figures `per_label` are those of the sum. curves: of every
-    label, from the predictions of all rows together, out of fold (of the first repeat). seconds: fit (None for a model
-    file) and score, means too.
+    order of `labels`, is summed over the folds, and the figures `per_label` are those of the sum. pooled: every row
+    with its prediction, out of fold (of the first repeat). seconds: fit (None for a model file) and score, means too.
     """
 
     rows: int
@@ -51,9 +60,14 @@ class EvaluateReport:
     labels: tuple[str, ...]
     confusion: list[list[float]]
     per_label: list[LabelFigures]
-    curves: list[LabelCurves]
+    pooled: Pooled
     std: dict[str, float | None] | None = None
     folds: tuple[FoldReport, ...] | None = None
+
+    @cached_property
+    def curves(self) -> list[LabelCurves]:
+        """Those of every label, from all rows together; made when they are asked for."""
+        return label_curves(*self.pooled)
 
     @property
     def skill_score(self) -> float | None:
