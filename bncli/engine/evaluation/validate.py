@@ -20,6 +20,7 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.folds import stratified_folds
 from bncli.engine.data.schema import Reading
+from bncli.engine.evaluation.baseline import Baseline, class_frequencies, measure_baseline
 from bncli.engine.evaluation.metrics import Metrics, measure
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.learn import Given, learn
@@ -56,13 +57,17 @@ class Examined:
 
 @dataclass(frozen=True)
 class Fold:
-    """One fold of one repeat: the rows held out, how they were predicted, and the penalty of the fit (None: closed)."""
+    """One fold of one repeat: the rows held out, how they were predicted, and the penalty of the fit (None: closed).
+
+    base: how the class frequencies of the rows learnt from would have predicted them.
+    """
 
     repeat: int
     number: int
     rows: Index
     examined: Examined
     penalty: float | None
+    base: Baseline
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,16 @@ def hold_out(
     learnt = learn(columns.take(split.others), recipe, given=given, reading=reading, run=quiet)
     run.watch(Stage("score"))
     examined = examine(learnt.model, columns.take(split.rows))
-    return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty)
+    return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty, _base(columns, split))
+
+
+def _base(columns: Columns, split: Split) -> Baseline:
+    """The figures of the class frequencies of the other rows."""
+    assert columns.label is not None
+    codes, weights = columns.label.codes, columns.weights
+    here, others = (None if weights is None else weights[rows] for rows in (split.rows, split.others))
+    frequencies = class_frequencies(codes[split.others], len(columns.label.levels), others)
+    return measure_baseline(frequencies, codes[split.rows], here)
 
 
 def folds_of(columns: Columns, protocol: Protocol, repeat: int) -> Index:
