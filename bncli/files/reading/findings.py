@@ -19,6 +19,7 @@ from bncli.errors import BncliError
 from bncli.files.reading.forms import parts_of_dates, read_distinct
 from bncli.files.reading.growing import Growing
 from bncli.files.reading.notes import Notes
+from bncli.files.reading.numerals import are_codes
 from bncli.files.reading.reader import Table
 from bncli.files.reading.recognition import Meaning, meaning_of
 from bncli.files.reading.roles import Roles, missing_column
@@ -69,6 +70,9 @@ class _Finder:
 
     def _take_text(self, name: str, column: Growing) -> None:
         """Dates, numbers in a national form, names, or nothing that can be learnt from."""
+        if column.leading_zeros and column.non_numeric is None:
+            self._take_codes(name, column)
+            return
         meaning = meaning_of(name, column.texts(), self._tokens, self._source, self._table.delimiter)
         if meaning is None:
             self._take_names(name, column)
@@ -84,6 +88,18 @@ class _Finder:
         else:
             self.notes.number(name, meaning)
             self._take_numbers(name, values, form)
+
+    def _take_codes(self, name: str, column: Growing) -> None:
+        """Numbers with leading zeros: codes or, if they do not look so, numbers after all."""
+        texts, counts = column.count(self._tokens.number)
+        if len(texts) <= 2:
+            self._take_names(name, column)
+        elif are_codes(texts, counts):
+            self.notes.codes.append(name)
+            self._take_names(name, column)
+        else:
+            self.notes.padded.append(name)
+            self._take_numbers(name, column.numeric().values, None)
 
     def _take_names(self, name: str, column: Growing) -> None:
         levels = distinct_levels(column.texts(), self._tokens.text)

@@ -26,17 +26,21 @@ class Notes:
 
     def __init__(self) -> None:
         self.doubts: list[str] = []
+        self.codes: list[str] = []
+        """Columns of digits with leading zeros."""
+        self.padded: list[str] = []
+        """Columns of numbers, some with leading zeros."""
         self.dates_without_parts: list[str] = []
         self._dates: dict[str, list[str]] = {}
         self._numbers: dict[str, list[str]] = {}
         self._taken: list[str] = []
         self._identifiers: list[str] = []
-        self._codes: list[str] = []
+        self._integers: list[str] = []
 
     def look_for_codes(self, name: str, values: NDArray[Any]) -> None:
         """Remembers a column of integers of at most 10 different values."""
         if all(_few_integers(sample) for sample in (values[:_N_TRIED], values)):
-            self._codes.append(name)
+            self._integers.append(name)
 
     def look_for_doubts(self, name: str, column: Growing, levels: pa.Array, tokens: Tokens) -> None:
         """Remembers why a column of text is most likely not meant to be text."""
@@ -68,10 +72,15 @@ class Notes:
         if self.dates_without_parts:
             found.append(f"left out as dates that do not vary: {_named(self.dates_without_parts)}")
         found += [f"numbers: {_named(names)} {what}" for what, names in self._numbers.items()]
+        if self.codes:
+            found.append(f"codes, not numbers, by their leading zeros: {_named(self.codes)} (else --numeric NAME)")
+        if self.padded:
+            what = "numbers, though some have leading zeros, for most are 0 or some not digits alone"
+            found.append(f"{what}: {_named(self.padded)} (if they are codes: --categorical NAME)")
         if self._identifiers:
             found.append(f"left out as identifiers: {', '.join(self._identifiers)} (--categorical NAME keeps one)")
-        if self._codes:
-            text = f"integers of at most {_MAX_CODES} values taken as numbers: {', '.join(self._codes)}"
+        if self._integers:
+            text = f"integers of at most {_MAX_CODES} values taken as numbers: {', '.join(self._integers)}"
             found.append(f"{text} (if they are codes: --categorical NAME)")
         return [Note(line) for line in (*found, *self.doubts)]
 
