@@ -17,9 +17,9 @@ from bncli.engine.data.forms import DateForm, Form
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
 from bncli.files.reading.forms import parts_of_dates, read_distinct
-from bncli.files.reading.growing import Growing
+from bncli.files.reading.growing import Growing, more_than_two
 from bncli.files.reading.notes import Notes
-from bncli.files.reading.numerals import are_codes
+from bncli.files.reading.numerals import are_codes, to_numbers
 from bncli.files.reading.reader import Table
 from bncli.files.reading.recognition import Meaning, meaning_of
 from bncli.files.reading.roles import Roles, missing_column
@@ -92,10 +92,9 @@ class _Finder:
     def _take_codes(self, name: str, column: Growing) -> None:
         """Numbers with leading zeros: codes or, if they do not look so, numbers after all."""
         texts, counts = column.count(self._tokens.number)
-        if len(texts) <= 2:
-            self._take_names(name, column)
-        elif are_codes(texts, counts):
-            self.notes.codes.append(name)
+        is_number = more_than_two([to_numbers(texts, ())[0]])
+        if not is_number or are_codes(texts, counts):
+            self.notes.codes += [name] if is_number else []
             self._take_names(name, column)
         else:
             self.notes.padded.append(name)

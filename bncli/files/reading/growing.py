@@ -69,9 +69,10 @@ class Growing:
         if isinstance(block, CodedTexts):
             if block.texts is not self.shared:
                 self._learn_texts(block, locate)
-        elif self.want.kind is not Kind.TEXT and block.dtype.kind == "f":
-            self.want = Want(self.want.name, Kind.NUMBER)
+        elif self._free and block.dtype.kind == "f":
             self._whole = self._whole and _are_whole(block)
+            if self.want.kind is Kind.INTEGER:
+                self.want = Want(self.want.name, Kind.NUMBER)
 
     def _learn_texts(self, block: CodedTexts, locate: Callable[[int], str]) -> None:
         texts = block.texts
