@@ -4,8 +4,9 @@ Everything is learnt inside the fold, cuts and levels included; only the labels 
 repeat draws new random folds, from the seed and the number of the repeat.
 
 Conventions: predictions for the rows are those of the first repeat, so that each row is predicted once, by the one
-model that has not seen it. What a fold's learning has to say (notes, iterations) is not passed on; the watch hears
-the stages `fit` and `score` of each fold, and how many folds are done. Cost: folds times repeats fits.
+model that has not seen it. What a fold's learning has to say (notes, iterations) is not passed on, but for what it did
+with the columns, which is told of the first fold; the watch hears the stages `fit` and `score` of each fold, and how
+many folds are done. Cost: folds times repeats fits.
 """
 
 from __future__ import annotations
