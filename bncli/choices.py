@@ -129,6 +129,7 @@ OPTIMIZATION = (
     "--init",
     "--penalty",
     "--penalty-center",
+    "--arcs",
     "--early-stop",
     "--optimizer",
     "--tolerance",

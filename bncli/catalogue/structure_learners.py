@@ -26,7 +26,13 @@ STRUCTURES = Choice(
             alone=("--max-parents", 0),
             needs=(("--structure-score", "--max-parents", 0), ("--perfect", "--max-parents", 1)),
         ),
-        Method("gbn", "a general network found by tests of independence", ("--epsilon",)),
+        Method(
+            "gbn",
+            "a general network found by tests of independence",
+            ("--epsilon",),
+            # its search takes too long to be repeated in every fold
+            defaults=(("--arcs", "all"),),
+        ),
         Method(
             "kikuchi",
             "overlapping regions with the class, grown one at a time by their posterior",

@@ -3,6 +3,12 @@
 {"name": "age", "type": "numeric", "cuts": [27.5, 41.0]}
 {"name": "colour", "type": "categorical", "levels": ["blue", "red"]}
 
+A number that is no plain one says how tables write it: by its decimal mark and perhaps a sign beside it, or as a part
+of the date in a column, whose order of year, month and day is given (`days` counts from `origin`):
+
+{"name": "price", "type": "numeric", "cuts": [9.5], "form": {"decimal": ",", "sign": "EUR"}}
+{"name": "signup.month", "type": "numeric", "cuts": [6.5], "form": {"date": "signup", "part": "month", "order": "dmy"}}
+
 Where values were pooled, `groups` says for each level which of them it stands for; one that stands for itself is listed
 alone. A pooled level has a name of its own.
 
@@ -18,12 +24,14 @@ from typing import Any
 
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
 from bncli.files.documents import Node
+from bncli.files.forms import check_forms, form_json, read_form
 
 
 def attribute_json(attribute: Attribute) -> dict[str, Any]:
     """Name, type, and cuts or levels."""
     if isinstance(attribute, NumericAttribute):
-        return {"name": attribute.name, "type": "numeric", "cuts": [float(cut) for cut in attribute.cuts]}
+        numeric = {"name": attribute.name, "type": "numeric", "cuts": [float(cut) for cut in attribute.cuts]}
+        return numeric if attribute.form is None else numeric | {"form": form_json(attribute.form)}
     groups = {"groups": [list(group) for group in attribute.groups]} if attribute.groups else {}
     return {"name": attribute.name, "type": "categorical", "levels": list(attribute.levels)} | groups
 
@@ -36,13 +44,14 @@ def read_attribute(node: Node, *, counted: bool) -> Attribute:
         members["type"].fail(f"unknown type '{kind}'", hint="it is numeric or categorical")
     content = "cuts" if kind == "numeric" else "levels"
     more = ("missing", "frequencies") if counted else ()
-    optional = (*(("holes",) if counted else ()), *(("groups",) if kind == "categorical" else ()))
+    optional = (*(("holes",) if counted else ()), "form" if kind == "numeric" else "groups")
     fields = node.fields(("name", "type", content, *more), optional)
     name = fields["name"].text()
     missing = counted and fields["missing"].flag()
     frequencies = tuple(item.number() for item in fields["frequencies"].items()) if counted else ()
     if kind == "numeric":
-        attribute: Attribute = NumericAttribute(name, missing, frequencies, _read_cuts(fields["cuts"]))
+        form = read_form(fields["form"]) if "form" in fields else None
+        attribute: Attribute = NumericAttribute(name, missing, frequencies, _read_cuts(fields["cuts"]), form)
     else:
         levels = _read_levels(fields["levels"])
         groups = _read_groups(fields["groups"], levels) if "groups" in fields else ()
@@ -113,3 +122,4 @@ def check_unique_names(node: Node, class_name: str, attributes: tuple[Attribute,
         if attribute.name in seen:
             item.fail(f"the name '{attribute.name}' is given twice" + (" (the class)" * (attribute.name == class_name)))
         seen.add(attribute.name)
+    check_forms(node, class_name, attributes)

@@ -164,7 +164,7 @@ def _learner(columns: Columns, labels: Codes, cut_points: CutPoints, rule: Rule)
             n_labels,
             weights if weights is None or rows is None else weights[rows],
         )
-        return NumericAttribute(name, False, (), cuts)
+        return NumericAttribute(name, False, (), cuts, column.form)
 
     return learnt
 

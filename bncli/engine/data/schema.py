@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from bncli.engine.data.forms import Form
+
 
 @dataclass(frozen=True)
 class _Attribute:
@@ -34,9 +36,13 @@ class _Attribute:
 
 @dataclass(frozen=True)
 class NumericAttribute(_Attribute):
-    """Intervals (-inf, c1], (c1, c2], ..., (cm, inf) coded 0..m; `frequencies` is the training weight of each code."""
+    """Intervals (-inf, c1], (c1, c2], ..., (cm, inf) coded 0..m; `frequencies` is the training weight of each code.
+
+    `form` says how tables write its numbers; None: plainly.
+    """
 
     cuts: tuple[float, ...] = ()
+    form: Form | None = None
 
     @property
     def n_values(self) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.folds import stratified_folds
+from bncli.engine.data.grouping import told
 from bncli.engine.data.schema import Reading
 from bncli.engine.evaluation.metrics import Metrics, measure
 from bncli.engine.kernels.arrays import Array, Index
@@ -27,7 +28,7 @@ from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
-from bncli.watch import Progress, Run, Stage, silent
+from bncli.watch import Note, Progress, Run, Stage, silent
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,17 @@ class Examined:
 
 @dataclass(frozen=True)
 class Fold:
-    """One fold of one repeat: the rows held out, how they were predicted, and the penalty of the fit (None: closed)."""
+    """One fold of one repeat: the rows held out, how they were predicted, and the penalty of the fit (None: closed).
+
+    pooled: what its learning did with levels that were too many, a sentence each.
+    """
 
     repeat: int
     number: int
     rows: Index
     examined: Examined
     penalty: float | None
+    pooled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,10 @@ def cross_validate(
     for done, split in enumerate(_splits(columns, protocol)):
         run.watch(Stage("fit"))
         run.watch(Progress(done, total, f"fold {done + 1} of {total}"))
-        yield hold_out(columns, recipe, split, given=given, reading=reading, run=run)
+        fold = hold_out(columns, recipe, split, given=given, reading=reading, run=run)
+        for sentence in fold.pooled if done == 0 else ():
+            run.watch(Note(f"in the first fold, {sentence}"))
+        yield fold
     run.watch(Progress(total, total))
 
 
@@ -104,7 +112,8 @@ def hold_out(
     learnt = learn(columns.take(split.others), recipe, given=given, reading=reading, run=quiet)
     run.watch(Stage("score"))
     examined = examine(learnt.model, columns.take(split.rows))
-    return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty)
+    pooled = () if given.cuts else told(learnt.model.schema.attributes, len(split.others))
+    return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty, tuple(pooled))
 
 
 def folds_of(columns: Columns, protocol: Protocol, repeat: int) -> Index:
