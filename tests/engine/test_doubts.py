@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
-from bncli.engine.doubts import MANY, NOISE, gains_nothing
+from bncli.engine.doubts import MANY, NOISE, doubts_about, gains_nothing
 from bncli.engine.evaluation.validate import Protocol, cross_validate
 from bncli.engine.learn import learn
-from bncli.engine.model import HeldOut
+from bncli.engine.model import Component, Ensemble, HeldOut
 from bncli.recipe import Recipe
 from bncli.watch import Event, Note, Run
 
@@ -125,8 +126,14 @@ def test_as_many_values_as_are_not_many(rng: np.random.Generator, good: dict[str
 
 
 def test_an_ensemble_is_judged_by_held_out_rows_alone(rng: np.random.Generator, good: dict[str, Column]) -> None:
-    town = names(rng.integers(0, 300, N), 300)
-    assert told(table(town=town, **good), structure="auto", time_limit=None) == []
+    town = names(rng.permutation(np.arange(N) % 300), 300)
+    found = learn(table(town=town, **good), Recipe.of(param="map"))
+    assert [text for text in doubts_about(found.model, found.parameters) if "parameters from" in text]
+    ensemble = replace(found.model, predictor=Ensemble((Component(1.0, found.model.tables, "tree"),)))
+    assert list(doubts_about(ensemble, found.parameters)) == []
+    (text,) = doubts_about(ensemble, replace(found.parameters, held_out=HeldOut(0.7, 0.69)))
+    assert text.startswith("on rows held out the model is no better than the class frequencies alone (log-loss 0.7 ")
+    assert "--structure auto" not in text
 
 
 def test_cross_validation_warns_once(rng: np.random.Generator) -> None:
