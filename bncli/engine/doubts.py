@@ -59,8 +59,11 @@ def _gains_nothing(model: Model, held_out: HeldOut) -> str:
 def _exceed(model: Model, n_parameters: int) -> Iterator[str]:
     """Names the column whose families hold the most cells (ties: the first) or, if none is to blame, the largest."""
     families, schema = model.predictor.families, model.schema
-    cells = {i: sum(f.n_cells for f in families if i in f.attributes) for i in sorted(model.attributes)}
-    most = max(cells, key=lambda i: cells[i])
+    cells = [0] * len(schema.attributes)
+    for family in families:  # not attribute by attribute: there may be very many
+        for i in family.attributes:
+            cells[i] += family.n_cells
+    most = max(range(len(cells)), key=cells.__getitem__)
     share = cells[most] / sum(family.n_cells for family in families)
     what = f"{n_parameters:,} parameters from {model.n_rows:,} rows"
     nb = "" if model.recipe.structure == "nb" else " or learn --structure nb"
