@@ -168,9 +168,11 @@ def _read_again(table: Table, columns: dict[str, Growing], sizes: Sequence[int],
     again = [name for name, blocks in lost.items() if blocks]
     if not again:
         return
-    # The strict columns come along, for they say which rows are malformed.
+    # Columns that say which rows are malformed come along: the strict ones, and where they may be infinite all numbers.
     wants = [Want(name, Kind.TEXT) for name in again]
-    wants += [column.want for column in columns.values() if column.want.strict]
+    infinite = table.delimiter is None
+    others = [column.want for name, column in columns.items() if name not in again]
+    wants += [want for want in others if want.strict or (infinite and want.kind is not Kind.TEXT)]
     needed = set().union(*lost.values())
     raw_blocks = enumerate(table.raw_blocks([want.name for want in wants], silent))
     tasks = (partial(_numbered, i, raw, wants, tokens) for i, raw in raw_blocks if i in needed)
