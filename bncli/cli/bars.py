@@ -5,6 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from bncli.errors import printable
+
 _WORDS = {
     "read": "Reading",
     "discretize": "Cutting",
@@ -43,7 +45,7 @@ class Bars:
 
     def progress(self, done: float, total: float | None, detail: str) -> None:
         """So much of the stage is done; without a total the bar only moves."""
-        self._live.update(self._task, completed=done, total=total, detail=detail)
+        self._live.update(self._task, completed=done, total=total, detail=printable(detail))
 
     def print(self, text: str) -> None:
         """A line above the bar."""

@@ -73,7 +73,7 @@ FIGURES = (
     options.RUNNING,
     more="Cuts and structure are learnt anew inside every fold. "
     "std is the standard deviation over the folds of all repeats.",
-    notes=("Figures", FIGURES),
+    notes=("Figures", FIGURES, FIGURES),
 )
 def command(**typed: Any) -> None:
     """Measures, and shows the figures."""

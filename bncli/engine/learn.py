@@ -20,16 +20,17 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Cuts, MissingPolicy, Reading
-from bncli.engine.model import ChosenPenalty, Model, Parameters
+from bncli.engine.doubts import doubts_about
+from bncli.engine.model import ChosenPenalty, HeldOut, Model, Parameters
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Structure
 from bncli.engine.training.arc_cv import choose_arcs
 from bncli.engine.training.memory_estimate import refuse_large, refuse_wide
 from bncli.engine.training.optimization import OptimizerSettings
-from bncli.engine.training.penalty_cv import held_out_folds, penalty_path
+from bncli.engine.training.penalty_cv import held_out_base, held_out_folds, penalty_path
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
-from bncli.watch import Run, Stage, Watch, silent
+from bncli.watch import Note, Run, Stage, Watch, silent
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,15 @@ def learn(
 ) -> Learnt:
     """Learn a model from labelled rows; where cuts or a structure are given, the recipe names what made them.
 
-    Raises BncliError where there are no rows to learn from, or where the network would take more than `run.memory`.
+    What speaks against the model is told as warnings. Raises BncliError where there are no rows to learn from, or
+    where the network would take more than `run.memory`.
     """
     _refuse_improbable(recipe)
     if recipe.param == "auto":
         from bncli.engine.auto.learning import learn_auto  # many modules that no other method needs
 
         model, parameters = learn_auto(columns, recipe, reading, run)
-        return Learnt(_recorded(model), parameters, missing=0)
+        return _doubted(Learnt(_recorded(model), parameters, missing=0), run.watch)
     data = _coded(columns, recipe, given.cuts, reading, run)
     del columns  # codes are all that is needed from here; the raw table may be freed
     counts, schema = Counts(data), data.schema
@@ -79,7 +81,13 @@ def learn(
     structure, penalty = _choose(counts, structure, recipe, run)
     parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty)
     model = Model(schema, structure, parameters.predictor, recipe, data.n_rows, __version__, penalty)
-    return Learnt(_recorded(model), parameters, sum(data.n_missing))
+    return _doubted(Learnt(_recorded(model), parameters, sum(data.n_missing)), run.watch)
+
+
+def _doubted(learnt: Learnt, watch: Watch) -> Learnt:
+    for doubt in doubts_about(learnt.model, learnt.parameters):
+        watch(Note(doubt, warning=True))
+    return learnt
 
 
 def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: Reading, run: Run) -> Dataset:
@@ -162,7 +170,15 @@ def learn_parameters(
     watch(Stage("parameters"))
     settings = {} if recipe.optimizer is None else {"settings": _settings(recipe, chosen)}
     parameters: Parameters = module.learn(counts, structure, watch=watch, **recipe.options(method), **settings)
-    return replace(parameters, penalty_cv=chosen)
+    return replace(parameters, penalty_cv=chosen, held_out=_held_out(counts, chosen, recipe))
+
+
+def _held_out(counts: Counts, chosen: ChosenPenalty | None, recipe: Recipe) -> HeldOut | None:
+    """What the search for the penalty told of rows held out, beside the class frequencies on the same rows."""
+    if chosen is None or chosen.log_loss is None:
+        return None
+    base = held_out_base(counts.data, recipe.seed or 0)
+    return None if base is None else HeldOut(chosen.log_loss, base)
 
 
 def _settings(recipe: Recipe, chosen: ChosenPenalty | None) -> OptimizerSettings:

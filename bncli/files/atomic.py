@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO, cast
 
 from bncli.errors import BncliError
+from bncli.files.places import why_unwritable
 
 _DESCRIPTOR = re.compile(r"/dev/(?:stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
 
@@ -145,8 +146,8 @@ def _sync(path: str) -> None:
 
 def _failure(path: str, error: OSError) -> BncliError:
     if isinstance(error, FileNotFoundError):
-        folder = os.path.dirname(os.path.realpath(path))
-        return BncliError(f"cannot write: there is no folder '{folder}'", where=path, hint="create it first")
+        what, hint = why_unwritable(path)
+        return BncliError(what, where=path, hint=hint)
     reason = (error.strerror or str(error)).lower()
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return BncliError(f"cannot write: {reason}", where=path, hint="make room or choose another place" if full else "")

@@ -26,7 +26,7 @@ from bncli.files.table import Source, read_labelled
 from bncli.recipe import Recipe
 from bncli.steps.run import Stopwatch, limited
 from bncli.steps.supplied_files import Supplied
-from bncli.watch import Run, Stage, silent
+from bncli.watch import Run, Stage, warnings_of
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def evaluate_on(
     watch(Stage("read"))
     columns = supplied.read(source, run)
     watch(Stage("fit"))
-    quiet = limited(run._replace(watch=silent))
+    quiet = limited(run._replace(watch=warnings_of(watch)))
     reading = Reading(source.missing_tokens, unseen)
     model = learn(columns, recipe, given=supplied, reading=reading, run=quiet).model
     examined, rows = _examined(model, test, predictions, run)
@@ -163,7 +163,9 @@ def _examined(model: Model, source: Source, predictions: str | None, run: Run) -
     """The model's predictions for a table, written if asked for, and the number of its rows."""
     run.watch(Stage("read"))
     used = [model.schema.attributes[i].name for i in compile_scorer(model).used]
-    columns = read_labelled(source, model.schema, used, threads=run.threads, watch=run.watch)
+    columns = read_labelled(
+        source, model.schema, used, threads=run.threads, watch=run.watch, memory=limited(run).memory
+    )
     run.watch(Stage("score"))
     examined = examine(model, columns, allow_missing=source.allow_missing_columns)
     run.watch(Stage("write"))

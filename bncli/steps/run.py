@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from bncli.engine.data.schema import Schema
 from bncli.files.atomic import write_bytes
-from bncli.watch import Event, Iteration, Move, Run, Stage, Watch
+from bncli.watch import Event, Iteration, Move, Note, Run, Stage, Watch
 
 MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
@@ -75,6 +75,19 @@ class Moves:
         """The moves seen, between attributes of this schema."""
         name = [attribute.name for attribute in schema.attributes]
         return tuple(NamedMove(m.kind, name[m.parent], name[m.child], m.gain) for m in self._moves)
+
+
+class Warnings:
+    """A watch that hands every event on and keeps the texts of warnings."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self.texts: list[str] = []
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Note) and event.warning:
+            self.texts.append(event.text)
+        self._watch(event)
 
 
 class Trace:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,9 +34,10 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.data.schema import Reading
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Component, Ensemble, Model, Optimum, Parameters, TriedCandidate
+from bncli.engine.model import Component, Ensemble, HeldOut, Model, Optimum, Parameters, TriedCandidate
 from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
+from bncli.engine.training.penalty_cv import base_log_loss
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Progress, Run, Stage, Watch
@@ -59,7 +60,8 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     weights = _weights(judged, held_out_weights([fold.held_out for fold in folds]), recipe.metric or "log-loss")
     watch(Stage("parameters"))
     fitted = _fit_components(data, folds, judged, weights, watch)
-    return _model(data, recipe, judged, weights, fitted)
+    model, parameters = _model(data, recipe, judged, weights, fitted)
+    return model, replace(parameters, held_out=_held_out(folds, judged, weights))
 
 
 def _folds(data: Dataset, seed: int) -> list[Fold]:
@@ -83,6 +85,16 @@ _UNTRIED = Judged("singles", 1.0, Losses(math.nan, math.nan, math.nan), np.zeros
 def _weights(judged: Sequence[Judged], of_rows: Array | None, metric: str) -> Array:
     logs = np.stack([one.logs for one in judged])
     return least_squares_weights(logs, of_rows) if metric == "rmse" else mixture_weights(logs, of_rows)
+
+
+def _held_out(folds: Sequence[Fold], judged: Sequence[Judged], weights: Array) -> HeldOut | None:
+    """The log-loss of the whole ensemble on the rows by which its weights were chosen."""
+    if not folds:
+        return None
+    logs = mixture_logs(np.stack([one.logs for one in judged]), weights)
+    loss = np.average(logs, weights=held_out_weights([fold.held_out for fold in folds]))
+    counts = [(fold.rows.data.class_counts, fold.held_out.class_counts) for fold in folds]
+    return HeldOut(0.0 - float(loss), base_log_loss(counts))
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ Everything is learnt inside the fold, cuts and levels included; only the labels 
 repeat draws new random folds, from the seed and the number of the repeat.
 
 Conventions: predictions for the rows are those of the first repeat, so that each row is predicted once, by the one
-model that has not seen it. What a fold's learning has to say (notes, iterations) is not passed on, but for what it did
-with the columns, which is told of the first fold; the watch hears the stages `fit` and `score` of each fold, and how
-many folds are done. Cost: folds times repeats fits.
+model that has not seen it. What a fold's learning has to say (notes, iterations) is not passed on, but for the warnings
+of the first and for what it did with the levels of columns; the watch hears the stages `fit` and `score` of each fold,
+and how many folds are done. Cost: folds times repeats fits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
-from bncli.watch import Note, Progress, Run, Stage, silent
+from bncli.watch import Note, Progress, Run, Stage, silent, warnings_of
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def cross_validate(
     for done, split in enumerate(_splits(columns, protocol)):
         run.watch(Stage("fit"))
         run.watch(Progress(done, total, f"fold {done + 1} of {total}"))
-        fold = hold_out(columns, recipe, split, given=given, reading=reading, run=run)
+        fold = hold_out(columns, recipe, split, given=given, reading=reading, run=run, warn=done == 0)
         for sentence in fold.pooled if done == 0 else ():
             run.watch(Note(f"in the first fold, {sentence}"))
         yield fold
@@ -106,9 +106,13 @@ def hold_out(
     given: Given = Given(),
     reading: Reading = Reading(),
     run: Run = Run(),
+    warn: bool = False,
 ) -> Fold:
-    """One fold: learn from the other rows, predict these; the watch hears when the stage `fit` gives way to `score`."""
-    quiet = run._replace(watch=silent)
+    """One fold: learn from the other rows, predict these; the watch hears when the stage `fit` gives way to `score`.
+
+    `warn`: it hears the warnings of learning as well, as those of the first fold.
+    """
+    quiet = run._replace(watch=warnings_of(run.watch, "in the first fold, ") if warn else silent)
     learnt = learn(columns.take(split.others), recipe, given=given, reading=reading, run=quiet)
     run.watch(Stage("score"))
     examined = examine(learnt.model, columns.take(split.rows))

@@ -67,7 +67,7 @@ class Batches:
         self._class_name = schema.class_name
         self._run = run
         self._bad = BadRows(source.on_bad_row, run.watch)
-        self._table = Table(source, keep=False, block_size=block_size)
+        self._table = Table(source, keep=False, block_size=block_size, memory=run.memory)
         try:
             attributes = [schema.attributes[schema.index(name)] for name in needed]
             self.absent = absent_columns(attributes, self._table, allow=source.allow_missing_columns)

@@ -34,6 +34,7 @@ def read_labelled(
     threads: int = 1,
     watch: Watch = silent,
     block_size: int = BLOCK_SIZE,
+    memory: int | None = None,
 ) -> Columns:
     """The needed attributes (None: all), the class, and the weights if the source names them.
 
@@ -43,7 +44,7 @@ def read_labelled(
     """
     attributes = schema.attributes if needed is None else [schema.attributes[schema.index(name)] for name in needed]
     tokens = tokens_of(source, schema)
-    with Table(source, keep=False, block_size=block_size) as table:
+    with Table(source, keep=False, block_size=block_size, memory=memory) as table:
         _check_names(source, schema, table)
         absent = absent_columns(attributes, table, allow=source.allow_missing_columns)
         there = [a for a in attributes if column_read(a, table.names) not in absent]

@@ -17,6 +17,7 @@ from bncli.engine.data.forms import DATE_PARTS, NumberForm
 from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.errors import BncliError, UsageError
 from bncli.files.documents import parse
+from bncli.files.places import cannot_read
 from bncli.files.reading.forms import column_read
 from bncli.files.reading.inputs import TABLE_SUFFIXES, strip_compression
 from bncli.files.reading.source import Source
@@ -113,7 +114,7 @@ def _load(path: str) -> dict[str, Any]:
         with open(path, "rb") as file:
             content = parse(file.read(), path).value
     except OSError as error:
-        raise BncliError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path) from error
+        raise cannot_read(path, error) from error
     if not isinstance(content, dict):
         raise BncliError('a schema file holds one JSON object, as {"class": "name", "categorical": [...]}', where=path)
     return content
