@@ -92,7 +92,7 @@ def _attributes(
             identifiers.append(name)
         else:
             attributes[name] = column.categorical()
-    codes = [name for name, c in attributes.items() if name not in roles.numeric and _looks_like_codes(c)]
+    codes = [name for name, c in attributes.items() if name not in roles.numeric and looks_like_codes(c)]
     _tell(identifiers, codes, watch)
     if not attributes:
         what = "there is no attribute left: all columns but the class look like identifiers"
@@ -124,11 +124,15 @@ def _unknown(texts: pa.Array, levels: tuple[str, ...], tokens: Tokens) -> pa.Arr
 
 
 def _is_identifier(column: Growing, n_rows: int, tokens: Tokens) -> bool:
-    n_levels = len(distinct_levels(column.texts(), tokens.text))
+    return are_of_an_identifier(len(distinct_levels(column.texts(), tokens.text)), n_rows)
+
+
+def are_of_an_identifier(n_levels: int, n_rows: int) -> bool:
+    """Whether a column of names with so many levels is left out, unless it is said to be categorical."""
     return n_levels > _MIN_IDENTIFIER_LEVELS and 2 * n_levels > n_rows
 
 
-def _looks_like_codes(column: Column) -> bool:
+def looks_like_codes(column: Column) -> bool:
     """Integers of at most 10 different values."""
     if not isinstance(column, NumericColumn):
         return False
@@ -181,6 +185,11 @@ def _check_labels(table: Columns, where: str) -> None:
     if len(labels) == 1:
         what = f"the class '{table.class_name}' has only one value, '{labels[0]}'"
         raise BncliError(what, where=where, hint="--class names another column")
-    if len(labels) > 2 and 2 * len(labels) > table.n_rows:
+    if are_too_many_labels(len(labels), table.n_rows):
         what = f"the class '{table.class_name}' has {len(labels)} labels in {table.n_rows} rows"
         raise BncliError(what, where=where, hint="--class names another column")
+
+
+def are_too_many_labels(n_labels: int, n_rows: int) -> bool:
+    """Whether a class of so many labels is refused."""
+    return n_labels > 2 and 2 * n_labels > n_rows

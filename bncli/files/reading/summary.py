@@ -1,0 +1,318 @@
+"""What is in a table, column by column, from one pass over its rows in bounded memory.
+
+Types are found by the rules of learning (`growing`, `assembly`), fed with the distinct values of every row block; each
+column is a `Tally` of its values against the class. Two columns are the same where the sums of the hashes of
+(row, value) are: of 64 bits, so a mistake has the odds of 2^-64 a pair.
+
+Conventions: of text files every column is read as text, since its type may still change; of columnar files numbers are
+read as such. A class of more than 256 labels is no class: then only the values themselves are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bncli.engine.data.columns import CategoricalColumn, Column
+from bncli.engine.kernels.arrays import Array
+from bncli.files.reading.ahead import in_order
+from bncli.files.reading.bad_rows import BadRows
+from bncli.files.reading.growing import Growing
+from bncli.files.reading.numerals import to_numbers
+from bncli.files.reading.reader import RawBlock, Table, parse
+from bncli.files.reading.roles import Roles, roles_of
+from bncli.files.reading.row_blocks import BadRow, Kind, Values, Want, is_text
+from bncli.files.reading.source import BLANKS, Source, Tokens
+from bncli.files.reading.tallies import Budget, Counted, Hashes, Tally, hashes_of, mixed
+from bncli.files.reading.text_blocks import BLOCK_SIZE
+from bncli.files.reading.vocabulary import CodedTexts, SignedCodes
+from bncli.watch import Watch, silent
+
+MAX_LABELS = 256
+MAX_VALUES = 1 << 14
+"""Distinct values of a column up to which all is exact, in a table of up to 128 columns and a class of few labels."""
+_CELLS, _TEXT = 1 << 24, 1 << 27
+"""Table cells, and bytes of text, that all columns may keep together."""
+_LEAST_CELLS, _LEAST_TEXT = 1 << 11, 1 << 12
+_N_FIRST = 16
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """A column as learning would read it, its kept values once each.
+
+    counted: the values as they were, and their counts by class. column: what each of them is read as. low, high: of
+    all its numbers, NaN where there are none. example: a value that is present, "" if there is none. digest: equal for
+    columns that are the same in every row. non_number: the first text that kept an open column from being numbers;
+    n_numbers: the rows, about, that hold numbers nevertheless.
+    """
+
+    counted: Counted
+    column: Column
+    low: float
+    high: float
+    example: str
+    digest: int
+    non_number: str | None
+    n_numbers: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The columns in file order, the class among them.
+
+    labels: what each counted class is read as; None where there is no class, or one of too many labels.
+    """
+
+    n_rows: int
+    roles: Roles
+    class_name: str | None
+    columns: dict[str, ColumnSummary]
+    labels: CategoricalColumn | None
+
+
+def summarise(source: Source, *, threads: int = 1, watch: Watch = silent, block_size: int = BLOCK_SIZE) -> Summary:
+    """The whole table in one pass; it needs no attribute, and no class."""
+    with Table(source, keep=False, block_size=block_size) as table:
+        roles = roles_of(source, table.names, table.name)
+        alone = not roles.attributes and len(table.names) == 1 and source.class_name is None
+        class_name = None if alone else roles.class_name
+        readers = _start(table, roles, class_name, Tokens.of(source.missing_tokens))
+        reading = _Reading(readers, class_name, roles.weights)
+        with BadRows(source.on_bad_row, watch) as bad:
+            tasks = (partial(_encode_block, raw, readers) for raw in table.raw_blocks(list(readers), watch))
+            for block in in_order(tasks, threads):
+                bad.take(block.bad)
+                reading.take(block)
+        return reading.finish(roles, class_name)
+
+
+def _start(table: Table, roles: Roles, class_name: str | None, tokens: Tokens) -> dict[str, _ColumnReader]:
+    """Every column, with the type that is said, or that of a columnar file; in a text file types are open."""
+    hint = table.hint()
+    kinds = hint if isinstance(hint, dict) else dict.fromkeys(table.names, Kind.TEXT)
+    readers = {}
+    budget = _budget(len(table.names))
+    for name in table.names:
+        said = name in roles.categorical | roles.numeric or name == class_name
+        want = Want(name, kinds[name])
+        if name == roles.weights:
+            want = Want(name, Kind.NUMBER, strict=True, weight=True)
+        elif name in roles.numeric:
+            want = Want(name, Kind.NUMBER, strict=True)
+        elif said:
+            want = Want(name, Kind.TEXT)
+        free = not said and not want.strict and (not isinstance(hint, dict) or want.kind is not Kind.TEXT)
+        readers[name] = _ColumnReader(want, free, tokens, budget)
+    return readers
+
+
+def _budget(n_columns: int) -> Budget:
+    return Budget(max(_CELLS // n_columns, _LEAST_CELLS), MAX_VALUES, max(_TEXT // n_columns, _LEAST_TEXT))
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """The distinct values of a column in a row block, blanks around them stripped; the value of every row."""
+
+    values: pa.Array
+    hashes: Hashes
+    codes: SignedCodes
+
+
+@dataclass(frozen=True)
+class _Block:
+    columns: list[_Encoded]
+    n_rows: int
+    bad: tuple[BadRow, ...]
+    locate: Callable[[int], str]
+
+
+def _encode_block(raw: RawBlock, readers: dict[str, _ColumnReader]) -> _Block:
+    tokens = next(iter(readers.values())).tokens
+    block = parse(raw, [reader.want for reader in readers.values()], tokens)
+    return _Block([_encode(values) for values in block.values], block.n_rows, block.bad, block.locate)
+
+
+def _encode(values: Values) -> _Encoded:
+    if not is_text(values):
+        numbers = values.astype(np.float64) + 0.0
+        numbers[np.isnan(numbers)] = np.nan  # one of the many
+        values = pa.array(numbers)
+    encoded = values.dictionary_encode()
+    distinct, codes = encoded.dictionary, encoded.indices.to_numpy()
+    if distinct.type == pa.string():
+        trimmed = pc.utf8_trim(distinct, characters=BLANKS)
+        if not trimmed.equals(distinct):
+            again = trimmed.dictionary_encode()
+            distinct, codes = again.dictionary, again.indices.to_numpy()[codes]
+    return _Encoded(distinct, hashes_of(distinct), codes)
+
+
+class _Reading:
+    """The rows so far."""
+
+    def __init__(self, readers: dict[str, _ColumnReader], class_name: str | None, weights: str | None) -> None:
+        self._readers = readers
+        names = list(readers)
+        self._class = None if class_name is None else names.index(class_name)
+        self._weights = None if weights is None else names.index(weights)
+        self._labels: dict[str, int] | None = {}
+        self._n_rows = 0
+
+    def take(self, block: _Block) -> None:
+        """Counts in a row block."""
+        places = mixed(np.arange(self._n_rows, self._n_rows + block.n_rows, dtype=np.uint64)) | np.uint64(1)
+        self._n_rows += block.n_rows
+        labels = self._codes_of_labels(block)
+        weights = None
+        if self._weights is not None:
+            encoded = block.columns[self._weights]
+            weights = encoded.values.to_numpy()[encoded.codes]
+        rows = _Rows(labels, max(len(self._labels or ()), 1), weights, places, block.locate)
+        for reader, encoded in zip(self._readers.values(), block.columns, strict=True):
+            reader.take(encoded, rows)
+
+    def _codes_of_labels(self, block: _Block) -> NDArray[np.int64]:
+        """The class of each row, numbered as met; all 0 without a class."""
+        if self._class is None or self._labels is None:
+            return np.zeros(block.n_rows, np.int64)
+        encoded = block.columns[self._class]
+        found = encoded.values.slice(0, MAX_LABELS + 1).to_pylist()
+        for label in found:
+            self._labels.setdefault(label, len(self._labels))
+        if len(self._labels) > MAX_LABELS:
+            self._labels = None
+            for reader in self._readers.values():
+                reader.tally.forget_classes()
+            return np.zeros(block.n_rows, np.int64)
+        numbers: NDArray[np.int64] = np.array([self._labels[label] for label in found], np.int64)[encoded.codes]
+        return numbers
+
+    def finish(self, roles: Roles, class_name: str | None) -> Summary:
+        n_labels = max(len(self._labels or ()), 1)
+        columns = {name: reader.finish(n_labels) for name, reader in self._readers.items()}
+        labels = None
+        if class_name is not None and self._labels is not None:
+            reader = self._readers[class_name]
+            texts = pa.array(list(self._labels), pa.string())
+            labels = reader.label(texts, as_text=class_name in roles.categorical)
+        return Summary(self._n_rows, roles, class_name, columns, labels)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Of a row block: the class, the weight and the place of each row."""
+
+    labels: NDArray[np.int64]
+    n_labels: int
+    weights: Array | None
+    places: Hashes
+    locate: Callable[[int], str]
+
+    def table(self, encoded: _Encoded) -> Array:
+        """Of each distinct value the rows of positive weight, and their weight in each class."""
+        n = len(encoded.values)
+        codes, labels, weights = encoded.codes, self.labels, self.weights
+        if weights is not None:
+            codes, labels, weights = codes[weights > 0], labels[weights > 0], weights[weights > 0]
+        cells = codes.astype(np.int64) * self.n_labels + labels
+        by_class = np.bincount(cells, weights, n * self.n_labels).reshape(n, self.n_labels)
+        return np.column_stack([np.bincount(codes, minlength=n), by_class])
+
+
+class _ColumnReader:
+    """One column while its rows come by."""
+
+    def __init__(self, want: Want, free: bool, tokens: Tokens, budget: Budget) -> None:
+        self.want = want
+        self.tokens = tokens
+        self._growing = Growing(want, free=free, tokens=tokens)
+        self._free = free
+        kind = pa.string() if want.kind is Kind.TEXT else pa.float64()
+        self.tally = Tally(kind, budget, tokens.number)
+        self._low, self._high = np.inf, -np.inf
+        self._example: str | None = None
+        self._digest = 0
+
+    def take(self, encoded: _Encoded, rows: _Rows) -> None:
+        self._digest += int((encoded.hashes[encoded.codes] * rows.places).sum(dtype=np.uint64))
+        if self._free and self.want.kind is Kind.TEXT:
+            self._growing.add(CodedTexts(encoded.codes, encoded.values), rows.locate)
+            self._growing.blocks.clear()
+        if self._example is None:
+            self._example = next(iter(_present(encoded.values, self.tokens.number).slice(0, 1).to_pylist()), None)
+        table = rows.table(encoded)
+        used = table[:, 0] > 0
+        if not used.all():
+            encoded = _Encoded(encoded.values.filter(pa.array(used)), encoded.hashes[used], encoded.codes)
+        self.tally.add(encoded.values, encoded.hashes, table[used])
+        self._note_extremes()
+
+    def _note_extremes(self) -> None:
+        """The extremes among the numbers that the tally lets go."""
+        for values in self.tally.dropped:
+            numbers = self._numbers(values)
+            if not np.isnan(numbers).all():
+                self._low = min(self._low, float(np.nanmin(numbers)))
+                self._high = max(self._high, float(np.nanmax(numbers)))
+        self.tally.dropped.clear()
+
+    def _numbers(self, values: pa.Array) -> Array:
+        if values.type != pa.string():
+            return np.asarray(values.to_numpy())
+        return to_numbers(values, self.tokens.number)[0]
+
+    def finish(self, n_classes: int) -> ColumnSummary:
+        counted = self.tally.finish(n_classes)
+        numbers = self._numbers(counted.values)
+        self.tally.dropped.append(counted.values)
+        self._note_extremes()
+        texts = self._texts(counted.values)
+        column = self._column(counted.values, texts)
+        refused = self._growing.non_numeric
+        return ColumnSummary(
+            replace(counted, values=texts),
+            column,
+            self._low if self._low <= self._high else np.nan,
+            self._high if self._low <= self._high else np.nan,
+            self._example or next(iter(_present(texts, self.tokens.text).slice(0, 1).to_pylist()), ""),
+            self._digest % (1 << 64),
+            None if refused is None else refused.text,
+            float((counted.rows * counted.scale)[~np.isnan(numbers)].sum()),
+        )
+
+    def _texts(self, values: pa.Array) -> pa.Array:
+        """The values as text: numbers of a columnar file as that would write them."""
+        if values.type == pa.string():
+            return values
+        present = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)
+        if self.want.kind is Kind.INTEGER:
+            present = present.cast(pa.int64())
+        return present.cast(pa.string()).fill_null("")
+
+    def _column(self, values: pa.Array, texts: pa.Array) -> Column:
+        """What the kept values are read as, now that all rows were seen."""
+        codes = np.arange(len(values))
+        is_text = values.type == pa.string()
+        self._growing.blocks = [CodedTexts(codes, values) if is_text else values.to_numpy()]
+        for i in self._growing.settle():
+            self._growing.blocks[i] = CodedTexts(codes, texts)
+        return self._growing.categorical() if self._growing.want.kind is Kind.TEXT else self._growing.numeric()
+
+    def label(self, labels: pa.Array, *, as_text: bool) -> CategoricalColumn:
+        """What each of the class's texts is read as."""
+        self._growing.blocks = [CodedTexts(np.arange(len(labels)), labels)]
+        return self._growing.label(as_text=as_text)
+
+
+def _present(values: pa.Array, missing: Sequence[str]) -> pa.Array:
+    if values.type != pa.string():
+        return values.filter(pc.invert(pc.is_nan(values)))
+    return values.filter(pc.invert(pc.is_in(values, value_set=pa.array(missing, pa.string()))))
