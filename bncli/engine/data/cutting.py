@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -122,8 +123,8 @@ def cuts_of(schema: Schema, method: str, options: Mapping[str, Any]) -> Cuts:
 def _each(coded: Callable[[str], _Coded], names: list[str], run: Run) -> list[_Coded]:
     """`coded` of every name, in order; progress is told from the calling thread."""
     rows: list[_Coded] = []
-    with ThreadPoolExecutor(max(run.threads, 1)) as pool:
-        for name, column in zip(names, pool.map(coded, names), strict=True):
+    with ThreadPoolExecutor(run.threads) if run.threads > 1 else nullcontext() as pool:
+        for name, column in zip(names, map(coded, names) if pool is None else pool.map(coded, names), strict=True):
             rows.append(column)
             run.watch(Progress(len(rows), len(names), name))
     return rows

@@ -224,12 +224,13 @@ def _verdict(
             reason = f"an identifier: {_count(report)} names in {n_rows:,} rows; --categorical keeps it"
             return {"type": "identifier", "use": False, "reason": reason + _doubt(summary)}
         reason = f"names{_doubt(summary)}"
+    elif is_running_number(report, n_rows):
+        used = n_cuts != 0
+        return {"use": used, "reason": "whole numbers, another in every row: an identifier?", "advice": "ignore"}
     elif n_cuts == 0 and not report.missing:
         return {"use": False, "reason": "numbers, and no cut of them tells of the class"}
     else:
         reason = "numbers" if not n_cuts else f"numbers, cut at {n_cuts} point{'s' if n_cuts > 1 else ''}"
-        if is_running_number(report, n_rows):
-            return {"reason": "whole numbers, another in every row: an identifier?", "advice": "ignore"}
         if looks_like_codes(summary.column):
             reason += "; if they are codes, --categorical"
     return {"reason": reason + _leak(report, of_class)}
