@@ -268,7 +268,9 @@ def _leak(report: ColumnReport, of_class: ClassCounts | None) -> str:
 def told_same(report: ColumnReport, first: str) -> ColumnReport:
     """The report of a column that is the same as an earlier one."""
     reason = f"the same as '{first}' in every row"
-    return replace(report, same_as=first, reason=reason, advice="ignore" if report.use else "")
+    return replace(
+        report, same_as=first, reason=reason, advice="" if report.type in ("identifier", "constant") else "ignore"
+    )
 
 
 def names_of(reports: Sequence[ColumnReport], advice: str) -> list[str]:
