@@ -17,15 +17,20 @@ CUTTING, STRUCTURE, PARAMETER, DATA = "Cut points", "Structure", "Parameters", "
 
 
 class Whole(NamedTuple):
-    """A whole number within bounds."""
+    """A whole number within bounds, or one of some words."""
 
     least: int = 0
     most: int = 10**18
+    words: tuple[str, ...] = ()
 
-    def read(self, value: object) -> int:
-        number = value if type(value) is int else self._written(str(value).strip())
+    def read(self, value: object) -> int | str:
+        text = str(value).strip()
+        if text in self.words:
+            return text
+        number = value if type(value) is int else self._written(text)
         if number is None or number < self.least:
-            raise ValueError(f"{str(value)!r} is not a whole number of at least {self.least}")
+            other = "".join(f", nor {word}" for word in self.words)
+            raise ValueError(f"{str(value)!r} is not a whole number of at least {self.least}{other}")
         if number > self.most:
             raise ValueError(f"{value} is too much: the most is {self.most}")
         return number
@@ -37,7 +42,8 @@ class Whole(NamedTuple):
     @property
     def schema(self) -> dict[str, Any]:
         """As JSON Schema."""
-        return {"type": "integer", "minimum": self.least, "maximum": self.most}
+        number: dict[str, Any] = {"type": "integer", "minimum": self.least, "maximum": self.most}
+        return {"anyOf": [number, {"enum": list(self.words)}]} if self.words else number
 
 
 class Real(NamedTuple):
@@ -123,6 +129,7 @@ OPTIMIZATION = (
     "--init",
     "--penalty",
     "--penalty-center",
+    "--arcs",
     "--early-stop",
     "--optimizer",
     "--tolerance",
@@ -130,6 +137,10 @@ OPTIMIZATION = (
     "--trace",
 )
 """Options that say how an optimum is searched; a method that takes an optimizer gets them as one value."""
+
+
+CATEGORIES = ("--group-levels",)
+"""Options of every discretizer that say what becomes of the columns it does not cut."""
 
 
 Pairs = tuple[tuple[str, str], ...]
@@ -173,9 +184,12 @@ class Method(NamedTuple):
 
     @property
     def own_options(self) -> tuple[str, ...]:
-        """Those that its function takes by name: all but files, and what comes with an optimizer as one value."""
+        """Those that its function takes by name: no files, and nothing that comes with an optimizer as one value.
+
+        Nor what concerns other columns than those that a discretizer cuts.
+        """
         shared = OPTIMIZATION if "--optimizer" in self.options else ("--trace",)
-        return tuple(flag for flag in self.options if flag not in shared)
+        return tuple(flag for flag in self.options if flag not in (*shared, *CATEGORIES))
 
 
 class Choice(NamedTuple):

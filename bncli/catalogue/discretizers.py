@@ -1,16 +1,16 @@
-"""`--discretize`: the methods of `bncli/engine/discretizers/`, and their option."""
+"""`--discretize`: the methods of `bncli/engine/discretizers/`, and their options."""
 
 from __future__ import annotations
 
-from bncli.choices import CUTTING, Choice, Method, Option, Whole
+from bncli.choices import CATEGORIES, CUTTING, Choice, Method, Option, Whole
 
 DISCRETIZERS = Choice(
     "--discretize",
     "mdl",
     (
-        Method("mdl", "entropy cuts with the MDL stop of Fayyad & Irani"),
-        Method("equal-width", "intervals of equal length between minimum and maximum", ("--bins",)),
-        Method("equal-frequency", "intervals with about equally many rows", ("--bins",)),
+        Method("mdl", "entropy cuts with the MDL stop of Fayyad & Irani", CATEGORIES),
+        Method("equal-width", "intervals of equal length between minimum and maximum", ("--bins", *CATEGORIES)),
+        Method("equal-frequency", "intervals with about equally many rows", ("--bins", *CATEGORIES)),
     ),
     CUTTING,
     "METHOD",
@@ -25,5 +25,13 @@ OPTIONS: tuple[Option, ...] = (
         "10",
         CUTTING,
         "Number of intervals of equal-width and equal-frequency; interactions take 20.",
+    ),
+    Option(
+        "--group-levels",
+        Whole(1, 1_000_000, ("auto", "off")),
+        "auto",
+        CUTTING,
+        "Pool the levels of a category by what they say of the class: where the rows cannot fill them, never, or to at "
+        "most N.",
     ),
 )

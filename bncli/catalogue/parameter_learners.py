@@ -5,6 +5,8 @@ from __future__ import annotations
 from bncli.choices import OPTIMIZATION, PARAMETER, Choice, Method, Number, Option, Real, Switch, Word
 
 _SEARCH = tuple(flag for flag in OPTIMIZATION if flag != "--early-stop")
+_ARCS = ("--arcs",)
+"""Which arcs help is asked with the penalty, of networks that stay networks of the same kind without some of them."""
 _CENTERED = (("--penalty-center", "0"),)
 """Only the weighted parameters may shrink towards something else than 0."""
 
@@ -24,6 +26,7 @@ PARAMETERS = Choice(
             "weighted",
             "log frequencies times weights that are learnt discriminatively",
             ("--smoothing", "--level", *_SEARCH),
+            joint=_ARCS,
         ),
         Method(
             "discriminative",
@@ -31,7 +34,7 @@ PARAMETERS = Choice(
             ("--smoothing", "--theta", "--coding", "--lower-orders", *_SEARCH),
             fixed=_CENTERED,
             start=("--smoothing", "--theta"),
-            joint=("--lower-orders",),
+            joint=("--lower-orders", *_ARCS),
         ),
         Method(
             "extended",
@@ -40,11 +43,12 @@ PARAMETERS = Choice(
             fixed=_CENTERED,
             probabilities=True,
             start=("--smoothing",),
+            joint=_ARCS,
         ),
         Method(
             "lr",
             "logistic regression with the fewest parameters; perfect graphs only",
-            ("--smoothing", *_SEARCH),
+            ("--smoothing", *(flag for flag in _SEARCH if flag not in _ARCS)),
             fixed=_CENTERED,
             start=("--smoothing",),
         ),
@@ -136,6 +140,15 @@ OPTIONS: tuple[Option, ...] = (
         "0",
         PARAMETER,
         "What the penalty shrinks towards; 1, the generative model, only with weighted.",
+    ),
+    Option(
+        "--arcs",
+        Word(("cv", "all")),
+        "cv",
+        PARAMETER,
+        "cv: rows held out choose, with the penalty, between all arcs between attributes, those that BIC supports, "
+        "and none; all: keep them.",
+        stands_for="cv, all with gbn and hand-made structures",
     ),
     Option(
         "--early-stop",

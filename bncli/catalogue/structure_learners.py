@@ -26,7 +26,13 @@ STRUCTURES = Choice(
             alone=("--max-parents", 0),
             needs=(("--structure-score", "--max-parents", 0), ("--perfect", "--max-parents", 1)),
         ),
-        Method("gbn", "a general network found by tests of independence", ("--epsilon",)),
+        Method(
+            "gbn",
+            "a general network found by tests of independence",
+            ("--epsilon",),
+            # its search takes too long to be repeated in every fold
+            defaults=(("--arcs", "all"),),
+        ),
         Method(
             "kikuchi",
             "overlapping regions with the class, grown one at a time by their posterior",
@@ -42,7 +48,12 @@ STRUCTURES = Choice(
             "interactions",
             "every attribute alone, then the pairs and triples that explain most of what is left",
             ("--max-order",),
-            defaults=(("--discretize", "equal-frequency"), ("--bins", "20"), ("--coding", "thermometer")),
+            defaults=(
+                ("--discretize", "equal-frequency"),
+                ("--bins", "20"),
+                ("--group-levels", "off"),
+                ("--coding", "thermometer"),
+            ),
             fixed=(("--init", "zero"),),
             alone=("--max-order", 2),
             params=("discriminative",),
@@ -53,7 +64,10 @@ STRUCTURES = Choice(
             "an ensemble of several kinds, weighted by held-out rows; cuts and parameters included",
             has_module=False,
             params=("auto",),
-            idle=(("--discretize", "--bins", "--cuts"), "with --structure auto, which makes its own cuts"),
+            idle=(
+                ("--discretize", "--bins", "--group-levels", "--cuts"),
+                "with --structure auto, which makes its own cuts",
+            ),
         ),
     ),
     STRUCTURE,

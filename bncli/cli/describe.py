@@ -29,7 +29,7 @@ SCHEMA_OUT = flag(
     help="The roles of the columns as a schema file to edit; NAME.schema.json beside the data is read by itself.",
 )
 _WIDTH = 80
-_NAME, _VALUES = 18, 38
+_NAME, _VALUES, _DATE = 18, 38, 10
 _ESTIMATED = "~ estimated: there are more different values than are kept"
 _MOST_COLUMNS = 1000
 _MOST_LABELS = 12
@@ -116,7 +116,7 @@ def _values(columns: list[ColumnReport]) -> Table:
     for column in columns:
         if column.smallest is not None:
             about = "" if column.exact else "~"
-            values = f"{column.smallest:.6g}  {about}{column.median:.6g}  {column.largest:.6g}"
+            values = f"{_figure(column.smallest)}  {about}{_figure(column.median)}  {_figure(column.largest)}"
         else:
             values = ""
             for value, rows in column.commonest:
@@ -126,6 +126,11 @@ def _values(columns: list[ColumnReport]) -> Table:
                 values += f"{', ' if values else ''}{one}"
         add_row(table, _short(column.name), _short(column.example), values)
     return table
+
+
+def _figure(value: float | str | None) -> str:
+    """A number, or a date without its time of the day."""
+    return (value or "")[:_DATE] if isinstance(value, str) or value is None else f"{value:.6g}"
 
 
 def _verdicts(columns: list[ColumnReport]) -> Iterator[str]:

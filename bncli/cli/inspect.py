@@ -11,7 +11,7 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
-from bncli.cli.search_results import chosen_text, penalty_table, trial_table
+from bncli.cli.search_results import arcs_table, chosen_text, penalty_table, trial_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -133,6 +133,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         "",
         fact_table("Recipe", {name: value for name, value in recipe.items() if value is not None}),
         *([] if report.penalty_cv is None else [penalty_table(report.penalty_cv)]),
+        *([arcs_table(report.penalty_cv.arcs)] if report.penalty_cv is not None and report.penalty_cv.arcs else []),
         *([trial_table(report.trials)] if report.trials else []),
         *_all_numbers(report),
         *_effect_tables(report),

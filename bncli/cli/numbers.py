@@ -37,7 +37,7 @@ def metavar(kind: Kind) -> str:
         return "|".join(kind.numbers)
     if isinstance(kind, Switch):
         return ""
-    return "N" if isinstance(kind, Whole) else "|".join(("NUMBER", *kind.words))
+    return "|".join((*kind.words, "N")) if isinstance(kind, Whole) else "|".join(("NUMBER", *kind.words))
 
 
 def whole(least: int, most: int = 10**18) -> KindType:

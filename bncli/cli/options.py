@@ -29,6 +29,13 @@ FORMAT = (
         help="Format of DATA.",
     ),
     flag("--delimiter", group=_DATA, metavar="CHAR", stands_for="found in the header", help="What separates fields."),
+    flag(
+        "--encoding",
+        group=_DATA,
+        metavar="NAME",
+        stands_for="UTF-8, or as a byte-order mark says",
+        help="How text is encoded: latin-1, cp1252, utf-16, ...",
+    ),
 )
 BAD_ROWS = (
     flag(
@@ -47,7 +54,8 @@ MISSING = (
         multiple=True,
         metavar="TOKEN",
         stands_for="?, and NA NaN null among numbers",
-        help="What means a missing value besides the empty field, in place of the tokens in brackets; may be repeated.",
+        help="What means a missing value besides the empty field, in place of the tokens in brackets, or with a plus "
+        "(+n/a) beside them; may be repeated.",
     ),
 )
 UNSEEN = (
@@ -80,6 +88,26 @@ COLUMNS = (
         help="Numbers in this column are names; may be repeated.",
     ),
     flag("--numeric", group=_DATA, multiple=True, metavar="COLUMN", help="This column holds numbers; may be repeated."),
+    flag(
+        "--dates",
+        group=_DATA,
+        type=click.Choice(["auto", "off", "dmy", "mdy"]),
+        default="auto",
+        stands_for="auto",
+        help="A column of dates becomes numbers: its year, month, day of the month and of the week, hour, and days.",
+        words=(
+            ("auto", "day or month first as all dates of the column allow, the day where both do"),
+            ("off", "dates stay text"),
+            ("dmy, mdy", "of three numbers with the year last, the first is the day, the month"),
+        ),
+    ),
+    flag(
+        "--decimal",
+        group=_DATA,
+        metavar="CHAR",
+        stands_for="found in each column",
+        help="The decimal mark, '.' or ','; the others part thousands.",
+    ),
     flag("--weights", group=_DATA, metavar="COLUMN", help="The weight of each row."),
     flag(
         "--schema",
@@ -156,6 +184,9 @@ def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
         missing_tokens=typed.get("missing") or None,
         on_bad_row=typed.get("on_bad_row", "fail"),
         drop_unlabelled=typed.get("drop_unlabelled", False),
+        dates=typed.get("dates", "auto"),
+        decimal=_decimal(typed.get("decimal")),
+        encoding=_encoding(typed.get("encoding")),
         allow_missing_columns=typed.get("allow_missing_columns", False),
     )
 
@@ -168,6 +199,26 @@ def _delimiter(text: str | None) -> str | None:
     if len(character) != 1 or character in '"\r\n' or not character.isascii():
         raise UsageError(f"--delimiter takes one character, not {text!r}", hint="say ',' ';' '|' or tab")
     return character
+
+
+def _decimal(mark: str | None) -> str | None:
+    if mark not in (None, ".", ","):
+        raise UsageError(f"--decimal takes a point or a comma, not {mark!r}")
+    return mark
+
+
+def _encoding(name: str | None) -> str | None:
+    """The name of a text encoding that Python knows."""
+    import codecs
+
+    try:
+        if name is not None and not codecs.lookup(name)._is_text_encoding:
+            raise LookupError
+    except (LookupError, ValueError) as error:
+        raise UsageError(
+            f"unknown encoding {name!r}", hint="as utf-8, utf-16, latin-1, cp1252, cp1250, shift_jis"
+        ) from error
+    return name
 
 
 def threads(typed: Mapping[str, Any]) -> int:

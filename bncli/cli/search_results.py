@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.engine.model import ChosenPenalty, TriedCandidate
+    from bncli.engine.model import ChosenPenalty, TriedArcs, TriedCandidate
     from bncli.steps.run import NamedMove
 
 _OF_A_CANDIDATE = ("candidate", "penalty", "log-loss", "error", "weight")
@@ -37,6 +37,26 @@ def chosen_text(penalty: ChosenPenalty) -> str:
     if penalty.penalty in (most, least):
         which = f", the {'largest' if penalty.penalty == most else 'smallest'} of those tried"
     return f"{penalty.penalty:g}, chosen by cross-validation{which}"
+
+
+def arcs_text(arcs: Sequence[TriedArcs], kept: int) -> str:
+    """How many of the arcs that were found are kept, and what that is worth on held-out rows."""
+    every = arcs[-1]
+    rivals = ", ".join(f"{_ARCS[one.arcs]} {one.log_loss:.4g}" for one in arcs)
+    return f"{kept:,} of {every.n_arcs:,} between attributes kept, chosen by cross-validation (log-loss: {rivals})"
+
+
+_ARCS = {"class": "class alone", "none": "none", "supported": "those BIC supports", "all": "all"}
+
+
+def arcs_table(arcs: Sequence[TriedArcs]) -> Table:
+    """The held-out log-loss of every choice of arcs."""
+    from bncli.cli.tables import add_row, plain_table
+
+    table = plain_table("Arcs", "choice", "arcs", "penalty", "log-loss of held-out rows", numbers=(1, 2, 3))
+    for one in arcs:
+        add_row(table, _ARCS[one.arcs], f"{one.n_arcs:,}", f"{one.penalty:g}", f"{one.log_loss:.5f}")
+    return table
 
 
 def penalty_table(penalty: ChosenPenalty) -> Table:

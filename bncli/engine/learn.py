@@ -19,13 +19,14 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import Cuts, MissingPolicy, Reading
+from bncli.engine.data.schema import Cuts, MissingPolicy, Reading, Schema
 from bncli.engine.model import ChosenPenalty, Model, Parameters
 from bncli.engine.structures.named_structure import NamedStructure
-from bncli.engine.structures.structure import Structure
+from bncli.engine.structures.structure import Dag, Structure
+from bncli.engine.training.arc_cv import choose_arcs
 from bncli.engine.training.memory_estimate import refuse_large, refuse_wide
 from bncli.engine.training.optimization import OptimizerSettings
-from bncli.engine.training.penalty_cv import choose_penalty
+from bncli.engine.training.penalty_cv import held_out_folds, penalty_path
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Run, Stage, Watch, silent
@@ -74,9 +75,10 @@ def learn(
     run.watch(Stage("structure"))
     structure = learn_structure(counts, recipe, run) if given.structure is None else given.structure.resolve(schema)
     refuse_large(structure, schema, recipe, run.memory)
-    parameters = learn_parameters(counts, structure, recipe, run.watch)
-    predictor, penalty = parameters.predictor, parameters.penalty_cv
-    model = Model(schema, structure, predictor, recipe, data.n_rows, __version__, penalty)
+    structure, penalty = _choose(counts, structure, recipe, run)
+    parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty)
+    predictor = parameters.predictor
+    model = Model(schema, structure, predictor, _recorded(recipe, schema), data.n_rows, __version__, penalty)
     return Learnt(model, parameters, sum(data.n_missing))
 
 
@@ -86,6 +88,7 @@ def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: Reading
     data = learn_dataset(
         columns,
         discretize=recipe.discretize,
+        group_levels=recipe.group_levels,
         given=cuts,
         missing_policy=missing_policy(recipe),
         reading=reading,
@@ -95,6 +98,11 @@ def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: Reading
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
     return data
+
+
+def _recorded(recipe: Recipe, schema: Schema) -> Recipe:
+    """What the model says of how it was made: of pooling levels only where some are."""
+    return recipe if schema.pooled else recipe.replaced(group_levels=None)
 
 
 def missing_policy(recipe: Recipe) -> MissingPolicy:
@@ -118,19 +126,40 @@ def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structu
     return search(counts, watch=run.watch, **recipe.options(method), **timed)  # type: ignore[no-any-return]
 
 
-def learn_parameters(counts: Counts, structure: Structure, recipe: Recipe, watch: Watch = silent) -> Parameters:
-    """The parameters that the recipe asks for."""
+def _choose(counts: Counts, structure: Structure, recipe: Recipe, run: Run) -> tuple[Structure, ChosenPenalty | None]:
+    """The arcs and the penalty that rows held out prefer; all arcs, and no penalty, where nothing is to be chosen."""
+    if recipe.penalty != "cv":
+        return structure, None
+    run.watch(Stage("penalty"))
+    method = _method(PARAMETERS, recipe.param)
+    space = partial(_module(PARAMETERS, recipe.param).space, **recipe.options(method))
+    folds = held_out_folds(counts.data, recipe.seed or 0)
+    center = float(recipe.penalty_center)
+    if recipe.arcs != "cv" or not isinstance(structure, Dag) or not structure.n_arcs or not folds:
+        space_of = partial(space, structure=structure)
+        return structure, penalty_path(folds, space_of, center=center, watch=run.watch)
+
+    def search(counts: Counts) -> Dag:
+        found = learn_structure(counts, recipe, run._replace(watch=silent))
+        assert isinstance(found, Dag)
+        return found
+
+    return choose_arcs(counts, structure, search, space, folds=folds, center=center, watch=run.watch)
+
+
+def learn_parameters(
+    counts: Counts,
+    structure: Structure,
+    recipe: Recipe,
+    watch: Watch = silent,
+    *,
+    chosen: ChosenPenalty | None = None,
+) -> Parameters:
+    """The parameters that the recipe asks for; `chosen` is the penalty where that is `cv`."""
     method, module = _method(PARAMETERS, recipe.param), _module(PARAMETERS, recipe.param)
-    options, chosen = recipe.options(method), None
-    if recipe.penalty == "cv":
-        watch(Stage("penalty"))
-        space_of = partial(module.space, structure=structure, **options)
-        chosen = choose_penalty(
-            counts.data, space_of, center=float(recipe.penalty_center), seed=recipe.seed, watch=watch
-        )
     watch(Stage("parameters"))
     settings = {} if recipe.optimizer is None else {"settings": _settings(recipe, chosen)}
-    parameters: Parameters = module.learn(counts, structure, watch=watch, **options, **settings)
+    parameters: Parameters = module.learn(counts, structure, watch=watch, **recipe.options(method), **settings)
     return replace(parameters, penalty_cv=chosen)
 
 

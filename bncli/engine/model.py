@@ -202,12 +202,28 @@ class Tried(NamedTuple):
     log_loss: float
 
 
+class TriedArcs(NamedTuple):
+    """A choice among the arcs that a search found (`class`, `none`, `supported`, `all`), and how many arcs that leaves.
+
+    `penalty` is the best lambda with them, `log_loss` that of held-out rows there, in nats.
+    """
+
+    arcs: str
+    n_arcs: int
+    penalty: float
+    log_loss: float
+
+
 @dataclass(frozen=True)
 class ChosenPenalty:
-    """A penalty that cross-validation chose, and all that were tried, in the order in which they were."""
+    """A penalty that cross-validation chose, and all that were tried, in the order in which they were.
+
+    `arcs` are the choices of arcs that competed on the same rows, if any did.
+    """
 
     penalty: float
     tried: tuple[Tried, ...]
+    arcs: tuple[TriedArcs, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,17 @@
 
 {"name": "age", "type": "numeric", "cuts": [27.5, 41.0]}
 {"name": "colour", "type": "categorical", "levels": ["blue", "red"]}
+
+A number that is no plain one says how tables write it: by its decimal mark and perhaps a sign beside it, or as a part
+of the date in a column, whose order of year, month and day is given (`days` counts from `origin`):
+
+{"name": "price", "type": "numeric", "cuts": [9.5], "form": {"decimal": ",", "sign": "EUR"}}
+{"name": "signup.month", "type": "numeric", "cuts": [6.5], "form": {"date": "signup", "part": "month", "order": "dmy"}}
+
+Where values were pooled, `groups` says for each level which of them it stands for; one that stands for itself is listed
+alone. A pooled level has a name of its own.
+
+{"name": "town", "type": "categorical", "levels": ["Lyon|Paris", "Brest"], "groups": [["Lyon", "Paris"], ["Brest"]]}
 """
 
 from __future__ import annotations
@@ -13,13 +24,16 @@ from typing import Any
 
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
 from bncli.files.documents import Node
+from bncli.files.forms import check_forms, form_json, read_form
 
 
 def attribute_json(attribute: Attribute) -> dict[str, Any]:
     """Name, type, and cuts or levels."""
     if isinstance(attribute, NumericAttribute):
-        return {"name": attribute.name, "type": "numeric", "cuts": [float(cut) for cut in attribute.cuts]}
-    return {"name": attribute.name, "type": "categorical", "levels": list(attribute.levels)}
+        numeric = {"name": attribute.name, "type": "numeric", "cuts": [float(cut) for cut in attribute.cuts]}
+        return numeric if attribute.form is None else numeric | {"form": form_json(attribute.form)}
+    groups = {"groups": [list(group) for group in attribute.groups]} if attribute.groups else {}
+    return {"name": attribute.name, "type": "categorical", "levels": list(attribute.levels)} | groups
 
 
 def read_attribute(node: Node, *, counted: bool) -> Attribute:
@@ -30,14 +44,18 @@ def read_attribute(node: Node, *, counted: bool) -> Attribute:
         members["type"].fail(f"unknown type '{kind}'", hint="it is numeric or categorical")
     content = "cuts" if kind == "numeric" else "levels"
     more = ("missing", "frequencies") if counted else ()
-    fields = node.fields(("name", "type", content, *more), ("holes",) if counted else ())
+    optional = (*(("holes",) if counted else ()), "form" if kind == "numeric" else "groups")
+    fields = node.fields(("name", "type", content, *more), optional)
     name = fields["name"].text()
     missing = counted and fields["missing"].flag()
     frequencies = tuple(item.number() for item in fields["frequencies"].items()) if counted else ()
     if kind == "numeric":
-        attribute: Attribute = NumericAttribute(name, missing, frequencies, _read_cuts(fields["cuts"]))
+        form = read_form(fields["form"]) if "form" in fields else None
+        attribute: Attribute = NumericAttribute(name, missing, frequencies, _read_cuts(fields["cuts"]), form)
     else:
-        attribute = CategoricalAttribute(name, missing, frequencies, _read_levels(fields["levels"]))
+        levels = _read_levels(fields["levels"])
+        groups = _read_groups(fields["groups"], levels) if "groups" in fields else ()
+        attribute = CategoricalAttribute(name, missing, frequencies, levels, groups)
     if counted:
         weight = _read_missing_weight(fields["holes"]) if "holes" in fields else None
         attribute = attribute if weight is None else replace(attribute, missing_weight=weight)
@@ -67,6 +85,26 @@ def _read_levels(node: Node) -> tuple[str, ...]:
     return levels
 
 
+def _read_groups(node: Node, levels: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """The values of every level, each value in one group; the name of a level is no value of another."""
+    groups = tuple(_read_levels(item) for item in node.items())
+    if len(groups) != len(levels):
+        node.fail(f"{len(groups)} groups for {len(levels)} levels")
+    seen: set[str] = set()
+    for item, group, level in zip(node.items(), groups, levels, strict=True):
+        if not group:
+            item.fail("a group without a value", hint="every level stands for at least one value")
+        if twice := seen.intersection(group):
+            item.fail(f"the value '{min(twice)}' is in two groups")
+        seen.update(group)
+        if len(group) == 1 and group[0] != level:
+            item.fail(f"the value '{group[0]}' is alone, and its level is called '{level}'")
+    for item, group, level in zip(node.items(), groups, levels, strict=True):
+        if len(group) > 1 and level in seen:
+            item.fail(f"the pooled level '{level}' is called as a value")
+    return groups
+
+
 def _check_frequencies(node: Node, attribute: Attribute) -> None:
     """A weight for every code, and some weight in all: so many rows are behind a model."""
     weights = attribute.frequencies
@@ -84,3 +122,4 @@ def check_unique_names(node: Node, class_name: str, attributes: tuple[Attribute,
         if attribute.name in seen:
             item.fail(f"the name '{attribute.name}' is given twice" + (" (the class)" * (attribute.name == class_name)))
         seen.add(attribute.name)
+    check_forms(node, class_name, attributes)

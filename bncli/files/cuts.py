@@ -4,7 +4,8 @@
      "attributes": [{"name": "age", "type": "numeric", "cuts": [27.5, 41.0]},
                     {"name": "colour", "type": "categorical", "levels": ["blue", "red"]}]}
 
-Intervals are closed on the right: a cut belongs to the interval below it. `method` and `options` may be left out.
+Intervals are closed on the right: a cut belongs to the interval below it. `method` and `options` may be
+left out. An attribute whose values were pooled has `groups` (`bncli.files.attributes`).
 """
 
 from __future__ import annotations

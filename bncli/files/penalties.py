@@ -1,16 +1,21 @@
-"""A penalty that cross-validation chose: `{"chosen": 3.0, "tried": [{"lambda": 10.0, "log_loss": 0.7}, ...]}`."""
+"""A penalty that cross-validation chose: `{"chosen": 3.0, "tried": [{"lambda": 10.0, "log_loss": 0.7}, ...]}`.
+
+Where the arcs of a network were chosen with it there is one key more, the choices from few arcs to many:
+`"arcs": [{"arcs": "none", "n_arcs": 0, "lambda": 3.0, "log_loss": 0.6}, ...]`.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from bncli.engine.model import ChosenPenalty, Tried
+from bncli.engine.model import ChosenPenalty, Tried, TriedArcs
 from bncli.files.documents import Node
 
 
 def penalty_json(penalty: ChosenPenalty) -> dict[str, Any]:
     """The penalty, and every one tried with its log-loss, in the order in which they were tried."""
-    return {"chosen": penalty.penalty, "tried": tried_json(penalty)}
+    arcs = {"arcs": arcs_json(penalty)} if penalty.arcs else {}
+    return {"chosen": penalty.penalty, "tried": tried_json(penalty), **arcs}
 
 
 def tried_json(penalty: ChosenPenalty) -> list[dict[str, float]]:
@@ -18,10 +23,24 @@ def tried_json(penalty: ChosenPenalty) -> list[dict[str, float]]:
     return [{"lambda": one.penalty, "log_loss": one.log_loss} for one in penalty.tried]
 
 
+def arcs_json(penalty: ChosenPenalty | None) -> list[dict[str, Any]]:
+    """The choices of arcs; none where there was no choice."""
+    arcs = () if penalty is None else penalty.arcs
+    return [{"arcs": a.arcs, "n_arcs": a.n_arcs, "lambda": a.penalty, "log_loss": a.log_loss} for a in arcs]
+
+
 def read_penalty(node: Node) -> ChosenPenalty:
     """What `penalty_json` wrote."""
-    fields = node.fields(("chosen", "tried"))
-    return ChosenPenalty(_positive(fields["chosen"]), tuple(_read_tried(item) for item in fields["tried"].items()))
+    fields = node.fields(("chosen", "tried"), ("arcs",))
+    tried = tuple(_read_tried(item) for item in fields["tried"].items())
+    arcs = tuple(_read_arcs(item) for item in fields["arcs"].items()) if "arcs" in fields else ()
+    return ChosenPenalty(_positive(fields["chosen"]), tried, arcs)
+
+
+def _read_arcs(node: Node) -> TriedArcs:
+    fields = node.fields(("arcs", "n_arcs", "lambda", "log_loss"))
+    loss = fields["log_loss"].number()
+    return TriedArcs(fields["arcs"].text(), fields["n_arcs"].integer(), _positive(fields["lambda"]), loss)
 
 
 def _read_tried(node: Node) -> Tried:

@@ -11,11 +11,14 @@ from bncli.recipe import Recipe
 
 _ALWAYS = ("discretize", "structure", "param")
 """Keys of every recipe ever written."""
+OPTIONAL = ("group_levels",)
+"""Keys that are written only where they have a value; all others say that they have none."""
 
 
 def recipe_json(recipe: Recipe) -> dict[str, Any]:
     """Every option by name; where one holds floats, whole numbers too are written as floats: one text a recipe."""
-    return {key: _written(key, value) for key, value in recipe.as_dict().items()}
+    values = {key: _written(key, value) for key, value in recipe.as_dict().items()}
+    return {key: value for key, value in values.items() if value is not None or key not in OPTIONAL}
 
 
 def _written(key: str, value: Any) -> Any:
@@ -45,7 +48,7 @@ def read_value(key: str, node: Node) -> Any:
     """The value of the option of this name, of the type of its kind."""
     entry = _ENTRIES.get(key)
     kind = Whole() if entry is None else getattr(entry, "kind", None)
-    if isinstance(kind, Real) and node.value in kind.words:
+    if isinstance(kind, Real | Whole) and node.value in kind.words:
         return node.value
     if _holds_floats(key):
         return node.number()

@@ -16,7 +16,7 @@ from typing import Any
 from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, STRUCTURES
 from bncli.choices import Choice, Method, Option, Switch, flag_of, key_of
 from bncli.errors import BncliError
-from bncli.recipe.defaults import BY_FLAG, NOTHING, Chosen, Files, read, values
+from bncli.recipe.defaults import BY_FLAG, NOTHING, Chosen, Files, arcs_of, read, values
 from bncli.recipe.refusals import refuse
 
 
@@ -75,6 +75,8 @@ class Recipe:
         values = {key: _checked(key, options.get(key)) for key in map(key_of, STRUCTURES.governed)}
         if self.theta is not None:
             values["theta"] = self.theta
+        if self.arcs is None and self.penalty == "cv":
+            values["arcs"] = arcs_of(method, values, self.param)
         return self.replaced(structure=method, **values)
 
     def __getattr__(self, key: str) -> Any:

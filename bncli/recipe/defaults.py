@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from bncli.catalogue import (
@@ -152,6 +152,11 @@ class Chosen(NamedTuple):
         """The structure's method; for a file the one that makes what it holds, unless that is a network."""
         return self.structure or (STRUCTURES.method(self.kind) if self.kind else None)
 
+    @property
+    def joined(self) -> bool:
+        """Whether there may be arcs between attributes."""
+        return not self.kind and (self.structure is None or not alone(self.structure, self.value))
+
     def value(self, flag: str) -> Any:
         """What was typed, or the default of the first method that takes the option; None where none does."""
         takers = [method for method in self.taking if flag in method.options]
@@ -164,13 +169,36 @@ class Chosen(NamedTuple):
             return read({key_of(flag): fixed[0]})[flag]
         if flag in self.typed:
             return self.typed[flag]
-        if self.structure is None and flag in STRUCTURES.governed:
-            return None  # the file says it
+        if self.structure is None and (flag in STRUCTURES.governed or flag == "--arcs"):
+            return None  # the file says it, or what it was made by
         if flag in _SWITCHES:
             return False
         defaults = [dict(method.defaults).get(flag, "") for method in deciders]
         default = next(filter(None, [*defaults, entry.default]), "")
         return read({key_of(flag): default})[flag] if default else None
+
+
+def alone(structure: Method, value: Callable[[str], Any]) -> bool:
+    """Whether every family of the structure has a single attribute; `value` tells its options by flag."""
+    if structure.alone is None:
+        return False
+    bound, most = structure.alone
+    return not bound or value(bound) <= most
+
+
+def arcs_of(structure: str, options: Mapping[str, Any], param: str) -> str | None:
+    """The default of --arcs with a penalty `cv` and a structure file that this method made, `file` for a hand-made one.
+
+    `options` are those of the structure by their keys.
+    """
+    if "--arcs" not in PARAMETERS.options_of(param):
+        return None
+    method = STRUCTURES.method(structure)
+    if method is None:
+        return "all"
+    if method.params or alone(method, lambda flag: options[key_of(flag)]):
+        return None
+    return dict(method.defaults).get("--arcs", "cv")
 
 
 def _method(choice: Choice, word: str) -> Method:
@@ -204,7 +232,8 @@ def optimization(chosen: Chosen) -> dict[str, Any]:
         penalty = 0.0
     shrinks = penalty != 0 and center == 0
     init = chosen.value("--init") or ("zero" if shrinks else "generative") if "--init" in taken else None
-    return {"missing_policy": policy, "early_stop": early, "penalty": penalty, "init": init}
+    arcs = chosen.value("--arcs") if penalty == "cv" and chosen.joined else None
+    return {"missing_policy": policy, "early_stop": early, "penalty": penalty, "init": init, "arcs": arcs}
 
 
 def values(chosen: Chosen, seed: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from bncli.catalogue import DISCRETIZERS, MARGINALIZED, PARAMETERS, SCORES, STRUCTURES, refuse_idle
 from bncli.choices import Choice, Method, key_of, written
 from bncli.errors import UsageError
-from bncli.recipe.defaults import Chosen, Files, optimization, params_of, read, score
+from bncli.recipe.defaults import Chosen, Files, alone, optimization, params_of, read, score
 
 
 def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
@@ -49,10 +49,8 @@ def _refuse_needless(chosen: Chosen) -> None:
     for flag, other, most in structure.needs:
         if flag in typed and chosen.value(other) <= most:
             raise UsageError(f"{flag} has no effect with {other} {chosen.value(other)}", hint="leave one of them out")
-    if structure.alone is None:
-        return
-    bound, most = structure.alone
-    if not bound or chosen.value(bound) <= most:
+    if structure.alone is not None and alone(structure, chosen.value):
+        bound, most = structure.alone
         for flag in chosen.param.joint:
             if flag in typed:
                 what = f"{flag} has no effect with --structure {structure.word}{f' {bound} {most}' if bound else ''}"
@@ -72,7 +70,9 @@ def _refuse_unfit(chosen: Chosen) -> None:
         _refuse_flags(list(typed), *chosen.of_kind.idle)
         _refuse_other(typed, chosen.of_kind, f"--structure {kind}")
     _refuse_other(typed, chosen.param, f"--param {param}")
-    if not kind:
+    if kind:
+        _refuse_flags(list(typed), ("--arcs",), "with regions, which have none")
+    else:
         _refuse_flags(list(typed), ("--theta",), "without regions")
 
 
@@ -114,6 +114,9 @@ def _refuse_optimization(chosen: Chosen) -> None:
     if resolved["early_stop"] == "cv" and typed.get("--penalty") == "cv":
         hint = "choose one of them: --early-stop none, or a number for --penalty"
         raise UsageError("--penalty cv and --early-stop cv both hold rows out to choose how far to go", hint=hint)
+    if "--arcs" in typed and resolved["penalty"] != "cv":
+        hint = "leave it out: all arcs are kept unless the penalty is chosen by cross-validation"
+        raise UsageError("--arcs has no effect without --penalty cv", hint=hint)
     if "--penalty-center" in typed and resolved["penalty"] == 0:
         raise UsageError("--penalty-center has no effect with --penalty 0", hint="leave one of them out")
     if resolved["init"] == "zero":

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bncli.engine.data.columns import NumericColumn
 from bncli.files.paths import check_outputs
 from bncli.files.reading.assembly import are_too_many_labels
 from bncli.files.reading.roles import read_schema_file, write_schema_file
@@ -88,9 +89,8 @@ def _class_counts(summary: Summary) -> ClassCounts | None:
 
 def _describe(name: str, summary: Summary, of_class: ClassCounts | None) -> ColumnReport:
     roles = summary.roles
-    categorical = name in roles.categorical or name == summary.class_name
     of_column = None if name in (summary.class_name, roles.weights) else of_class
-    report = describe_column(name, summary.columns[name], summary.n_rows, of_column, categorical=categorical)
+    report = describe_column(name, summary.columns[name], summary.n_rows, of_column)
     if name == summary.class_name:
         return _of_the_class(report, summary, of_class)
     if name == roles.weights:
@@ -108,7 +108,8 @@ def _of_the_class(report: ColumnReport, summary: Summary, of_class: ClassCounts 
         return replace(report, use=False, reason=f"the class, but {report.reason}")
     if of_class is not None and not are_too_many_labels(report.distinct, summary.n_rows):
         return replace(report, use=True, reason="the class")
-    numeric = summary.columns[report.name].n_numbers >= summary.n_rows - report.missing
+    found = summary.columns[report.name].finding.attributes.get(report.name)
+    numeric = isinstance(found, NumericColumn)
     what = (
         "numbers, not classes" if numeric else f"{'' if report.exact else '~'}{report.distinct:,} labels are too many"
     )

@@ -64,8 +64,12 @@ def discretize(
     columns = supplied.read(source, run)
     stopwatch(Stage("discretize"))
     options = recipe.options(DISCRETIZERS.method(recipe.discretize))
-    data = learn_dataset(columns, discretize=recipe.discretize, given=supplied.cuts, run=run, **options)
-    made = {key: value for key, value in options.items() if value is not None}
+    rule = recipe.group_levels
+    data = learn_dataset(
+        columns, discretize=recipe.discretize, group_levels=rule, given=supplied.cuts, run=run, **options
+    )
+    recorded = options | {"group_levels": rule if data.schema.pooled else None}
+    made = {key: value for key, value in recorded.items() if value is not None}
     learnt = supplied.cuts or cuts_of(data.schema, recipe.discretize, made)
     if cuts_out is not None:
         write_cuts(cuts_out, learnt)

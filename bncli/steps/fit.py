@@ -10,10 +10,11 @@ from bncli.engine.data.schema import NumericAttribute, Reading, Schema, Unseen
 from bncli.engine.learn import Learnt, learn
 from bncli.engine.model import ChosenPenalty, Ensemble, StoppedBy, TriedCandidate
 from bncli.engine.structures.named_structure import NamedStructure
+from bncli.engine.structures.structure import Dag
 from bncli.files.ensembles import trials_json
 from bncli.files.model import write_model
 from bncli.files.paths import beside, check_outputs
-from bncli.files.penalties import tried_json
+from bncli.files.penalties import arcs_json, tried_json
 from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.regions import RegionsReport, regions_report
@@ -29,10 +30,10 @@ class FitReport:
     `attributes` counts those of the schema, of which `uninformative` ones (one value in all) and those that the
     structure leaves out, `left_out`, are not used; `unnamed` are those of them that a structure file does not name, the
     others do not help to tell the class. `holes` counts the missing values of informative attributes that are
-    marginalized: none where missing_policy is `level`. `cuts` are all cut points together. `moves` are those of a
-    greedy search for the structure, in the order they were made. `regions` is None for a network. `penalty` is None for
-    parameters in closed form; penalty_cv says how it was chosen, if it was. `trials` are the candidates of an ensemble,
-    whose `penalty` is that of its heaviest component.
+    marginalized: none where missing_policy is `level`. `cuts` are all cut points together, `arcs` those between
+    attributes. `moves` are those of a greedy search for the structure, in the order they were made. `regions` is None
+    for a network. `penalty` is None for parameters in closed form; penalty_cv says how it was chosen, if it was.
+    `trials` are the candidates of an ensemble, whose `penalty` is that of its heaviest component.
     cll_start and cll are conditional log-likelihoods of the training rows in nats, without the penalty; log_loss is
     -cll a row.
     """
@@ -51,6 +52,7 @@ class FitReport:
     classes: int
     cuts: int
     structure: str
+    arcs: int
     moves: tuple[NamedMove, ...]
     regions: RegionsReport | None
     param: str
@@ -73,7 +75,15 @@ class FitReport:
         lists["moves"] = [move._asdict() for move in self.moves]
         tried = None if self.penalty_cv is None else tried_json(self.penalty_cv)
         lists["trials"] = trials_json(self.trials)
-        return fields | lists | {"stopped_by": self.stopped_by.word, "penalty_cv": tried}
+        return (
+            fields
+            | lists
+            | {
+                "stopped_by": self.stopped_by.word,
+                "penalty_cv": tried,
+                "arcs_cv": arcs_json(self.penalty_cv),
+            }
+        )
 
 
 def fit(
@@ -139,6 +149,7 @@ def _report(
         classes=len(schema.labels),
         cuts=sum(len(a.cuts) for a in schema.attributes if isinstance(a, NumericAttribute)),
         structure=model.recipe.structure,
+        arcs=model.structure.n_arcs if isinstance(model.structure, Dag) else 0,
         moves=moves,
         regions=regions_report(model),
         param=model.recipe.param,

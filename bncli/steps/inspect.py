@@ -22,7 +22,7 @@ from bncli.files.ensembles import trials_json
 from bncli.files.formats import EXPORTS
 from bncli.files.graphs import graph_json
 from bncli.files.model import format_version, read_model
-from bncli.files.penalties import tried_json
+from bncli.files.penalties import arcs_json, tried_json
 from bncli.files.recipes import recipe_json
 from bncli.files.recognition import HEAD, recognise
 from bncli.files.structure import read_structure, structure_json
@@ -121,6 +121,7 @@ class ModelReport:
             "recipe": recipe_json(self.recipe),
             "penalty": self.penalty,
             "penalty_cv": None if self.penalty_cv is None else tried_json(self.penalty_cv),
+            "arcs_cv": arcs_json(self.penalty_cv),
             "rows": self.rows,
             "parameters": self.parameters,
         }

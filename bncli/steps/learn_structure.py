@@ -89,6 +89,7 @@ def _rows(source: Source, recipe: Recipe, supplied: Supplied, run: Run) -> Datas
     return learn_dataset(
         columns,
         discretize=recipe.discretize,
+        group_levels=recipe.group_levels,
         given=supplied.cuts,
         missing_policy=missing_policy(recipe),
         run=run,

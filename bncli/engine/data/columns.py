@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.data.forms import Form
 from bncli.engine.kernels.arrays import Array, Index
 
 MISSING = -1
@@ -18,12 +19,16 @@ UNSEEN = -2
 
 @dataclass(frozen=True)
 class NumericColumn:
-    """Numbers by row, shape (N,): float64 with NaN where missing, or a narrower dtype if no number needs more."""
+    """Numbers by row, shape (N,): float64 with NaN where missing, or a narrower dtype if no number needs more.
+
+    `form` says how they were written; None: as plain numbers.
+    """
 
     values: NDArray[np.generic]
+    form: Form | None = None
 
     def take(self, rows: Index) -> NumericColumn:
-        return NumericColumn(self.values[rows])
+        return NumericColumn(self.values[rows], self.form)
 
 
 @dataclass(frozen=True)

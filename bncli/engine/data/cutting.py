@@ -1,10 +1,11 @@
 """From raw columns to coded rows: where numeric columns are cut, which levels occur, and how often.
 
 This is the first step of learning, and all of it looks at training rows only: a numeric column is cut by the chosen
-discretizer, a categorical column keeps the levels that occur (with positive weight, in their order), and an
-attribute has a missing level where these rows have a missing value, unless missing values are marginalized: then they
-count for nothing here. The class keeps every label it was read with, so that the folds of one table agree on the
-classes. Frequencies are counted on the codes of the rows, and these codes are the data set: a column is read once.
+discretizer, a categorical column keeps the levels that occur (with positive weight, in their order), pooled where they
+are too many (`grouping`), and an attribute has a missing level where these rows have a missing value, unless missing
+values are marginalized: then they count for nothing here. The class keeps every label it was read with, so that the
+folds of one table agree on the classes. Frequencies are counted on the codes of the rows, and these codes are the data
+set: a column is read once.
 
 Conventions: with given cuts the attributes are those given, in the order given, and their cuts and levels are
 used as they are; other columns are left out; a level that the rows have and the cuts lack is an error. Columns are
@@ -18,6 +19,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +29,7 @@ from bncli.catalogue import DISCRETIZERS
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.encoding import encode_column
+from bncli.engine.data.grouping import Rule, many_valued, pooled, told
 from bncli.engine.data.schema import (
     Attribute,
     CategoricalAttribute,
@@ -37,8 +40,9 @@ from bncli.engine.data.schema import (
     Schema,
 )
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
+from bncli.engine.kernels.whole_units import whole_units
 from bncli.errors import BncliError
-from bncli.watch import Progress, Run
+from bncli.watch import Note, Progress, Run
 
 Weights = Array | None
 CutPoints = Callable[..., tuple[float, ...]]
@@ -48,6 +52,7 @@ def learn_dataset(
     columns: Columns,
     *,
     discretize: str | CutPoints = "mdl",
+    group_levels: Rule = "off",
     given: Cuts | None = None,
     missing_policy: MissingPolicy = "level",
     reading: Reading = Reading(),
@@ -63,7 +68,7 @@ def learn_dataset(
         raise BncliError(f"there are rows without a class {columns.class_name!r}")
     labels = columns.label.codes.astype(code_dtype(len(columns.label.levels)))
     if given is None:
-        learn = _cutter(columns, labels, _discretizer(discretize), _set(options))
+        learn = _learner(columns, labels, partial(_discretizer(discretize), **_set(options)), group_levels)
         names = list(columns.attributes)
     else:
         learn = _adopter(columns, given)
@@ -74,6 +79,8 @@ def learn_dataset(
 
     rows = _each(coded, names, run)
     attributes = tuple(column.attribute for column in rows)
+    for sentence in told(attributes, len(labels)) if given is None else ():
+        run.watch(Note(sentence))
     schema = Schema(
         columns.class_name, columns.label.levels, attributes, reading.missing_tokens, reading.unseen, missing_policy
     )
@@ -137,26 +144,28 @@ def _discretizer(method: str | CutPoints) -> CutPoints:
     return module.cut_points  # type: ignore[no-any-return]
 
 
-def _cutter(
-    columns: Columns, labels: Codes, cut_points: CutPoints, options: Mapping[str, Any]
-) -> Callable[[str], Attribute]:
+def _learner(columns: Columns, labels: Codes, cut_points: CutPoints, rule: Rule) -> Callable[[str], Attribute]:
     """The function that learns the attribute of a name."""
     assert columns.label is not None
     n_labels, weights = len(columns.label.levels), columns.weights
+    units = whole_units(weights)
+    most = rule if isinstance(rule, int) else None
 
     def learnt(name: str) -> Attribute:
         column = columns.attributes[name]
         if isinstance(column, CategoricalColumn):
-            return _levels(name, column, weights)
+            levels = _levels(name, column, weights)
+            if not many_valued(levels, rule):
+                return levels
+            return _counted(pooled(levels, column, labels, n_labels, units, most), levels)
         rows = _usable(column.values, weights)
         cuts = cut_points(
             column.values if rows is None else column.values[rows],
             labels if rows is None else labels[rows],
             n_labels,
             weights if weights is None or rows is None else weights[rows],
-            **options,
         )
-        return NumericAttribute(name, False, (), cuts)
+        return NumericAttribute(name, False, (), cuts, column.form)
 
     return learnt
 
@@ -207,12 +216,17 @@ def _adopter(columns: Columns, given: Cuts) -> Callable[[str], Attribute]:
 
 def _given_levels(attribute: CategoricalAttribute, column: CategoricalColumn, weights: Weights) -> CategoricalAttribute:
     occurring = _levels(attribute.name, column, weights)
-    position = {level: code for code, level in enumerate(attribute.levels)}
-    counted = np.zeros(len(position) + occurring.missing)
-    for level, weight in zip(occurring.levels, occurring.frequencies, strict=False):
-        if level not in position:
+    for level in occurring.levels:
+        if level not in attribute.code_of:
             raise BncliError(f"column {attribute.name!r} has the value {level!r}, which is not a level of the cuts")
-        counted[position[level]] = weight
+    return _counted(attribute, occurring)
+
+
+def _counted(attribute: CategoricalAttribute, occurring: CategoricalAttribute) -> CategoricalAttribute:
+    """The attribute with the frequencies of the values that occur, each of which it knows."""
+    counted = np.zeros(attribute.n_values + occurring.missing)
+    for level, weight in zip(occurring.levels, occurring.frequencies, strict=False):
+        counted[attribute.code_of[level]] += weight
     if occurring.missing:
         # the missing level is the last code of either
         counted[-1] = occurring.frequencies[-1]

@@ -1,7 +1,7 @@
 """From raw columns to codes: every row as small whole numbers, as a schema says.
 
     numeric      the interval of the value, 0 .. m
-    categorical  the position of the level in the schema's order, by name
+    categorical  the position of the level in the schema's order, by name, or of the level that it was pooled to
     missing      the missing level (the last code), if training rows had missing values
     unknown      one past the last code: a value never seen in training, or a missing one where training had none
 
@@ -11,7 +11,7 @@ are carried over by a small table of names. Cost: one pass a column.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,7 +68,8 @@ def label_codes(columns: Columns, schema: Schema) -> Codes:
     if columns.label is None:
         raise ModelError(f"the rows carry no class {schema.class_name!r}")
     n = len(schema.labels)
-    codes = np.append(_lookup(columns.label.levels, schema.labels, unknown=n), n)[columns.label.codes]
+    known = {label: code for code, label in enumerate(schema.labels)}
+    codes = np.append(_lookup(columns.label.levels, known, unknown=n), n)[columns.label.codes]
     unknown_rows = np.flatnonzero(codes == n)
     if len(unknown_rows):
         raise _unknown_label(int(columns.label.codes[unknown_rows[0]]), columns.label, schema)
@@ -117,7 +118,7 @@ def _encoded_numbers(column: NumericColumn, attribute: NumericAttribute) -> Enco
 def _encoded_levels(column: CategoricalColumn, attribute: CategoricalAttribute) -> EncodedColumn:
     """By a table whose last two entries, reached by the codes -2 and -1, are for unseen and for missing values."""
     unknown = attribute.cardinality
-    lookup = _lookup(column.levels, attribute.levels, unknown)
+    lookup = _lookup(column.levels, attribute.code_of, unknown)
     lookup = np.append(lookup, attribute.n_values).astype(code_dtype(unknown + 1))
     codes = lookup[column.codes]
     n_missing = int(np.count_nonzero(column.codes == MISSING))
@@ -126,7 +127,6 @@ def _encoded_levels(column: CategoricalColumn, attribute: CategoricalAttribute) 
     return EncodedColumn(codes, n_unknown - (0 if attribute.missing else n_missing), n_missing)
 
 
-def _lookup(own: tuple[str, ...], wanted: tuple[str, ...], unknown: int) -> NDArray[np.int64]:
-    """The position among `wanted` of each level of `own`, `unknown` where it has none; one entry more, unknown."""
-    position = {level: code for code, level in enumerate(wanted)}
-    return np.array([*(position.get(level, unknown) for level in own), unknown], np.int64)
+def _lookup(own: tuple[str, ...], code_of: Mapping[str, int], unknown: int) -> NDArray[np.int64]:
+    """The code of each level of `own`, `unknown` where it has none; one entry more, unknown."""
+    return np.array([*(code_of.get(level, unknown) for level in own), unknown], np.int64)

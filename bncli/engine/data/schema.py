@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from bncli.engine.data.forms import Form
+
 
 @dataclass(frozen=True)
 class _Attribute:
@@ -34,9 +36,13 @@ class _Attribute:
 
 @dataclass(frozen=True)
 class NumericAttribute(_Attribute):
-    """Intervals (-inf, c1], (c1, c2], ..., (cm, inf) coded 0..m; `frequencies` is the training weight of each code."""
+    """Intervals (-inf, c1], (c1, c2], ..., (cm, inf) coded 0..m; `frequencies` is the training weight of each code.
+
+    `form` says how tables write its numbers; None: plainly.
+    """
 
     cuts: tuple[float, ...] = ()
+    form: Form | None = None
 
     @property
     def n_values(self) -> int:
@@ -45,13 +51,28 @@ class NumericAttribute(_Attribute):
 
 @dataclass(frozen=True)
 class CategoricalAttribute(_Attribute):
-    """Levels coded 0..m in their order; `frequencies` is the training weight of each code."""
+    """Levels coded 0..m in their order; `frequencies` is the training weight of each code.
+
+    A level may stand for several values that were pooled: then `groups` says which, level by level (one that stands for
+    itself alone has itself); it is empty where nothing was pooled. A pooled level's name is no value of the data.
+    """
 
     levels: tuple[str, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ()
 
     @property
     def n_values(self) -> int:
         return len(self.levels)
+
+    @cached_property
+    def code_of(self) -> Mapping[str, int]:
+        """The code of every text that has one: of levels, and of the values that were pooled to one.
+
+        A pooled level's name has its code too, so that rows drawn from a model, and binned tables, can be read.
+        """
+        codes = {level: code for code, level in enumerate(self.levels)}
+        codes.update((value, code) for code, group in enumerate(self.groups) for value in group)
+        return codes
 
 
 Attribute = NumericAttribute | CategoricalAttribute
@@ -106,6 +127,11 @@ class Schema:
     def marginalizes(self) -> bool:
         """Whether what a row does not show is marginalized."""
         return self.missing_policy == "marginalize"
+
+    @property
+    def pooled(self) -> bool:
+        """Whether levels of any attribute were pooled."""
+        return any(isinstance(attribute, CategoricalAttribute) and attribute.groups for attribute in self.attributes)
 
     @cached_property
     def cardinalities(self) -> tuple[int, ...]:

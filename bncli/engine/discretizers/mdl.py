@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
 from bncli.engine.kernels.order import Ordered, midpoints, ordered
+from bncli.engine.kernels.whole_units import whole_units
 
 Counts = NDArray[np.int64]
 
@@ -48,7 +49,7 @@ def cut_points(
     weights: Array | None,
 ) -> tuple[float, ...]:
     """The accepted cuts, ascending; none where no cut pays."""
-    units, unit = _whole_units(weights)
+    units, unit = whole_units(weights)
     if units is not None and not units.all():
         rows = np.flatnonzero(units)
         values, labels, units = values[rows], labels[rows], units[rows]
@@ -58,17 +59,6 @@ def cut_points(
     accepted = np.array(sorted(_search(_prepared(column, n_labels, unit))), np.intp)
     left = np.searchsorted(column.ends, accepted, side="right")
     return tuple(midpoints(column.values[left], column.values[left + 1]).tolist())
-
-
-def _whole_units(weights: Array | None) -> tuple[NDArray[np.int64] | None, float]:
-    """The weights as whole multiples of a unit: 1 where they are whole numbers, else about 2^-52 of their sum."""
-    if weights is None or len(weights) == 0:
-        return None, 1.0
-    largest = math.frexp(float(weights.max()))[1]
-    bits = largest + math.frexp(float(np.ldexp(weights, -largest).sum()))[1]  # total < 2^bits, whatever overflows
-    whole = bits <= 52 and bool((weights == np.rint(weights)).all())
-    unit = 1.0 if whole else max(math.ldexp(1.0, bits - 52), 5e-324)
-    return np.rint(weights / unit).astype(np.int64), unit
 
 
 @dataclass(frozen=True)

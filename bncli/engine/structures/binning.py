@@ -67,7 +67,7 @@ def coarse(attribute: Attribute, grouping: Grouping) -> Attribute:
     joined: list[list[str]] = [[] for _ in range(max(grouping) + 1 - attribute.missing)]
     for level, code in zip(attribute.levels, grouping, strict=False):
         joined[code].append(level)
-    return replace(attribute, frequencies=frequencies, levels=tuple(" | ".join(levels) for levels in joined))
+    return replace(attribute, frequencies=frequencies, levels=tuple(" | ".join(levels) for levels in joined), groups=())
 
 
 def frequencies_of(attribute: Attribute, grouping: Grouping | None) -> Array:

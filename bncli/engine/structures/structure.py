@@ -117,6 +117,11 @@ class Dag:
             members.update(self.parents[i])
         return tuple(sorted(members))
 
+    @property
+    def n_arcs(self) -> int:
+        """Number of arcs between attributes."""
+        return sum(map(len, self.parents))
+
     def canonical(self) -> Dag:
         """The graph that P(y | x) depends on, the class's parents married; attributes outside it have no parents."""
         form = canonical_form(self._by_node(), CLASS)

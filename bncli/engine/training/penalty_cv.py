@@ -26,8 +26,9 @@ the optimiser of the final fit, and so is the choice. A single row cannot be hel
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,11 +44,19 @@ SpaceOf = Callable[[Counts], Space]
 
 GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 FOLDS = 5
+AHEAD = 2
 ALL_ROWS, MAX_ROWS = 12_000, 50_000
 WORSE, SLACK = 0.08, 1e-3
 TIE = 1e-4
 UNTRIED = 1.0
 TOLERANCE, MAX_ITERATIONS = 1e-3, 100
+
+
+class HeldOut(NamedTuple):
+    """One fold: the counts of the rows to learn from, and the rows held out."""
+
+    counts: Counts
+    rows: Dataset
 
 
 def choose_penalty(
@@ -57,23 +66,71 @@ def choose_penalty(
 
     The penalty shrinks towards `center`; `seed` draws the folds. The watch hears how far the path has come.
     """
+    return penalty_path(held_out_folds(data, seed), space_of, center=center, watch=watch)
+
+
+def held_out_folds(data: Dataset, seed: int) -> list[HeldOut]:
+    """The folds of all rows or, where they are many, of a sample; none where no row can be held out."""
     n_rows = max(ALL_ROWS, min(data.n_rows // 4, MAX_ROWS))
     data = data.take(stratified_sample(data.labels, n_rows, seed))
     if data.n_rows < 2:
+        return []
+    fold_of = stratified_folds(data.labels, min(FOLDS, data.n_rows), seed)
+    return [
+        HeldOut(Counts(data.take(np.flatnonzero(fold_of != fold))), data.take(np.flatnonzero(fold_of == fold)))
+        for fold in range(fold_of.max() + 1)
+    ]
+
+
+def penalty_path(
+    folds: Sequence[HeldOut],
+    space_of: SpaceOf,
+    *,
+    center: float,
+    near: float | None = None,
+    watch: Watch = silent,
+    what: str = "",
+) -> ChosenPenalty:
+    """The same on folds that are made; `what` goes before the progress that the watch hears of.
+
+    `near`: a penalty that was best for a similar space. The path begins AHEAD steps before it, or at the top after all
+    where nothing that follows is better than its first.
+    """
+    if not folds:
         return ChosenPenalty(UNTRIED, ())
-    paths = _paths(data, space_of, center, seed)
+    first = 0 if near is None else max(GRID.index(near) - AHEAD, 0)
+    tried = _follow(folds, space_of, GRID[first:], center, _Told(watch, what))
+    if first and best_of(tried) == GRID[first]:
+        tried = _follow(folds, space_of, GRID, center, _Told(watch, what))
+    return ChosenPenalty(best_of(tried), tuple(tried))
+
+
+class _Told(NamedTuple):
+    """Whom progress is told to, and what goes before it."""
+
+    watch: Watch
+    what: str
+
+
+def _follow(
+    folds: Sequence[HeldOut], space_of: SpaceOf, grid: Sequence[float], center: float, told: _Told
+) -> list[Tried]:
+    spaces = [space_of(fold.counts) for fold in folds]
+    paths = [_Path(space, space.on(fold.rows), center) for space, fold in zip(spaces, folds, strict=True)]
+    weight = sum(fold.rows.total_weight for fold in folds)
     tried: list[Tried] = []
-    for penalty in GRID:
+    for penalty in grid:
         cll = 0.0
         for f, path in enumerate(paths):
             done = len(tried) + f / len(paths)
-            watch(Progress(done, len(GRID), f"penalty {penalty:g}, fold {f + 1} of {len(paths)}"))
+            detail = f"{told.what}penalty {penalty:g}, fold {f + 1} of {len(paths)}"
+            told.watch(Progress(done, len(grid), detail))
             cll += path.advance(penalty)
         # 0.0 - x in place of -x: a loss of 0 is never written -0
-        tried.append(Tried(penalty, 0.0 - cll / data.total_weight))
+        tried.append(Tried(penalty, 0.0 - cll / weight))
         if _is_hopeless(tried):
             break
-    return ChosenPenalty(best_of(tried), tuple(tried))
+    return tried
 
 
 def best_of(tried: list[Tried]) -> float:
@@ -114,13 +171,3 @@ class _Path:
         before, last = self.optima
         # GRID is about even in ln lambda: the next optimum lies about as far on as the last from the one before
         return 2.0 * last - before
-
-
-def _paths(data: Dataset, space_of: SpaceOf, center: float, seed: int) -> list[_Path]:
-    fold_of = stratified_folds(data.labels, min(FOLDS, data.n_rows), seed)
-    paths = []
-    for fold in range(fold_of.max() + 1):
-        space = space_of(Counts(data.take(np.flatnonzero(fold_of != fold))))
-        held_out = data.take(np.flatnonzero(fold_of == fold))
-        paths.append(_Path(space, space.on(held_out), center))
-    return paths

@@ -1,56 +1,54 @@
-"""From finished columns to the table that the engine takes: rows that count, labels checked, identifiers left out."""
+"""From finished columns to the table that the engine takes: rows that count, labels and levels checked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
+from bncli.engine.data.columns import CategoricalColumn, Column, Columns
 from bncli.engine.data.schema import CategoricalAttribute, Cuts
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
+from bncli.files.reading.findings import find_attributes
+from bncli.files.reading.forms import in_form
 from bncli.files.reading.growing import Growing
-from bncli.files.reading.non_numeric import doubts_about
+from bncli.files.reading.reader import Table
 from bncli.files.reading.roles import Roles
-from bncli.files.reading.row_blocks import Kind
 from bncli.files.reading.source import Source, Tokens
 from bncli.files.reading.vocabulary import distinct_levels, narrow_codes
-from bncli.watch import Note, Watch
-
-_MIN_IDENTIFIER_LEVELS = 20
-_MAX_CODES = 10
-_N_TRIED = 4096
+from bncli.watch import Watch
 
 
 def assemble(
     columns: Mapping[str, Growing],
     n_rows: int,
     roles: Roles,
-    where: str,
+    table: Table,
     source: Source,
     *,
     given: Cuts | None,
     watch: Watch,
 ) -> Columns:
-    """The table, without identifiers, rows of weight 0 and (if the source says so) rows without a class."""
+    """The columns, without identifiers, rows of weight 0 and (if the source says so) rows without a class."""
+    where = table.name
     if n_rows == 0:
         raise BncliError("the table has no rows", where=where, hint="there must be rows below the header")
     label = columns[roles.class_name].label(as_text=roles.class_name in roles.categorical)
     weights = None if roles.weights is None else columns[roles.weights].numeric().values.astype(np.float64)
     keep = rows_that_count(label, weights, where, drop_unlabelled=source.drop_unlabelled)
-    tokens = Tokens.of(source.missing_tokens)
-    attributes = _attributes(columns, keep, roles, where, tokens, given, watch)
-    table = Columns(n_rows, attributes, roles.class_name, label, weights)
+    if given is None:
+        attributes = find_attributes(columns, keep, roles, table, source, watch)
+    else:
+        attributes = _given_attributes(columns, keep, roles, given, where, Tokens.of(source.missing_tokens))
+    whole = Columns(n_rows, attributes, roles.class_name, label, weights)
     if not keep.all():
-        table = _without_unused(table.take(np.flatnonzero(keep)), attributes_too=given is None)
-    _check_labels(table, where)
-    return table
+        whole = _without_unused(whole.take(np.flatnonzero(keep)), attributes_too=given is None)
+    _check_labels(whole, where)
+    return whole
 
 
 def rows_that_count(label: CategoricalColumn, weights: Array | None, where: str, *, drop_unlabelled: bool) -> Mask:
@@ -68,43 +66,23 @@ def rows_that_count(label: CategoricalColumn, weights: Array | None, where: str,
     return keep & ~unlabelled
 
 
-def _attributes(
-    columns: Mapping[str, Growing],
-    keep: Mask,
-    roles: Roles,
-    where: str,
-    tokens: Tokens,
-    given: Cuts | None,
-    watch: Watch,
+def _given_attributes(
+    columns: Mapping[str, Growing], keep: Mask, roles: Roles, given: Cuts, where: str, tokens: Tokens
 ) -> dict[str, Column]:
-    fixed = {} if given is None else {a.name: a.levels for a in given.attributes if isinstance(a, CategoricalAttribute)}
+    """The columns as given cuts say; their texts are levels of the cuts."""
+    levels = {a.name: tuple(a.code_of) for a in given.attributes if isinstance(a, CategoricalAttribute)}
     attributes: dict[str, Column] = {}
-    identifiers: list[str] = []
-    doubts = _doubts(columns, roles, tokens)
     for name in roles.attributes:
         column = columns[name]
-        if column.want.kind is not Kind.TEXT:
-            attributes[name] = column.numeric()
-        elif name in fixed:
-            _check_levels(column, fixed[name], keep, where, tokens)
-            attributes[name] = column.categorical(fixed[name])
-        elif name not in roles.categorical and _is_identifier(column, len(keep), tokens):
-            identifiers.append(name)
+        if name in roles.in_form:
+            values = column.numeric().values
+            attributes |= {a.name: in_form(values, a.form) for a in roles.in_form[name]}
+        elif name in levels:
+            _check_levels(column, levels[name], keep, where, tokens)
+            attributes[name] = column.categorical(levels[name])
         else:
-            attributes[name] = column.categorical()
-    codes = [name for name, c in attributes.items() if name not in roles.numeric and looks_like_codes(c)]
-    _tell(identifiers, codes, watch)
-    if not attributes:
-        what = "there is no attribute left: all columns but the class look like identifiers"
-        raise BncliError(what, where=where, hint="; ".join((*doubts[:1], "--categorical NAME keeps one")))
-    for doubt in doubts:
-        watch(Note(doubt))
+            attributes[name] = column.numeric()
     return attributes
-
-
-def _doubts(columns: Mapping[str, Growing], roles: Roles, tokens: Tokens) -> list[str]:
-    found = [(name, columns[name]) for name in roles.attributes]
-    return [doubt for name, c in found for doubt in doubts_about(name, c.non_numeric, c.blocks, tokens)]
 
 
 def _check_levels(column: Growing, levels: tuple[str, ...], keep: Mask, where: str, tokens: Tokens) -> None:
@@ -121,42 +99,6 @@ def _check_levels(column: Growing, levels: tuple[str, ...], keep: Mask, where: s
 def _unknown(texts: pa.Array, levels: tuple[str, ...], tokens: Tokens) -> pa.Array:
     found = distinct_levels(texts, tokens.text)
     return found.filter(pc.invert(pc.is_in(found, value_set=pa.array(levels, pa.string()))))
-
-
-def _is_identifier(column: Growing, n_rows: int, tokens: Tokens) -> bool:
-    return are_of_an_identifier(len(distinct_levels(column.texts(), tokens.text)), n_rows)
-
-
-def are_of_an_identifier(n_levels: int, n_rows: int) -> bool:
-    """Whether a column of names with so many levels is left out, unless it is said to be categorical."""
-    return n_levels > _MIN_IDENTIFIER_LEVELS and 2 * n_levels > n_rows
-
-
-def looks_like_codes(column: Column) -> bool:
-    """Integers of at most 10 different values."""
-    if not isinstance(column, NumericColumn):
-        return False
-    values: NDArray[Any] = column.values
-    return all(_few_integers(sample) for sample in (values[:_N_TRIED], values))
-
-
-def _few_integers(values: NDArray[Any]) -> bool:
-    if values.dtype.kind == "f":
-        values = values[~np.isnan(values)]
-        if (values != np.floor(values)).any():
-            return False
-    elif values.dtype.itemsize <= 2 and len(values):
-        shifted = values.astype(np.int64) - int(values.min())
-        return bool(np.count_nonzero(np.bincount(shifted)) <= _MAX_CODES)
-    return len(np.unique(values)) <= _MAX_CODES
-
-
-def _tell(identifiers: list[str], codes: list[str], watch: Watch) -> None:
-    if identifiers:
-        watch(Note(f"left out as identifiers: {', '.join(identifiers)} (--categorical NAME keeps one)"))
-    if codes:
-        text = f"integers of at most {_MAX_CODES} values taken as numbers: {', '.join(codes)}"
-        watch(Note(f"{text} (if they are codes: --categorical NAME)"))
 
 
 def _without_unused(table: Columns, *, attributes_too: bool) -> Columns:

@@ -6,19 +6,20 @@ makes its row malformed; a value that the model never saw is coded UNSEEN.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
 import pyarrow as pa
 
-from bncli.engine.data.columns import Columns
-from bncli.engine.data.schema import Schema
+from bncli.engine.data.columns import Column, Columns
+from bncli.engine.data.schema import Attribute, Schema
 from bncli.errors import ModelError
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.bad_rows import BadRows
 from bncli.files.reading.coding import Coded
+from bncli.files.reading.forms import column_read
 from bncli.files.reading.reader import RawBlock, Table, parse
 from bncli.files.reading.roles import missing_column
 from bncli.files.reading.row_blocks import BadRow, Kind, Want
@@ -68,9 +69,12 @@ class Batches:
         self._bad = BadRows(source.on_bad_row, run.watch)
         self._table = Table(source, keep=False, block_size=block_size)
         try:
-            self.absent = absent_names(needed, self._table, allow=source.allow_missing_columns)
-            there = [name for name in needed if name not in self.absent]
-            self._coded = [Coded.of(schema.attributes[schema.index(name)], self._tokens) for name in there]
+            attributes = [schema.attributes[schema.index(name)] for name in needed]
+            self.absent = absent_columns(attributes, self._table, allow=source.allow_missing_columns)
+            columns = self._table.names
+            read = [attribute for attribute in attributes if column_read(attribute, columns) in columns]
+            self._coded = Coded.all_of(read, columns, self._tokens)
+            there = [attribute.name for attribute in read]
             kept = self._kept_names(keep)
             self.kept_names = (*kept, *(name for name in texts if name in there and name not in kept))
         except BaseException:
@@ -109,8 +113,9 @@ class Batches:
     def _batch(self, raw: RawBlock, wants: Sequence[Want]) -> _Parsed:
         block = parse(raw, wants, self._tokens)
         n_coded = len(self._coded)
-        pairs = zip(self._coded, block.values[:n_coded], strict=True)
-        attributes = {coded.want.name: coded.column(values) for coded, values in pairs}
+        attributes: dict[str, Column] = {}
+        for coded, values in zip(self._coded, block.values[:n_coded], strict=True):
+            attributes |= coded.columns(values)
         columns = Columns(block.n_rows, attributes, self._class_name, None)
         return Batch(columns, block.values[n_coded:], block.locate), block.bad
 
@@ -129,9 +134,10 @@ def tokens_of(source: Source, schema: Schema) -> Tokens:
     return Tokens.of(schema.missing_tokens if source.missing_tokens is None else source.missing_tokens)
 
 
-def absent_names(needed: Sequence[str], table: Table, *, allow: bool) -> tuple[str, ...]:
+def absent_columns(attributes: Iterable[Attribute], table: Table, *, allow: bool) -> tuple[str, ...]:
     """The columns that the model uses and the table lacks; ModelError if there are any, unless that is allowed."""
-    missing = tuple(name for name in needed if name not in table.names)
+    columns = dict.fromkeys(column_read(attribute, table.names) for attribute in attributes)
+    missing = tuple(name for name in columns if name not in table.names)
     if missing and not allow:
         named = ", ".join(f"'{name}'" for name in missing[:_N_NAMED])
         more = f" and {len(missing) - _N_NAMED} more" if len(missing) > _N_NAMED else ""

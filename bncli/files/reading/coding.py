@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Column, NumericColumn
-from bncli.engine.data.schema import Attribute, CategoricalAttribute
+from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Column
+from bncli.engine.data.forms import Form, NumberForm
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
+from bncli.files.reading.forms import column_read, in_form, want_in_form
 from bncli.files.reading.row_blocks import Kind, Values, Want
 from bncli.files.reading.source import Tokens
 from bncli.files.reading.vocabulary import SignedCodes, codes_of, narrow_codes
@@ -48,19 +51,43 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Coded:
-    """An attribute as it is asked for and coded; `vocabulary` is None for numbers."""
+    """A column as it is asked for, and the attributes that it codes: one, or several made from the same dates.
+
+    `forms` has one for every name, None for plain numbers and for text; `vocabulary` is None for numbers.
+    """
 
     want: Want
     vocabulary: Vocabulary | None
+    names: tuple[str, ...]
+    forms: tuple[Form | None, ...] = (None,)
 
     @staticmethod
     def of(attribute: Attribute, tokens: Tokens) -> Coded:
+        """The attribute read from a column of its own name."""
         if isinstance(attribute, CategoricalAttribute):
-            return Coded(Want(attribute.name, Kind.TEXT), Vocabulary.of(attribute.levels, tokens))
-        return Coded(Want(attribute.name, Kind.NUMBER, strict=True), None)
+            vocabulary = Vocabulary.of(tuple(attribute.code_of), tokens)
+            return Coded(Want(attribute.name, Kind.TEXT), vocabulary, (attribute.name,))
+        form = attribute.form if isinstance(attribute.form, NumberForm) else None
+        return Coded(want_in_form(attribute.name, form), None, (attribute.name,), (form,))
 
-    def column(self, values: Values) -> Column:
-        """The values of a row block as a column: float64 with NaN where missing, or codes into the levels."""
+    @staticmethod
+    def all_of(attributes: Iterable[Attribute], names: Collection[str], tokens: Tokens) -> list[Coded]:
+        """The attributes as they are read from a table with columns of these names, each column once."""
+        coded: list[Coded] = []
+        dates: dict[str, list[NumericAttribute]] = {}
+        for attribute in attributes:
+            source = column_read(attribute, names)
+            if source != attribute.name and isinstance(attribute, NumericAttribute):
+                dates.setdefault(source, []).append(attribute)
+            else:
+                coded.append(Coded.of(attribute, tokens))
+        for source, parts in dates.items():
+            forms = tuple(attribute.form for attribute in parts)
+            coded.append(Coded(want_in_form(source, forms[0]), None, tuple(part.name for part in parts), forms))
+        return coded
+
+    def columns(self, values: Values) -> dict[str, Column]:
+        """The values of a row block as columns: float64 with NaN where missing, or codes into the levels."""
         if self.vocabulary is None:
-            return NumericColumn(np.asarray(values, np.float64))
-        return CategoricalColumn(self.vocabulary.encode(values), self.vocabulary.levels)
+            return {name: in_form(values, form) for name, form in zip(self.names, self.forms, strict=True)}
+        return {self.names[0]: CategoricalColumn(self.vocabulary.encode(values), self.vocabulary.levels)}

@@ -1,7 +1,8 @@
 """Parquet and Arrow files: record batches in place of blocks of text.
 
-Integers, floats and decimals are numbers, NaN among them missing; everything else that has a text (strings, booleans,
-dates, times) is text, a null being the empty text. An infinite number makes its row malformed.
+Integers, floats and decimals are numbers, NaN among them missing, and durations are seconds; dates and times are read
+without a way over text where they are asked for as such (see `dates`); everything else that has a text (strings,
+booleans) is text, a null being the empty text. An infinite number makes its row malformed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bncli.engine.data.forms import DateForm, NumberForm
 from bncli.errors import BncliError
+from bncli.files.reading.dates import durations_of, holds_dates, is_temporal, order_of, seconds_of, text_of
 from bncli.files.reading.row_blocks import BadRow, Kind, RowBlock, Values, Want, is_text, select
 from bncli.files.reading.source import Tokens
 from bncli.files.reading.values import find_faults, resolve
@@ -54,13 +57,15 @@ class ColumnarFile:
     def names(self) -> tuple[str, ...]:
         return tuple(self._schema.names)
 
-    def kind(self, name: str) -> Kind:
+    def want(self, name: str) -> Want:
         """How the column's values are best asked for."""
         kind = self._schema.field(name).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if pa.types.is_integer(kind):
-            return Kind.INTEGER
-        return Kind.NUMBER if _is_real(kind) else Kind.TEXT
+            return Want(name, Kind.INTEGER)
+        if is_temporal(kind):
+            return Want(name, Kind.TEXT, strict=True, form=DateForm(name, "days", order_of(kind)))
+        return Want(name, Kind.NUMBER if _is_real(kind) else Kind.TEXT)
 
     def batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """The rows in order, with at least the named columns."""
@@ -108,7 +113,7 @@ def parse_batch(batch: Batch, wants: Sequence[Want], tokens: Tokens) -> RowBlock
     keep[list(faults)] = False
     rows = np.arange(batch.row, batch.row + len(keep))[keep]
     values = tuple(select(values, keep) if faults else values for values, _ in resolved)
-    bad = (BadRow(what, batch.path, batch.row + r, _as_line(batch.data, r), "row") for r, what in faults.items())
+    bad = (BadRow(what, batch.path, batch.row + r, _as_line(batch.data, wants, r), "row") for r, what in faults.items())
     return RowBlock(len(rows), values, tuple(bad), lambda row: f"{batch.path} row {rows[row]}")
 
 
@@ -126,8 +131,11 @@ def _values(batch: Batch, want: Want) -> Values:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     try:
-        if want.kind is not Kind.TEXT and (pa.types.is_integer(array.type) or _is_real(array.type)):
+        as_numbers = want.kind is not Kind.TEXT or isinstance(want.form, NumberForm)
+        if as_numbers and (pa.types.is_integer(array.type) or _is_real(array.type)):
             return _numbers(array)
+        if isinstance(want.form, DateForm) and holds_dates(array.type, want.form.order):
+            return seconds_of(array)
         if pa.types.is_floating(array.type):
             # NaN is missing, as in a column of numbers, and not the level "nan".
             array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
@@ -138,17 +146,22 @@ def _values(batch: Batch, want: Want) -> Values:
 
 
 def _is_real(kind: Any) -> bool:
-    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_duration(kind))
 
 
 def _numbers(array: pa.Array) -> Values:
     # Integers stay exact beyond 2^53; with nulls only a float has a value for missing, and uint64 may not fit int64.
     if pa.types.is_integer(array.type) and not array.null_count and not pa.types.is_uint64(array.type):
         return array.cast(pa.int64()).to_numpy()
+    if pa.types.is_duration(array.type):
+        return durations_of(array)
     return array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
-def _as_line(data: pa.RecordBatch, row: int) -> bytes:
-    values = ["" if value is None else str(value) for value in data.slice(row, 1).to_pylist()[0].values()]
+def _as_line(data: pa.RecordBatch, wants: Sequence[Want], row: int) -> bytes:
+    """The wanted columns of a row, in the file's order; others may hold what has no text."""
+    wanted = {want.name for want in wants}
+    columns = zip(data.schema.names, data.columns, strict=True)
+    values = [text_of(column[row]) for name, column in columns if name in wanted]
     quoted = ['"' + v.replace('"', '""') + '"' if any(c in v for c in ',"\r\n') else v for v in values]
     return ",".join(quoted).encode()

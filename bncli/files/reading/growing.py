@@ -5,7 +5,8 @@ blocks that were read as numbers before are then read again as text, this column
 in the narrowest type that holds them exactly, text as codes.
 
 Conventions: a column is numeric when every value that is present is a finite decimal number and there are more than
-two different ones; a column all empty is categorical, without levels.
+two different ones, and one of dates when the file says so and there are more than two; a column all empty is
+categorical, without levels.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, NumericColumn
-from bncli.engine.kernels.arrays import Mask
+from bncli.engine.kernels.arrays import Array, Mask
 from bncli.files.reading.non_numeric import NonNumeric, first_non_numeric
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.row_blocks import Kind, Values, Want, is_text
@@ -78,10 +79,12 @@ class Growing:
     def settle(self) -> list[int]:
         """Ends the search for the type; returns the blocks that must be read again as text and put in by `replace`."""
         if self._free:
-            kind = Kind.NUMBER if more_than_two(self._numbers(block) for block in self.blocks) else Kind.TEXT
-            self.want = Want(self.want.name, kind)
+            if not more_than_two(self._numbers(block) for block in self.blocks):
+                self.want = Want(self.want.name, Kind.TEXT)
+            elif self.want.form is None:
+                self.want = Want(self.want.name, Kind.NUMBER)
             self._free = False
-        if self.want.kind is not Kind.TEXT:
+        if self.want.kind is not Kind.TEXT or self.want.form is not None:
             return []
         return [i for i, block in enumerate(self.blocks) if not isinstance(block, CodedTexts)]
 
@@ -98,12 +101,16 @@ class Growing:
         different = {id(block.texts): block.texts for block in blocks}.values()
         return pa.concat_arrays([EMPTY, *(different if rows is None else _marked(blocks, rows))]).unique()
 
-    def numeric(self) -> NumericColumn:
-        """The finished column of numbers; the blocks are gone."""
+    def numeric(self, read: Callable[[pa.Array], Array] | None = None) -> NumericColumn:
+        """The finished column of numbers; the blocks are gone. `read` makes numbers of texts that are no plain ones."""
+        read = read or (lambda texts: to_numbers(texts, self._tokens.number)[0])
+        tables: dict[int, Array] = {}
         numbers = []
         for block in self.blocks:
             if isinstance(block, CodedTexts):
-                block = narrow_numbers(self._numbers(block)[block.codes])
+                if id(block.texts) not in tables:
+                    tables[id(block.texts)] = read(block.texts)
+                block = narrow_numbers(tables[id(block.texts)][block.codes])
             numbers.append(block)
         self.blocks = []
         return NumericColumn(join_numbers(numbers))

@@ -14,8 +14,9 @@ from bncli.errors import BncliError, ModelError
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.assembly import rows_that_count
 from bncli.files.reading.bad_rows import BadRows
-from bncli.files.reading.batches import absent_names, tokens_of
+from bncli.files.reading.batches import absent_columns, tokens_of
 from bncli.files.reading.coding import Coded, Vocabulary
+from bncli.files.reading.forms import column_read
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.reader import RawBlock, Table, parse
 from bncli.files.reading.roles import missing_column
@@ -40,30 +41,30 @@ def read_labelled(
     rows without a class are an error unless the source drops them. Attributes that are not there are an error, or
     (where the source allows it) left out.
     """
-    names = tuple(a.name for a in schema.attributes) if needed is None else tuple(needed)
+    attributes = schema.attributes if needed is None else [schema.attributes[schema.index(name)] for name in needed]
     tokens = tokens_of(source, schema)
     with Table(source, keep=False, block_size=block_size) as table:
         _check_names(source, schema, table)
-        absent = absent_names(names, table, allow=source.allow_missing_columns)
-        names = tuple(name for name in names if name not in absent)
-        coded = _coded(source, schema, names, tokens)
+        absent = absent_columns(attributes, table, allow=source.allow_missing_columns)
+        there = [a for a in attributes if column_read(a, table.names) not in absent]
+        coded = _coded(source, schema, Coded.all_of(there, table.names, tokens), tokens)
         with BadRows(source.on_bad_row, watch) as bad:
             label, *columns = _read_all(table, coded, tokens, bad, threads, watch)
     weights = None if source.weights is None else np.asarray(_numbers(columns.pop()), np.float64)
     assert isinstance(label, CategoricalColumn)
     keep = rows_that_count(label, weights, table.name, drop_unlabelled=source.drop_unlabelled)
-    attributes = dict(zip(names, columns, strict=True))
-    whole = Columns(len(label.codes), attributes, schema.class_name, label, weights)
+    names = [name for c in coded[1:] for name in c.names]
+    whole = Columns(len(label.codes), dict(zip(names, columns, strict=False)), schema.class_name, label, weights)
     return whole if keep.all() else whole.take(np.flatnonzero(keep))
 
 
-def _coded(source: Source, schema: Schema, names: Sequence[str], tokens: Tokens) -> list[Coded]:
+def _coded(source: Source, schema: Schema, attributes: Sequence[Coded], tokens: Tokens) -> list[Coded]:
     """The label, the attributes, the weights if there are any."""
-    label = Want(source.class_name or schema.class_name, Kind.TEXT)
-    coded = [Coded(label, Vocabulary.of(schema.labels, _tokens_of_class(schema.labels, tokens)))]
-    coded += [Coded.of(schema.attributes[schema.index(name)], tokens) for name in names]
+    name = source.class_name or schema.class_name
+    labels = Vocabulary.of(schema.labels, _tokens_of_class(schema.labels, tokens))
+    coded = [Coded(Want(name, Kind.TEXT), labels, (name,)), *attributes]
     if source.weights is not None:
-        coded.append(Coded(Want(source.weights, Kind.NUMBER, strict=True, weight=True), None))
+        coded.append(Coded(Want(source.weights, Kind.NUMBER, strict=True, weight=True), None, (source.weights,)))
     return coded
 
 
@@ -101,7 +102,8 @@ def _code(
     raw: RawBlock, wants: Sequence[Want], coded: Sequence[Coded], tokens: Tokens
 ) -> tuple[RowBlock, list[Column]]:
     block = parse(raw, wants, tokens)
-    return block, [c.column(values) for c, values in zip(coded, block.values, strict=True)]
+    pairs = zip(coded, block.values, strict=True)
+    return block, [column for c, values in pairs for column in c.columns(values).values()]
 
 
 def _check_labels(block: RowBlock, label: Column, name: str) -> None:
@@ -115,7 +117,9 @@ def _check_labels(block: RowBlock, label: Column, name: str) -> None:
 def _joined(columns: Sequence[Column]) -> Column:
     values = np.concatenate([_numbers(column) for column in columns])
     first = columns[0]
-    return CategoricalColumn(values, first.levels) if isinstance(first, CategoricalColumn) else NumericColumn(values)
+    if isinstance(first, CategoricalColumn):
+        return CategoricalColumn(values, first.levels)
+    return NumericColumn(values, first.form)
 
 
 def _numbers(column: Column) -> np.ndarray:

@@ -7,17 +7,19 @@ be text are read again where they had been read as numbers. Rows of weight 0 do 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
 
 from bncli.engine.data.columns import Columns
+from bncli.engine.data.forms import Form, NumberForm
 from bncli.engine.data.schema import Cuts
 from bncli.errors import BncliError
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.assembly import assemble
 from bncli.files.reading.bad_rows import BadRows
+from bncli.files.reading.forms import want_in_form
 from bncli.files.reading.growing import ColumnBlock, Growing, digest, more_than_two
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.parse import parse_block
@@ -47,11 +49,11 @@ def read_columns(
     with Table(source, keep=True, block_size=block_size) as table:
         roles = assign_roles(source, table.names, table.name, given)
         _tell_left_out(roles, watch)
-        columns = _start(table, roles, tokens)
+        columns = start_columns(table, roles, source)
         with BadRows(source.on_bad_row, watch) as bad:
             sizes = _read_all(table, columns, tokens, bad, threads, watch)
         _read_again(table, columns, sizes, tokens, threads)
-        return assemble(columns, sum(sizes), roles, table.name, source, given=given, watch=watch)
+        return assemble(columns, sum(sizes), roles, table, source, given=given, watch=watch)
 
 
 def _tell_left_out(roles: Roles, watch: Watch) -> None:
@@ -60,40 +62,56 @@ def _tell_left_out(roles: Roles, watch: Watch) -> None:
         watch(Note(f"not in the cuts file, so left out: {', '.join(roles.left_out[:_NAMED])}{more}"))
 
 
-def _start(table: Table, roles: Roles, tokens: Tokens) -> dict[str, Growing]:
-    """The columns in use, each with the type that is said or guessed."""
+def start_columns(table: Table, roles: Roles, source: Source, *, guess: bool = True) -> dict[str, Growing]:
+    """The columns in use, each with the type that is said or guessed; of a text file not guessed, it is text so far."""
+    tokens = Tokens.of(source.missing_tokens)
     said = roles.categorical | roles.numeric
-    open_names = [name for name in roles.attributes if name not in said]
+    form = None if source.decimal is None else NumberForm(source.decimal)
     hint = table.hint()
-    guessed = dict.fromkeys(open_names, Kind.TEXT)
-    if hint is not None:
-        guessed |= _guess_kinds(hint, open_names, tokens) if isinstance(hint, TextBlock) else hint
+    open_names = [name for name in roles.attributes if name not in said]
+    guessed = {name: Want(name, Kind.TEXT) for name in open_names}
+    if guess or not isinstance(hint, TextBlock):
+        guessed = _guess(hint, open_names, source, tokens)
     columns = {}
     for name in roles.attributes:
-        if name in said:
-            want = Want(name, Kind.NUMBER, strict=True) if name in roles.numeric else Want(name, Kind.TEXT)
-        else:
-            want = Want(name, guessed[name])
-        # The text of a columnar file is meant as text, whatever it looks like.
-        free = name not in said and (isinstance(hint, TextBlock) or want.kind is not Kind.TEXT)
+        want = _said(name, roles, form) if name in said else guessed[name]
+        # The text of a columnar file is meant as text, whatever it looks like; and 1.5 may be no number but 1,5.
+        open_text = isinstance(hint, TextBlock) and source.decimal != ","
+        free = name not in said and (open_text or want != Want(name, Kind.TEXT))
         columns[name] = Growing(want, free=free, tokens=tokens)
-    columns[roles.class_name] = Growing(Want(roles.class_name, Kind.TEXT), free=False, tokens=tokens)
+    if roles.class_name not in columns:  # a table of one column may be described without a class
+        columns[roles.class_name] = Growing(Want(roles.class_name, Kind.TEXT), free=False, tokens=tokens)
     if roles.weights is not None:
-        want = Want(roles.weights, Kind.NUMBER, strict=True, weight=True)
+        want = replace(want_in_form(roles.weights, form), weight=True)
         columns[roles.weights] = Growing(want, free=False, tokens=tokens)
     return columns
 
 
-def _guess_kinds(block: TextBlock, names: Sequence[str], tokens: Tokens) -> dict[str, Kind]:
-    """A first guess, from the first rows of a text file, which later rows may overturn.
+def _said(name: str, roles: Roles, form: Form | None) -> Want:
+    """A column whose type is said; `form` is what the user says of numbers."""
+    if name in roles.in_form:
+        return want_in_form(name, roles.in_form[name][0].form)
+    return want_in_form(name, form) if name in roles.numeric else Want(name, Kind.TEXT)
+
+
+def _guess(
+    hint: dict[str, Want] | TextBlock | None, names: Sequence[str], source: Source, tokens: Tokens
+) -> dict[str, Want]:
+    """A first guess, from what a file says itself or from the first rows of a text file, which later ones may overturn.
 
     INTEGER or NUMBER where there are more than two numbers and nothing else, TEXT elsewhere.
     """
-    texts = parse_block(block, [Want(name, Kind.TEXT) for name in names], tokens).values
-    return {name: _guess(values, tokens) for name, values in zip(names, texts, strict=True)}
+    wants = {name: Want(name, Kind.TEXT) for name in names}
+    if isinstance(hint, TextBlock):
+        if source.decimal != ",":
+            texts = parse_block(hint, list(wants.values()), tokens).values
+            wants = {name: Want(name, _kind_of(values, tokens)) for name, values in zip(names, texts, strict=True)}
+    elif hint is not None:
+        wants |= {name: hint[name] for name in names if hint[name].form is None or source.dates != "off"}
+    return wants
 
 
-def _guess(values: Values, tokens: Tokens) -> Kind:
+def _kind_of(values: Values, tokens: Tokens) -> Kind:
     texts = values.unique()
     numbers, wrong = to_numbers(texts, tokens.number)
     if wrong is not None or not more_than_two([numbers]):

@@ -16,7 +16,7 @@ from bncli.files.reading.columnar import Batch, ColumnarFile, parse_batch, recog
 from bncli.files.reading.headers import check_distinct, parse_delimiter, read_header
 from bncli.files.reading.inputs import Input, Stream, find_inputs
 from bncli.files.reading.parse import parse_block
-from bncli.files.reading.row_blocks import Kind, RowBlock, Want
+from bncli.files.reading.row_blocks import RowBlock, Want
 from bncli.files.reading.source import Source, Tokens
 from bncli.files.reading.text_blocks import BLOCK_SIZE, TextBlock, cut
 from bncli.watch import Progress, Watch
@@ -32,6 +32,7 @@ class TextFile:
     def __init__(self, stream: Stream, delimiter: bytes | None, block_size: int) -> None:
         header = read_header(stream, delimiter)
         self.names = header.layout.names
+        self.delimiter = header.layout.delimiter.decode()
         self._blocks: Iterator[TextBlock] = cut(stream, header, block_size)
 
     def raw_blocks(self, names: Sequence[str]) -> Iterator[RawBlock]:
@@ -57,8 +58,8 @@ class ArrowFile:
     def raw_blocks(self, names: Sequence[str]) -> Iterator[RawBlock]:
         return self._file.batches(names)
 
-    def kinds(self) -> dict[str, Kind]:
-        return {name: self._file.kind(name) for name in self.names}
+    def wants(self) -> dict[str, Want]:
+        return {name: self._file.want(name) for name in self.names}
 
 
 class Table:
@@ -81,6 +82,8 @@ class Table:
             self.close()
             raise
         self.names = self._first.names
+        self.delimiter = self._first.delimiter if isinstance(self._first, TextFile) else None
+        """What separates the fields of the first file; None where that is columnar."""
 
     @property
     def name(self) -> str:
@@ -99,10 +102,10 @@ class Table:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def hint(self) -> dict[str, Kind] | TextBlock | None:
+    def hint(self) -> dict[str, Want] | TextBlock | None:
         """What tells the columns' types beforehand: the file's own word, or the first rows of a text file, if any."""
         if isinstance(self._first, ArrowFile):
-            return self._first.kinds()
+            return self._first.wants()
         return None if self._first is None else self._first.first()
 
     def raw_blocks(self, names: Sequence[str], watch: Watch) -> Iterator[RawBlock]:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from bncli.engine.data.forms import DATE_PARTS, NumberForm
 from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import write_bytes
 from bncli.files.documents import dump, parse
+from bncli.files.reading.forms import column_read
 from bncli.files.reading.inputs import TABLE_SUFFIXES, strip_compression
 from bncli.files.reading.source import Source
 
@@ -48,6 +50,10 @@ class Roles:
     weights: str | None
     left_out: tuple[str, ...] = ()
     """Columns that might be attributes, but given cuts do not name them."""
+    in_form: Mapping[str, tuple[NumericAttribute, ...]] = field(default_factory=dict)
+    """Columns that given cuts read in a form, each with the attributes that it becomes."""
+    ignored_parts: frozenset[str] = frozenset()
+    """Parts of dates that are not wanted."""
 
 
 def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts | None) -> Roles:
@@ -71,9 +77,11 @@ def roles_of(source: Source, names: tuple[str, ...], where: str, given: Cuts | N
         raise _lacking(class_name, names, where)
     _check_class(said, class_name, where)
     attributes = tuple(name for name in names if name not in (class_name, said.weights, *said.ignore))
+    parts = frozenset(said.ignore).difference(names)
     if given is not None:
         return _as_given(given, flags, said, class_name, attributes, where)
-    return Roles(class_name, attributes, frozenset(said.categorical), frozenset(said.numeric), said.weights)
+    said_types = frozenset(said.categorical), frozenset(said.numeric)
+    return Roles(class_name, attributes, *said_types, said.weights, ignored_parts=parts)
 
 
 def read_schema_file(source: Source) -> Said:
@@ -134,12 +142,23 @@ def _check(said: Said, names: tuple[str, ...], where: str) -> None:
     seen: dict[str, str] = {}
     for role, columns in lists.items():
         for name in dict.fromkeys(columns):
-            if name not in names:
+            if name not in names and not _may_be_part(name, names, role):
                 raise _located(said, _lacking(name, names, where))
             if name in seen and {role, seen[name]} != {"class", "categorical"}:
                 error = UsageError(f"column '{name}' is named both as {seen[name]} and as {role}")
                 raise _located(said, error)
             seen[name] = role
+
+
+def _may_be_part(name: str, names: tuple[str, ...], role: str) -> bool:
+    """Whether it may be a part of the dates in a column, as `signup.month`; that is always a number."""
+    source, _, part = name.rpartition(".")
+    if source not in names or part not in DATE_PARTS:
+        return False
+    if role == "categorical":
+        what = f"'{name}' can only be a number made from the dates of '{source}'"
+        raise UsageError(what, hint=f"--categorical {source} keeps the dates as names")
+    return role in ("ignore", "numeric")
 
 
 def _located(said: Said, error: BncliError) -> BncliError:
@@ -199,16 +218,30 @@ def _check_class(said: Said, class_name: str, where: str) -> None:
 
 
 def _as_given(given: Cuts, flags: Said, said: Said, class_name: str, attributes: tuple[str, ...], where: str) -> Roles:
-    numeric = frozenset(a.name for a in given.attributes if isinstance(a, NumericAttribute))
-    categorical = frozenset(a.name for a in given.attributes) - numeric
+    read = {a.name: column_read(a, attributes) for a in given.attributes}
+    numeric = frozenset(read[a.name] for a in given.attributes if isinstance(a, NumericAttribute))
+    categorical = frozenset(read.values()) - numeric
     for role, columns, other in (("numeric", flags.numeric, categorical), ("categorical", flags.categorical, numeric)):
         for name in columns:
             if name in other:
                 raise UsageError(f"--{role} {name} contradicts the cuts, which take it the other way")
-    for attribute in given.attributes:
-        if attribute.name not in attributes:
-            hint = missing_column(attribute.name, attributes, where).hint
-            raise BncliError(f"the cuts name '{attribute.name}', which is no attribute here", where=where, hint=hint)
+    for name in read.values():
+        if name not in attributes:
+            hint = missing_column(name, attributes, where).hint
+            raise BncliError(f"the cuts name '{name}', which is no attribute here", where=where, hint=hint)
     used = tuple(name for name in attributes if name in numeric | categorical)
     left_out = tuple(name for name in attributes if name not in used)
-    return Roles(class_name, used, categorical, numeric, said.weights, left_out)
+    in_form = _in_form(given, read)
+    return Roles(class_name, used, categorical, numeric, said.weights, left_out, in_form)
+
+
+def _in_form(given: Cuts, read: Mapping[str, str]) -> dict[str, tuple[NumericAttribute, ...]]:
+    """The attributes with a form, by the column they are read from."""
+    found: dict[str, tuple[NumericAttribute, ...]] = {}
+    for attribute in given.attributes:
+        form = attribute.form if isinstance(attribute, NumericAttribute) else None
+        if isinstance(attribute, NumericAttribute) and form is not None:
+            column = read[attribute.name]
+            if isinstance(form, NumberForm) or column == form.source:
+                found[column] = (*found.get(column, ()), attribute)
+    return found

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bncli.engine.data.forms import Form
 from bncli.engine.kernels.arrays import Mask
 
 Values = Any
@@ -37,13 +38,16 @@ class Want:
     """A column asked of every row block.
 
     A column of numbers in which a row block has other text comes back as text; if `strict`, the rows with such text are
-    malformed instead. A weight is strict and must be present, and 0 or between 1e-100 and 1e100.
+    malformed instead. A weight is strict and must be present, and 0 or between 1e-100 and 1e100. What is asked for as
+    text of a `form` comes as the numbers that the form makes of it: of a date its seconds since 1970, whatever part is
+    meant.
     """
 
     name: str
     kind: Kind
     strict: bool = False
     weight: bool = False
+    form: Form | None = None
 
 
 @dataclass(frozen=True)

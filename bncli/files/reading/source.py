@@ -16,6 +16,8 @@ class Source:
     IPC stream or Feather), None = by the first bytes. class_name: None = a column called `class`, else the last one.
     schema_file: None = NAME.schema.json beside the data file, if there is one. missing_tokens: None = the defaults of
     `Tokens.of`. on_bad_row: fail, skip, or the path of a file that collects the malformed rows.
+    dates: auto; off, dates stay text; dmy or mdy, how to read a date of three numbers with the year last. decimal: the
+    decimal mark, a point or a comma, None = found in each column. encoding: of text, None = UTF-8 or as a mark says.
     allow_missing_columns: columns that a model uses and these rows lack are unknown, and no error.
     """
 
@@ -31,6 +33,9 @@ class Source:
     missing_tokens: tuple[str, ...] | None = None
     on_bad_row: str = "fail"
     drop_unlabelled: bool = False
+    dates: str = "auto"
+    decimal: str | None = None
+    encoding: str | None = None
     allow_missing_columns: bool = False
 
     @property
@@ -48,8 +53,18 @@ class Tokens:
 
     @staticmethod
     def of(missing_tokens: tuple[str, ...] | None) -> Tokens:
-        """The empty text and `?`, and among numbers NA, NaN, null; or the empty text and what the user says instead."""
-        if missing_tokens is None:
-            return Tokens(("", "?"), ("", "?", "NA", "NaN", "null"))
-        chosen = tuple(dict.fromkeys(("", *(token.strip(BLANKS) for token in missing_tokens))))
-        return Tokens(chosen, chosen)
+        """The empty text and `?`, and among numbers NA, NaN, null; or the empty text and what the user says instead.
+
+        A token with a plus before it is one more, beside those or beside what is said instead of them.
+        """
+        said = [token.strip(BLANKS) for token in missing_tokens or ()]
+        instead = [token for token in said if not _is_more(token)]
+        more = [token[1:].strip(BLANKS) for token in said if _is_more(token)]
+        by_default = missing_tokens is None or (bool(more) and not instead)
+        text = ["", "?"] if by_default else ["", *instead]
+        number = [*text, "NA", "NaN", "null"] if by_default else text
+        return Tokens(tuple(dict.fromkeys((*text, *more))), tuple(dict.fromkeys((*number, *more))))
+
+
+def _is_more(token: str) -> bool:
+    return len(token) > 1 and token.startswith("+")

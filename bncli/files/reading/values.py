@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bncli.engine.kernels.arrays import Mask
+from bncli.files.reading.forms import form_in_words, read_by
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.row_blocks import Kind, Values, Want, is_text
 from bncli.files.reading.source import BLANKS, Tokens
@@ -22,7 +23,9 @@ def resolve(want: Want, values: Values, tokens: Tokens) -> tuple[Values, Mask | 
     Text that should have been numbers becomes numbers if it can; if not, it stays text or is at fault, as `want` says.
     """
     wrong = None
-    if want.kind is not Kind.TEXT and is_text(values):
+    if want.form is not None and is_text(values):
+        values, wrong = read_by(want.form, values, tokens.number)
+    elif want.kind is not Kind.TEXT and is_text(values):
         numbers, wrong = to_numbers(values, tokens.number)
         if wrong is not None and not want.strict:
             return values, None
@@ -47,7 +50,8 @@ def _fault(want: Want, values: Values, row: int) -> str:
     shown = f"'{value}'" if len(value) <= _N_SHOWN else f"'{value[:_N_SHOWN]}...'"
     if want.weight:
         return f"the weight in column '{want.name}' is {_weight_fault(value, shown)}"
-    return f"column '{want.name}' holds {shown}, which is not a finite number"
+    meant = "not a finite number" if want.form is None else f"not {form_in_words(want.form)}"
+    return f"column '{want.name}' holds {shown}, which is {meant}"
 
 
 def _weight_fault(value: str, shown: str) -> str:

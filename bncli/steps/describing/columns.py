@@ -11,34 +11,37 @@ for names the sum over values is estimated:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.cutting import learn_dataset
-from bncli.engine.data.schema import NumericAttribute
+from bncli.engine.data.forms import DateForm
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.kernels.information import mutual_information
-from bncli.files.reading.assembly import are_of_an_identifier, looks_like_codes
 from bncli.files.reading.summary import ColumnSummary
+from bncli.recipe import Recipe
 
 FEW_VALUES = 20
 """Numbers of so many different values are counted as they are."""
 _LEAK = 0.99
 """Of the class's entropy."""
 _N_COMMON = 5
+_PLURAL = {"numeric": "numbers", "categorical": "names", "date": "dates"}
 
 
 @dataclass(frozen=True)
 class ColumnReport:
     """A column; `exact`: whether `distinct`, `median`, `commonest` and `bits` are counted, and not estimated.
 
-    bits: None where there is no class to tell of. use: whether `fit` will use the column. commonest: values and their
-    rows. same_as: a column before it with the same values in every row. advice: what the recommended line does to it.
+    bits: None where there is no class to tell of. use: whether `fit` will use the column. smallest, median, largest: of
+    numbers, or of dates as text. commonest: values and their rows. same_as: a column before it with the same values in
+    every row. advice: what the recommended line does to it.
     """
 
     name: str
@@ -50,9 +53,9 @@ class ColumnReport:
     use: bool
     reason: str
     exact: bool
-    smallest: float | None = None
-    median: float | None = None
-    largest: float | None = None
+    smallest: float | str | None = None
+    median: float | str | None = None
+    largest: float | str | None = None
     commonest: tuple[tuple[str, int], ...] = ()
     same_as: str | None = None
     advice: str = ""
@@ -101,36 +104,37 @@ class ClassCounts:
         return table
 
 
-def describe_column(
-    name: str, summary: ColumnSummary, n_rows: int, of_class: ClassCounts | None, *, categorical: bool
-) -> ColumnReport:
-    """A column that may be an attribute; `categorical`: the user says that it is one of names."""
-    numeric = isinstance(summary.column, NumericColumn)
-    report = _numbers(name, summary) if numeric else _names(name, summary)
-    if of_class is None:
-        n_cuts = None
-    elif numeric:
-        bits, found = _bits_of_numbers(summary, of_class, report.distinct)
-        report = replace(report, bits=bits)
-        n_cuts = found if len(of_class.labels) > 1 else None
-    else:
-        n_cuts = None
-        report = replace(report, bits=_bits_of_names(summary, of_class))
-    return replace(report, **_verdict(report, summary, n_rows, n_cuts, of_class, categorical=categorical))
+def describe_column(name: str, summary: ColumnSummary, n_rows: int, of_class: ClassCounts | None) -> ColumnReport:
+    """A column that may be an attribute."""
+    report = _numbers(name, summary) if isinstance(summary.column, NumericColumn) else _names(name, summary)
+    learnt = None if of_class is None or len(of_class.labels) < 2 else _learnt(summary, of_class)
+    if of_class is not None:
+        report = replace(report, bits=_information(report, summary, of_class, learnt))
+    return replace(report, **_verdict(report, summary, n_rows, learnt, of_class))
 
 
 def _numbers(name: str, summary: ColumnSummary) -> ColumnReport:
+    """Numbers, or the seconds of dates."""
     assert isinstance(summary.column, NumericColumn)
     values = summary.column.values.astype(np.float64)
     rows, scale = summary.counted.rows, summary.counted.scale
     present = ~np.isnan(values)
-    exact = summary.counted.exact
-    distinct = len(np.unique(values[present])) if exact else round(float(scale[present].sum()))
     median = weighted_median(values[present], (rows * scale)[present])
-    missing = int(rows[~present].sum())
     low, high = (None if math.isnan(value) else value for value in (summary.low, summary.high))
-    report = ColumnReport(name, "numeric", distinct, missing, summary.example, None, True, "", exact)
-    return replace(report, smallest=low, median=median, largest=high)
+    form = summary.finding.form
+    shown = [date_text(v, form) if isinstance(form, DateForm) and v is not None else v for v in (low, median, high)]
+    kind = "date" if summary.is_date else "numeric"
+    missing = int(rows[~present].sum())
+    report = ColumnReport(
+        name, kind, summary.n_distinct, missing, summary.example, None, True, "", summary.counted.exact
+    )
+    return replace(report, smallest=shown[0], median=shown[1], largest=shown[2])
+
+
+def date_text(seconds: float, form: DateForm) -> str:
+    """The date in ISO form, with the time of the day where there is one; of times of the day that alone."""
+    text = str(np.datetime64(int(seconds), "s"))
+    return text.partition("T")[2] if form.order == "time" else text.removesuffix("T00:00:00")
 
 
 def weighted_median(values: Array, weights: Array) -> float | None:
@@ -148,36 +152,60 @@ def weighted_median(values: Array, weights: Array) -> float | None:
 def _names(name: str, summary: ColumnSummary) -> ColumnReport:
     assert isinstance(summary.column, CategoricalColumn)
     codes, levels = summary.column.codes, summary.column.levels
-    rows, scale = summary.counted.rows, summary.counted.scale
+    rows = summary.counted.rows
     present = codes >= 0
-    exact = summary.counted.exact
-    distinct = len(levels) if exact else round(float(scale[present].sum()))
     by_level = np.bincount(codes[present], rows[present], len(levels))
     order = np.argsort(-by_level, kind="stable")[:_N_COMMON]
     common = tuple((levels[i], int(by_level[i])) for i in order)
     missing = int(rows[~present].sum())
+    distinct = summary.n_distinct
     kind = "constant" if distinct <= 1 else "categorical"
-    report = ColumnReport(name, kind, distinct, missing, summary.example, None, True, "", exact)
+    report = ColumnReport(name, kind, distinct, missing, summary.example, None, True, "", summary.counted.exact)
     return replace(report, commonest=common)
 
 
-def _bits_of_numbers(summary: ColumnSummary, of_class: ClassCounts, distinct: int) -> tuple[float, int]:
-    """The information, and the number of cuts."""
-    assert isinstance(summary.column, NumericColumn)
+class _Learnt(NamedTuple):
+    """An attribute as learning by default cuts or pools it; its information in bits."""
+
+    attribute: Attribute
+    bits: float
+
+
+def _learnt(summary: ColumnSummary, of_class: ClassCounts) -> dict[str, _Learnt]:
+    """The attributes that the column becomes, learnt from its kept values as rows of their weight."""
     table = of_class.table(summary)
     value, label = np.nonzero(table)
     if not len(value):
-        return 0.0, 0
+        return {}
     weights = (table * summary.counted.scale[:, np.newaxis])[value, label]
-    if not summary.counted.exact:  # the cuts must pay on what was kept
+    if not summary.counted.exact:  # what is learnt must pay on what was kept
         weights *= table.sum() / weights.sum()
-    column = summary.column.take(value)
-    cells = Columns(len(value), {"x": column}, "y", CategoricalColumn(label, of_class.labels), weights)
-    data = learn_dataset(cells)
-    (attribute,) = data.schema.attributes
-    assert isinstance(attribute, NumericAttribute)
-    codes = np.unique(column.values, return_inverse=True)[1] if distinct <= FEW_VALUES else data.codes[0]
-    return _bits(codes, label, weights, len(of_class.labels)), len(attribute.cuts)
+    columns = {name: column.take(value) for name, column in summary.finding.attributes.items()}
+    cells = Columns(len(value), columns, "", CategoricalColumn(label, of_class.labels), weights)
+    data = learn_dataset(cells, group_levels=Recipe.of().group_levels if summary.counted.exact else "off")
+    return {
+        attribute.name: _Learnt(attribute, _bits(codes, label, weights, len(of_class.labels)))
+        for attribute, codes in zip(data.schema.attributes, data.codes, strict=True)
+    }
+
+
+def _information(
+    report: ColumnReport, summary: ColumnSummary, of_class: ClassCounts, learnt: Mapping[str, _Learnt] | None
+) -> float:
+    """Of names and few numbers that of the values, else of the cuts, of a date that of its best part."""
+    if isinstance(summary.column, CategoricalColumn):
+        return _bits_of_names(summary, of_class)
+    if report.type == "numeric" and report.distinct <= FEW_VALUES:
+        return _bits_of_values(summary, of_class)
+    return max((found.bits for found in (learnt or {}).values()), default=0.0)
+
+
+def _bits_of_values(summary: ColumnSummary, of_class: ClassCounts) -> float:
+    table = of_class.table(summary)
+    value, label = np.nonzero(table)
+    assert isinstance(summary.column, NumericColumn)
+    codes = np.unique(summary.column.values.astype(np.float64)[value], return_inverse=True)[1]
+    return _bits(codes, label, table[value, label], len(of_class.labels))
 
 
 def _bits_of_names(summary: ColumnSummary, of_class: ClassCounts) -> float:
@@ -209,60 +237,61 @@ def _verdict(
     report: ColumnReport,
     summary: ColumnSummary,
     n_rows: int,
-    n_cuts: int | None,
+    learnt: Mapping[str, _Learnt] | None,
     of_class: ClassCounts | None,
-    *,
-    categorical: bool,
 ) -> dict[str, Any]:
     """Type, use, reason and advice."""
-    tells = report.missing > 0 and report.distinct == 1
+    notes = [_without_name(note, report.name) for note in summary.finding.notes]
     if report.type == "constant":
+        tells = report.missing > 0 and report.distinct == 1
         what = "one value only" if report.distinct else "no value at all"
         return {"use": tells, "reason": f"{what}{', or missing' if tells else ''}"}
-    if report.type == "categorical":
-        if not categorical and are_of_an_identifier(report.distinct, n_rows):
-            reason = f"an identifier: {_count(report)} names in {n_rows:,} rows; --categorical keeps it"
-            return {"type": "identifier", "use": False, "reason": reason + _doubt(summary)}
-        reason = f"names{_doubt(summary)}"
-    elif is_running_number(report, n_rows):
-        used = n_cuts != 0
-        return {"use": used, "reason": "whole numbers, another in every row: an identifier?", "advice": "ignore"}
-    elif n_cuts == 0 and not report.missing:
-        return {"use": False, "reason": "numbers, and no cut of them tells of the class"}
-    else:
-        reason = "numbers" if not n_cuts else f"numbers, cut at {n_cuts} point{'s' if n_cuts > 1 else ''}"
-        if looks_like_codes(summary.column):
-            reason += "; if they are codes, --categorical"
-    return {"reason": reason + _leak(report, of_class)}
+    if not summary.finding.attributes:
+        kind = "date" if report.type == "date" else "identifier"
+        return {"type": kind, "use": False, "reason": "; ".join(notes)}
+    tells = learnt is None or any(found.attribute.informative for found in learnt.values())
+    if is_running_number(report, n_rows):
+        return {"use": tells, "reason": "whole numbers, another in every row: an identifier?", "advice": "ignore"}
+    if not tells:
+        why = "no cut of them tells" if report.type != "categorical" else "they do not tell enough"
+        notes.insert(0, f"{_PLURAL[report.type]}, and {why} of the class")
+    elif not notes or report.type != "date":
+        notes.insert(0, _PLURAL[report.type] + _made(learnt))
+    return {"use": tells, "reason": "; ".join([*notes, *_leak(report, of_class)])}
 
 
-def _count(report: ColumnReport) -> str:
-    return f"{'' if report.exact else '~'}{report.distinct:,}"
+def _without_name(note: str, name: str) -> str:
+    """A note about a single column, where its name is known."""
+    for start in (f"column '{name}': ", "dates: ", "numbers: "):
+        note = note.removeprefix(start)
+    return note.removeprefix(f"{name} ").replace(f": {name} (", " (")
+
+
+def _made(learnt: Mapping[str, _Learnt] | None) -> str:
+    """Into how many intervals or groups learning brings a column of numbers or names."""
+    for found in (learnt or {}).values():
+        if isinstance(found.attribute, NumericAttribute) and found.attribute.cuts:
+            return f", cut at {len(found.attribute.cuts)} point{'s' if len(found.attribute.cuts) > 1 else ''}"
+        if isinstance(found.attribute, CategoricalAttribute) and found.attribute.groups:
+            return f", pooled into {len(found.attribute.groups)} groups"
+    return ""
 
 
 def is_running_number(report: ColumnReport, n_rows: int) -> bool:
     """Whether nearly every whole number from the smallest to the largest is there, in one row each."""
-    if report.smallest is None or report.largest is None or report.missing or n_rows <= FEW_VALUES:
+    low, high = report.smallest, report.largest
+    if not isinstance(low, float) or not isinstance(high, float) or report.missing or n_rows <= FEW_VALUES:
         return False
-    whole = float(report.smallest).is_integer() and float(report.largest).is_integer()
     # an estimated number of values may be off by a few hundredths
     each = report.distinct == n_rows if report.exact else abs(report.distinct - n_rows) < 0.05 * n_rows
-    return whole and each and report.largest - report.smallest < 2 * n_rows
+    return low.is_integer() and high.is_integer() and each and high - low < 2 * n_rows
 
 
-def _doubt(summary: ColumnSummary) -> str:
-    """The text that keeps most values from being numbers."""
-    n_present = float((summary.counted.rows * summary.counted.scale).sum())
-    if summary.non_number is None or summary.n_numbers < max(20, 0.9 * n_present):
-        return ""
-    return f"; all but a few are numbers, but '{summary.non_number}' is not"
-
-
-def _leak(report: ColumnReport, of_class: ClassCounts | None) -> str:
+def _leak(report: ColumnReport, of_class: ClassCounts | None) -> list[str]:
     """Whether the column alone tells the class, as one does that is known only afterwards."""
     if of_class is None or report.bits is None or not of_class.bits or report.bits < _LEAK * of_class.bits:
-        return ""
-    return "; it alone tells the class: is it known beforehand?"
+        return []
+    return ["it alone tells the class: is it known beforehand?"]
 
 
 def told_same(report: ColumnReport, first: str) -> ColumnReport:

@@ -9,7 +9,7 @@ import pytest
 
 from bncli.errors import BncliError
 from bncli.watch import Event, Note
-from tests.files.test_table import table
+from tests.files.test_table import table, values
 
 
 def numbers_and_one(text: str, n: int = 40, delimiter: str = ",") -> str:
@@ -52,8 +52,10 @@ def test_no_doubt_about_columns_of_text(tmp_path: Path) -> None:
 
 def test_decimal_commas_are_told(tmp_path: Path) -> None:
     content = numbers_and_one("3,14", delimiter=";").replace(".5;", ",5;")
-    with pytest.raises(BncliError, match="column 'a': numbers with a decimal comma, as '0,5', are text here"):
-        table(tmp_path, content)
+    notes: list[Event] = []
+    columns = table(tmp_path, content, watch=notes.append)
+    assert values(columns, "a")[-2:] == [39.5, 3.14]
+    assert "numbers: a (decimal comma)" in [note.text for note in notes if isinstance(note, Note)]
 
 
 @pytest.mark.parametrize(("n_words", "told"), [(4, True), (5, False)])

@@ -1,0 +1,44 @@
+"""How a numeric attribute is written in a table, where it is not a plain number: a part of a date, a national form.
+
+To the engine a form is data: it is carried from a column to its attribute and into files, and files read by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+DateOrder = Literal["ymd", "dmy", "mdy", "time"]
+DatePart = Literal["year", "month", "day", "weekday", "hour", "days"]
+DATE_ORDERS: tuple[DateOrder, ...] = ("ymd", "dmy", "mdy", "time")
+DATE_PARTS: tuple[DatePart, ...] = ("year", "month", "day", "weekday", "hour", "days")
+"""In the order in which a date column is replaced by them."""
+
+
+@dataclass(frozen=True)
+class NumberForm:
+    """A number with the decimal mark `decimal`, perhaps thousands marks, and perhaps a currency or percent sign."""
+
+    decimal: str
+    affix: str = ""
+
+
+@dataclass(frozen=True)
+class DateForm:
+    """A part of the date, or the time of the day, in the column `source`, by the clock that the text shows.
+
+    order: day or month first where a date is written in three numbers and the year last; `ymd` where no such date was
+    seen, `time` for times of the day. weekday: 1 is Monday. days: since `origin` (days since 1970-01-01).
+    """
+
+    source: str
+    part: DatePart
+    order: DateOrder
+    origin: int = 0
+
+    def of_part(self, part: DatePart, origin: int = 0) -> DateForm:
+        """The form of another part of the same date; only `days` has an origin."""
+        return replace(self, part=part, origin=origin)
+
+
+Form = NumberForm | DateForm

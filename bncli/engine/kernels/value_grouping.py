@@ -1,0 +1,177 @@
+"""Which values of a category go together: the groups that best explain the class for what they cost to describe.
+
+A partition of V values into G groups, of which group g holds N_g rows and N_gk of class k (K classes), costs in nats
+
+    ln V + V ln G - ln G! + sum over g of [ ln C(N_g + K - 1, K - 1) + ln ( N_g! / prod over k of N_gk! ) ]
+
+The first terms say how many groups there are and which value is in which, each of the G equally likely (groups have no
+names); the sum says how often each class occurs in a group, every table of counts equally likely, and in which of its
+rows. It is the criterion of Boulle (2005), MODL, with a prior over partitions in closed form. One group is the model
+of no dependence, so that the cost of that one is what a grouping has to beat.
+
+To say to which of two groups a value belongs costs 0.7 nats, more than a rare value can gain: among thousands of them
+those that are common would not be heard. So the values rarer than a threshold may be one value to begin with; 1, 2, 4,
+8, ... rows are tried, and the best partition of all is taken.
+
+Of each threshold, values in which the classes have the same proportions are joined first. Then the two groups whose
+union costs least are merged until one is left, and the cheapest partition on the way is improved by moving one member
+at a time to the group where it costs least.
+
+Conventions: counts are whole multiples of `unit`; ties (1e-9 nats) go to the lower position in an order of the counts
+alone, so that names and their order play no part. More than MOST_UNITS different proportions are joined to so many,
+neighbours in the order of the class that stands out and its share. Cost: O(V) and MOST_UNITS^2 K operations a
+threshold; 0.3 s for 3,500 values and two classes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.engine.kernels.arrays import Array, Index, Mask
+
+Counts = NDArray[np.int64]
+Number = TypeVar("Number", np.int64, np.float64)
+
+MOST_UNITS = 256
+_PASSES = 8
+_TIE = 1e-9
+
+
+class Partition(NamedTuple):
+    """The group of every value (V,), 0 .. G - 1 by first member, and what the partition costs in nats."""
+
+    groups: Index
+    cost: float
+
+
+def group_values(counts: Counts, unit: float = 1.0, most: int | None = None) -> Partition:
+    """The best partition found into at most `most` groups; counts (V, K): rows of each value and class, in units."""
+    everything = counts.sum(axis=0, keepdims=True) * unit
+    best = Partition(np.zeros(len(counts), np.intp), partition_cost(everything, 1))
+    weights = counts.sum(axis=1) * unit
+    threshold, before = 1.0, -1
+    while before < len(counts):
+        rare = weights < threshold
+        n_rare = int(np.count_nonzero(rare))
+        if n_rare != before and len(counts) - n_rare + min(n_rare, 1) > 1:
+            found = _with_rare_as_one(counts, unit, rare, most)
+            best = found if found.cost < best.cost - _TIE else best
+        threshold, before = 2 * threshold, n_rare
+    return best
+
+
+def partition_cost(counts: Array, n_values: int) -> float:
+    """What groups with these class counts (G, K) cost as a partition of so many values."""
+    return float(_label_costs(counts).sum()) + _description(n_values, len(counts))
+
+
+def _description(n_values: int, n_groups: int) -> float:
+    """ln V + V ln G - ln G!"""
+    from scipy.special import gammaln  # takes long to load: only where it is used
+
+    return float(np.log(n_values) + n_values * np.log(n_groups) - gammaln(n_groups + 1))
+
+
+def _label_costs(counts: Array) -> Array:
+    """ln C(N + K - 1, K - 1) + ln (N! / prod N_k!) for class counts along the last axis."""
+    from scipy.special import gammaln
+
+    n_labels = counts.shape[-1]
+    costs: Array = gammaln(counts.sum(axis=-1) + n_labels) - gammaln(n_labels) - gammaln(counts + 1).sum(axis=-1)
+    return costs
+
+
+def _with_rare_as_one(counts: Counts, unit: float, rare: Mask, most: int | None) -> Partition:
+    """The best partition found in which the rare values are one."""
+    first = int(rare.any())
+    value = np.where(rare, 0, np.cumsum(~rare) - 1 + first)
+    values = _summed(counts, value)
+    unit_of = _units(values)
+    units: Array = _summed(values, unit_of) * np.float64(unit)
+    group_of = _improved(units, _merged(units, len(values), most))
+    sums = _summed(units, group_of)
+    return Partition(_numbered(group_of[unit_of][value]), partition_cost(sums, len(values)))
+
+
+def _summed(counts: NDArray[Number], index: Index) -> NDArray[Number]:
+    """The sums of the rows (V, K) that have the same index, which takes all values from 0 on."""
+    sums = np.zeros((int(index.max()) + 1, counts.shape[1]), counts.dtype)
+    np.add.at(sums, index, counts)
+    return sums
+
+
+def _numbered(groups: Index) -> Index:
+    """The groups, numbered in the order of their first members."""
+    _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+    numbers: Index = np.argsort(np.argsort(first))[group.ravel()]
+    return numbers
+
+
+def _units(counts: Counts) -> Index:
+    """The unit of every value: one for each proportion of classes, at most MOST_UNITS, in an order of the counts."""
+    divisor = np.gcd.reduce(counts, axis=1)
+    directions, unit = np.unique(counts // np.maximum(divisor, 1)[:, None], axis=0, return_inverse=True)
+    unit, n = unit.ravel(), len(directions)
+    if n <= MOST_UNITS:
+        return unit
+    sums = _summed(counts, unit)
+    total = np.maximum(sums.sum(axis=0), 1)
+    lifts = sums / np.maximum(sums.sum(axis=1, keepdims=True), 1) / total
+    # of two classes the share of one orders all; of more, that of the class which stands out
+    lifts = lifts[:, :1] if lifts.shape[1] == 2 else lifts
+    outstanding = lifts.argmax(axis=1)
+    order = np.lexsort((lifts[np.arange(n), outstanding], outstanding))
+    position = np.empty(n, np.intp)
+    position[order] = np.arange(n)
+    joined: Index = (position * MOST_UNITS // n)[unit]
+    return joined
+
+
+def _merged(units: Array, n_values: int, most: int | None) -> Index:
+    """The group of every unit in the cheapest partition that merging two by two comes through."""
+    sums, costs = units.copy(), _label_costs(units)
+    losses = np.stack([_label_costs(sums + one) for one in sums]) - costs - costs[:, None]
+    np.fill_diagonal(losses, np.inf)
+    groups = np.arange(len(units))
+    total, cheapest, best = float(costs.sum()), np.inf, groups
+    for n_groups in range(len(units), 0, -1):
+        cost = total + _description(n_values, n_groups)
+        if (most is None or n_groups <= most) and cost < cheapest - _TIE:
+            cheapest, best = cost, groups.copy()
+        if n_groups == 1:
+            break
+        kept, gone = sorted(divmod(int(losses.argmin()), len(units)))
+        total += float(losses[kept, gone])
+        groups[groups == gone] = kept
+        sums[kept] += sums[gone]
+        costs[kept] = _label_costs(sums[kept])
+        losses[gone, :] = losses[:, gone] = np.inf
+        others = np.flatnonzero(np.isfinite(losses[kept]))
+        changed = _label_costs(sums[kept] + sums[others]) - costs[kept] - costs[others]
+        losses[kept, others] = losses[others, kept] = changed
+    return _numbered(best)
+
+
+def _improved(units: Array, groups: Index) -> Index:
+    """The partition after moves of one unit to the group where it costs least, while that pays; no group is emptied."""
+    groups, sums, size = groups.copy(), _summed(units, groups), np.bincount(groups)
+    for _ in range(_PASSES if len(size) > 1 else 0):
+        before = groups.copy()
+        for u, counts in enumerate(units):
+            own = groups[u]
+            if size[own] == 1:
+                continue
+            sums[own] -= counts
+            change = _label_costs(sums + counts) - _label_costs(sums)
+            to = int(change.argmin())
+            if change[to] < change[own] - _TIE:
+                groups[u] = to
+                size[own] -= 1
+                size[to] += 1
+            sums[groups[u]] += counts
+        if (groups == before).all():
+            break
+    return groups

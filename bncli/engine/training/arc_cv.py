@@ -1,0 +1,152 @@
+"""The arcs between attributes that rows held out support, chosen with the penalty: all of them, some, or none.
+
+A structure search always finds arcs; whether they help to tell the class is another question, and on few rows, or
+below an attribute of many values, they often hurt. So networks that differ in their arcs compete on the same folds,
+each along its own path of penalties (`penalty_cv`):
+
+    class      the class alone: its frequencies
+    none       the class is the only parent of each attribute
+    supported  of each attribute's parents as many, in their order, as give it the highest BIC,
+                   ll(i | class, first m parents) - (ln N) / 2 * (r_i - 1) q_m K,    m = 0, 1, ...
+    all        the arcs that the search found
+
+The lowest held-out log-loss wins; where two tie (a share `penalty_cv.TIE`), the one of fewer arcs. The search is
+repeated in every fold, on the rows of that fold alone: arcs found on the rows that judge them would flatter themselves.
+
+Conventions: `supported` competes where, over all rows, it has arcs, but at most the share FEW of them: a network of
+nearly the same arcs has nearly the same loss. The path of a network begins near the penalty that was best with fewer
+arcs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from bncli.engine.counting.counts import Counts
+from bncli.engine.model import ChosenPenalty, TriedArcs
+from bncli.engine.scores import bic
+from bncli.engine.structures.structure import Dag
+from bncli.engine.training.optimization import Space
+from bncli.engine.training.penalty_cv import TIE, HeldOut, penalty_path
+from bncli.watch import Watch, silent
+
+FEW = 0.75
+
+Search = Callable[[Counts], Dag]
+ArcSpace = Callable[[Counts, Dag], Space]
+
+
+class ChosenArcs(NamedTuple):
+    """The network with the arcs that won, and its penalty."""
+
+    structure: Dag
+    penalty: ChosenPenalty
+
+
+def choose_arcs(
+    counts: Counts,
+    structure: Dag,
+    search: Search,
+    space_of: ArcSpace,
+    *,
+    folds: Sequence[HeldOut],
+    center: float,
+    watch: Watch = silent,
+) -> ChosenArcs:
+    """The best of the networks that `structure`, found in `counts` by `search`, and its subsets of arcs make.
+
+    `space_of` makes the parameter space of some rows and a network; `center` is what the penalty shrinks towards.
+    """
+    found = _Once(search)
+    networks = _distinct(counts, structure)
+    chosen: dict[str, ChosenPenalty] = {}
+    near: float | None = None
+    for word in networks:
+        choose = partial(_space, space_of=space_of, subset=_SUBSETS[word], search=found)
+        chosen[word] = penalty_path(folds, choose, center=center, near=near, watch=watch, what=f"arcs {word}, ")
+        # the class alone says nothing about the penalty of tables
+        near = None if word == "class" else chosen[word].penalty
+    tried = tuple(
+        TriedArcs(word, networks[word].n_arcs, chosen[word].penalty, _lowest(chosen[word])) for word in chosen
+    )
+    least = min(one.log_loss for one in tried)
+    # from few arcs to many: the first that ties has the fewest
+    best = next(one for one in tried if one.log_loss <= least * (1 + TIE))
+    return ChosenArcs(networks[best.arcs], replace(chosen[best.arcs], arcs=tried))
+
+
+class _Once:
+    """A search that remembers what it found in the rows of each fold."""
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        self._found: dict[int, tuple[Counts, Dag]] = {}
+
+    def __call__(self, counts: Counts) -> Dag:
+        if id(counts) not in self._found:
+            # the counts are kept too: an id is unique among living objects only
+            self._found[id(counts)] = counts, self._search(counts)
+        return self._found[id(counts)][1]
+
+
+def _space(counts: Counts, space_of: ArcSpace, subset: Callable[[Counts, Dag], Dag], search: Search) -> Space:
+    return space_of(counts, subset(counts, search(counts)))
+
+
+def _lowest(chosen: ChosenPenalty) -> float:
+    return min((one.log_loss for one in chosen.tried), default=0.0)
+
+
+def _distinct(counts: Counts, structure: Dag) -> dict[str, Dag]:
+    """The networks that compete, from few arcs to many."""
+    networks = {word: subset(counts, structure) for word, subset in _SUBSETS.items()}
+    if not 0 < networks["supported"].n_arcs <= FEW * structure.n_arcs:
+        del networks["supported"]
+    return networks
+
+
+def _class_alone(_: Counts, structure: Dag) -> Dag:
+    return replace(structure, parents=((),) * len(structure.parents), class_children=(), class_parents=())
+
+
+def _no_arcs(_: Counts, structure: Dag) -> Dag:
+    return replace(structure, parents=((),) * len(structure.parents))
+
+
+def supported(counts: Counts, structure: Dag) -> Dag:
+    """The network with, of the parents of each child of the class, the first ones that its BIC is highest with."""
+    return replace(
+        structure,
+        parents=tuple(
+            _supported_parents(counts, child, parents) if child in structure.class_children else parents
+            for child, parents in enumerate(structure.parents)
+        ),
+    )
+
+
+def _supported_parents(counts: Counts, child: int, parents: tuple[int, ...]) -> tuple[int, ...]:
+    if not parents:
+        return ()
+    whole = counts.tables([(child, *parents)])[0]
+    scores = []
+    for m in range(len(parents) + 1):
+        table = whole.sum(axis=tuple(range(m + 1, len(parents) + 1)))
+        scores.append(float(bic.family_scores(table.reshape(len(table), -1, table.shape[-1]))))
+    return parents[: int(np.argmax(scores))]
+
+
+def _all(_: Counts, structure: Dag) -> Dag:
+    return structure
+
+
+_SUBSETS: dict[str, Callable[[Counts, Dag], Dag]] = {
+    "class": _class_alone,
+    "none": _no_arcs,
+    "supported": supported,
+    "all": _all,
+}

@@ -1,0 +1,92 @@
+"""What is said of the columns of a table to learn from: a note for each kind of guess, however many columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bncli.engine.data.forms import DateForm
+from bncli.files.reading.growing import Growing
+from bncli.files.reading.non_numeric import doubts_about
+from bncli.files.reading.recognition import Meaning
+from bncli.files.reading.source import Tokens
+from bncli.watch import Note
+
+_MAX_CODES = 10
+_N_TRIED = 4096
+_N_NAMED = 20
+
+
+class Notes:
+    """Collects what was found; `lines` says it."""
+
+    def __init__(self) -> None:
+        self.doubts: list[str] = []
+        self.dates_without_parts: list[str] = []
+        self._dates: dict[str, list[str]] = {}
+        self._numbers: dict[str, list[str]] = {}
+        self._taken: list[str] = []
+        self._identifiers: list[str] = []
+        self._codes: list[str] = []
+
+    def look_for_codes(self, name: str, values: NDArray[Any]) -> None:
+        """Remembers a column of integers of at most 10 different values."""
+        if all(_few_integers(sample) for sample in (values[:_N_TRIED], values)):
+            self._codes.append(name)
+
+    def look_for_doubts(self, name: str, column: Growing, levels: pa.Array, tokens: Tokens) -> None:
+        """Remembers why a column of text is most likely not meant to be text."""
+        self.doubts += doubts_about(name, column.non_numeric, column.blocks, tokens)
+
+    def leave_out(self, name: str, column: Growing, levels: pa.Array) -> None:
+        self._identifiers.append(name)
+
+    def number(self, name: str, meaning: Meaning) -> None:
+        instead = f"; {meaning.instead} reads the marks the other way" if meaning.instead else ""
+        self._numbers.setdefault(f"({meaning.words}{instead})", []).append(name)
+
+    def date(self, name: str, meaning: Meaning, parts: Sequence[str], taken: Sequence[str]) -> None:
+        """A column of dates has become these parts; others have names that are taken by columns."""
+        assert isinstance(meaning.form, DateForm)
+        self._taken += taken
+        if not parts:
+            self.dates_without_parts.append(name)
+            return
+        instead = f"; the other way round fits too: {meaning.instead}" if meaning.instead else ""
+        endings = ", ".join(part.removeprefix(name) for part in parts)
+        self._dates.setdefault(f"({meaning.words}{instead}) becomes {endings}", []).append(name)
+
+    def lines(self) -> list[Note]:
+        """The notes, those of most columns first."""
+        found = [f"dates: {_named(names)} {what}" for what, names in self._dates.items()]
+        if self._taken:
+            found.append(f"parts of dates whose names are taken by columns, so left out: {_named(self._taken)}")
+        if self.dates_without_parts:
+            found.append(f"left out as dates that do not vary: {_named(self.dates_without_parts)}")
+        found += [f"numbers: {_named(names)} {what}" for what, names in self._numbers.items()]
+        if self._identifiers:
+            found.append(f"left out as identifiers: {', '.join(self._identifiers)} (--categorical NAME keeps one)")
+        if self._codes:
+            text = f"integers of at most {_MAX_CODES} values taken as numbers: {', '.join(self._codes)}"
+            found.append(f"{text} (if they are codes: --categorical NAME)")
+        return [Note(line) for line in (*found, *self.doubts)]
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _N_NAMED} more" if len(names) > _N_NAMED else ""
+    return ", ".join(names[:_N_NAMED]) + more
+
+
+def _few_integers(values: NDArray[Any]) -> bool:
+    if values.dtype.kind == "f":
+        values = values[~np.isnan(values)]
+        if (values != np.floor(values)).any():
+            return False
+    elif values.dtype.itemsize <= 2 and len(values):
+        shifted = values.astype(np.int64) - int(values.min())
+        return bool(np.count_nonzero(np.bincount(shifted)) <= _MAX_CODES)
+    return len(np.unique(values)) <= _MAX_CODES
