@@ -13,7 +13,8 @@ from bncli.files.reading.assembly import are_too_many_labels
 from bncli.files.reading.roles import read_schema_file, write_schema_file
 from bncli.files.reading.summary import Summary, summarise
 from bncli.files.table import Source
-from bncli.steps.describing.columns import ClassCounts, ColumnReport, describe_column, told_same
+from bncli.steps.describing.columns import ColumnReport, describe_column, told_same
+from bncli.steps.describing.information import ClassCounts
 from bncli.steps.describing.recommendation import recommend, schema_of
 from bncli.steps.run import Stopwatch
 from bncli.watch import Run, Stage

@@ -1,34 +1,21 @@
-"""What is said of one column: its type, its values, what it tells of the class, what `fit` will do with it and why.
-
-The information is the plug-in mutual information with the class, in bits, over the rows whose class is known and by
-their weights; missing is a value of its own, as in learning by default. Numbers of more than 20 different values are
-cut first, by the default discretizer. Where only a sample of the values was kept, numbers are cut on the sample, and
-for names the sum over values is estimated:
-
-    I = sum over x of s_x  sum over y of  P(x, y) log2 [ P(x, y) / (P(x) P(y)) ]        s_x: the values x stands for
-"""
+"""What is said of one column: its type, its values, what `fit` will do with it and why."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
-from bncli.engine.data.cutting import learn_dataset
+from bncli.engine.data.columns import CategoricalColumn, NumericColumn
 from bncli.engine.data.forms import DateForm
-from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
-from bncli.engine.kernels.arrays import Array, Integers
-from bncli.engine.kernels.information import mutual_information
-from bncli.files.reading.summary import ColumnSummary
-from bncli.recipe import Recipe
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
+from bncli.engine.kernels.arrays import Array
+from bncli.files.reading.column_reader import ColumnSummary
+from bncli.steps.describing.information import FEW_VALUES, ClassCounts, Learnt, information, learn_from
 
-FEW_VALUES = 20
-"""Numbers of so many different values are counted as they are."""
 _LEAK = 0.99
 """Of the class's entropy."""
 _N_COMMON = 5
@@ -78,38 +65,12 @@ class ColumnReport:
         }
 
 
-@dataclass(frozen=True)
-class ClassCounts:
-    """The class: its labels, the weight of each, and which label each counted class is (-1: missing)."""
-
-    name: str
-    labels: tuple[str, ...]
-    weights: Array
-    codes: Integers
-    rows: tuple[int, ...]
-    unlabelled: int
-
-    @property
-    def bits(self) -> float:
-        """The entropy of the class."""
-        shares = self.weights[self.weights > 0] / max(self.weights.sum(), 1e-300)
-        return float(-(shares * np.log2(shares)).sum()) + 0.0
-
-    def table(self, summary: ColumnSummary) -> Array:
-        """The weight of each kept value in each label, shape (n, K)."""
-        table = np.zeros((len(summary.counted.rows), len(self.labels)))
-        for counted, label in enumerate(self.codes):
-            if label >= 0:
-                table[:, label] += summary.counted.by_class[:, counted]
-        return table
-
-
 def describe_column(name: str, summary: ColumnSummary, n_rows: int, of_class: ClassCounts | None) -> ColumnReport:
     """A column that may be an attribute."""
     report = _numbers(name, summary) if isinstance(summary.column, NumericColumn) else _names(name, summary)
-    learnt = None if of_class is None or len(of_class.labels) < 2 else _learnt(summary, of_class)
+    learnt = None if of_class is None or len(of_class.labels) < 2 else learn_from(summary, of_class)
     if of_class is not None:
-        report = replace(report, bits=_information(report, summary, of_class, learnt))
+        report = replace(report, bits=information(summary, of_class, learnt))
     return replace(report, **_verdict(report, summary, n_rows, learnt, of_class))
 
 
@@ -164,91 +125,24 @@ def _names(name: str, summary: ColumnSummary) -> ColumnReport:
     return replace(report, commonest=common)
 
 
-class _Learnt(NamedTuple):
-    """An attribute as learning by default cuts or pools it; its information in bits."""
-
-    attribute: Attribute
-    bits: float
-
-
-def _learnt(summary: ColumnSummary, of_class: ClassCounts) -> dict[str, _Learnt]:
-    """The attributes that the column becomes, learnt from its kept values as rows of their weight."""
-    table = of_class.table(summary)
-    value, label = np.nonzero(table)
-    if not len(value):
-        return {}
-    weights = (table * summary.counted.scale[:, np.newaxis])[value, label]
-    if not summary.counted.exact:  # what is learnt must pay on what was kept
-        weights *= table.sum() / weights.sum()
-    columns = {name: column.take(value) for name, column in summary.finding.attributes.items()}
-    cells = Columns(len(value), columns, "", CategoricalColumn(label, of_class.labels), weights)
-    data = learn_dataset(cells, group_levels=Recipe.of().group_levels if summary.counted.exact else "off")
-    return {
-        attribute.name: _Learnt(attribute, _bits(codes, label, weights, len(of_class.labels)))
-        for attribute, codes in zip(data.schema.attributes, data.codes, strict=True)
-    }
-
-
-def _information(
-    report: ColumnReport, summary: ColumnSummary, of_class: ClassCounts, learnt: Mapping[str, _Learnt] | None
-) -> float:
-    """Of names and few numbers that of the values, else of the cuts, of a date that of its best part."""
-    if isinstance(summary.column, CategoricalColumn):
-        return _bits_of_names(summary, of_class)
-    if report.type == "numeric" and report.distinct <= FEW_VALUES:
-        return _bits_of_values(summary, of_class)
-    return max((found.bits for found in (learnt or {}).values()), default=0.0)
-
-
-def _bits_of_values(summary: ColumnSummary, of_class: ClassCounts) -> float:
-    table = of_class.table(summary)
-    value, label = np.nonzero(table)
-    assert isinstance(summary.column, NumericColumn)
-    codes = np.unique(summary.column.values.astype(np.float64)[value], return_inverse=True)[1]
-    return _bits(codes, label, table[value, label], len(of_class.labels))
-
-
-def _bits_of_names(summary: ColumnSummary, of_class: ClassCounts) -> float:
-    assert isinstance(summary.column, CategoricalColumn)
-    table = of_class.table(summary)
-    if summary.counted.exact:
-        value, label = np.nonzero(table)
-        return _bits(summary.column.codes[value] + 1, label, table[value, label], len(of_class.labels))
-    total = of_class.weights.sum()
-    if not total:
-        return 0.0
-    independent = table.sum(axis=1, keepdims=True) * of_class.weights
-    value, label = np.nonzero(table)
-    terms = table[value, label] * np.log2(table[value, label] * total / independent[value, label])
-    return float(np.clip((terms * summary.counted.scale[value]).sum() / total, 0.0, of_class.bits))
-
-
-def _bits(values: NDArray[Any], labels: NDArray[Any], weights: Array, n_labels: int) -> float:
-    """The mutual information of values and labels, both in codes."""
-    if not len(values):
-        return 0.0
-    n_values = int(values.max()) + 1
-    cells = values.astype(np.int64) * n_labels + labels
-    table = np.bincount(cells, weights, n_values * n_labels).astype(np.float64).reshape(n_values, n_labels)
-    return float(mutual_information(table)) / math.log(2)
-
-
 def _verdict(
     report: ColumnReport,
     summary: ColumnSummary,
     n_rows: int,
-    learnt: Mapping[str, _Learnt] | None,
+    learnt: Mapping[str, Learnt] | None,
     of_class: ClassCounts | None,
 ) -> dict[str, Any]:
     """Type, use, reason and advice."""
     notes = [_without_name(note, report.name) for note in summary.finding.notes]
+    if summary.spoilt:
+        notes = [f"but for {', '.join(summary.marks)} they would be numbers or dates"]
     if report.type == "constant":
         tells = report.missing > 0 and report.distinct == 1
         what = "one value only" if report.distinct else "no value at all"
         return {"use": tells, "reason": f"{what}{', or missing' if tells else ''}"}
     if not summary.finding.attributes:
         kind = "date" if report.type == "date" else "identifier"
-        return {"type": kind, "use": False, "reason": "; ".join(notes)}
+        return {"type": kind, "use": False, "reason": "; ".join([*(["identifiers"] if summary.spoilt else []), *notes])}
     tells = learnt is None or any(found.attribute.informative for found in learnt.values())
     if is_running_number(report, n_rows):
         return {"use": tells, "reason": "whole numbers, another in every row: an identifier?", "advice": "ignore"}
@@ -262,12 +156,13 @@ def _verdict(
 
 def _without_name(note: str, name: str) -> str:
     """A note about a single column, where its name is known."""
-    for start in (f"column '{name}': ", "dates: ", "numbers: "):
-        note = note.removeprefix(start)
-    return note.removeprefix(f"{name} ").replace(f": {name} (", " (")
+    for start, instead in ((f"column '{name}': ", ""), (f"dates: {name} ", "dates "), (f"numbers: {name} ", "")):
+        if note.startswith(start):
+            return instead + note.removeprefix(start)
+    return note.removeprefix("left out as ").replace(f": {name} (", " (")
 
 
-def _made(learnt: Mapping[str, _Learnt] | None) -> str:
+def _made(learnt: Mapping[str, Learnt] | None) -> str:
     """Into how many intervals or groups learning brings a column of numbers or names."""
     for found in (learnt or {}).values():
         if isinstance(found.attribute, NumericAttribute) and found.attribute.cuts:

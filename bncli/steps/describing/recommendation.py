@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from bncli.files.reading.column_reader import USUAL_MARKS
 from bncli.files.reading.roles import Said
 from bncli.files.reading.summary import Summary
 from bncli.files.table import Source
-from bncli.steps.describing.columns import ClassCounts, ColumnReport, names_of
+from bncli.steps.describing.columns import ColumnReport, names_of
+from bncli.steps.describing.information import ClassCounts
 
 _MOST_LABELS = 20
 """Of a column that is proposed as the class."""
@@ -33,7 +35,12 @@ def recommend(
     if of_class is not None and of_class.unlabelled and proposed is None:
         rows = "row" if of_class.unlabelled == 1 else "rows"
         notes.append(f"the class is missing in {of_class.unlabelled:,} {rows}; --drop-unlabelled leaves them out")
+    marks = _marks(summary)
+    if marks:
+        notes.append(f"{', '.join(marks)} look like marks of missing values; --missing +TOKEN adds one")
     flags = _reading_flags(source)
+    for mark in marks:
+        flags += ["--missing", f"+{mark}"]
     if schema_out is not None:
         flags += ["--schema", schema_out]
     flags += _column_flags(source, columns, proposed, written=schema_out is not None)
@@ -55,11 +62,20 @@ def _candidates(summary: Summary, columns: Sequence[ColumnReport]) -> list[str]:
     return [name for name in reversed(fit) if name in summary.roles.attributes]
 
 
+def _marks(summary: Summary) -> list[str]:
+    """The usual marks of missing values that keep a column from being numbers or dates."""
+    found = {mark for column in summary.columns.values() if column.spoilt for mark in column.marks}
+    return [mark for mark in USUAL_MARKS if mark in found]
+
+
 def _reading_flags(source: Source) -> list[str]:
     """What was typed of the file's form."""
     flags: list[str] = []
-    for flag, value in (("--format", source.format), ("--delimiter", source.delimiter)):
-        flags += [] if value is None else [flag, "tab" if value == "\t" else value]
+    delimiter = "tab" if source.delimiter == "\t" else source.delimiter
+    dates = None if source.dates == "auto" else source.dates
+    words = ("--format", "--delimiter", "--encoding", "--decimal", "--dates")
+    for flag, value in zip(words, (source.format, delimiter, source.encoding, source.decimal, dates), strict=True):
+        flags += [] if value is None else [flag, value]
     for token in source.missing_tokens or ():
         flags += ["--missing", token]
     if source.on_bad_row != "fail":
@@ -84,14 +100,20 @@ def _column_flags(source: Source, columns: Sequence[ColumnReport], proposed: str
 
 
 def schema_of(summary: Summary, columns: Sequence[ColumnReport]) -> Said:
-    """Every column under the role that `fit` would give it, or that is advised."""
+    """Every column under the role that `fit` would give it, or that is advised.
+
+    What is found by its form (dates, national numbers, numbers but for a mark) is left to be found again.
+    """
     class_name = next(iter(_candidates(summary, columns)), summary.class_name)
     lists: dict[str, list[str]] = {"categorical": [], "numeric": [], "ignore": []}
     for column in columns:
         if column.name in (class_name, summary.roles.weights):
             continue
         left_out = column.type in ("identifier", "constant") or column.advice == "ignore"
-        ignored = left_out or column.name not in summary.roles.attributes
-        lists["ignore" if ignored else column.type].append(column.name)
+        found = summary.columns[column.name]
+        if column.name not in summary.roles.attributes or (left_out and not found.spoilt):
+            lists["ignore"].append(column.name)
+        elif not found.spoilt and found.finding.form is None:
+            lists[column.type].append(column.name)
     roles = {key: tuple(names) for key, names in lists.items()}
     return Said(None, class_name, summary.roles.weights, **roles)
