@@ -100,12 +100,12 @@ def encode_column(values: Values) -> Encoded:
         numbers = values.astype(np.float64) + 0.0
         numbers[np.isnan(numbers)] = np.nan  # one of the many
         values = pa.array(numbers)
-    encoded = values.dictionaryencode_column()
+    encoded = values.dictionary_encode()
     distinct, codes = encoded.dictionary, encoded.indices.to_numpy()
     if distinct.type == pa.string():
         trimmed = pc.utf8_trim(distinct, characters=BLANKS)
         if not trimmed.equals(distinct):
-            again = trimmed.dictionaryencode_column()
+            again = trimmed.dictionary_encode()
             distinct, codes = again.dictionary, again.indices.to_numpy()[codes]
     return Encoded(distinct, hashes_of(distinct), codes)
 
