@@ -29,7 +29,8 @@ SCHEMA_OUT = flag(
     help="The roles of the columns as a schema file to edit; NAME.schema.json beside the data is read by itself.",
 )
 _WIDTH = 80
-_NAME, _VALUES, _DATE = 18, 38, 10
+_NAME, _EXAMPLE, _VALUES, _DATE = 18, 14, 38, 10
+_MOST_NAMED = 60
 _ESTIMATED = "~ estimated: there are more different values than are kept"
 _MOST_COLUMNS = 1000
 _MOST_LABELS = 12
@@ -112,7 +113,7 @@ def _values(columns: list[ColumnReport]) -> Table:
     """An example of each column; its smallest, median and largest number, or its commonest values."""
     from bncli.cli.tables import add_row, plain_table
 
-    table = plain_table("Values", "name", "example", "smallest, median, largest, or the commonest")
+    table = plain_table("Values", "name", "example", "smallest, median, largest, or commonest")
     for column in columns:
         if column.smallest is not None:
             about = "" if column.exact else "~"
@@ -124,7 +125,7 @@ def _values(columns: list[ColumnReport]) -> Table:
                 if len(values) + len(one) > _VALUES - 2:
                     break
                 values += f"{', ' if values else ''}{one}"
-        add_row(table, _short(column.name), _short(column.example), values)
+        add_row(table, _short(column.name), _short(column.example, _EXAMPLE), values)
     return table
 
 
@@ -139,7 +140,9 @@ def _verdicts(columns: list[ColumnReport]) -> Iterator[str]:
     for column in columns:
         groups.setdefault((column.use, column.reason), []).append(_short(column.name))
     for (use, reason), names in sorted(groups.items(), key=lambda item: not item[0][0]):
-        yield from _wrapped(f"{'uses' if use else 'leaves out'} {', '.join(names)}: {reason}")
+        more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+        listed = ", ".join(names[:_MOST_NAMED]) + more
+        yield from _wrapped(f"{'uses' if use else 'leaves out'} {listed}: {reason}")
 
 
 def _wrapped(text: str) -> list[str]:
@@ -148,8 +151,8 @@ def _wrapped(text: str) -> list[str]:
     return wrap(text, _WIDTH, subsequent_indent="  ") or [""]
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _NAME else f"{text[: _NAME - 3]}..."
+def _short(text: str, most: int = _NAME) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def _percent(part: int, whole: int) -> str:

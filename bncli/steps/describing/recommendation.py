@@ -37,7 +37,7 @@ def recommend(
         notes.append(f"the class is missing in {of_class.unlabelled:,} {rows}; --drop-unlabelled leaves them out")
     marks = _marks(summary)
     if marks:
-        notes.append(f"{', '.join(marks)} look like marks of missing values; --missing +TOKEN adds one")
+        notes.append(f"by the look of them marks of missing values: {', '.join(marks)} (--missing +TOKEN adds one)")
     flags = _reading_flags(source)
     for mark in marks:
         flags += ["--missing", f"+{mark}"]
