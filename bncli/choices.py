@@ -195,7 +195,8 @@ class Method(NamedTuple):
 class Choice(NamedTuple):
     """An option that chooses among methods: the word it stands for when it is not typed, and where the help shows it.
 
-    room: the folder of the engine that has a module for each word; "" where one function does them all.
+    room: the folder of the engine that has a module for each word; "" where one function does them all. everyday: as
+    of an `Option`.
     """
 
     flag: str
@@ -205,6 +206,7 @@ class Choice(NamedTuple):
     metavar: str
     summary: str
     room: str = ""
+    everyday: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -236,6 +238,7 @@ class Option(NamedTuple):
     """A learning option that is not a choice of method.
 
     default: as it would be typed, "" for none; stands_for: the default in words, where it takes more to say.
+    everyday: `--help` shows it, which leaves the others to `--help-all`.
     """
 
     flag: str
@@ -245,6 +248,7 @@ class Option(NamedTuple):
     summary: str
     metavar: str = ""
     stands_for: str = ""
+    everyday: bool = False
 
     @property
     def shown_default(self) -> str:

@@ -3,6 +3,8 @@
 An error is printed as one line, `Error: what, where; hint`, and ends the command with its kind's exit code.
 """
 
+import re
+
 
 class BncliError(Exception):
     """The data or the run failed (exit code 1)."""
@@ -22,14 +24,18 @@ class BncliError(Exception):
 
 
 def printable(text: str) -> str:
-    """The text with `?` for control characters.
+    """The text with `?` for control characters, and what is too long to be read cut in its middle.
 
-    Names and values out of a file must neither break the line nor steer the terminal.
+    Names and values out of a file must neither break the line nor steer the terminal, nor fill it: a word keeps its
+    first and last letters if it is longer than any path should be, and so does the whole.
     """
-    return text.translate(_CONTROLS)
+    text = _LONG_WORD.sub(lambda word: f"{word[0][:60]}...{word[0][-20:]}", text.translate(_CONTROLS))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}...{text[-_LONGEST // 4 :]}"
 
 
 _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], "?")
+_LONG_WORD = re.compile(r"(?<!\S)\S{301,}")
+_LONGEST = 4000
 
 
 class UsageError(BncliError):

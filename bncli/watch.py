@@ -72,6 +72,16 @@ def silent(event: Event) -> None:
     """The watch of whoever does not care."""
 
 
+def warnings_of(watch: Watch, where: str = "") -> Watch:
+    """A watch that hands on warnings alone, with `where` in front of each."""
+
+    def told(event: Event) -> None:
+        if isinstance(event, Note) and event.warning:
+            watch(Note(f"{where}{event.text}", warning=True))
+
+    return told
+
+
 class Run(NamedTuple):
     """How a computation is carried out; no part of it changes a result, but for a limit in seconds that a recipe sets.
 

@@ -289,7 +289,7 @@ def fitted(copy: Path, kind: str, more: str = "") -> dict[str, Any]:
 
 
 def test_the_help_shows_every_method_and_option(copy: Path) -> None:
-    shown = {command: bncli(copy, f"{command} --help") for command in ("fit", "learn-structure", "discretize")}
+    shown = {command: bncli(copy, f"{command} --help-all") for command in ("fit", "learn-structure", "discretize")}
     for kind, added in ADDED.items():
         in_help = ["fit", *(["learn-structure"] if kind in ("structure", "score", "discretizer") else [])]
         for command in (*in_help, *(["discretize"] if kind == "discretizer" else [])):

@@ -25,7 +25,7 @@ FLOORS = (
     ("files",),
     ("engine.evaluation",),
     ("engine.learn",),
-    ("engine.auto",),
+    ("engine.auto", "engine.doubts"),
     ("engine.structure_learners",),
     ("engine.structure_search", "engine.parameter_learners", "engine.networks", "engine.explanation"),
     ("engine.prediction", "engine.training"),

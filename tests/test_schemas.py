@@ -16,7 +16,7 @@ from bncli.cli.config import schema_text, schema_words
 from bncli.cli.run import run
 from tests.transcripts import ROOT
 
-METRICS = ("accuracy", "error", "log-loss", "rmse", "brier", "auc", "ece", "cll")
+METRICS = ("accuracy", "error", "log-loss", "rmse", "brier", "auc", "ece", "cll", "balanced-accuracy", "mcc")
 MAKING = """
 fit iris.csv --param map -q -o tan.bnc
 fit iris.csv --structure auto --time-limit 1 -q -o auto.bnc

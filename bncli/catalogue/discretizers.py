@@ -16,6 +16,7 @@ DISCRETIZERS = Choice(
     "METHOD",
     "How numeric columns are cut into intervals; interactions take equal-frequency.",
     room="discretizers",
+    everyday=True,
 )
 
 OPTIONS: tuple[Option, ...] = (
@@ -25,6 +26,7 @@ OPTIONS: tuple[Option, ...] = (
         "10",
         CUTTING,
         "Number of intervals of equal-width and equal-frequency; interactions take 20.",
+        everyday=True,
     ),
     Option(
         "--group-levels",

@@ -80,6 +80,7 @@ PARAMETERS = Choice(
     "METHOD",
     "How the numbers are learnt; kikuchi takes kbma, interactions take discriminative, auto takes auto.",
     room="parameter_learners",
+    everyday=True,
 )
 
 MARGINALIZED = tuple(method.word for method in PARAMETERS.methods if method.probabilities)

@@ -74,6 +74,7 @@ STRUCTURES = Choice(
     "METHOD",
     "Which attributes depend on which.",
     room="structure_learners",
+    everyday=True,
 )
 
 OPTIONS: tuple[Option, ...] = (
@@ -83,6 +84,7 @@ OPTIONS: tuple[Option, ...] = (
         "1",
         STRUCTURE,
         "Attribute parents of an attribute in kdb; in skdb the most that are tried [5].",
+        everyday=True,
     ),
     Option("--loss", Word(("rmse", "error", "log-loss")), "rmse", STRUCTURE, "What skdb holds down."),
     Option("--max-parents", Whole(0, 1000), "2", STRUCTURE, "Most attribute parents of an attribute in hill-climb."),

@@ -1,6 +1,7 @@
 """How the help of a command is laid out: summary, examples, usage, then its options by group.
 
-Every option belongs to a group and may carry rows of detail, one for each word it accepts.
+Every option belongs to a group and may carry rows of detail, one for each word it accepts. --help shows the options
+of every day, --help-all the others too.
 """
 
 from __future__ import annotations
@@ -16,17 +17,22 @@ from bncli.cli.topics import OF_COMMANDS
 from bncli.commands import COMMANDS
 from bncli.errors import BncliError
 
-Notes = tuple[str, tuple[tuple[str, str], ...]]
-"""A title and rows of explanation below the options."""
+Rows = tuple[tuple[str, str], ...]
+Notes = tuple[str, Rows, Rows]
+"""A title, the rows of explanation that stand below the options in --help, and those in --help-all."""
 
 
 class ExampleCommand(click.Command):
     """A command whose help begins with examples and shows its options in groups."""
 
-    def __init__(self, *arguments: Any, examples: str = "", notes: Notes = ("", ()), **settings: Any) -> None:
+    def __init__(self, *arguments: Any, examples: str = "", notes: Notes = ("", (), ()), **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.examples = examples
         self.notes = notes
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """With --help-all, which every command has."""
+        return [*super().get_params(ctx), HELP_ALL]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """What is typed comes first, then variables, then the configuration file."""
@@ -47,28 +53,48 @@ class ExampleCommand(click.Command):
             raise blamed(error) from error
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.write_help(ctx, formatter, everything=False)
+
+    def write_help(self, ctx: click.Context, formatter: click.HelpFormatter, *, everything: bool) -> None:
+        """The help with the options of every day, or with `everything`."""
         formatter.write_text(self.help or "")
         write_examples(formatter, self.examples)
         self.format_usage(ctx, formatter)
+        flags = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, Flag)]
+        title, rows, all_rows = self.notes
+        is_whole = rows == all_rows and all(flag.everyday for flag in flags)
         groups: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            if isinstance(parameter, Flag):
-                groups.setdefault(parameter.group, []).extend(parameter.rows(ctx))
-        groups.setdefault("Other", []).append(("-h, --help", "Show this help."))
-        for title, rows in groups.items():
-            with formatter.section(title):
-                formatter.write_dl(rows, col_max=32)
-        title, rows = self.notes[0], list(self.notes[1])
+        for flag in flags:
+            if everything or flag.everyday:
+                groups.setdefault(flag.group, []).extend(flag.rows(ctx))
+        helps = [("-h, --help", "Show this help."), *([] if is_whole else [("--help-all", "Show every option.")])]
+        groups.setdefault("Other", []).extend(helps)
         if rows:
-            with formatter.section(title):
-                formatter.write_dl(rows, col_max=32)
-        if topics := OF_COMMANDS.get(self.name or ""):
-            formatter.write_paragraph()
-            formatter.write_text(f"More: bncli help TOPIC, with TOPIC one of {', '.join(topics)}.")
+            groups[title] = list(all_rows if everything else rows)
+        for name, lines in groups.items():
+            with formatter.section(name):
+                formatter.write_dl(lines, col_max=32)
+        others = "" if is_whole or everything else f"bncli {self.name} --help-all for the other options; "
+        topics = OF_COMMANDS.get(self.name or "", ())
+        formatter.write_paragraph()
+        formatter.write_text(f"More: {others}bncli help TOPIC, with TOPIC one of {', '.join(topics)}.")
+
+
+def _show_all(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing and isinstance(ctx.command, ExampleCommand):
+        formatter = ctx.make_formatter()
+        ctx.command.write_help(ctx, formatter, everything=True)
+        click.echo(formatter.getvalue().rstrip("\n"))
+        ctx.exit()
+
+
+HELP_ALL = click.Option(
+    ["--help-all"], is_flag=True, is_eager=True, expose_value=False, help="Show every option.", callback=_show_all
+)
 
 
 def declare(
-    word: str, examples: str, *groups: Iterable[Decorator], more: str = "", notes: Notes = ("", ())
+    word: str, examples: str, *groups: Iterable[Decorator], more: str = "", notes: Notes = ("", (), ())
 ) -> Callable[[Callback], click.Command]:
     """The command of this word in the catalogue, with the options of these groups in their order."""
     summary = next(entry.summary for entry in COMMANDS if entry.word == word)

@@ -69,7 +69,8 @@ CONCLUSIONS = (
         metavar="NAME",
         multiple=True,
         stands_for="error log-loss rmse",
-        help="What is compared: accuracy, error, log-loss, rmse, brier, auc, ece, cll; may be repeated.",
+        help="What is compared: accuracy, error, log-loss, rmse, brier, auc, ece, cll, balanced-accuracy, mcc; "
+        "may be repeated.",
     ),
     flag(
         "--baseline",
@@ -120,7 +121,7 @@ JOBS = flag(
     (options.SEED, JOBS, options.CONFIG, options.DEBUG),
     more="Every DATA is a data set of its own; the files of a folder are one. The options of tables hold for all of "
     "them. All learners see the same folds, and cuts and structure are learnt anew inside every fold.",
-    notes=("Options of a learner", learner_words.help_rows()),
+    notes=("Options of a learner", learner_words.help_rows(everything=False), learner_words.help_rows(everything=True)),
 )
 def command(**typed: Any) -> None:
     """Runs, and shows the tables."""

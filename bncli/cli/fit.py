@@ -10,7 +10,7 @@ from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import flag
 from bncli.cli.regions import regions_text
-from bncli.cli.search_results import arcs_text, chosen_text, move_lines, trial_lines
+from bncli.cli.search_results import arcs_text, chosen_text, held_out_text, move_lines, trial_lines
 
 if TYPE_CHECKING:
     from bncli.engine.model import TriedArcs
@@ -23,7 +23,13 @@ bncli fit train.csv --cuts cuts.json --structure tan.json -o m.bnc
 zcat train.csv.gz | bncli fit - --class diagnosis --ignore id -o m.bnc --json
 """
 
-TRACE = flag("--trace", group="Output", metavar="FILE", help="Write a CSV row for each iteration of the optimizer.")
+TRACE = flag(
+    "--trace",
+    group="Output",
+    everyday=False,
+    metavar="FILE",
+    help="Write a CSV row for each iteration of the optimizer.",
+)
 _NAMED = 8
 
 
@@ -77,6 +83,7 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
     result = f"CLL         {_number(report.cll)} (log-loss {report.log_loss:.4g} a row)"
     seconds = "  ".join(f"{stage} {value:.2f}" for stage, value in report.seconds.items())
     return [
+        *([] if report.held_out is None else [f"held out    {held_out_text(report.held_out)}"]),
         f"class       {report.class_name} ({few(report.labels)})",
         f"rows        {report.rows:,}, {report.classes:,} classes",
         used,
@@ -96,7 +103,9 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
 
 
 def _arcs_tried(report: FitReport) -> Sequence[TriedArcs]:
-    return () if report.penalty_cv is None else report.penalty_cv.arcs
+    """Nothing where there was none to be had."""
+    tried = () if report.penalty_cv is None else report.penalty_cv.arcs
+    return tried if tried and tried[-1].n_arcs else ()
 
 
 def _whose(report: FitReport) -> str:

@@ -20,7 +20,8 @@ Decorator = Callable[[Callback], Callback]
 class Flag(click.Option):
     """An option with the group it is shown in, its default in words, and a row of help for each word it accepts.
 
-    `setting`: it may also be set by a variable or a configuration file.
+    `setting`: it may also be set by a variable or a configuration file. `everyday`: --help shows it, not only
+    --help-all.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class Flag(click.Option):
         stands_for: str = "",
         words: Iterable[tuple[str, str]] = (),
         setting: bool = True,
+        everyday: bool = True,
         **settings: Any,
     ) -> None:
         super().__init__(*declarations, **settings)
@@ -37,6 +39,7 @@ class Flag(click.Option):
         self.stands_for = stands_for
         self.words = tuple(words)
         self.setting = setting
+        self.everyday = everyday
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
         """What was typed as the option's type; nothing is no value, unless it may be the name of a column."""

@@ -58,7 +58,10 @@ class Commands(click.Group):
             formatter.write_dl([("--version", "Show the version."), ("-h, --help", "Show this help.")])
         formatter.write_paragraph()
         formatter.write_text("DATA is CSV, TSV, Parquet or Arrow, plain or compressed; '-' is the standard input.")
-        formatter.write_text("'bncli COMMAND --help' shows everything about a command, 'bncli help' the manual.")
+        formatter.write_text(
+            "'bncli COMMAND --help' shows how to use a command, 'bncli COMMAND --help-all' every option it has, "
+            "'bncli help' the manual."
+        )
 
 
 def write_examples(formatter: click.HelpFormatter, examples: str) -> None:

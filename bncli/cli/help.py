@@ -55,7 +55,10 @@ def command(**typed: Any) -> None:
 
 def _contents() -> str:
     """The topics in their groups, with a line about each."""
-    parts = ["The manual. 'bncli help TOPIC' shows a topic, 'bncli COMMAND --help' the options of a command.\n"]
+    parts = [
+        "The manual. 'bncli help TOPIC' shows a topic, 'bncli COMMAND --help' the options of a command\n"
+        "that are used every day, 'bncli COMMAND --help-all' every one of them.\n"
+    ]
     for title, topics in GROUPS:
         lines = [f"  {topic:16}  {_about(topic)}\n" for topic in topics]
         parts += ["\n", f"{title}:\n", *lines]
@@ -79,7 +82,7 @@ def _page(word: str) -> str:
     if word in TOPICS:
         return _read(word)
     if command := next((command for command in COMMANDS if command.word == word), None):
-        lines = [command.summary, "", f"`bncli {word} --help` shows its options. Topics:"]
+        lines = [command.summary, "", f"`bncli {word} --help` shows how to use it, `--help-all` every option. Topics:"]
         return _pointers(f"bncli {word}", lines, OF_COMMANDS[word])
     if methods := [(choice.flag, m) for choice in CHOICES for m in choice.methods if m.word == word]:
         lines = [f"- `{flag} {word}`: {m.summary}{_taking(m.options)}" for flag, m in methods]

@@ -114,12 +114,12 @@ def _typed(options: str) -> dict[str, Any]:
         return dict(context.params)
 
 
-def help_rows() -> tuple[tuple[str, str], ...]:
-    """The options that a learner takes, as lines of the help."""
+def help_rows(*, everything: bool) -> tuple[tuple[str, str], ...]:
+    """The options that a learner takes, those of every day or `everything`, as lines of the help."""
     command = _command()
     context = click.Context(command)
     flags = [flag for flag in command.params if isinstance(flag, Flag)]
-    return tuple(row for flag in flags for row in flag.rows(context))
+    return tuple(row for flag in flags if everything or flag.everyday for row in flag.rows(context))
 
 
 def _command() -> click.Command:

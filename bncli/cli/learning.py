@@ -43,12 +43,15 @@ def _flag(entry: Choice | Option, structure_file: bool) -> Decorator:
         held = entry is STRUCTURES and structure_file
         shown = f"{entry.metavar}|FILE" if held else entry.metavar
         what = f"{entry.summary.removesuffix('.')}; FILE holds one, or regions." if held else entry.summary
-        return flag(entry.flag, group=entry.group, metavar=shown, stands_for=entry.default, words=words, help=what)
+        told: dict[str, Any] = {"stands_for": entry.default, "words": words, "help": what}
+        return flag(entry.flag, group=entry.group, everyday=entry.everyday, metavar=shown, **told)
     if isinstance(entry.kind, Switch):
-        return flag(entry.flag, group=entry.group, is_flag=True, default=None, help=entry.summary)
+        told = {"is_flag": True, "default": None, "help": entry.summary}
+        return flag(entry.flag, group=entry.group, everyday=entry.everyday, **told)
     return flag(
         entry.flag,
         group=entry.group,
+        everyday=entry.everyday,
         metavar=entry.metavar or metavar(entry.kind),
         type=KindType(entry.kind),
         stands_for=entry.shown_default,
@@ -190,7 +193,11 @@ def _is_file(structure: str) -> bool:
     if os.path.exists(structure):
         return True
     if os.sep in structure or structure.endswith(".json"):
-        raise UsageError(f"there is no structure file {structure!r}")
+        from bncli.files.places import why_missing
+
+        reason, hint = why_missing(structure)
+        more = reason.removeprefix("no such file").removeprefix(": ")
+        raise UsageError(f"there is no structure file {structure!r}{': ' if more else ''}{more}", hint=hint)
     from bncli.recipe.defaults import near
 
     raise UsageError(f"--structure knows no {structure!r}", hint=near(structure, STRUCTURES.words, " or a file"))

@@ -24,14 +24,23 @@ FORMAT = (
     flag(
         "--format",
         group=_DATA,
+        everyday=False,
         type=click.Choice(["csv", "tsv", "parquet", "arrow"]),
         stands_for="told by the first bytes",
         help="Format of DATA.",
     ),
-    flag("--delimiter", group=_DATA, metavar="CHAR", stands_for="found in the header", help="What separates fields."),
+    flag(
+        "--delimiter",
+        group=_DATA,
+        everyday=False,
+        metavar="CHAR",
+        stands_for="found in the header",
+        help="What separates fields.",
+    ),
     flag(
         "--encoding",
         group=_DATA,
+        everyday=False,
         metavar="NAME",
         stands_for="UTF-8, or as a byte-order mark says",
         help="How text is encoded: latin-1, cp1252, utf-16, ...",
@@ -41,6 +50,7 @@ BAD_ROWS = (
     flag(
         "--on-bad-row",
         group=_DATA,
+        everyday=False,
         metavar="fail|skip|FILE",
         default="fail",
         stands_for="fail",
@@ -62,6 +72,7 @@ UNSEEN = (
     flag(
         "--unseen",
         group=_DATA,
+        everyday=False,
         type=click.Choice(["average", "error"]),
         stands_for="average, stored in the model",
         help="A value never seen in training counts as unknown when scored, or stops the run.",
@@ -71,6 +82,7 @@ MISSING_COLUMNS = (
     flag(
         "--allow-missing-columns",
         group=_DATA,
+        everyday=False,
         is_flag=True,
         help="Columns that the model uses and the table to score lacks are unknown, and no error.",
     ),
@@ -91,6 +103,7 @@ COLUMNS = (
     flag(
         "--dates",
         group=_DATA,
+        everyday=False,
         type=click.Choice(["auto", "off", "dmy", "mdy"]),
         default="auto",
         stands_for="auto",
@@ -104,19 +117,27 @@ COLUMNS = (
     flag(
         "--decimal",
         group=_DATA,
+        everyday=False,
         metavar="CHAR",
         stands_for="found in each column",
         help="The decimal mark, '.' or ','; the others part thousands.",
     ),
-    flag("--weights", group=_DATA, metavar="COLUMN", help="The weight of each row."),
+    flag("--weights", group=_DATA, everyday=False, metavar="COLUMN", help="The weight of each row."),
     flag(
         "--schema",
         group=_DATA,
+        everyday=False,
         metavar="FILE",
         stands_for="NAME.schema.json beside the data, if there",
         help="The choices of columns as JSON: class, categorical, numeric, ignore, weights. Flags win.",
     ),
-    flag("--drop-unlabelled", group=_DATA, is_flag=True, help="Leave out rows without a class instead of stopping."),
+    flag(
+        "--drop-unlabelled",
+        group=_DATA,
+        everyday=False,
+        is_flag=True,
+        help="Leave out rows without a class instead of stopping.",
+    ),
 )
 TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)
 """All that can be said of a labelled table."""
@@ -153,13 +174,20 @@ SEED = flag(
 CONFIG = flag(
     "--config",
     group=_OTHER,
+    everyday=False,
     metavar="FILE",
     setting=False,
     stands_for="BNCLI_CONFIG",
     help="Options of this TOML file stand for those not typed.",
 )
 DEBUG = flag(
-    "--debug", group=_OTHER, is_flag=True, expose_value=False, setting=False, help="Show the traceback of an error."
+    "--debug",
+    group=_OTHER,
+    everyday=False,
+    is_flag=True,
+    expose_value=False,
+    setting=False,
+    help="Show the traceback of an error.",
 )
 RUNNING = (JSON, QUIET, THREADS, SEED, CONFIG, DEBUG)
 """What every command that works on rows takes."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.engine.model import ChosenPenalty, TriedArcs, TriedCandidate
+    from bncli.engine.model import ChosenPenalty, HeldOut, TriedArcs, TriedCandidate
     from bncli.steps.run import NamedMove
 
 _OF_A_CANDIDATE = ("candidate", "penalty", "log-loss", "error", "weight")
@@ -26,6 +26,12 @@ def move_lines(moves: Sequence[NamedMove]) -> list[str]:
         f"            {move.kind:<7}  {arc:<{arc_width}}  {gain:>{gain_width}}"
         for move, arc, gain in zip(moves, arcs, gains, strict=True)
     ]
+
+
+def held_out_text(held_out: HeldOut) -> str:
+    """How good the model was on rows kept back, beside what can be had without a model."""
+    base = f"{held_out.base_log_loss:.4g} by the class frequencies alone"
+    return f"log-loss {held_out.log_loss:.4g} on rows kept back, {base} (lower is better)"
 
 
 def chosen_text(penalty: ChosenPenalty) -> str:

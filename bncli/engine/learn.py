@@ -20,16 +20,17 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Cuts, MissingPolicy, Reading, Schema
-from bncli.engine.model import ChosenPenalty, Model, Parameters
+from bncli.engine.doubts import doubts_about
+from bncli.engine.model import ChosenPenalty, HeldOut, Model, Parameters
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Structure
 from bncli.engine.training.arc_cv import choose_arcs
 from bncli.engine.training.memory_estimate import refuse_large, refuse_wide
 from bncli.engine.training.optimization import OptimizerSettings
-from bncli.engine.training.penalty_cv import held_out_folds, penalty_path
+from bncli.engine.training.penalty_cv import held_out_base, held_out_folds, penalty_path
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
-from bncli.watch import Run, Stage, Watch, silent
+from bncli.watch import Note, Run, Stage, Watch, silent
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,14 @@ def learn(
 ) -> Learnt:
     """Learn a model from labelled rows; where cuts or a structure are given, the recipe names what made them.
 
-    Raises BncliError where there are no rows to learn from, or where the network would take more than `run.memory`.
+    What speaks against the model is told as warnings. Raises BncliError where there are no rows to learn from, or
+    where the network would take more than `run.memory`.
     """
     _refuse_improbable(recipe)
     if recipe.param == "auto":
         from bncli.engine.auto.learning import learn_auto  # many modules that no other method needs
 
-        return Learnt(*learn_auto(columns, recipe, reading, run), missing=0)
+        return _doubted(Learnt(*learn_auto(columns, recipe, reading, run), missing=0), run.watch)
     data = _coded(columns, recipe, given.cuts, reading, run)
     del columns  # codes are all that is needed from here; the raw table may be freed
     counts, schema = Counts(data), data.schema
@@ -79,7 +81,13 @@ def learn(
     parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty)
     predictor = parameters.predictor
     model = Model(schema, structure, predictor, _recorded(recipe, schema), data.n_rows, __version__, penalty)
-    return Learnt(model, parameters, sum(data.n_missing))
+    return _doubted(Learnt(model, parameters, sum(data.n_missing)), run.watch)
+
+
+def _doubted(learnt: Learnt, watch: Watch) -> Learnt:
+    for doubt in doubts_about(learnt.model, learnt.parameters):
+        watch(Note(doubt, warning=True))
+    return learnt
 
 
 def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: Reading, run: Run) -> Dataset:
@@ -135,11 +143,13 @@ def _choose(counts: Counts, structure: Structure, recipe: Recipe, run: Run) -> t
     space = partial(_module(PARAMETERS, recipe.param).space, **recipe.options(method))
     folds = held_out_folds(counts.data, recipe.seed or 0)
     center = float(recipe.penalty_center)
-    if recipe.arcs != "cv" or not isinstance(structure, Dag) or not structure.n_arcs or not folds:
+    if recipe.arcs != "cv" or not isinstance(structure, Dag) or not folds:
         space_of = partial(space, structure=structure)
         return structure, penalty_path(folds, space_of, center=center, watch=run.watch)
 
     def search(counts: Counts) -> Dag:
+        if structure.method not in STRUCTURES.words:
+            return structure  # made by hand: there is no search to be repeated
         found = learn_structure(counts, recipe, run._replace(watch=silent))
         assert isinstance(found, Dag)
         return found
@@ -160,7 +170,15 @@ def learn_parameters(
     watch(Stage("parameters"))
     settings = {} if recipe.optimizer is None else {"settings": _settings(recipe, chosen)}
     parameters: Parameters = module.learn(counts, structure, watch=watch, **recipe.options(method), **settings)
-    return replace(parameters, penalty_cv=chosen)
+    return replace(parameters, penalty_cv=chosen, held_out=_held_out(counts, chosen, recipe))
+
+
+def _held_out(counts: Counts, chosen: ChosenPenalty | None, recipe: Recipe) -> HeldOut | None:
+    """What the search for the penalty told of rows held out, beside the class frequencies on the same rows."""
+    if chosen is None or chosen.log_loss is None:
+        return None
+    base = held_out_base(counts.data, recipe.seed or 0)
+    return None if base is None else HeldOut(chosen.log_loss, base)
 
 
 def _settings(recipe: Recipe, chosen: ChosenPenalty | None) -> OptimizerSettings:

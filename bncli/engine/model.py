@@ -225,12 +225,28 @@ class ChosenPenalty:
     tried: tuple[Tried, ...]
     arcs: tuple[TriedArcs, ...] = ()
 
+    @property
+    def log_loss(self) -> float | None:
+        """That of rows that were held out, at the chosen penalty; None where none were."""
+        return next((one.log_loss for one in self.tried if one.penalty == self.penalty), None)
+
+
+class HeldOut(NamedTuple):
+    """Mean losses of rows that were held out while something was chosen by them: of the model, and of the base.
+
+    The base is to answer with the class frequencies of the rows learnt from, whatever the row. Nats a row.
+    """
+
+    log_loss: float
+    base_log_loss: float
+
 
 @dataclass(frozen=True)
 class Parameters:
     """What a parameter learner returns; n_parameters are the free ones.
 
-    cll_start and cll are conditional log-likelihoods of the training rows, nats, without penalty.
+    cll_start and cll are conditional log-likelihoods of the training rows, nats, without penalty. `held_out` is None
+    where no row was.
     """
 
     predictor: Predictor
@@ -241,6 +257,7 @@ class Parameters:
     evaluations: int
     stopped_by: StoppedBy
     penalty_cv: ChosenPenalty | None = None
+    held_out: HeldOut | None = None
 
     @property
     def tables(self) -> Tables:

@@ -23,6 +23,7 @@ import numpy as np
 
 from bncli.engine.kernels.arrays import Array
 from bncli.errors import ModelError
+from bncli.files.places import cannot_read
 from bncli.files.recognition import HEAD, recognise
 
 _DIGEST = 64
@@ -131,8 +132,7 @@ def _read_faults(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ModelError(f"cannot read the model: {reason}", where=path) from error
+        raise cannot_read(path, error, ModelError, what=" the model") from error
 
 
 @contextmanager

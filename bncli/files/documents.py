@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from bncli.errors import BncliError
+from bncli.files.places import cannot_read
 from bncli.files.recognition import HEAD, recognise
 
 MAX_INTEGER = 2**63 - 1
+_MOST_DIGITS = 4000
+"""Python turns no more than 4,300 into a number."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ def read_document(path: str, name: str, version: int) -> Node:
                 raise BncliError(f"this is {found.description}, not a bncli {name} file", where=path)
             document = parse(head + file.read(), path)
     except OSError as error:
-        raise BncliError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path) from error
+        raise cannot_read(path, error) from error
     document.check_format(name, version)
     return document
 
@@ -150,7 +153,7 @@ def parse(data: bytes, source: str, kind: type[BncliError] = BncliError) -> Node
     """The JSON document in `data`."""
     text = decode(data, source, kind)
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_integer)
         if b"\\u" in data:  # only an escape can hold half a surrogate pair, and no file or terminal takes one
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -160,6 +163,8 @@ def parse(data: bytes, source: str, kind: type[BncliError] = BncliError) -> Node
         raise kind(f"not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}", where=place) from error
     except RecursionError as error:  # brackets by the thousand: the parser of the standard library calls itself
         raise kind("not valid JSON for this reader: nested too deeply", where=source) from error
+    except _TooLongError as error:
+        raise kind(str(error), where=source, hint="is it damaged?") from error
     except ValueError as error:
         raise kind(f"not valid JSON: {error}", where=source) from error
     return Node(value, source, "", kind)
@@ -181,6 +186,18 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise ValueError(f"the key {json.dumps(twice)} is given twice in one object")
     return members
+
+
+def _integer(digits: str) -> int:
+    """As JSON writes one; Python refuses more digits than that with advice for those who write programs."""
+    n_digits = len(digits.removeprefix("-"))
+    if n_digits > _MOST_DIGITS:
+        raise _TooLongError(f"the file holds a number of {n_digits} digits")
+    return int(digits)
+
+
+class _TooLongError(ValueError):
+    """A number that is JSON, but more than anything here could mean."""
 
 
 def _no_constant(word: str) -> NoReturn:

@@ -28,6 +28,7 @@ from bncli.files.atomic import write_bytes
 from bncli.files.documents import dump, parse
 from bncli.files.formats import EXPORTS, NetworkFormat, export_format, export_formats
 from bncli.files.graphs import graph_json, read_graph
+from bncli.files.places import cannot_read
 from bncli.files.recognition import HEAD, Recognised, recognise
 
 VERSION = 1
@@ -45,7 +46,7 @@ def read_structure(path: str) -> NamedStructure:
                 raise BncliError(what, where=path, hint=f"learn-structure writes one; {_others()} are read too")
             data = head + file.read()
     except OSError as error:
-        raise BncliError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path) from error
+        raise cannot_read(path, error) from error
     return replace(reader(data, path), where=path)
 
 

@@ -75,8 +75,9 @@ class Recipe:
         values = {key: _checked(key, options.get(key)) for key in map(key_of, STRUCTURES.governed)}
         if self.theta is not None:
             values["theta"] = self.theta
-        if self.arcs is None and self.penalty == "cv":
-            values["arcs"] = arcs_of(method, values, self.param)
+        if self.penalty == "cv":
+            usual = arcs_of(method, values, self.param)
+            values["arcs"] = usual if usual is None or self.arcs is None else self.arcs
         return self.replaced(structure=method, **values)
 
     def __getattr__(self, key: str) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bncli.engine.data.columns import NumericColumn
 from bncli.files.paths import check_outputs
-from bncli.files.reading.assembly import are_too_many_labels
+from bncli.files.reading.assembly import are_measured, are_too_many_labels
 from bncli.files.reading.roles import read_schema_file, write_schema_file
 from bncli.files.reading.summary import Summary, summarise
 from bncli.files.table import Source
@@ -108,7 +108,8 @@ def _of_the_class(report: ColumnReport, summary: Summary, of_class: ClassCounts 
     if report.type == "constant":
         return replace(report, use=False, reason=f"the class, but {report.reason}")
     if of_class is not None and not are_too_many_labels(report.distinct, summary.n_rows):
-        return replace(report, use=True, reason="the class")
+        measured = "; it looks like a number" if are_measured(of_class.labels, summary.n_rows) else ""
+        return replace(report, use=True, reason=f"the class{measured}")
     found = summary.columns[report.name].finding.attributes.get(report.name)
     numeric = isinstance(found, NumericColumn)
     what = (

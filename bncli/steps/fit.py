@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from bncli.engine.data.schema import NumericAttribute, Reading, Schema, Unseen
 from bncli.engine.learn import Learnt, learn
-from bncli.engine.model import ChosenPenalty, Ensemble, StoppedBy, TriedCandidate
+from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, StoppedBy, TriedCandidate
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag
 from bncli.files.ensembles import trials_json
 from bncli.files.model import write_model
 from bncli.files.paths import beside, check_outputs
 from bncli.files.penalties import arcs_json, tried_json
+from bncli.files.places import check_data
 from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.regions import RegionsReport, regions_report
-from bncli.steps.run import Moves, NamedMove, Stopwatch, Trace, limited
+from bncli.steps.run import Moves, NamedMove, Stopwatch, Trace, Warnings, limited
 from bncli.steps.supplied_files import Supplied
 from bncli.watch import Run, Stage
 
@@ -35,7 +38,8 @@ class FitReport:
     for a network. `penalty` is None for parameters in closed form; penalty_cv says how it was chosen, if it was.
     `trials` are the candidates of an ensemble, whose `penalty` is that of its heaviest component.
     cll_start and cll are conditional log-likelihoods of the training rows in nats, without the penalty; log_loss is
-    -cll a row.
+    -cll a row. `held_out` has the losses of rows that were held out to choose something by: None where none were, as
+    with a penalty that was typed. `warnings` say why the model may not be worth what it looks like.
     """
 
     model: str
@@ -63,27 +67,23 @@ class FitReport:
     cll_start: float
     cll: float
     log_loss: float
+    held_out: HeldOut | None
     iterations: int
     evaluations: int
     stopped_by: StoppedBy
+    warnings: tuple[str, ...]
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
         """Every field by name, the name of the class as `class`; the reason for stopping as its word."""
         fields = {"class" if name == "class_name" else name: value for name, value in asdict(self).items()}
-        lists = {name: list(fields[name]) for name in ("labels", "uninformative", "left_out", "unnamed")}
+        lists = {name: list(fields[name]) for name in ("labels", "uninformative", "left_out", "unnamed", "warnings")}
         lists["moves"] = [move._asdict() for move in self.moves]
         tried = None if self.penalty_cv is None else tried_json(self.penalty_cv)
         lists["trials"] = trials_json(self.trials)
-        return (
-            fields
-            | lists
-            | {
-                "stopped_by": self.stopped_by.word,
-                "penalty_cv": tried,
-                "arcs_cv": arcs_json(self.penalty_cv),
-            }
-        )
+        words = {"stopped_by": self.stopped_by.word, "penalty_cv": tried, "arcs_cv": arcs_json(self.penalty_cv)}
+        held_out = None if self.held_out is None else self.held_out._asdict()
+        return fields | lists | words | {"held_out": held_out}
 
 
 def fit(
@@ -102,9 +102,11 @@ def fit(
     structure and parameters one by one give the same file as all at once.
     """
     model_path = beside(source.paths, ".bnc") if output is None else output
+    for path in source.paths:
+        check_data(path)  # or its missing folder would be missed as that of the model
     check_outputs((model_path, trace, source.bad_rows_file), (*source.paths, source.schema_file, *supplied.paths))
     recipe = supplied.recipe(recipe)
-    stopwatch = Stopwatch(run.watch)
+    stopwatch = Stopwatch(warned := Warnings(run.watch))
     tracer = Trace(stopwatch)
     moves = Moves(tracer)
     tracer(Stage("read"))
@@ -118,7 +120,9 @@ def fit(
     )
     tracer(Stage("write"))
     _write(learnt, model_path, tracer, trace)
-    return _report(model_path, learnt, supplied.structure, moves.named(learnt.model.schema), stopwatch.seconds())
+    report = _report(model_path, learnt, supplied.structure)
+    schema = learnt.model.schema
+    return report(moves=moves.named(schema), warnings=tuple(warned.texts), seconds=stopwatch.seconds())
 
 
 def _write(learnt: Learnt, model_path: str, tracer: Trace, trace: str | None) -> None:
@@ -127,14 +131,14 @@ def _write(learnt: Learnt, model_path: str, tracer: Trace, trace: str | None) ->
     write_model(model_path, learnt.model)
 
 
-def _report(
-    path: str, learnt: Learnt, supplied: NamedStructure | None, moves: tuple[NamedMove, ...], seconds: dict[str, float]
-) -> FitReport:
+def _report(path: str, learnt: Learnt, supplied: NamedStructure | None) -> Callable[..., FitReport]:
+    """The report without what was heard while learning: moves, warnings, seconds."""
     model, parameters = learnt.model, learnt.parameters
     schema = model.schema
     used = model.attributes
     left_out = tuple(a.name for i, a in enumerate(schema.attributes) if a.informative and i not in used)
-    return FitReport(
+    return partial(
+        FitReport,
         model=path,
         class_name=schema.class_name,
         labels=schema.labels,
@@ -150,7 +154,6 @@ def _report(
         cuts=sum(len(a.cuts) for a in schema.attributes if isinstance(a, NumericAttribute)),
         structure=model.recipe.structure,
         arcs=model.structure.n_arcs if isinstance(model.structure, Dag) else 0,
-        moves=moves,
         regions=regions_report(model),
         param=model.recipe.param,
         parameters=parameters.n_parameters,
@@ -160,10 +163,10 @@ def _report(
         cll_start=parameters.cll_start,
         cll=parameters.cll,
         log_loss=0.0 - parameters.cll / _weight(schema, model.n_rows),
+        held_out=parameters.held_out,
         iterations=parameters.iterations,
         evaluations=parameters.evaluations,
         stopped_by=parameters.stopped_by,
-        seconds=seconds,
     )
 
 

@@ -23,6 +23,7 @@ from bncli.files.formats import EXPORTS
 from bncli.files.graphs import graph_json
 from bncli.files.model import format_version, read_model
 from bncli.files.penalties import arcs_json, tried_json
+from bncli.files.places import cannot_read
 from bncli.files.recipes import recipe_json
 from bncli.files.recognition import HEAD, recognise
 from bncli.files.structure import read_structure, structure_json
@@ -202,7 +203,7 @@ def _head(path: str) -> bytes:
                 raise ModelError("cannot inspect a pipe", where=path, hint="save it to a file first")
             return file.read(HEAD)
     except OSError as error:
-        raise ModelError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path) from error
+        raise cannot_read(path, error, ModelError) from error
 
 
 def _report(model: Model, version: int, tables: bool, effects: bool) -> ModelReport:

@@ -29,7 +29,7 @@ from bncli.files.score_layout import Layout, most_probable
 from bncli.files.scores import NOT_WRITTEN, WRITTEN, ScoreFile, open_scores
 from bncli.files.table import Batch, Batches, Source
 from bncli.steps.pipeline import PipelineStage
-from bncli.steps.run import Stopwatch
+from bncli.steps.run import Stopwatch, limited
 from bncli.watch import Run, Stage
 
 NUMBERS_PER_BLOCK = 1 << 21
@@ -102,7 +102,7 @@ def score(
         rows.needed,
         keep=output.keep,
         texts=rows.texts_wanted(),
-        run=run._replace(watch=stopwatch),
+        run=limited(run)._replace(watch=stopwatch),
     ) as batches:
         rows.absent = batches.absent
         kept = batches.kept_names if output.keep == "all" else tuple(output.keep)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from bncli.catalogue import STRUCTURES
 from bncli.engine.data.columns import Columns
@@ -19,6 +20,7 @@ from bncli.files.cuts import read_cuts
 from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
+from bncli.steps.run import limited
 from bncli.watch import Run
 
 
@@ -62,12 +64,14 @@ class Supplied(Given):
 
     def read(self, source: Source, run: Run = Run()) -> Columns:
         """The table to learn from; its class is the one that was typed (checked later), else that of the files."""
+        reading = partial(
+            read_columns, threads=run.threads, watch=run.watch, given=self.cuts, memory=limited(run).memory
+        )
         if source.class_name:
-            return read_columns(source, threads=run.threads, watch=run.watch, given=self.cuts)
+            return reading(source)
         path, class_name = self._class()
         with class_named_by(path, class_name):
-            source = replace(source, class_name=class_name)
-            return read_columns(source, threads=run.threads, watch=run.watch, given=self.cuts)
+            return reading(replace(source, class_name=class_name))
 
     def _class(self) -> tuple[str | None, str | None]:
         """A file that says which column is the class, and that column: the structure, if it does, else the cuts."""

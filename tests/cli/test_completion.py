@@ -54,6 +54,7 @@ def told(bncli: Bncli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Told:
         ("bncli f", ["fit"]),
         ("bncli nothing ", []),
         ("bncli fit iris.csv --smo", ["--smoothing"]),
+        ("bncli fit --help", ["--help", "--help-all"]),
         ("bncli fit iris.csv --smoothing ", list(SMOOTHINGS.words)),
         ("bncli fit iris.csv --smoothing m", ["mle", "m-estimate"]),
         ("bncli fit iris.csv --structure=k", ["kdb", "kikuchi", "<file>"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.cli.conftest import Bncli
 
 FIT_KEYS = {
     "schema_version", "model", "rows", "attributes", "classes", "structure", "param", "parameters", "cll_start", "cll",
-    "log_loss", "iterations", "evaluations", "stopped_by", "seconds",
+    "log_loss", "iterations", "evaluations", "stopped_by", "seconds", "held_out", "warnings",
 }  # fmt: skip
 
 
@@ -21,7 +22,12 @@ def test_the_plain_line(bncli: Bncli, tmp_path: Path) -> None:
     ran = bncli("fit", "iris.csv", "--structure", "tan", "--param", "weighted")
     assert (ran.code, ran.out) == (0, "")
     assert (tmp_path / "iris.bnc").exists()
-    assert ran.err.startswith("class       class (setosa, versicolor, virginica)\n")
+    first, second, *_ = ran.err.splitlines()
+    assert re.fullmatch(
+        r"held out    log-loss 0\.\d+ on rows kept back, 1\.099 by the class frequencies alone \(lower is better\)",
+        first,
+    )
+    assert second == "class       class (setosa, versicolor, virginica)"
     for word in ("150", "tan", "weighted", "CLL", "seconds", "iris.bnc"):
         assert word in ran.err
 
@@ -221,3 +227,90 @@ def test_missing_values_of_columns_that_are_left_out_are_not_said_to_be_summed_o
     (tmp_path / "gaps.csv").write_text("a,b,class\n" + "x,,p\ny,,q\n,,p\ny,,q\n")
     ran = bncli("fit", "gaps.csv", "--param", "map", "--missing-policy", "marginalize")
     assert "missing     1 value (25 %) of the attributes used, marginalized\n" in ran.err
+
+
+def test_without_rows_kept_back_the_summary_begins_with_the_class(bncli: Bncli) -> None:
+    assert bncli("fit", "iris.csv", "--param", "map").err.startswith("class       class (setosa")
+
+
+def test_warnings_are_lines_of_their_own(bncli: Bncli, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,b,class\n" + "".join(f"{i % 5},{i % 3},{'yn'[i % 2]}\n" for i in range(300)))
+    ran = bncli("fit", "x.csv")
+    (line,) = (line for line in ran.err.splitlines() if line.startswith("Warning: "))
+    assert line.startswith("Warning: the model does not use any of the 2 attributes: ")
+    report = json.loads(bncli("fit", "x.csv", "--json", "-q").out)
+    assert report["warnings"] == [line.removeprefix("Warning: ")]
+    assert report["held_out"].keys() == {"log_loss", "base_log_loss"}
+    ran = bncli("evaluate", "x.csv")
+    assert ran.err.count("Warning: in the first fold, the model does not use any of the 2 attributes: ") == 1
+    assert ran.err.count("Warning: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("fit nodir/x.csv", "there is no folder 'nodir', nodir/x.csv"),
+        ("fit nodir/x.csv -o nodir/m.bnc", "there is no folder 'nodir', nodir/x.csv"),
+        ("fit ~/x.csv", "no such file: the shell leaves a '~' in quotes, or behind '=', as it is, ~/x.csv; write "),
+        ("fit https://a.b/x.csv", "this is a URL, and only files are read, https://a.b/x.csv; download it first, "),
+        ("evaluate s3://b/x.csv", "this is a URL, and only files are read, s3://b/x.csv; download it first, e.g. aws "),
+        ("compare http://a/x.csv", "this is a URL, and only files are read, http://a/x.csv; download it first, e.g. "),
+        ("discretize nodir/x.csv", "there is no folder 'nodir', nodir/x.csv"),
+        ("learn-structure ~/x.csv", "no such file: the shell leaves a '~' in quotes"),
+        ("evaluate iris.csv --test http://a/x.csv", "this is a URL, and only files are read, http://a/x.csv; "),
+        ("fit iris.csv --cuts http://a/c.json", "this is a URL, and only files are read, http://a/c.json; download "),
+        ("fit iris.csv --schema ~/c.json", "no such file: the shell leaves a '~' in quotes"),
+        ("fit iris.csv -o ~/m.bnc", "cannot write: the shell leaves a '~' in quotes, or behind '=', as it is, ~/m.bnc"),
+        ("fit iris.csv -o s3://b/m.bnc", "cannot write to a URL, s3://b/m.bnc; write a file, then copy it there"),
+    ],
+)  # fmt: skip
+def test_a_place_that_is_wrong_is_named_as_what_it_is(bncli: Bncli, words: str, message: str) -> None:
+    ran = bncli(*words.split())
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"Error: {message}")
+    assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [("score http://a/m.bnc iris.csv", 3), ("inspect ~/m.bnc", 3), ("fit iris.csv --structure http://a/t.json", 2)],
+)
+def test_so_is_that_of_a_model_or_a_structure(bncli: Bncli, words: str, code: int) -> None:
+    ran = bncli(*words.split())
+    assert (ran.code, ran.out) == (code, "")
+    assert "this is a URL, and only files are read" in ran.err or "the shell leaves a '~' in quotes" in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["x" * 10**6, "x y " * 250_000], ids=["a word", "words"])
+def test_a_column_name_of_a_megabyte_is_shortened_wherever_it_is_printed(
+    bncli: Bncli, tmp_path: Path, name: str
+) -> None:
+    rows = "".join(f"{i % 7},{'pq'[i % 2]},{i % 3},{'uv'[i % 2]}\n" for i in range(60))
+    (tmp_path / "t.csv").write_text(f"{name},plain,b,class\n{rows}")
+    for words in (
+        "fit t.csv --param map",
+        "fit t.csv --class nothing",
+        "fit t.csv --structure hill-climb --param map -o h.bnc",
+        "learn-structure t.csv --structure nb -o s.json",
+        "discretize t.csv",
+        "inspect t.bnc --tables",
+        "inspect t.bnc --effects",
+        "inspect s.json",
+        "evaluate t.csv --param map",
+        "score t.bnc iris.csv",
+    ):
+        ran = bncli(*words.split())
+        assert len(ran.out) + len(ran.err) < 100_000, words
+    assert json.loads(bncli("inspect", "t.bnc", "--json").out)["attributes"][0]["name"] == name.strip()
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["fit iris.csv --cuts f.json", "fit iris.csv --structure f.json", "inspect f.json", "fit iris.csv --schema f.json"],
+)
+def test_a_number_of_ten_thousand_digits_is_named(bncli: Bncli, tmp_path: Path, words: str) -> None:
+    kind = "cuts" if "structure" not in words else "structure"
+    (tmp_path / "f.json").write_text(f'{{"format": "bncli-{kind}", "version": {"1" * 10_000}}}')
+    ran = bncli(*words.split())
+    assert ran.err == "Error: the file holds a number of 10000 digits, f.json; is it damaged?\n"

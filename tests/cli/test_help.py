@@ -9,12 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from bncli.catalogue import CHOICES, COMMANDS, MARGINALIZED, OPTIONS
+from bncli.cli.flags import Flag
+from bncli.cli.group import group
 from bncli.cli.numbers import metavar
 from bncli.cli.topics import GROUPS, OF_COMMANDS, TOPICS
-from tests.cli.conftest import Bncli
+from tests.cli.conftest import Bncli, Ran
 from tests.manual_tables import MANUAL
 
 WORDS = [command.word for command in COMMANDS]
@@ -39,13 +42,14 @@ def test_help_of_a_command_begins_with_examples(bncli: Bncli, word: str) -> None
     assert ran.out.index("Examples:") < ran.out.index("Usage:")
     example = ran.out[ran.out.index("Examples:") : ran.out.index("Usage:")]
     assert f"bncli {word} " in example
+    everything = bncli(word, "--help-all").out
     for flag in re.findall(r"(?<=\s)--[a-z-]+", example):
-        assert re.search(rf"^ .*{flag}\b", ran.out[ran.out.index("Usage:") :], flags=re.MULTILINE), flag
+        assert re.search(rf"^ .*{flag}\b", everything[everything.index("Usage:") :], flags=re.MULTILINE), flag
 
 
 @pytest.mark.parametrize("word", ["fit", "evaluate"])
-def test_help_shows_every_learning_option_with_its_default(bncli: Bncli, word: str) -> None:
-    text = " ".join(bncli(word, "--help").out.split())
+def test_help_all_shows_every_learning_option_with_its_default(bncli: Bncli, word: str) -> None:
+    text = " ".join(bncli(word, "--help-all").out.split())
     for choice in CHOICES:
         assert choice.flag in text
         assert f"[{choice.default}]" in text
@@ -57,14 +61,50 @@ def test_help_shows_every_learning_option_with_its_default(bncli: Bncli, word: s
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_help_of_a_command_ends_with_its_topics(bncli: Bncli, word: str) -> None:
-    end = bncli(word, "--help").out.strip().rpartition("\n\n")[2]
-    assert " ".join(end.split()) == f"More: bncli help TOPIC, with TOPIC one of {', '.join(OF_COMMANDS[word])}."
+def test_help_of_a_command_ends_with_what_tells_more(bncli: Bncli, word: str) -> None:
+    topics = f"bncli help TOPIC, with TOPIC one of {', '.join(OF_COMMANDS[word])}."
+    ends = [" ".join(bncli(word, how).out.strip().rpartition("\n\n")[2].split()) for how in ("--help", "--help-all")]
+    assert ends == [f"More: bncli {word} --help-all for the other options; {topics}", f"More: {topics}"]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_help_all_shows_every_option_and_help_a_part_of_them(bncli: Bncli, word: str) -> None:
+    command = group.get_command(click.Context(group), word)
+    assert command is not None
+    flags = [flag for flag in command.params if isinstance(flag, Flag)]
+    everything, everyday = (options_shown(bncli(word, how)) for how in ("--help-all", "--help"))
+    assert {max(flag.opts, key=len) for flag in flags} <= everything
+    assert everyday < everything
+    assert {"--help", "--help-all"} <= everyday
+
+
+def options_shown(ran: Ran) -> set[str]:
+    assert (ran.code, ran.err) == (0, "")
+    return set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", ran.out, flags=re.MULTILINE))
+
+
+def test_the_help_of_fit_has_about_fifteen_options(bncli: Bncli) -> None:
+    ran = bncli("fit", "--help")
+    shown = options_shown(ran) - {"--help", "--help-all"}
+    assert 13 <= len(shown) <= 18
+    assert {"--class", "--ignore", "--structure", "--param", "--output", "--json"} <= shown
+    assert len(ran.out.splitlines()) <= 90
+    assert "naive Bayes: the class is the only parent" in ran.out
+
+
+def test_help_of_a_learner_is_short_too(bncli: Bncli) -> None:
+    assert "--tolerance" not in bncli("compare", "--help").out
+    assert "--structure METHOD" in bncli("compare", "--help").out
+
+
+def test_help_all_needs_no_data_and_no_configuration(bncli: Bncli) -> None:
+    ran = bncli("fit", "--config", "none.toml", "--help-all")
+    assert (ran.code, ran.err) == (0, "")
 
 
 def test_help_loads_nothing_heavy() -> None:
     heavy = "{'numpy', 'scipy', 'pyarrow', 'rich', 'dataclasses', 'importlib.metadata', 'json', 'difflib', 'logging'}"
-    commands = (["--help"], ["fit", "--help"], ["export", "--help"], ["score", "--help"])
+    commands = (["--help"], ["fit", "--help"], ["fit", "--help-all"], ["export", "--help"], ["score", "--help"])
     for words in (*commands, ["help"], ["help", "structures"], ["help", "kdb"]):
         program = f"import sys; from bncli.cli.run import run; run({words!r})"
         program += f"; sys.stderr.write(str({heavy} & set(sys.modules)))"
@@ -73,7 +113,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 def test_help_names_the_parameters_that_can_be_marginalized(bncli: Bncli) -> None:
-    text = " ".join(bncli("fit", "--help").out.split())
+    text = " ".join(bncli("fit", "--help-all").out.split())
     assert f"in learning and in scoring; it goes with --param {', '.join(MARGINALIZED)} " in text
 
 

@@ -95,7 +95,7 @@ def test_learners_of_a_preset_exist_and_differ(preset: str) -> None:
 
 
 def test_help_rows_are_those_of_the_learning_options() -> None:
-    text = "\n".join(" ".join(row) for row in help_rows())
+    text = "\n".join(" ".join(row) for row in help_rows(everything=True))
     for choice in CHOICES:
         assert choice.flag in text
         assert all(method.summary in text for method in choice.methods)

@@ -224,6 +224,13 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
             ({"param": "discriminative", "lower_orders": True} | words, f"--lower-orders has no effect with {what};")
             for what, words in WITHOUT_SUBSETS.items()
         ),
+        ({"arcs": "all", "structure": "nb"}, "--arcs has no effect with --structure nb;"),
+        ({"arcs": "cv", "structure": "kdb", "k": 0}, "--arcs has no effect with --structure kdb --k 0;"),
+        ({"arcs": "cv", "penalty": 1.0}, "--arcs has no effect without --penalty cv;"),
+        ({"arcs": "cv", "structure": "kikuchi", "param": "discriminative"}, "--arcs has no effect with regions,"),
+        ({"arcs": "cv", "structure": "auto"}, "--arcs has no effect with"),
+        ({"arcs": "all", "param": "map"}, "--arcs has no effect with --param map;"),
+        ({"arcs": "some"}, "Invalid value for '--arcs': 'some' is not one of 'cv', 'all'"),
     ],
 )
 def test_what_has_no_effect_is_refused(typed: dict[str, object], line: str) -> None:

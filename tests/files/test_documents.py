@@ -21,7 +21,8 @@ from bncli.files.documents import Node, dump, parse
         (b"[" * 100_000, "nested too deeply, f"),
         (b"[" * 100_000 + b"]" * 100_000, "nested too deeply, f"),
         (b'{"a":' * 100_000, "nested too deeply, f"),
-        (b"[" + b"9" * 10_000 + b"]", "not valid JSON"),
+        (b"[" + b"9" * 10_000 + b"]", "the file holds a number of 10000 digits, f; is it damaged?"),
+        (b"[1, -" + b"9" * 4001 + b"]", "the file holds a number of 4001 digits, f; is it damaged?"),
         (b'"\\ud800"', "half of a surrogate pair, f"),
         (b'{"\\udfff": 1}', "half of a surrogate pair, f"),
         (b'{"a": 1,\n"\xff": 1}', "the file is not UTF-8 text, f, line 2"),
@@ -118,3 +119,9 @@ def test_the_layout_has_an_element_a_line() -> None:
         '  "options": {"k": 1}',
         "}",
     ]
+
+
+@pytest.mark.parametrize("digits", [1, 20, 309, 4000])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_other_whole_numbers_are_read_as_they_are(sign: str, digits: int) -> None:
+    assert parse(f"[{sign}{'7' * digits}]".encode(), "f").value == [int(f"{sign}{'7' * digits}")]

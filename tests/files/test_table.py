@@ -393,8 +393,42 @@ def test_rows_without_a_class(tmp_path: Path) -> None:
 def test_a_class_must_have_two_labels_and_not_too_many(tmp_path: Path) -> None:
     with pytest.raises(BncliError, match="only one value, 'a'"):
         table(tmp_path, "x,class\n1,a\n2,a\n")
-    with pytest.raises(BncliError, match=r"3 labels in 5 rows.*--class"):
+    with pytest.raises(BncliError, match=r"3 labels in 5 rows.*; it is a number, so cut it into .*--class"):
         table(tmp_path, "x,class\n1,1\n2,2\n3,3\n4,1\n5,1\n")
+    with pytest.raises(BncliError, match=r"3 labels in 5 rows.*; --class"):
+        table(tmp_path, "x,class\n1,a\n2,2\n3,3\n4,a\n5,a\n")
+
+
+@pytest.mark.parametrize(
+    ("labels", "n_rows", "is_number"),
+    [
+        ([str(i) for i in range(298)], 1500, True),
+        ([f"{i / 4}" for i in range(21)], 3000, True),
+        ([str(i) for i in range(21)], 1000, True),
+        ([str(i) for i in range(21)], 1050, False),
+        ([str(i) for i in range(20)], 200, False),
+        ([f"{i / 4}" for i in range(20)], 200, False),
+        ([f"a{i}" for i in range(298)], 1500, False),
+        (["none", *(str(i) for i in range(297))], 1500, False),
+    ],
+)
+def test_a_class_of_many_numbers_is_told_to_be_a_number(
+    tmp_path: Path, labels: list[str], n_rows: int, is_number: bool
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("x,y\n" + "".join(f"{i % 5},{labels[i % len(labels)]}\n" for i in range(n_rows)))
+    heard: list[Event] = []
+    read_columns(Source((str(path),)), watch=heard.append)
+    warnings = [event.text for event in heard if isinstance(event, Note) and event.warning]
+    assert len(warnings) == is_number
+    if is_number:
+        what = f"the class 'y' looks like a number, not a class: {len(labels)} different numbers in {n_rows:,} rows; "
+        assert warnings[0].startswith(what)
+        assert "--class" in warnings[0]
+        assert "--categorical 'y'" in warnings[0]
+    heard.clear()
+    read_columns(Source((str(path),), categorical=("y",)), watch=heard.append)
+    assert not any(isinstance(event, Note) and event.warning for event in heard)
 
 
 # Weights

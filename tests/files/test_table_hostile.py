@@ -207,6 +207,22 @@ def test_every_row_malformed(tmp_path: Path) -> None:
         table(tmp_path, "x,class\n1\n2,3,4\n", on_bad_row="skip")
 
 
+def test_a_file_of_quotes_that_are_never_closed(tmp_path: Path) -> None:
+    content = "x,c,class\n1,a,u\n" + '2,"b\n' + 'b","c\n' * 300
+    with pytest.raises(BncliError, match=r"a quote is opened and never closed, .* line 3"):
+        table(tmp_path, content)
+    with pytest.raises(BncliError, match=r"more than 8 quotes are opened and never closed, .* line 11"):
+        table(tmp_path, content, on_bad_row="skip")
+
+
+@pytest.mark.parametrize("head", [b"", b"x,class\n1,a\n2,b\n"])
+def test_kilobytes_that_become_one_line_of_gigabytes(tmp_path: Path, head: bytes) -> None:
+    packed_once = gzip.compress(b" " * (1 << 20))
+    content = gzip.compress(head) + packed_once * 140
+    with pytest.raises(BncliError, match=r"more than 64 MB"):
+        read(write(tmp_path, content))
+
+
 # Where bytes come from
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -300,7 +316,7 @@ def test_no_such_file_names_the_nearest(tmp_path: Path) -> None:
     write(tmp_path, GOOD, "train.csv")
     with pytest.raises(BncliError, match=r"no such file, .*trian\.csv; did you mean .*train\.csv\?"):
         read(str(tmp_path / "trian.csv"))
-    with pytest.raises(BncliError, match="no such file"):
+    with pytest.raises(BncliError, match=r"there is no folder '.*nowhere', .*nowhere/x\.csv"):
         read(str(tmp_path / "nowhere" / "x.csv"))
 
 

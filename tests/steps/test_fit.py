@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -176,3 +177,35 @@ def test_nothing_is_written_over_or_left_behind(tmp_path: Path) -> None:
     with pytest.raises(BncliError):
         fit(Source((str(data),)), Recipe())
     assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
+
+
+def test_what_was_held_out_is_reported(tmp_path: Path) -> None:
+    report = fit(source("iris.csv"), Recipe(), output=str(tmp_path / "m.bnc"))
+    assert report.held_out is not None
+    assert report.penalty_cv is not None
+    assert report.held_out.log_loss == min(one.log_loss for one in report.penalty_cv.tried)
+    assert report.held_out.base_log_loss == pytest.approx(math.log(3), abs=0.01)
+    assert report.as_json()["held_out"] == report.held_out._asdict()
+    assert report.warnings == ()
+
+
+@pytest.mark.parametrize("recipe", [CLOSED_FORM, Recipe.of(penalty=1), Recipe.of(structure="kikuchi")])
+def test_nothing_is_held_out_where_nothing_is_chosen_by_it(tmp_path: Path, recipe: Recipe) -> None:
+    report = fit(source("iris.csv"), recipe, output=str(tmp_path / "m.bnc"))
+    assert report.held_out is None
+    assert report.as_json()["held_out"] is None
+
+
+def test_every_warning_of_the_run_is_reported_once(tmp_path: Path) -> None:
+    """One of reading, one of learning."""
+    rows = [f"{i % 7},{i % 100 / 4}\n" for i in range(700)]
+    (tmp_path / "x.csv").write_text("a,price\n" + "".join(rows))
+    heard: list[Event] = []
+    run = Run(watch=heard.append)
+    report = fit(Source((str(tmp_path / "x.csv"),)), Recipe(), output=str(tmp_path / "m.bnc"), run=run)
+    assert [text[:40] for text in report.warnings] == [
+        "the class 'price' looks like a number, n",
+        "the model does not use the only attribut",
+    ]
+    assert [event.text for event in heard if isinstance(event, Note) and event.warning] == list(report.warnings)
+    assert report.as_json()["warnings"] == list(report.warnings)

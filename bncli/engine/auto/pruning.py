@@ -77,5 +77,5 @@ def is_almost_certain(judged: Judged, data: Dataset) -> bool:
 
 def _entropy(data: Dataset) -> float:
     """Of the class, in nats."""
-    shares = np.bincount(data.labels, data.weights, data.n_labels) / data.total_weight
+    shares = data.class_counts / data.total_weight
     return float(-(shares[shares > 0] * np.log(shares[shares > 0])).sum())

@@ -77,6 +77,11 @@ class Dataset:
         return float(self.n_rows if self.weights is None else self.weights.sum())
 
     @cached_property
+    def class_counts(self) -> Array:
+        """The weight of the rows of each class (K,)."""
+        return np.bincount(self.labels, self.weights, self.n_labels).astype(np.float64)
+
+    @cached_property
     def n_missing(self) -> tuple[int, ...]:
         """Rows in which each informative attribute is unobserved; counted at the first question, where any can be."""
         if not self.schema.marginalizes:

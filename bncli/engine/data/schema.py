@@ -145,7 +145,9 @@ class Schema:
 
     def index(self, name: str) -> int:
         """Position of the attribute called `name`; KeyError if there is none."""
-        for i, attribute in enumerate(self.attributes):
-            if attribute.name == name:
-                return i
-        raise KeyError(name)
+        return self._positions[name]
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        """The first attribute of each name."""
+        return {attribute.name: i for i, attribute in reversed(list(enumerate(self.attributes)))}

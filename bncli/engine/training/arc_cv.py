@@ -32,7 +32,7 @@ from bncli.engine.model import ChosenPenalty, TriedArcs
 from bncli.engine.scores import bic
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.optimization import Space
-from bncli.engine.training.penalty_cv import TIE, HeldOut, penalty_path
+from bncli.engine.training.penalty_cv import TIE, HeldOutFold, penalty_path
 from bncli.watch import Watch, silent
 
 FEW = 0.75
@@ -54,7 +54,7 @@ def choose_arcs(
     search: Search,
     space_of: ArcSpace,
     *,
-    folds: Sequence[HeldOut],
+    folds: Sequence[HeldOutFold],
     center: float,
     watch: Watch = silent,
 ) -> ChosenArcs:
@@ -107,6 +107,8 @@ def _distinct(counts: Counts, structure: Dag) -> dict[str, Dag]:
     networks = {word: subset(counts, structure) for word, subset in _SUBSETS.items()}
     if not 0 < networks["supported"].n_arcs <= FEW * structure.n_arcs:
         del networks["supported"]
+    if not structure.n_arcs:
+        del networks["all"]
     return networks
 
 

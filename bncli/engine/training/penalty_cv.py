@@ -35,7 +35,7 @@ import numpy as np
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds, stratified_sample
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import ChosenPenalty, Tried
 from bncli.engine.training.optimization import Likelihood, OptimizerSettings, Space, find_optimum_from
 from bncli.watch import Progress, Watch, silent
@@ -52,7 +52,7 @@ UNTRIED = 1.0
 TOLERANCE, MAX_ITERATIONS = 1e-3, 100
 
 
-class HeldOut(NamedTuple):
+class HeldOutFold(NamedTuple):
     """One fold: the counts of the rows to learn from, and the rows held out."""
 
     counts: Counts
@@ -69,21 +69,20 @@ def choose_penalty(
     return penalty_path(held_out_folds(data, seed), space_of, center=center, watch=watch)
 
 
-def held_out_folds(data: Dataset, seed: int) -> list[HeldOut]:
+def held_out_folds(data: Dataset, seed: int) -> list[HeldOutFold]:
     """The folds of all rows or, where they are many, of a sample; none where no row can be held out."""
-    n_rows = max(ALL_ROWS, min(data.n_rows // 4, MAX_ROWS))
-    data = data.take(stratified_sample(data.labels, n_rows, seed))
+    data = data.take(_taking_part(data, seed))
     if data.n_rows < 2:
         return []
-    fold_of = stratified_folds(data.labels, min(FOLDS, data.n_rows), seed)
+    fold_of = _folds(data.labels, seed)
     return [
-        HeldOut(Counts(data.take(np.flatnonzero(fold_of != fold))), data.take(np.flatnonzero(fold_of == fold)))
+        HeldOutFold(Counts(data.take(np.flatnonzero(fold_of != fold))), data.take(np.flatnonzero(fold_of == fold)))
         for fold in range(fold_of.max() + 1)
     ]
 
 
 def penalty_path(
-    folds: Sequence[HeldOut],
+    folds: Sequence[HeldOutFold],
     space_of: SpaceOf,
     *,
     center: float,
@@ -113,7 +112,7 @@ class _Told(NamedTuple):
 
 
 def _follow(
-    folds: Sequence[HeldOut], space_of: SpaceOf, grid: Sequence[float], center: float, told: _Told
+    folds: Sequence[HeldOutFold], space_of: SpaceOf, grid: Sequence[float], center: float, told: _Told
 ) -> list[Tried]:
     spaces = [space_of(fold.counts) for fold in folds]
     paths = [_Path(space, space.on(fold.rows), center) for space, fold in zip(spaces, folds, strict=True)]
@@ -131,6 +130,33 @@ def _follow(
         if _is_hopeless(tried):
             break
     return tried
+
+
+def _taking_part(data: Dataset, seed: int) -> Index:
+    return stratified_sample(data.labels, max(ALL_ROWS, min(data.n_rows // 4, MAX_ROWS)), seed)
+
+
+def held_out_base(data: Dataset, seed: int) -> float | None:
+    """The log-loss of class frequencies on the rows that `choose_penalty` holds out; None where it holds out none."""
+    rows = _taking_part(data, seed)
+    if len(rows) < 2:
+        return None
+    fold_of = _folds(data.labels[rows], seed)
+    weights = None if data.weights is None else data.weights[rows]
+    tables = np.zeros((int(fold_of.max()) + 1, data.n_labels))
+    np.add.at(tables, (fold_of, data.labels[rows]), 1.0 if weights is None else weights)
+    return base_log_loss([(tables.sum(axis=0) - held_out, held_out) for held_out in tables])
+
+
+def base_log_loss(folds: Sequence[tuple[Array, Array]]) -> float:
+    """The mean log-loss of the class frequencies, with class counts (K,) of the rows learnt from and of those held out.
+
+        - sum over folds f and classes y of held_out_f(y) ln [ (n_f(y) + 1) / (n_f + K) ] / sum of all held_out_f(y)
+
+    The 1 keeps it finite where a class is held out as a whole.
+    """
+    loss = sum(float(held_out @ np.log((n + 1.0) / (n.sum() + len(n)))) for n, held_out in folds)
+    return 0.0 - loss / sum(float(held_out.sum()) for _, held_out in folds)
 
 
 def best_of(tried: list[Tried]) -> float:
@@ -171,3 +197,7 @@ class _Path:
         before, last = self.optima
         # GRID is about even in ln lambda: the next optimum lies about as far on as the last from the one before
         return 2.0 * last - before
+
+
+def _folds(labels: Codes, seed: int) -> Index:
+    return stratified_folds(labels, min(FOLDS, len(labels)), seed)

@@ -16,11 +16,15 @@ from bncli.errors import BncliError
 from bncli.files.reading.findings import find_attributes
 from bncli.files.reading.forms import in_form
 from bncli.files.reading.growing import Growing
+from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.reader import Table
 from bncli.files.reading.roles import Roles
 from bncli.files.reading.source import Source, Tokens
 from bncli.files.reading.vocabulary import distinct_levels, narrow_codes
-from bncli.watch import Watch
+from bncli.watch import Note, Watch
+
+_MAX_NUMBERED, _FEW_A_LABEL = 20, 50
+"""More labels that are numbers, with fewer rows each, are no classes."""
 
 
 def assemble(
@@ -48,6 +52,8 @@ def assemble(
     if not keep.all():
         whole = _without_unused(whole.take(np.flatnonzero(keep)), attributes_too=given is None)
     _check_labels(whole, where)
+    if roles.class_name not in roles.categorical:
+        _tell_numbers(whole, watch)
     return whole
 
 
@@ -128,10 +134,34 @@ def _check_labels(table: Columns, where: str) -> None:
         what = f"the class '{table.class_name}' has only one value, '{labels[0]}'"
         raise BncliError(what, where=where, hint="--class names another column")
     if are_too_many_labels(len(labels), table.n_rows):
+        numbers = "it is a number, so cut it into a few intervals first, or " if _numbers(labels) is not None else ""
         what = f"the class '{table.class_name}' has {len(labels)} labels in {table.n_rows} rows"
-        raise BncliError(what, where=where, hint="--class names another column")
+        raise BncliError(what, where=where, hint=f"{numbers}--class names another column")
 
 
 def are_too_many_labels(n_labels: int, n_rows: int) -> bool:
     """Whether a class of so many labels is refused."""
     return n_labels > 2 and 2 * n_labels > n_rows
+
+
+def _tell_numbers(table: Columns, watch: Watch) -> None:
+    """A warning where the labels are many numbers, each of few rows or not all of them whole: measured, not classes."""
+    assert table.label is not None
+    labels = table.label.levels
+    if are_measured(labels, table.n_rows):
+        what = f"the class '{table.class_name}' looks like a number, not a class: {len(labels):,} different numbers"
+        advice = "cut it into a few intervals first, or name another column with --class"
+        codes = f"if they are codes: --categorical '{table.class_name}'"
+        watch(Note(f"{what} in {table.n_rows:,} rows; {advice} ({codes})", warning=True))
+
+
+def are_measured(labels: tuple[str, ...], n_rows: int) -> bool:
+    """Whether labels look like numbers that were measured, and not like classes."""
+    numbers = _numbers(labels) if len(labels) > _MAX_NUMBERED else None
+    return numbers is not None and bool(n_rows < _FEW_A_LABEL * len(labels) or (numbers != np.floor(numbers)).any())
+
+
+def _numbers(labels: tuple[str, ...]) -> Array | None:
+    """What the labels write; None unless all of them are numbers."""
+    values, wrong = to_numbers(pa.array(labels, pa.string()), ())
+    return values if wrong is None else None

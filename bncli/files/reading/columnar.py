@@ -3,6 +3,9 @@
 Integers, floats and decimals are numbers, NaN among them missing, and durations are seconds; dates and times are read
 without a way over text where they are asked for as such (see `dates`); everything else that has a text (strings,
 booleans) is text, a null being the empty text. An infinite number makes its row malformed.
+
+Arrow takes what such a file says of itself on trust: an offset or an index that points elsewhere is followed there, and
+the process dies. So only the wanted columns are read, and every batch is validated in full before it is touched.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ import pyarrow.compute as pc
 
 from bncli.engine.data.forms import DateForm, NumberForm
 from bncli.errors import BncliError
-from bncli.files.reading.dates import durations_of, holds_dates, is_temporal, order_of, seconds_of, text_of
+from bncli.files.reading.dates import durations_of, holds_dates, is_temporal, order_of, seconds_of
+from bncli.files.reading.ipc_sizes import check_sizes
 from bncli.files.reading.row_blocks import BadRow, Kind, RowBlock, Values, Want, is_text, select
 from bncli.files.reading.source import Tokens
 from bncli.files.reading.values import find_faults, resolve
@@ -28,11 +32,15 @@ _MAGIC = {"parquet": b"PAR1", "file": b"ARROW1", "feather v1": b"FEA1"}
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows of a columnar file; `row` is the number of the first one, from 1."""
+    """Some rows of a columnar file; `row` is the number of the first one, from 1.
+
+    whole: all columns are there, and a malformed row is to be kept as text.
+    """
 
     path: str
     data: pa.RecordBatch
     row: int
+    whole: bool = False
 
 
 def recognise(first: bytes) -> str | None:
@@ -45,17 +53,19 @@ def recognise(first: bytes) -> str | None:
 
 
 class ColumnarFile:
-    """An opened Parquet or Arrow file; `file` can be seeked."""
+    """An opened Parquet or Arrow file; `file` can be seeked, `memory` bytes are free (None: unknown)."""
 
-    def __init__(self, file: BinaryIO, kind: str, path: str) -> None:
+    def __init__(self, file: BinaryIO, kind: str, path: str, memory: int | None = None) -> None:
         self.path = path
+        if kind in ("file", "stream"):
+            check_sizes(file, kind, path, memory)
         self._kind = kind
+        self._file = file
         self._reader = self._guarded(lambda: _open(file, kind, path))
         self._schema: pa.Schema = self._reader.schema_arrow if kind == "parquet" else self._reader.schema
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._schema.names)
+        self.names: tuple[str, ...] = self._guarded(lambda: tuple(self._schema.names))
+        if not self.names:
+            raise BncliError("the file has no columns", where=path)
 
     def want(self, name: str) -> Want:
         """How the column's values are best asked for."""
@@ -67,40 +77,78 @@ class ColumnarFile:
             return Want(name, Kind.TEXT, strict=True, form=DateForm(name, "days", order_of(kind)))
         return Want(name, Kind.NUMBER if _is_real(kind) else Kind.TEXT)
 
-    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
-        """The rows in order, with at least the named columns."""
+    def batches(self, names: Sequence[str], *, whole: bool = False) -> Iterator[Batch]:
+        """The rows in order, with the named columns, or with all of them for `whole` rows."""
         row = 1
-        batches = self._guarded(lambda: self._all(names))
-        while (data := self._guarded(lambda: next(batches, None))) is not None:
+        batches = self._guarded(lambda: self._all(self.names if whole else names))
+        while (data := self._guarded(lambda: _next_sound(batches))) is not None:
             for start in range(0, data.num_rows, ROWS_PER_BATCH):
                 rows = data.slice(start, ROWS_PER_BATCH)
-                yield Batch(self.path, rows, row)
+                yield Batch(self.path, rows, row, whole)
                 row += rows.num_rows
 
     def _all(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if self._kind == "parquet":
-            return iter(self._reader.iter_batches(ROWS_PER_BATCH, columns=list(names), use_threads=False))
+            return self._of_parquet(names)
+        self._file.seek(0)
+        wanted = sorted({self._schema.get_field_index(name) for name in names})
+        reader = _open(self._file, self._kind, self.path, wanted)
         if self._kind == "file":
-            return (self._reader.get_batch(i) for i in range(self._reader.num_record_batches))
-        return iter(self._reader)
+            return (reader.get_batch(i) for i in range(reader.num_record_batches))
+        return iter(reader)
+
+    def _of_parquet(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """All rows; pa.ArrowInvalid where there are fewer or more than the footer says."""
+        promised, found = self._reader.metadata.num_rows, 0
+        for batch in self._reader.iter_batches(ROWS_PER_BATCH, columns=list(names), use_threads=False):
+            found += batch.num_rows
+            yield batch
+        if found != promised:
+            raise pa.ArrowInvalid(f"{found} rows where the footer says {promised}")
 
     def _guarded(self, read: Callable[[], Any]) -> Any:
         try:
             return read()
-        except (pa.ArrowException, OSError) as error:
-            # Arrow's messages go on with C++ places, and some are empty.
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise BncliError(f"the file is damaged or cut off ({reason})", where=self.path) from error
+        except pa.ArrowNotImplementedError as error:
+            raise BncliError(f"the file cannot be read ({_reason(error)})", where=self.path) from error
+        except MemoryError as error:  # Arrow's own is one
+            what = f"the file is damaged, or asks for more memory than there is ({_reason(error)})"
+            raise BncliError(what, where=self.path) from error
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise BncliError(f"the file is damaged or cut off ({_reason(error)})", where=self.path) from error
 
 
-def _open(file: BinaryIO, kind: str, path: str) -> Any:
+def _reason(error: Exception) -> str:
+    # Arrow's messages go on with C++ places, and some are empty.
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _open(file: BinaryIO, kind: str, path: str, wanted: Sequence[int] | None = None) -> Any:
     if kind == "feather v1":
         raise BncliError("Feather version 1 is not supported", where=path, hint="write the file again as Arrow IPC")
     if kind == "parquet":
         from pyarrow import parquet
 
-        return parquet.ParquetFile(file)
-    return pa.ipc.open_file(file) if kind == "file" else pa.ipc.open_stream(file)
+        return parquet.ParquetFile(file, page_checksum_verification=True)
+    options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=wanted)
+    return pa.ipc.open_file(file, options=options) if kind == "file" else pa.ipc.open_stream(file, options=options)
+
+
+def _next_sound(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+    """The next batch, offsets, indices, UTF-8 and dictionaries checked."""
+    data = next(batches, None)
+    if data is not None:
+        data.validate()
+        for name, column in zip(data.schema.names, data.columns, strict=True):
+            _validate(name, column)
+    return data
+
+
+def _validate(name: str, column: pa.Array) -> None:
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise pa.ArrowInvalid(f"column '{name}': {_reason(error)}") from error
 
 
 def parse_batch(batch: Batch, wants: Sequence[Want], tokens: Tokens) -> RowBlock:
@@ -113,7 +161,11 @@ def parse_batch(batch: Batch, wants: Sequence[Want], tokens: Tokens) -> RowBlock
     keep[list(faults)] = False
     rows = np.arange(batch.row, batch.row + len(keep))[keep]
     values = tuple(select(values, keep) if faults else values for values, _ in resolved)
-    bad = (BadRow(what, batch.path, batch.row + r, _as_line(batch.data, wants, r), "row") for r, what in faults.items())
+    lines = _as_lines(batch.data, list(faults)) if batch.whole else [b""] * len(faults)
+    bad = [
+        BadRow(what, batch.path, batch.row + r, line, "row")
+        for (r, what), line in zip(faults.items(), lines, strict=True)
+    ]
     return RowBlock(len(rows), values, tuple(bad), lambda row: f"{batch.path} row {rows[row]}")
 
 
@@ -158,10 +210,19 @@ def _numbers(array: pa.Array) -> Values:
     return array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
-def _as_line(data: pa.RecordBatch, wants: Sequence[Want], row: int) -> bytes:
-    """The wanted columns of a row, in the file's order; others may hold what has no text."""
-    wanted = {want.name for want in wants}
-    columns = zip(data.schema.names, data.columns, strict=True)
-    values = [text_of(column[row]) for name, column in columns if name in wanted]
-    quoted = ['"' + v.replace('"', '""') + '"' if any(c in v for c in ',"\r\n') else v for v in values]
-    return ",".join(quoted).encode()
+def _as_lines(data: pa.RecordBatch, rows: Sequence[int]) -> list[bytes]:
+    """The rows as lines of CSV."""
+    columns = [_texts(array) for array in data.take(rows).columns] if rows else []
+    return [",".join(_quoted(text) for text in row).encode() for row in zip(*columns, strict=True)]
+
+
+def _texts(array: pa.Array) -> list[str]:
+    try:
+        # Not by way of Python: its times know no nanoseconds and its dates no year beyond 9999.
+        return list(array.cast(pa.string()).fill_null("").to_pylist())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a list, bytes that are no text: as Arrow prints them
+        return [array.slice(i, 1).to_string(skip_new_lines=True)[1:-1] for i in range(len(array))]
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\r\n') else text

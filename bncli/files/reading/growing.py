@@ -99,6 +99,8 @@ class Growing:
         """All raw texts of a column of text, or those of the rows that are marked, once each."""
         blocks = [block for block in self.blocks if isinstance(block, CodedTexts)]
         different = {id(block.texts): block.texts for block in blocks}.values()
+        if rows is None and len(different) == 1:
+            return next(iter(different))  # a block has no text twice
         return pa.concat_arrays([EMPTY, *(different if rows is None else _marked(blocks, rows))]).unique()
 
     def numeric(self, read: Callable[[pa.Array], Array] | None = None) -> NumericColumn:
@@ -173,10 +175,9 @@ def narrow_numbers(values: NDArray[Any]) -> NDArray[Any]:
     """int64 as int8, int16, int32 or (beyond) float64; float64, NaN included, as float32 if nothing is lost."""
     if values.dtype.kind == "i":
         return values.astype(_integer_type(values), copy=False)
-    for sample in (values[:_N_TRIED], values):
-        if not _is_single(sample):
-            return values
-    return values.astype(np.float32)
+    if len(values) > _N_TRIED and not _is_single(values[:_N_TRIED]):
+        return values
+    return values.astype(np.float32) if _is_single(values) else values
 
 
 def _integer_type(values: NDArray[Any]) -> type[np.generic]:
@@ -195,8 +196,11 @@ def _is_single(values: NDArray[Any]) -> bool:
 
 def join_numbers(blocks: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """One array of a type that holds all blocks exactly; float64 if values are missing."""
-    kind = np.result_type(*(block.dtype for block in blocks)) if blocks else np.dtype(np.float64)
-    joined = np.concatenate([block.astype(kind, copy=False) for block in blocks]) if blocks else np.empty(0, kind)
+    if len(blocks) == 1:
+        kind, joined = blocks[0].dtype, blocks[0]
+    else:
+        kind = np.result_type(*(block.dtype for block in blocks)) if blocks else np.dtype(np.float64)
+        joined = np.concatenate([block.astype(kind, copy=False) for block in blocks]) if blocks else np.empty(0, kind)
     if kind == np.float32 and np.isnan(joined).any():
         return joined.astype(np.float64)
     return joined

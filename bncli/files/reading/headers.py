@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from bncli.errors import BncliError, UsageError
 from bncli.files.reading.arrow_csv import read_texts
 from bncli.files.reading.inputs import Stream
-from bncli.files.reading.records import count_lines, quoted_sections
+from bncli.files.reading.records import Sections, count_lines, quoted_sections
 from bncli.files.reading.source import BLANKS
 
 _DELIMITERS = b",\t;|"
 _NAMED = {"tab": b"\t", "\\t": b"\t", "comma": b",", "semicolon": b";", "bar": b"|", "space": b" "}
 _BOM = b"\xef\xbb\xbf"
 _READ_SIZE = 1 << 18
-_LIMIT = 1 << 26
+MAX_ROW = 1 << 26
+"""Bytes; without a bound a file that is no table would be read into memory as one row."""
 _N_SHOWN = 60
 LATIN_TO_UTF8 = "iconv -f LATIN1 -t UTF-8"
 """The likeliest cure of text that is not UTF-8."""
@@ -53,13 +54,14 @@ def read_header(stream: Stream, delimiter: bytes | None) -> Header:
         end, chosen = _first_row(text, delimiter, at_end=False)
         if end:
             break
-        more = stream.read_ready(_READ_SIZE)
+        more = stream.read_ready(max(_READ_SIZE, len(text)))  # doubled, for all of it is looked at again
         end, chosen = _first_row(text, delimiter, at_end=not more)
         if end:
             break
-        if len(text) > _LIMIT or not more:
-            raise BncliError("the header row does not end: a quote is never closed", where=f"{name} line {line}")
         text += more
+        if not more or len(text) > MAX_ROW:
+            why = "a quote is never closed" if not more else f"it has more than {MAX_ROW >> 20} MB"
+            raise BncliError(f"the header row does not end: {why}", where=f"{name} line {line}")
     layout = Layout(name, _names(text[:end], chosen, f"{name} line {line}"), chosen)
     return Header(layout, text[end:] + more, line + count_lines(text[:end]))
 
@@ -93,19 +95,26 @@ def _row_end(text: bytes, delimiter: bytes, *, at_end: bool) -> int:
         head = text[:size]
         is_all = at_end and size >= len(text)
         sections = quoted_sections(head, delimiter)
-        start = 0
-        while found := _next_line_end(head, start, is_all):
-            if sections.holding(found - 1) is None:
-                return found
-            start = found
+        if found := _line_end_outside(head, sections, is_all):
+            return found
         if size >= len(text):
             return len(text) if is_all and not sections.unclosed else 0
         size *= 4
 
 
-def _next_line_end(text: bytes, start: int, is_all: bool) -> int:
-    """The position after the next line end, 0 if there is none or its second half may follow."""
-    ends = [p for p in (text.find(b"\n", start), text.find(b"\r", start)) if p >= 0]
+def _line_end_outside(text: bytes, sections: Sections, is_all: bool) -> int:
+    """The position after the first line end that is not quoted, 0 if there is none."""
+    start = 0
+    for stop, after in zip((*sections.starts.tolist(), len(text)), (*sections.ends.tolist(), 0), strict=True):
+        if found := _next_line_end(text, start, stop, is_all):
+            return found
+        start = after
+    return 0
+
+
+def _next_line_end(text: bytes, start: int, stop: int, is_all: bool) -> int:
+    """The position after the next line end before `stop`, 0 if there is none or its second half may follow."""
+    ends = [p for p in (text.find(b"\n", start, stop), text.find(b"\r", start, stop)) if p >= 0]
     if not ends:
         return 0
     first = min(ends)

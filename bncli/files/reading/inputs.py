@@ -6,7 +6,6 @@ which a second `open` reads; the same goes for pipes that have a name.
 
 from __future__ import annotations
 
-import difflib
 import io
 import lzma
 import os
@@ -21,6 +20,7 @@ from typing import BinaryIO, Protocol, cast
 import pyarrow as pa
 
 from bncli.errors import BncliError, UsageError
+from bncli.files.places import cannot_read, check_data
 
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
@@ -80,7 +80,7 @@ class Input:
         try:
             self._open = cast(BinaryIO, open(self.path, "rb", buffering=0))  # noqa: SIM115
         except OSError as error:
-            raise cannot_open(self.path, error) from error
+            raise cannot_read(self.path, error, is_data=True) from error
         return self._open
 
     def close_file(self) -> None:
@@ -116,7 +116,7 @@ class _Raw(io.RawIOBase):
         try:
             data: bytes = getattr(self._file, "read1", self._file.read)(size)
         except OSError as error:
-            raise cannot_open(self.owner.name, error) from error
+            raise cannot_read(self.owner.name, error, is_data=True) from error
         self.owner.n_done += len(data)
         return data
 
@@ -147,7 +147,7 @@ class _Raw(io.RawIOBase):
         try:
             return int(read_once(target) or 0)
         except OSError as error:
-            raise cannot_open(self.owner.name, error) from error
+            raise cannot_read(self.owner.name, error, is_data=True) from error
 
     def _copy(self, data: memoryview) -> None:
         assert self._spool is not None
@@ -236,7 +236,7 @@ def find_inputs(paths: Sequence[str], *, keep: bool) -> tuple[Input, ...]:
         if path != "-" and os.path.isdir(path):
             found += _files_of_directory(path)
         else:
-            _check_exists(path)
+            check_data(path)
             found.append(path)
     _check_once(found)
     return tuple(Input(path, keep) for path in found)
@@ -252,20 +252,11 @@ def _check_once(paths: Sequence[str]) -> None:
         seen.add(real)
 
 
-def _check_exists(path: str) -> None:
-    if path == "-":
-        return
-    try:
-        os.stat(path)
-    except OSError as error:
-        raise cannot_open(path, error) from error
-
-
 def _files_of_directory(path: str) -> list[str]:
     try:
         names = sorted(os.listdir(path))
     except OSError as error:
-        raise cannot_open(path, error) from error
+        raise cannot_read(path, error, is_data=True) from error
     files = [os.path.join(path, name) for name in names if _is_table_name(name)]
     files = [file for file in files if os.path.isfile(file)]
     if not files:
@@ -283,16 +274,3 @@ def strip_compression(name: str) -> str:
     """The name without .gz, .bz2, .xz or .zst."""
     stem, suffix = os.path.splitext(name)
     return stem if suffix.lower() in COMPRESSED_SUFFIXES else name
-
-
-def cannot_open(path: str, error: OSError) -> BncliError:
-    """The error as one line, with the nearest file name if there is no such file."""
-    if not isinstance(error, FileNotFoundError):
-        return BncliError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path)
-    folder, name = os.path.split(path)
-    try:
-        near = difflib.get_close_matches(name, os.listdir(folder or "."), 1)
-    except OSError:
-        near = []
-    hint = f"did you mean {os.path.join(folder, near[0])}?" if near else ""
-    return BncliError("no such file", where=path, hint=hint)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from bncli.engine.data.columns import Columns
@@ -40,19 +41,20 @@ def read_columns(
     watch: Watch = silent,
     given: Cuts | None = None,
     block_size: int = BLOCK_SIZE,
+    memory: int | None = None,
 ) -> Columns:
     """The whole table, its types inferred over all rows; `given` cuts fix the attributes and their types instead.
 
-    Notes tell what was left out, what looks like codes, and how many malformed rows were skipped.
+    Notes tell what was left out, what looks like codes, and how many malformed rows were skipped. memory: of `Table`.
     """
     tokens = Tokens.of(source.missing_tokens)
-    with Table(source, keep=True, block_size=block_size) as table:
+    with Table(source, keep=True, block_size=block_size, memory=memory) as table:
         roles = assign_roles(source, table.names, table.name, given)
         _tell_left_out(roles, watch)
         columns = start_columns(table, roles, source)
         with BadRows(source.on_bad_row, watch) as bad:
             sizes = _read_all(table, columns, tokens, bad, threads, watch)
-        _read_again(table, columns, sizes, tokens, threads)
+        _read_again(table, columns, sizes, tokens, threads, any_bad=bad.count > 0)
         return assemble(columns, sum(sizes), roles, table, source, given=given, watch=watch)
 
 
@@ -116,6 +118,8 @@ def _kind_of(values: Values, tokens: Tokens) -> Kind:
     numbers, wrong = to_numbers(texts, tokens.number)
     if wrong is not None or not more_than_two([numbers]):
         return Kind.TEXT
+    if (numbers != np.floor(numbers))[~np.isnan(numbers)].any():
+        return Kind.NUMBER
     try:
         texts.filter(pa.array(numbers == numbers)).cast(pa.int64())
     except pa.ArrowInvalid:
@@ -156,15 +160,21 @@ def _digest(raw: RawBlock, asked: Sequence[tuple[Want, object]], tokens: Tokens)
     return _Digested(columns, block.n_rows, block.bad, block.locate)
 
 
-def _read_again(table: Table, columns: dict[str, Growing], sizes: Sequence[int], tokens: Tokens, threads: int) -> None:
-    """Reads the columns that turned out to be text once more where they had been read as numbers."""
+def _read_again(
+    table: Table, columns: dict[str, Growing], sizes: Sequence[int], tokens: Tokens, threads: int, *, any_bad: bool
+) -> None:
+    """Reads the columns that turned out to be text once more where they had been read as numbers.
+
+    any_bad: there were malformed rows, which must be the same ones again.
+    """
+    asked = [column.want for column in columns.values()]
     lost = {name: set(column.settle()) for name, column in columns.items()}
     again = [name for name, blocks in lost.items() if blocks]
     if not again:
         return
-    # The strict columns come along, for they say which rows are malformed.
+    # The columns that say which rows are malformed come along: strict ones, and where a number may be infinite, all.
     wants = [Want(name, Kind.TEXT) for name in again]
-    wants += [column.want for column in columns.values() if column.want.strict]
+    wants += [want for want in asked if want.strict or (any_bad and want.kind is Kind.NUMBER)]
     needed = set().union(*lost.values())
     raw_blocks = enumerate(table.raw_blocks([want.name for want in wants], silent))
     tasks = (partial(_numbered, i, raw, wants, tokens) for i, raw in raw_blocks if i in needed)

@@ -48,29 +48,36 @@ class TextFile:
 
 
 class ArrowFile:
-    """An opened columnar file."""
+    """An opened columnar file; `whole`: its malformed rows are to be kept."""
 
-    def __init__(self, file: BinaryIO, kind: str, path: str) -> None:
-        self._file = ColumnarFile(file, kind, path)
+    def __init__(self, file: BinaryIO, kind: str, path: str, *, whole: bool, memory: int | None) -> None:
+        self._file = ColumnarFile(file, kind, path, memory)
+        self._whole = whole
         self.names = self._file.names
         check_distinct(self.names, path)
 
     def raw_blocks(self, names: Sequence[str]) -> Iterator[RawBlock]:
-        return self._file.batches(names)
+        return self._file.batches(names, whole=self._whole)
 
     def wants(self) -> dict[str, Want]:
         return {name: self._file.want(name) for name in self.names}
 
 
 class Table:
-    """The table that a Source names. `keep`: `raw_blocks` may be called more than once."""
+    """The table that a Source names.
 
-    def __init__(self, source: Source, *, keep: bool, block_size: int = BLOCK_SIZE) -> None:
+    keep: `raw_blocks` may be called more than once. memory: bytes that are free; a columnar file that asks for more at
+    once is refused (None: not limited).
+    """
+
+    def __init__(self, source: Source, *, keep: bool, block_size: int = BLOCK_SIZE, memory: int | None = None) -> None:
         if source.format not in (None, *_FORMATS):
             raise UsageError(f"unknown format '{source.format}'", hint=f"one of {', '.join(_FORMATS)}")
         self._format = source.format
+        self._keeps_bad_rows = source.bad_rows_file is not None
         self._delimiter = parse_delimiter(source.delimiter, source.format)
         self._block_size = block_size
+        self._memory = memory
         self._inputs = find_inputs(source.paths, keep=keep)
         if source.on_bad_row in [file.path for file in self._inputs]:
             raise UsageError("--on-bad-row would overwrite the data", where=source.on_bad_row)
@@ -160,7 +167,7 @@ class Table:
         kind = recognise(seekable.read(8))
         seekable.seek(0)
         assert kind is not None
-        return ArrowFile(seekable, kind, file.name)
+        return ArrowFile(seekable, kind, file.name, whole=self._keeps_bad_rows, memory=self._memory)
 
 
 def _describe(kind: str) -> str:

@@ -18,6 +18,7 @@ from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import write_bytes
 from bncli.files.documents import dump, parse
+from bncli.files.places import cannot_read
 from bncli.files.reading.forms import column_read
 from bncli.files.reading.inputs import TABLE_SUFFIXES, strip_compression
 from bncli.files.reading.source import Source
@@ -76,7 +77,8 @@ def roles_of(source: Source, names: tuple[str, ...], where: str, given: Cuts | N
     if class_name not in names:
         raise _lacking(class_name, names, where)
     _check_class(said, class_name, where)
-    attributes = tuple(name for name in names if name not in (class_name, said.weights, *said.ignore))
+    without = {class_name, said.weights, *said.ignore}
+    attributes = tuple(name for name in names if name not in without)
     parts = frozenset(said.ignore).difference(names)
     if given is not None:
         return _as_given(given, flags, said, class_name, attributes, where)
@@ -128,7 +130,7 @@ def _load(path: str) -> dict[str, Any]:
         with open(path, "rb") as file:
             content = parse(file.read(), path).value
     except OSError as error:
-        raise BncliError(f"cannot read: {(error.strerror or str(error)).lower()}", where=path) from error
+        raise cannot_read(path, error) from error
     if not isinstance(content, dict):
         raise BncliError('a schema file holds one JSON object, as {"class": "name", "categorical": [...]}', where=path)
     return content
@@ -139,10 +141,10 @@ def _check(said: Said, names: tuple[str, ...], where: str) -> None:
     lists = {"categorical": said.categorical, "numeric": said.numeric, "ignore": said.ignore}
     for role, column in (("class", said.class_name), ("weights", said.weights)):
         lists[role] = () if column is None else (column,)
-    seen: dict[str, str] = {}
+    known, seen = set(names), dict[str, str]()
     for role, columns in lists.items():
         for name in dict.fromkeys(columns):
-            if name not in names and not _may_be_part(name, names, role):
+            if name not in known and not _may_be_part(name, names, role):
                 raise _located(said, _lacking(name, names, where))
             if name in seen and {role, seen[name]} != {"class", "categorical"}:
                 error = UsageError(f"column '{name}' is named both as {seen[name]} and as {role}")
@@ -207,7 +209,8 @@ def _class_name(said: Said, names: tuple[str, ...], given: Cuts | None) -> str:
         return said.class_name
     if _DEFAULT_CLASS in names:
         return _DEFAULT_CLASS
-    usable = [name for name in names if name != said.weights and name not in said.ignore]
+    without = {said.weights, *said.ignore}
+    usable = [name for name in names if name not in without]
     return usable[-1] if usable else names[-1]
 
 
@@ -218,7 +221,8 @@ def _check_class(said: Said, class_name: str, where: str) -> None:
 
 
 def _as_given(given: Cuts, flags: Said, said: Said, class_name: str, attributes: tuple[str, ...], where: str) -> Roles:
-    read = {a.name: column_read(a, attributes) for a in given.attributes}
+    there = set(attributes)
+    read = {a.name: column_read(a, there) for a in given.attributes}
     numeric = frozenset(read[a.name] for a in given.attributes if isinstance(a, NumericAttribute))
     categorical = frozenset(read.values()) - numeric
     for role, columns, other in (("numeric", flags.numeric, categorical), ("categorical", flags.categorical, numeric)):
@@ -226,11 +230,12 @@ def _as_given(given: Cuts, flags: Said, said: Said, class_name: str, attributes:
             if name in other:
                 raise UsageError(f"--{role} {name} contradicts the cuts, which take it the other way")
     for name in read.values():
-        if name not in attributes:
+        if name not in there:
             hint = missing_column(name, attributes, where).hint
             raise BncliError(f"the cuts name '{name}', which is no attribute here", where=where, hint=hint)
-    used = tuple(name for name in attributes if name in numeric | categorical)
-    left_out = tuple(name for name in attributes if name not in used)
+    named = numeric | categorical
+    used = tuple(name for name in attributes if name in named)
+    left_out = tuple(name for name in attributes if name not in named)
     in_form = _in_form(given, read)
     return Roles(class_name, used, categorical, numeric, said.weights, left_out, in_form)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bncli.errors import BncliError
-from bncli.files.reading.headers import Header, Layout
+from bncli.files.reading.headers import MAX_ROW, Header, Layout
 from bncli.files.reading.inputs import Stream
 from bncli.files.reading.records import count_lines, last_boundary, quoted_sections
 from bncli.files.reading.row_blocks import BadRow
@@ -18,8 +18,11 @@ from bncli.files.reading.row_blocks import BadRow
 BLOCK_SIZE = 1 << 21
 FIRST_BLOCK_SIZE = 1 << 18
 """The first block is smaller: types are guessed from it, and scores of a slow input appear sooner."""
-MAX_ROW = 1 << 26
-"""Bytes; without a bound a file that is no table would be read into memory as one row."""
+
+ROWS_PER_BLOCK, MAX_WIDE_BLOCK = 64, 1 << 25
+"""A block of a wide table holds about so many rows, unless it were larger than that."""
+MAX_UNCLOSED = 8
+"""Of a file; each of them is a search through all that follows, or through 64 MB of it."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,10 @@ class TextBlock:
 def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[TextBlock]:
     """The blocks of the file after its header, in order."""
     layout, rest, line = header.layout, header.rest, header.line
+    unclosed = 0
     wanted = min(size, FIRST_BLOCK_SIZE)
+    if size == BLOCK_SIZE:
+        size, wanted = (max(n, _of_many_rows(layout)) for n in (size, wanted))
     while True:
         paused_already = stream.paused and b"\n" in rest  # rows that came with the header should not wait
         more = b"" if paused_already else stream.read_ready(max(wanted - len(rest), 1))
@@ -47,12 +53,21 @@ def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[Text
         # Fewer bytes than were asked for: the end, unless the input only paused.
         at_end = not paused_already and (not more or (len(rest) + len(more) < wanted and not paused))
         data, rest, bad = _split(layout, rest, more, line, at_end)
+        unclosed += len(bad)
+        if unclosed > MAX_UNCLOSED:
+            what = f"more than {MAX_UNCLOSED} quotes are opened and never closed"
+            raise BncliError(what, where=bad[0].where, hint="a quote inside a quoted field is written twice")
         if data or bad:
             yield TextBlock(layout, data, line, bad, paused)
             line += count_lines(data) + sum(count_lines(row.raw) for row in bad)
             wanted = size
         else:
             wanted = max(wanted, _grown(len(rest), f"{layout.path} line {line}"))
+
+
+def _of_many_rows(layout: Layout) -> int:
+    """Bytes of ROWS_PER_BLOCK rows of the header's length, within reason: every block costs some work a column."""
+    return min(ROWS_PER_BLOCK * (sum(map(len, layout.names)) + len(layout.names)), MAX_WIDE_BLOCK)
 
 
 def _split(

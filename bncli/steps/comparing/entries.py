@@ -23,6 +23,7 @@ from bncli.engine.evaluation.validate import Protocol, folds_of
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.errors import BncliError, UsageError
 from bncli.files.table import Source, read_columns
+from bncli.steps.memory import free_memory
 from bncli.watch import Event, Note, Progress, Stage, Watch
 
 
@@ -54,7 +55,8 @@ def read_entries(sources: Sequence[Source], protocol: Protocol, *, threads: int,
     for done, (name, source) in enumerate(zip(names, sources, strict=True)):
         watch(Progress(done, len(sources), name))
         notes = _about(name, watch) if len(sources) > 1 else watch
-        entries.append(_entry(name, source, protocol, read_columns(source, threads=threads, watch=notes)))
+        columns = read_columns(source, threads=threads, watch=notes, memory=free_memory())
+        entries.append(_entry(name, source, protocol, columns))
     watch(Progress(len(sources), len(sources)))
     return tuple(entries)
 
@@ -95,7 +97,7 @@ def _about(name: str, watch: Watch) -> Watch:
 
     def told(event: Event) -> None:
         if isinstance(event, Note):
-            watch(Note(f"{name}: {event.text}"))
+            watch(Note(f"{name}: {event.text}", event.warning))
 
     return told
 

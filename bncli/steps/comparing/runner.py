@@ -22,6 +22,7 @@ from bncli.errors import BncliError
 from bncli.files.table import Source, read_columns
 from bncli.steps.comparing.learners import Learner
 from bncli.steps.comparing.outcomes import Outcome
+from bncli.steps.memory import free_memory
 from bncli.steps.run import Stopwatch
 from bncli.watch import Run, Stage, silent
 
@@ -106,6 +107,6 @@ class Runner:
             self._data, self._read = data, []
         columns = next((columns for known, columns in self._read if known == cuts), None)
         if columns is None:
-            columns = read_columns(self._plan.sources[data], given=cuts)
+            columns = read_columns(self._plan.sources[data], given=cuts, memory=free_memory())
             self._read.append((cuts, columns))
         return columns

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.cutting import learn_dataset
+from bncli.engine.data.grouping import Rule
 from bncli.engine.data.schema import Attribute
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.kernels.information import mutual_information
@@ -74,11 +76,16 @@ def learn_from(summary: ColumnSummary, of_class: ClassCounts) -> dict[str, Learn
         weights *= table.sum() / weights.sum()
     columns = {name: column.take(value) for name, column in summary.finding.attributes.items()}
     cells = Columns(len(value), columns, "", CategoricalColumn(label, of_class.labels), weights)
-    data = learn_dataset(cells, group_levels=Recipe.of().group_levels if summary.counted.exact else "off")
+    data = learn_dataset(cells, group_levels=_default_rule() if summary.counted.exact else "off")
     return {
         attribute.name: Learnt(attribute, _bits(codes, label, weights, len(of_class.labels)))
         for attribute, codes in zip(data.schema.attributes, data.codes, strict=True)
     }
+
+
+@cache
+def _default_rule() -> Rule:
+    return Recipe.of().group_levels
 
 
 def information(summary: ColumnSummary, of_class: ClassCounts, learnt: Mapping[str, Learnt] | None) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -192,7 +193,7 @@ def left_out(columns: Columns, stop_after: str, limit: float | None = 10.0) -> t
     tried: list[str] = []
 
     def watch(event: Event) -> None:
-        if isinstance(event, Note):
+        if isinstance(event, Note) and not event.warning:
             notes.append(event.text)
         if isinstance(event, Progress) and ", penalty" in event.detail:
             tried.append(event.detail.partition(",")[0])
@@ -249,3 +250,35 @@ def test_what_is_tried_is_told() -> None:
     details = [event.detail for event in events if isinstance(event, Progress)]
     assert "singles, penalty 30, fold 2 of 5" in details
     assert all(event.total is None or event.done <= event.total for event in events if isinstance(event, Progress))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_held_out_loss_is_that_of_the_whole_ensemble(weighted: bool) -> None:
+    """No worse than the best component, by the convexity of -ln, and no better than each row's best component."""
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 150) if weighted else None
+    found = learnt(mixed(150, 3, weights=weights))
+    held_out = found.parameters.held_out
+    assert held_out is not None
+    losses = [trial.log_loss for trial in ensemble_of(found.model).trials if trial.weight > 0]
+    assert 0 < held_out.log_loss <= min(losses) * (1 + 1e-3)
+    folds = learning._folds(coded(mixed(150, 3, weights=weights)), 0)
+    loss, total = 0.0, 0.0
+    for fold in folds:
+        of_rows = np.ones(fold.held_out.n_rows) if fold.held_out.weights is None else fold.held_out.weights
+        seen = np.bincount(fold.rows.data.labels, fold.rows.data.weights, 3)
+        for y, w in zip(fold.held_out.labels, of_rows, strict=True):
+            loss -= w * math.log((seen[y] + 1) / (seen.sum() + 3))
+            total += w
+    assert held_out.base_log_loss == pytest.approx(loss / total, rel=1e-12)
+    assert held_out.log_loss < held_out.base_log_loss
+
+
+def test_one_component_has_the_loss_of_its_trial() -> None:
+    found = learn(mixed(150, 3), recipe(time_limit=1e-9), run=Run(clock=itertools.count().__next__))
+    (trial,) = ensemble_of(found.model).trials
+    assert found.parameters.held_out is not None
+    assert found.parameters.held_out.log_loss == pytest.approx(trial.log_loss, rel=1e-12)
+
+
+def test_without_rows_to_hold_out_nothing_was_held_out() -> None:
+    assert learnt(mixed(1, 2)).parameters.held_out is None

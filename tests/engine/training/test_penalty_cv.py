@@ -21,7 +21,7 @@ from bncli.engine.model import ChosenPenalty, Tried
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training import penalty_cv
 from bncli.engine.training.optimization import ParameterSpace
-from bncli.engine.training.penalty_cv import GRID, SLACK, WORSE, best_of, choose_penalty
+from bncli.engine.training.penalty_cv import GRID, SLACK, WORSE, base_log_loss, best_of, choose_penalty, held_out_base
 from bncli.watch import Event, Progress
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
@@ -243,3 +243,35 @@ def test_the_watch_hears_how_far_the_path_has_come() -> None:
     done = [event.done for event in events if isinstance(event, Progress)]
     assert done == sorted(set(done))
     assert events[0] == Progress(0, len(GRID), "penalty 300, fold 1 of 5")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n_rows", "n_labels", "seed"), [(2, 2, 0), (80, 3, 1), (300, 5, 2)])
+def test_the_base_is_the_class_frequencies_on_the_same_rows(
+    n_rows: int, n_labels: int, seed: int, weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row by row: each is told the frequencies of the rows outside its fold, with 1 added to every count."""
+    monkeypatch.setattr(penalty_cv, "ALL_ROWS", 200)
+    data = random_dataset(n_rows, SHAPE, n_labels, seed=seed, weighted=weighted)
+    rows = stratified_sample(data.labels, 200, seed)
+    labels, w = data.labels[rows], np.asarray(oracles.weights_of(data))[rows]
+    fold_of = stratified_folds(labels, min(5, len(rows)), seed)
+    loss = 0.0
+    for t in range(len(rows)):
+        seen = [s for s in range(len(rows)) if fold_of[s] != fold_of[t]]
+        of_class = sum(w[s] for s in seen if labels[s] == labels[t])
+        loss -= w[t] * np.log((of_class + 1) / (sum(w[s] for s in seen) + n_labels))
+    assert held_out_base(data, seed) == pytest.approx(loss / w.sum(), rel=1e-12)
+
+
+def test_the_base_is_finite_for_a_class_that_is_held_out_as_a_whole() -> None:
+    assert base_log_loss([(np.array([4.0, 0.0]), np.array([0.0, 1.0]))]) == pytest.approx(np.log(6))
+
+
+def test_without_rows_to_hold_out_there_is_no_base() -> None:
+    assert held_out_base(random_dataset(1, SHAPE, 3), 0) is None
+
+
+def test_the_loss_of_a_choice_is_that_of_the_penalty_chosen() -> None:
+    assert ChosenPenalty(3.0, (Tried(10.0, 0.5), Tried(3.0, 0.4), Tried(1.0, 0.45))).log_loss == 0.4
+    assert ChosenPenalty(1.0, ()).log_loss is None

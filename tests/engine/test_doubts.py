@@ -1,0 +1,139 @@
+"""What is said against a model that was just learnt: on tables made to deserve it, and on those that do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
+from bncli.engine.doubts import MANY, NOISE, gains_nothing
+from bncli.engine.evaluation.validate import Protocol, cross_validate
+from bncli.engine.learn import learn
+from bncli.engine.model import HeldOut
+from bncli.recipe import Recipe
+from bncli.watch import Event, Note, Run
+
+N = 600
+
+
+def table(**columns: Column) -> Columns:
+    """Columns of N rows, the class among them."""
+    label = columns.pop("label")
+    assert isinstance(label, CategoricalColumn)
+    return Columns(N, columns, "label", label)
+
+
+def names(codes: Any, n: int) -> CategoricalColumn:
+    return CategoricalColumn(np.asarray(codes, np.int16), tuple(f"v{i:03}" for i in range(n)))
+
+
+def told(columns: Columns, **options: object) -> list[str]:
+    """The warnings of learning; there are no other notes."""
+    heard: list[Event] = []
+    learn(columns, Recipe.of(**options), run=Run(watch=heard.append))  # type: ignore[arg-type]
+    notes = [event for event in heard if isinstance(event, Note)]
+    assert all(note.warning for note in notes)
+    return [note.text for note in notes]
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+@pytest.fixture
+def good(rng: np.random.Generator) -> dict[str, Column]:
+    """Attributes and a class that follows them."""
+    y = rng.integers(0, 2, N)
+    return {
+        "x": NumericColumn(y + rng.normal(0, 0.7, N)),
+        "a": names(np.where(rng.random(N) < 0.8, y, 2), 3),
+        "label": names(y, 2),
+    }
+
+
+@pytest.mark.parametrize("options", [{}, {"structure": "nb"}, {"param": "map"}, {"structure": "kdb", "k": 2}])
+def test_nothing_is_said_of_a_good_model(good: dict[str, Column], options: dict[str, Any]) -> None:
+    assert told(table(**good), **options) == []
+
+
+@pytest.mark.parametrize("param", ["weighted", "map"])
+def test_a_model_that_uses_no_attribute(rng: np.random.Generator, param: str) -> None:
+    label = names(rng.integers(0, 2, N), 2)
+    noise = table(x=NumericColumn(rng.normal(size=N)), y=NumericColumn(rng.normal(size=N)), label=label)
+    (text,) = told(noise, param=param)
+    assert text.startswith("the model does not use any of the 2 attributes: every row gets the class frequencies of")
+    assert "--discretize equal-frequency" in text
+    assert "--class" in text
+    assert all("does not use" not in text for text in told(noise, discretize="equal-frequency", param=param))
+    (text,) = told(table(a=names(np.zeros(N), 1), label=label), param=param)
+    assert text.startswith("the model does not use the only attribute: ")
+    assert "--discretize" not in text
+
+
+def test_a_model_no_better_than_the_class_frequencies(rng: np.random.Generator, good: dict[str, Column]) -> None:
+    noise = {name: names(rng.integers(0, 6, N), 6) for name in ("a", "b")}
+    (text,) = told(table(**noise, label=good["label"]))
+    assert text.startswith("on rows held out the model is no better than the class frequencies alone (log-loss 0.6")
+    assert "'label'" in text
+    assert "--structure auto" in text
+    # nothing is held out where there is nothing to choose by it
+    assert told(table(**noise, label=good["label"]), penalty=1) == []
+
+
+def test_no_better_is_told_from_hardly_better() -> None:
+    assert gains_nothing(HeldOut(0.7, 0.69))
+    assert gains_nothing(HeldOut(0.69, 0.69))
+    assert not gains_nothing(HeldOut(0.69 * (1 - 2 * NOISE), 0.69))
+
+
+def test_the_column_that_makes_most_parameters_is_named(rng: np.random.Generator, good: dict[str, Column]) -> None:
+    town = names(rng.permutation(np.arange(N) % 300), 300)
+    texts = told(table(**{"a": good["a"], "my town": town, "x": good["x"], "label": good["label"]}))
+    (text,) = (text for text in texts if "parameters" in text)
+    n = int(text.split()[0].replace(",", ""))
+    assert n > N
+    assert f" parameters from {N} rows: " in text
+    assert " of them are about 'my town' and its 300 values; " in text
+    assert "(--ignore 'my town')" in text
+    assert "(--group-levels)" in text
+    assert "--structure nb" in text
+
+
+def test_naive_bayes_is_not_told_to_be_naive_bayes(rng: np.random.Generator, good: dict[str, Column]) -> None:
+    town = names(np.arange(N) % 400, 400)
+    (text,) = (text for text in told(table(town=town, **good), structure="nb", param="map") if "parameters" in text)
+    assert "'town' and its 400 values" in text
+    assert "--structure nb" not in text
+
+
+def test_many_parameters_of_few_values_are_a_doubt_where_nothing_holds_them_down(rng: np.random.Generator) -> None:
+    y = rng.integers(0, 2, N)
+    columns = {f"a{i}": names(np.where(rng.random(N) < 0.3, y, rng.integers(0, 6, N)), 6) for i in range(8)}
+    deep = {"structure": "kdb", "k": 3}
+    (text,) = told(table(**columns, label=names(y, 2)), param="map", **deep)
+    assert " parameters from 600 rows: " in text
+    assert "--group-levels" not in text
+    assert told(table(**columns, label=names(y, 2)), **deep) == []
+
+
+def test_as_many_values_as_are_not_many(rng: np.random.Generator, good: dict[str, Column]) -> None:
+    codes = names(np.arange(N) % MANY, MANY)
+    assert told(table(codes=codes, **good), structure="kdb", k=2) == []
+
+
+def test_an_ensemble_is_judged_by_held_out_rows_alone(rng: np.random.Generator, good: dict[str, Column]) -> None:
+    town = names(rng.integers(0, 300, N), 300)
+    assert told(table(town=town, **good), structure="auto", time_limit=None) == []
+
+
+def test_cross_validation_warns_once(rng: np.random.Generator) -> None:
+    heard: list[Event] = []
+    noise = table(x=NumericColumn(rng.normal(size=N)), label=names(rng.integers(0, 2, N), 2))
+    folds = list(cross_validate(noise, Recipe(), Protocol(4, 2), run=Run(watch=heard.append)))
+    assert len(folds) == 8
+    (note,) = (event for event in heard if isinstance(event, Note))
+    assert note.warning
+    assert note.text.startswith("in the first fold, the model does not use the only attribute: ")

@@ -1,0 +1,162 @@
+"""Arcs chosen with the penalty: as slow sums would, each network from its own fold, fewer arcs where two tie."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.parameter_learners import weighted
+from bncli.engine.structure_learners import kdb, tan
+from bncli.engine.structures.structure import Dag
+from bncli.engine.training import arc_cv
+from bncli.engine.training.arc_cv import ChosenArcs, choose_arcs, supported
+from bncli.engine.training.penalty_cv import GRID, best_of, held_out_folds, penalty_path
+from bncli.watch import Event, Progress
+from tests import oracles
+from tests.datasets import dataset_of, random_dataset
+
+space = partial(weighted.space, smoothing="m-estimate:1", level=4)
+
+
+def choose(data: Dataset, search: arc_cv.Search = tan.learn) -> ChosenArcs:
+    counts = Counts(data)
+    return choose_arcs(counts, search(counts), search, space, folds=held_out_folds(data, 0), center=0.0)
+
+
+def bic(data: Dataset, child: int, parents: tuple[int, ...]) -> float:
+    """Row by row: the log-likelihood of a child given its parents and the class, less half of ln N a parameter."""
+    weights = oracles.weights_of(data)
+    families: dict[tuple[int, ...], float] = {}
+    contexts: dict[tuple[int, ...], float] = {}
+    for t in range(data.n_rows):
+        context = (int(data.labels[t]), *(int(data.codes[j][t]) for j in parents))
+        contexts[context] = contexts.get(context, 0.0) + weights[t]
+        cell = (*context, int(data.codes[child][t]))
+        families[cell] = families.get(cell, 0.0) + weights[t]
+    likelihood = sum(n * math.log(n / contexts[cell[:-1]]) for cell, n in families.items())
+    cardinalities = data.schema.cardinalities
+    free = (cardinalities[child] - 1) * math.prod(cardinalities[j] for j in parents) * data.n_labels
+    return likelihood - 0.5 * math.log(max(sum(weights), 1.0)) * free
+
+
+@given(st.integers(0, 10_000), st.integers(2, 3), st.booleans(), st.integers(5, 300))
+def test_supported_parents_have_the_highest_bic(seed: int, k: int, is_weighted: bool, n_rows: int) -> None:
+    data = random_dataset(n_rows, (2, 3, 2, 4), 2, seed=seed, weighted=is_weighted)
+    counts = Counts(data)
+    found = kdb.learn(counts, k=k)
+    for child, (kept, parents) in enumerate(zip(supported(counts, found).parents, found.parents, strict=True)):
+        scores = [bic(data, child, parents[:m]) for m in range(len(parents) + 1)]
+        assert kept == parents[: len(kept)]
+        assert scores[len(kept)] == pytest.approx(max(scores), rel=1e-9, abs=1e-9)
+
+
+def rows_of(n_rows: int, seed: int) -> tuple[np.ndarray, np.random.Generator]:
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 2, (n_rows, 3)), rng
+
+
+def test_the_class_alone_wins_where_nothing_tells_of_it() -> None:
+    x, rng = rows_of(300, 0)
+    labels = (rng.random(300) < 0.2).astype(np.int64)
+    chosen = choose(dataset_of([*x.T], labels, (2, 2, 2), 2))
+    assert chosen.structure.attributes == ()
+    assert [one.arcs for one in chosen.penalty.arcs][:2] == ["class", "none"]
+
+
+def test_no_arcs_win_where_attributes_tell_of_the_class_alone() -> None:
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 2, 150)
+    # many values each: tables of pairs cannot be filled by so few rows
+    x = [
+        np.where(rng.random(150) < 0.6, labels * 6 + rng.integers(0, 6, 150), rng.integers(0, 12, 150)) for _ in "abcd"
+    ]
+    chosen = choose(dataset_of(x, labels, (12,) * 4, 2))
+    assert chosen.structure.n_arcs == 0
+    assert len(chosen.structure.class_children) == 4
+
+
+def test_arcs_stay_where_only_pairs_tell_of_the_class() -> None:
+    x, rng = rows_of(400, 2)
+    labels = np.where(rng.random(400) < 0.9, x[:, 0] ^ x[:, 1], rng.integers(0, 2, 400))
+    structure = choose(dataset_of([*x.T], labels, (2, 2, 2), 2)).structure
+    assert 1 in structure.parents[0] or 0 in structure.parents[1]
+
+
+def test_a_single_attribute_competes_with_the_class_alone() -> None:
+    x, rng = rows_of(200, 3)
+    chosen = choose(dataset_of([x[:, 0]], rng.integers(0, 2, 200), (2,), 2))
+    assert [one.arcs for one in chosen.penalty.arcs] == ["class", "none"]
+
+
+def test_of_networks_that_tie_the_one_of_fewer_arcs_wins() -> None:
+    x, _ = rows_of(200, 4)
+    # the first attribute is the class itself: arcs can add nothing that matters
+    data = dataset_of([x[:, 0], np.zeros(200, np.int64), x[:, 0]], x[:, 0], (2, 2, 2), 2)
+    chosen = choose(data)
+    least = min(one.log_loss for one in chosen.penalty.arcs)
+    first = next(one for one in chosen.penalty.arcs if one.log_loss <= least * (1 + arc_cv.TIE))
+    assert chosen.structure.n_arcs == first.n_arcs
+
+
+def test_the_search_sees_the_rows_of_its_fold_alone() -> None:
+    data, seen = random_dataset(200, (2, 3, 2), 2), []
+
+    def search(counts: Counts) -> Dag:
+        seen.append(counts.data.n_rows)
+        return tan.learn(counts)
+
+    choose(data, search)
+    # once on all rows, by the caller; then once in each of five folds, however many networks compete
+    assert seen == [200, 160, 160, 160, 160, 160]
+
+
+def test_every_network_has_the_loss_of_its_own_path() -> None:
+    data = random_dataset(300, (3, 3, 3, 2), 3, seed=5)
+    chosen, folds = choose(data), held_out_folds(data, 0)
+    for one in chosen.penalty.arcs:
+        subset = arc_cv._SUBSETS[one.arcs]
+        path = penalty_path(
+            folds, lambda counts, subset=subset: space(counts, subset(counts, tan.learn(counts))), center=0.0
+        )
+        # a path that begins further down arrives at the same optima, to its tolerance
+        assert one.log_loss == pytest.approx(min(tried.log_loss for tried in path.tried), rel=2e-3)
+
+
+@pytest.mark.parametrize("near", [None, *GRID])
+def test_a_path_that_begins_below_finds_the_same_penalty(near: float | None) -> None:
+    data = random_dataset(300, (3, 3, 3), 2, seed=6)
+    folds = held_out_folds(data, 0)
+    of_tree = partial(space, structure=tan.learn(Counts(data)))
+    path = penalty_path(folds, of_tree, center=0.0, near=near)
+    whole = penalty_path(folds, of_tree, center=0.0)
+    assert path.penalty == whole.penalty
+    assert path.penalty == best_of(list(path.tried))
+    assert [one.penalty for one in path.tried] == list(GRID[GRID.index(path.tried[0].penalty) :][: len(path.tried)])
+
+
+def test_progress_names_the_arcs_and_never_ends_above_its_total() -> None:
+    data, events = random_dataset(120, (2, 2, 2), 2), []
+    counts = Counts(data)
+
+    def watch(event: Event) -> None:
+        events.append(event)
+
+    choose_arcs(counts, tan.learn(counts), tan.learn, space, folds=held_out_folds(data, 0), center=0.0, watch=watch)
+    told = [event for event in events if isinstance(event, Progress)]
+    assert {"arcs class", "arcs none"} <= {event.detail.split(",")[0] for event in told}
+    assert all(event.total is not None and event.done <= event.total for event in told)
+
+
+def test_rows_in_another_order_keep_the_arcs_that_are_plain() -> None:
+    x, rng = rows_of(400, 7)
+    order = rng.permutation(400)
+    labels = x[:, 0] ^ x[:, 1]
+    for rows in (np.arange(400), order):
+        assert choose(dataset_of([*x[rows].T], labels[rows], (2, 2, 2), 2)).structure.n_arcs >= 1

@@ -1,0 +1,91 @@
+"""Arcs chosen on held-out rows, from recipe to model file: what is recorded, and that files stand in for learning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bncli.engine.structures.structure import Dag
+from bncli.files.model import read_model
+from bncli.files.table import Source
+from bncli.recipe import Recipe
+from bncli.recipe.defaults import Files
+from bncli.steps.fit import FitReport, fit
+from bncli.steps.inspect import inspect
+from bncli.steps.learn_structure import learn_structure
+from bncli.steps.supplied_files import read_supplied
+
+NOISE, PARITY = "noise", "parity"
+
+
+def table(folder: Path, kind: str) -> Source:
+    """240 rows of four binary attributes: the class is unrelated to them, or the parity of two."""
+    rng = np.random.default_rng(11)
+    x = rng.integers(0, 2, (240, 4))
+    label = rng.integers(0, 2, 240) if kind == NOISE else x[:, 0] ^ x[:, 2]
+    rows = "".join(f"{','.join(f'v{v}' for v in row)},{y}\n" for row, y in zip(x, label, strict=True))
+    path = folder / f"{kind}.csv"
+    path.write_text("a,b,c,d,class\n" + rows)
+    return Source((str(path),))
+
+
+def fitted(folder: Path, kind: str, **words: Any) -> tuple[FitReport, Dag]:
+    report = fit(table(folder, kind), Recipe.of(**words), output=str(folder / "m.bnc"))
+    structure = read_model(report.model).structure
+    assert isinstance(structure, Dag)
+    return report, structure
+
+
+def test_arcs_that_tell_nothing_are_left_out_and_what_was_tried_is_told(tmp_path: Path) -> None:
+    report, structure = fitted(tmp_path, NOISE)
+    assert (report.arcs, report.used, structure.n_arcs) == (0, 0, 0)
+    tried = report.as_json()["arcs_cv"]
+    assert [one["arcs"] for one in tried] == ["class", "none", "all"]
+    assert [one["n_arcs"] for one in tried] == [0, 0, 3]
+    assert inspect(report.model).as_json()["arcs_cv"] == tried
+
+
+def test_arcs_that_carry_the_class_stay(tmp_path: Path) -> None:
+    report, structure = fitted(tmp_path, PARITY)
+    assert report.arcs == structure.n_arcs >= 1
+    assert 2 in structure.parents[0] or 0 in structure.parents[2]
+
+
+@pytest.mark.parametrize("kind", [NOISE, PARITY])
+def test_all_keeps_what_the_search_found(tmp_path: Path, kind: str) -> None:
+    report, structure = fitted(tmp_path, kind, arcs="all")
+    assert structure.n_arcs == 3
+    assert report.as_json()["arcs_cv"] == []
+    assert read_model(report.model).recipe.arcs == "all"
+
+
+def test_a_penalty_that_is_typed_keeps_all_arcs(tmp_path: Path) -> None:
+    report, structure = fitted(tmp_path, NOISE, penalty=1.0)
+    assert structure.n_arcs == 3
+    assert read_model(report.model).recipe.arcs is None
+
+
+@pytest.mark.parametrize("words", [{}, {"structure": "kdb", "k": 2}, {"structure": "nb"}, {"structure": "kdb", "k": 0}])
+@pytest.mark.parametrize("kind", [NOISE, PARITY])
+def test_a_structure_file_gives_the_same_bytes(tmp_path: Path, kind: str, words: dict[str, Any]) -> None:
+    once, _ = fitted(tmp_path, kind, **words)
+    expected = Path(once.model).read_bytes()
+    data, structure = table(tmp_path, kind), str(tmp_path / "s.json")
+    learn_structure(data, Recipe.of(**words), output=structure)
+    from_file = Recipe.of(files=Files(structure=structure))
+    again = fit(data, from_file, output=str(tmp_path / "again.bnc"), supplied=read_supplied(None, structure))
+    assert Path(again.model).read_bytes() == expected
+
+
+@pytest.mark.parametrize(("arcs", "kept"), [(None, 1), ("all", 1), ("cv", 0)])
+def test_a_hand_made_structure_stays_as_it_is_unless_asked(tmp_path: Path, arcs: str | None, kept: int) -> None:
+    path = tmp_path / "hand.json"
+    parents = '{"a": ["class"], "b": ["class", "a"], "c": ["class"]}'
+    path.write_text(f'{{"format": "bncli-structure", "version": 1, "class": "class", "parents": {parents}}}')
+    supplied, recipe = read_supplied(None, str(path)), Recipe.of(files=Files(structure=str(path)), arcs=arcs)
+    report = fit(table(tmp_path, NOISE), recipe, output=str(tmp_path / "m.bnc"), supplied=supplied)
+    assert report.arcs == kept
+    assert read_model(report.model).recipe.arcs == (arcs or "all")
