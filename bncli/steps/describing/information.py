@@ -85,7 +85,9 @@ def learn_from(summary: ColumnSummary, of_class: ClassCounts) -> dict[str, Learn
 
 @cache
 def _default_rule() -> Rule:
-    return Recipe.of().group_levels
+    """What learning does by default with names of many values."""
+    rule: Rule = Recipe.of().group_levels
+    return rule
 
 
 def information(summary: ColumnSummary, of_class: ClassCounts, learnt: Mapping[str, Learnt] | None) -> float:
