@@ -13,8 +13,9 @@ from bncli.recipe import Recipe
 
 
 def test_given_cuts() -> None:
-    assert Recipe(discretize="equal-width", bins=4).with_cuts("mdl", {}) == Recipe()
-    assert Recipe().with_cuts("equal-width", {"bins": 4}) == Recipe(discretize="equal-width", bins=4)
+    assert Recipe(discretize="equal-width", bins=4).with_cuts("mdl", {}) == Recipe().replaced(group_levels=None)
+    made = {"bins": 4, "group_levels": 7}
+    assert Recipe().with_cuts("equal-width", made) == Recipe(discretize="equal-width", **made)
 
 
 def test_a_given_structure() -> None:

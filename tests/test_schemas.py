@@ -26,6 +26,7 @@ fit holes.csv --missing-policy marginalize --param em --structure nb -q -o em.bn
 fit holes.csv --param map -q -o holes.bnc
 fit tumours.csv --structure interactions --penalty 1 --bins 40 -q -o wide.bnc
 discretize iris.csv -q --cuts-out cuts.json
+fit monks1.csv --group-levels 2 --param map -q -o pooled.bnc
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
 learn-structure iris.csv --structure interactions -q -o interactions.json
@@ -58,6 +59,7 @@ inspect interactions.bnc --tables
 inspect interactions.bnc --effects
 inspect em.bnc
 inspect cuts.json
+inspect pooled.bnc
 inspect tan.json
 inspect regions.json
 inspect interactions.json
@@ -73,6 +75,7 @@ learn-structure iris.csv --structure interactions
 discretize iris.csv
 discretize holes.csv
 discretize monks1.csv
+discretize monks1.csv --group-levels 2
 discretize iris.csv --cuts-out c.json -o binned.csv
 score tan.bnc iris.csv -o scores.csv
 score tan.bnc less.csv -o scores.csv --allow-missing-columns --explain 2

@@ -17,7 +17,7 @@ from bncli.catalogue.parameter_learners import MARGINALIZED, PARAMETERS
 from bncli.catalogue.scores import SCORES
 from bncli.catalogue.smoothing import SMOOTHINGS
 from bncli.catalogue.structure_learners import STRUCTURES
-from bncli.choices import CUTTING, DATA, PARAMETER, STRUCTURE, Choice, Method, Option, key_of
+from bncli.choices import CATEGORIES, CUTTING, DATA, PARAMETER, STRUCTURE, Choice, Method, Option, key_of
 from bncli.commands import COMMANDS
 from bncli.errors import UsageError
 
@@ -40,6 +40,7 @@ __all__ = [
     "SMOOTHINGS",
     "STRUCTURE",
     "STRUCTURES",
+    "WRITTEN_WHERE_USED",
     "refuse_idle",
 ]
 
@@ -82,6 +83,9 @@ OPTIONS = tuple(entry for entry in LEARNING if isinstance(entry, Option))
 
 KEYS = (*(key_of(entry.flag) for entry in LEARNING), "seed")
 """What a recipe says: a value for each learning option, and the seed where anything is random."""
+
+WRITTEN_WHERE_USED = frozenset(map(key_of, CATEGORIES))
+"""Keys that a file has only where they have a value; of all others it says that they have none."""
 
 
 _SIZE = ("--attributes", "--values", "--classes")

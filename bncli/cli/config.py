@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.catalogue import CHOICES, KEYS, OPTIONS
+from bncli.catalogue import CHOICES, KEYS, OPTIONS, WRITTEN_WHERE_USED
 from bncli.choices import Real, Whole, key_of
 from bncli.cli import options
 from bncli.cli.command import declare
@@ -108,7 +108,8 @@ def _recipe_schema() -> dict[str, Any]:
     values |= {key_of(option.flag): option.kind.schema for option in OPTIONS}
     values["seed"] = Whole().schema
     properties = {key: {"anyOf": [values[key], {"type": "null"}]} for key in KEYS}
-    return {"type": "object", "properties": properties, "required": list(KEYS), "additionalProperties": False}
+    required = [key for key in KEYS if key not in WRITTEN_WHERE_USED]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def _lines(file: SettingsFile) -> Iterable[str]:

@@ -73,7 +73,7 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
 
     used = f"attributes  {report.used:,} used of {report.attributes:,}"
     if report.uninformative:
-        used += f"; without a cut or with one value, so left out: {few(report.uninformative)}"
+        used += f"; without a cut or left with one value, so not used: {few(report.uninformative)}"
     if report.unnamed and structure_file is not None:
         used += f"; not in {structure_file}, so left out: {few(report.unnamed)}"
     if unhelpful := [name for name in report.left_out if name not in report.unnamed]:

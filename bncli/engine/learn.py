@@ -19,7 +19,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import Cuts, MissingPolicy, Reading, Schema
+from bncli.engine.data.schema import Cuts, MissingPolicy, Reading
 from bncli.engine.doubts import doubts_about
 from bncli.engine.model import ChosenPenalty, HeldOut, Model, Parameters
 from bncli.engine.structures.named_structure import NamedStructure
@@ -70,7 +70,8 @@ def learn(
     if recipe.param == "auto":
         from bncli.engine.auto.learning import learn_auto  # many modules that no other method needs
 
-        return _doubted(Learnt(*learn_auto(columns, recipe, reading, run), missing=0), run.watch)
+        model, parameters = learn_auto(columns, recipe, reading, run)
+        return _doubted(Learnt(_recorded(model), parameters, missing=0), run.watch)
     data = _coded(columns, recipe, given.cuts, reading, run)
     del columns  # codes are all that is needed from here; the raw table may be freed
     counts, schema = Counts(data), data.schema
@@ -79,9 +80,8 @@ def learn(
     refuse_large(structure, schema, recipe, run.memory)
     structure, penalty = _choose(counts, structure, recipe, run)
     parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty)
-    predictor = parameters.predictor
-    model = Model(schema, structure, predictor, _recorded(recipe, schema), data.n_rows, __version__, penalty)
-    return _doubted(Learnt(model, parameters, sum(data.n_missing)), run.watch)
+    model = Model(schema, structure, parameters.predictor, recipe, data.n_rows, __version__, penalty)
+    return _doubted(Learnt(_recorded(model), parameters, sum(data.n_missing)), run.watch)
 
 
 def _doubted(learnt: Learnt, watch: Watch) -> Learnt:
@@ -108,9 +108,9 @@ def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: Reading
     return data
 
 
-def _recorded(recipe: Recipe, schema: Schema) -> Recipe:
-    """What the model says of how it was made: of pooling levels only where some are."""
-    return recipe if schema.pooled else recipe.replaced(group_levels=None)
+def _recorded(model: Model) -> Model:
+    """The model, which says how levels were pooled only where some are."""
+    return model if model.schema.pooled else replace(model, recipe=model.recipe.replaced(group_levels=None))
 
 
 def missing_policy(recipe: Recipe) -> MissingPolicy:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from bncli.catalogue import KEYS, LEARNING
+from bncli.catalogue import KEYS, LEARNING, WRITTEN_WHERE_USED
 from bncli.choices import Choice, Number, Option, Real, Switch, Whole, key_of
 from bncli.files.documents import Node
 from bncli.recipe import Recipe
 
 _ALWAYS = ("discretize", "structure", "param")
 """Keys of every recipe ever written."""
-OPTIONAL = ("group_levels",)
-"""Keys that are written only where they have a value; all others say that they have none."""
 
 
 def recipe_json(recipe: Recipe) -> dict[str, Any]:
     """Every option by name; where one holds floats, whole numbers too are written as floats: one text a recipe."""
     values = {key: _written(key, value) for key, value in recipe.as_dict().items()}
-    return {key: value for key, value in values.items() if value is not None or key not in OPTIONAL}
+    return {key: value for key, value in values.items() if value is not None or key not in WRITTEN_WHERE_USED}
 
 
 def _written(key: str, value: Any) -> Any:

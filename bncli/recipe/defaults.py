@@ -16,7 +16,7 @@ from bncli.catalogue import (
     SCORES,
     STRUCTURES,
 )
-from bncli.choices import Choice, Method, Option, Switch, Whole, decimal, flag_of, key_of, written
+from bncli.choices import CATEGORIES, Choice, Method, Option, Switch, Whole, decimal, flag_of, key_of, written
 from bncli.errors import UsageError
 
 _MOST_ROWS = 1e15
@@ -243,7 +243,7 @@ def values(chosen: Chosen, seed: int) -> dict[str, Any]:
     taken["structure_score"] = score(chosen)
     taken["smoothing"] = None if chosen.kind else taken["smoothing"]
     if chosen.kind == "auto":
-        taken |= {"discretize": "auto", **dict.fromkeys(map(key_of, DISCRETIZERS.governed))}
+        taken |= {"discretize": "auto", **dict.fromkeys(map(key_of, DISCRETIZERS.governed - {*CATEGORIES}))}
     taken |= optimization(chosen)
     random = chosen.param.word == "auto" or "cv" in (taken["penalty"], taken["early_stop"])
     return {key: taken.get(key) for key in KEYS} | {"seed": seed if random else None}

@@ -207,7 +207,7 @@ def test_uninformative_attributes_are_named(bncli: Bncli, tmp_path: Path) -> Non
     rows = [f"{i % 7},same,{'yes' if i % 7 > 3 else 'no'}" for i in range(70)]
     (tmp_path / "t.csv").write_text("\n".join(["a,b,class", *rows]) + "\n")
     ran = bncli("fit", "t.csv")
-    assert "1 used of 2; without a cut or with one value, so left out: b" in ran.err
+    assert "1 used of 2; without a cut or left with one value, so not used: b" in ran.err
 
 
 def test_a_model_to_stdout(bncli: Bncli, tmp_path: Path) -> None:

@@ -110,6 +110,8 @@ def values_of(entry: Choice | Option) -> list[Any]:
     if isinstance(kind, Real):
         tried = [100.0, 1.0, 0.1, 1e-3, 0.0, *kind.words]
         return [value for value in tried if _is_read(kind, value)]
+    if kind.words:
+        return [kind.least, *kind.words, kind.least + 1]
     usual = int(entry.default)
     tried = [kind.least, usual + 1, usual - 1, kind.least + 1, 2 * usual, usual, min(kind.most, 100)]
     return [value for value in dict.fromkeys(tried) if _is_read(kind, value)]

@@ -129,3 +129,52 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_cuts(str(tmp_path / "nothing.json"))
     with pytest.raises(BncliError, match="cannot read: is a directory"):
         read_cuts(str(tmp_path))
+
+
+TOWN = {
+    "name": "town",
+    "type": "categorical",
+    "levels": ["Lyon|Paris", "Brest"],
+    "groups": [["Lyon", "Paris"], ["Brest"]],
+}
+
+
+def test_pooled_levels_there_and_back(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text(json.dumps(document(attributes=[TOWN], options={"group_levels": "auto"})))
+    cuts = read_cuts(str(tmp_path / "c.json"))
+    (town,) = cuts.attributes
+    assert isinstance(town, CategoricalAttribute)
+    assert town.groups == (("Lyon", "Paris"), ("Brest",))
+    assert town.code_of == {"Lyon|Paris": 0, "Brest": 1, "Lyon": 0, "Paris": 0}
+    assert cuts.options == {"group_levels": "auto"}
+    write_cuts(str(tmp_path / "d.json"), cuts)
+    assert read_cuts(str(tmp_path / "d.json")) == cuts
+    assert '"groups": [["Lyon", "Paris"], ["Brest"]]' in (tmp_path / "d.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"groups": [["Lyon", "Paris"]]}, "1 groups for 2 levels"),
+        ({"groups": [["Lyon", "Paris"], []]}, "a group without a value"),
+        ({"groups": [["Lyon", "Brest"], ["Brest"]]}, "the value 'Brest' is in two groups"),
+        ({"groups": [["Lyon", "Lyon"], ["Brest"]]}, "'Lyon' is listed twice"),
+        ({"groups": [["Lyon", ""], ["Brest"]]}, "a level is an empty text"),
+        ({"groups": [["Lyon", "Paris"], ["Nice"]]}, "the value 'Nice' is alone, and its level is called 'Brest'"),
+        ({"levels": ["Lyon", "Brest"]}, "the pooled level 'Lyon' is called as a value"),
+        ({"groups": "Lyon"}, "list"),
+        ({"groups": [["Lyon", 3], ["Brest"]]}, "text"),
+        ({"type": "numeric", "cuts": [1.0]}, "levels"),
+    ],
+)
+def test_groups_that_cannot_be(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    (tmp_path / "c.json").write_text(json.dumps(document(attributes=[TOWN | changes])))
+    with pytest.raises(BncliError, match=message):
+        read_cuts(str(tmp_path / "c.json"))
+
+
+@pytest.mark.parametrize("rule", ["some", 1.5, True, []])
+def test_a_rule_that_cannot_be(tmp_path: Path, rule: Any) -> None:
+    (tmp_path / "c.json").write_text(json.dumps(document(attributes=[TOWN], options={"group_levels": rule})))
+    with pytest.raises(BncliError, match="whole number"):
+        read_cuts(str(tmp_path / "c.json"))

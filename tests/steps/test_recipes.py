@@ -33,5 +33,5 @@ MONKS = Source((str(Path(__file__).parents[2] / "sample_data" / "monks1.csv"),))
 def test_few_words_are_enough_for_fit(tmp_path: Path, words: dict[str, Any]) -> None:
     recipe = Recipe(**words)
     report = fit(MONKS, recipe, output=str(tmp_path / "m.bnc"))
-    assert read_model(str(tmp_path / "m.bnc")).recipe == recipe
+    assert read_model(str(tmp_path / "m.bnc")).recipe == recipe.replaced(group_levels=None)  # nothing was pooled
     assert report.log_loss < 0.7

@@ -7,7 +7,8 @@ groups (`bncli.engine.structures.binning`), and the rows are coded once.
 
 Conventions: FINE intervals from MANY_ROWS rows on, half as many below; the cuts of Fayyad & Irani join them there.
 Which of all these cuts they would have chosen is asked again of the rows that a candidate learns from, so that rows
-held out are not looked at: only the fine cuts themselves were.
+held out are not looked at: only the fine cuts themselves were. Levels of many-valued categories are pooled once, on all
+rows: what is pooled is more than rows at random would show.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.grouping import Rule
 from bncli.engine.data.schema import NumericAttribute, Reading
 from bncli.engine.discretizers import equal_frequency, mdl
 from bncli.engine.kernels.arrays import Array, Codes
@@ -37,10 +39,10 @@ Binnings = tuple[Grouping | None, ...]
 """By attribute, the coarser binning of its codes; None: as cut."""
 
 
-def fine_dataset(columns: Columns, reading: Reading, threads: int) -> Dataset:
-    """The rows in codes, every column cut by the union of all grids."""
+def fine_dataset(columns: Columns, reading: Reading, run: Run, group_levels: Rule = "off") -> Dataset:
+    """The rows in codes, every column cut by the union of all grids; the levels of categories pooled by the rule."""
     cut = _fine_cuts if columns.n_rows >= MANY_ROWS else partial(equal_frequency.cut_points, bins=FINE // 2)
-    return learn_dataset(columns, discretize=cut, reading=reading, run=Run(threads))
+    return learn_dataset(columns, discretize=cut, group_levels=group_levels, reading=reading, run=run)
 
 
 def _fine_cuts(values: NDArray[np.generic], labels: Codes, n_labels: int, weights: Array | None) -> tuple[float, ...]:

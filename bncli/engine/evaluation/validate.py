@@ -5,8 +5,8 @@ repeat draws new random folds, from the seed and the number of the repeat.
 
 Conventions: predictions for the rows are those of the first repeat, so that each row is predicted once, by the one
 model that has not seen it. Notes and iterations of a fold's learning are not passed on, but for the warnings of the
-first; the watch hears the stages `fit` and `score` of each fold, how many folds are done, and what is tried inside.
-Cost: folds times repeats fits.
+first and for what it did with the columns; the watch hears the stages `fit` and `score` of each fold, how many folds
+are done, and what is tried inside. Cost: folds times repeats fits.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.folds import stratified_folds
+from bncli.engine.data.grouping import told
 from bncli.engine.data.schema import Reading
 from bncli.engine.evaluation.baseline import Baseline, class_frequencies, measure_baseline
 from bncli.engine.evaluation.metrics import Metrics, measure
@@ -59,7 +60,8 @@ class Examined:
 class Fold:
     """One fold of one repeat: the rows held out, how they were predicted, and the penalty of the fit (None: closed).
 
-    base: how the class frequencies of the rows learnt from would have predicted them.
+    base: how the class frequencies of the rows learnt from would have predicted them. pooled: what its learning did
+    with levels that were too many, a sentence each.
     """
 
     repeat: int
@@ -68,6 +70,7 @@ class Fold:
     examined: Examined
     penalty: float | None
     base: Baseline
+    pooled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,10 @@ def cross_validate(
         run.watch(Stage("fit"))
         inside = _InsideFold(run.watch, done, total)
         inside.tell("")
-        yield hold_out(columns, recipe, split, given=given, reading=reading, run=run, inside=inside)
+        fold = hold_out(columns, recipe, split, given=given, reading=reading, run=run, inside=inside)
+        for sentence in fold.pooled if done == 0 else ():
+            run.watch(Note(f"in the first fold, {sentence}"))
+        yield fold
     run.watch(Progress(total, total))
 
 
@@ -144,7 +150,9 @@ def hold_out(
     learnt = learn(columns.take(split.others), recipe, given=given, reading=reading, run=quiet)
     run.watch(Stage("score"))
     examined = examine(learnt.model, columns.take(split.rows))
-    return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty, _base(columns, split))
+    pooled = () if given.cuts else tuple(told(learnt.model.schema.attributes, len(split.others)))
+    base = _base(columns, split)
+    return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty, base, pooled)
 
 
 def _base(columns: Columns, split: Split) -> Baseline:

@@ -20,7 +20,8 @@ from bncli.engine.data.forms import DateForm, Form
 from bncli.engine.kernels.arrays import Array
 from bncli.files.reading.findings import Finding
 from bncli.files.reading.forms import read_distinct
-from bncli.files.reading.growing import Growing, more_than_two
+from bncli.files.reading.growing import Growing
+from bncli.files.reading.near_misses import MARKS
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.recognition import Meaning
 from bncli.files.reading.row_blocks import Kind, Values, is_text
@@ -29,25 +30,6 @@ from bncli.files.reading.tallies import Budget, Counted, Hashes, Tally, hashes_o
 from bncli.files.reading.vocabulary import EMPTY, CodedTexts, SignedCodes
 
 _MOST_SHOWN = 10**6
-USUAL_MARKS = (
-    "n/a",
-    "N/A",
-    "#N/A",
-    "NA",
-    "na",
-    "n.a.",
-    "n.d.",
-    "k. A.",
-    "k.A.",
-    "-",
-    "--",
-    "NULL",
-    "null",
-    "NaN",
-    "nan",
-    ".",
-)
-"""What often stands for a missing value; values all the same until the user says so."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +39,6 @@ class ColumnSummary:
     counted: the values as they were, and their counts by class. column: what each of them is, of a date its seconds.
     low, high: of all its numbers or seconds, NaN where there are none. finding: what becomes of it as an attribute.
     example: a value that is present, "" if there is none. digest: equal for columns that are the same in every row.
-    marks: the usual marks of missing values that are values here; spoilt: without them it would be numbers or dates.
     """
 
     counted: Counted
@@ -67,8 +48,6 @@ class ColumnSummary:
     finding: Finding
     example: str
     digest: int
-    marks: tuple[str, ...]
-    spoilt: bool
 
     @property
     def is_date(self) -> bool:
@@ -147,7 +126,7 @@ class ColumnReader:
         self._growing = growing
         self._find, self._meaning = find, meaning
         self._is_text = self.want.kind is Kind.TEXT and self.want.form is None
-        always = (*tokens.number, *USUAL_MARKS)
+        always = (*tokens.number, *MARKS)
         self.tally = Tally(pa.string() if self._is_text else pa.float64(), budget, always)
         self._low, self._high = np.inf, -np.inf
         self._form: Form | None = None
@@ -203,7 +182,6 @@ class ColumnReader:
             self._note_extremes(column.values.astype(np.float64))
         known = self._low <= self._high and isinstance(column, NumericColumn)
         texts = self._texts(counted.values)
-        marks = () if is_class or not self._is_text else self._marks(counted.values)
         return ColumnSummary(
             replace(counted, values=texts),
             column,
@@ -212,8 +190,6 @@ class ColumnReader:
             finding,
             self._example or next(iter(_present(texts, self.tokens.text).slice(0, 1).to_pylist()), ""),
             self._digest % (1 << 64),
-            marks,
-            bool(marks) and not isinstance(column, NumericColumn) and self._is_spoilt(counted, marks),
         )
 
     def _found(self, counted: Counted, n_rows: int, *, is_class: bool) -> tuple[Finding, Column]:
@@ -243,19 +219,6 @@ class ColumnReader:
         self._growing.blocks = [coded]
         for i in self._growing.settle():
             self._growing.blocks[i] = CodedTexts(codes, self._texts(values))
-
-    def _marks(self, values: pa.Array) -> tuple[str, ...]:
-        known = _present(values, self.tokens.text)
-        found = set(known.filter(pc.is_in(known, value_set=pa.array(USUAL_MARKS, pa.string()))).to_pylist())
-        return tuple(mark for mark in USUAL_MARKS if mark in found)
-
-    def _is_spoilt(self, counted: Counted, marks: tuple[str, ...]) -> bool:
-        """Whether the values kept would be numbers or dates, were the marks missing values."""
-        values = counted.values.filter(pc.invert(pc.is_in(counted.values, value_set=pa.array(marks, pa.string()))))
-        numbers, wrong = to_numbers(values, self.tokens.number)
-        if wrong is None:
-            return more_than_two([numbers])
-        return not len(self._without_form) and self._meaning(self.want.name, values) is not None
 
     def _texts(self, values: pa.Array) -> pa.Array:
         """The values as text: numbers and dates of a columnar file as that would write them."""

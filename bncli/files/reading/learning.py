@@ -22,7 +22,8 @@ from bncli.files.reading.assembly import assemble
 from bncli.files.reading.bad_rows import BadRows
 from bncli.files.reading.forms import want_in_form
 from bncli.files.reading.growing import ColumnBlock, Growing, digest, more_than_two
-from bncli.files.reading.numerals import to_numbers
+from bncli.files.reading.leading_zeros import columns_with_leading_zeros
+from bncli.files.reading.numerals import has_leading_zeros, to_numbers
 from bncli.files.reading.parse import parse_block
 from bncli.files.reading.reader import RawBlock, Table, parse
 from bncli.files.reading.roles import Roles, assign_roles
@@ -116,7 +117,7 @@ def _guess(
 def _kind_of(values: Values, tokens: Tokens) -> Kind:
     texts = values.unique()
     numbers, wrong = to_numbers(texts, tokens.number)
-    if wrong is not None or not more_than_two([numbers]):
+    if wrong is not None or not more_than_two([numbers]) or has_leading_zeros(texts):
         return Kind.TEXT
     if (numbers != np.floor(numbers))[~np.isnan(numbers)].any():
         return Kind.NUMBER
@@ -133,6 +134,7 @@ class _Digested:
     n_rows: int
     bad: tuple[BadRow, ...]
     locate: Callable[[int], str]
+    leading_zeros: frozenset[str]
 
 
 def _read_all(
@@ -142,7 +144,7 @@ def _read_all(
     growing = list(columns.values())
     tasks = (
         # Built when its turn comes, so that it knows what earlier rows have taught.
-        partial(_digest, raw, [(column.want, column.shared) for column in growing], tokens)
+        partial(_digest, raw, [(c.want, c.shared) for c in growing], _watched(growing), tokens)
         for raw in table.raw_blocks(list(columns), watch)
     )
     sizes = []
@@ -151,13 +153,22 @@ def _read_all(
         sizes.append(digested.n_rows)
         for column, block in zip(growing, digested.columns, strict=True):
             column.add(block, digested.locate)
+            column.leading_zeros |= column.want.name in digested.leading_zeros
     return sizes
 
 
-def _digest(raw: RawBlock, asked: Sequence[tuple[Want, object]], tokens: Tokens) -> _Digested:
+def _watched(growing: Sequence[Growing]) -> list[str]:
+    """The columns whose leading zeros are looked for."""
+    return [column.want.name for column in growing if column.may_be_codes]
+
+
+def _digest(raw: RawBlock, asked: Sequence[tuple[Want, object]], watched: Sequence[str], tokens: Tokens) -> _Digested:
     block = parse(raw, [want for want, _ in asked], tokens)
     columns = [digest(values, shared) for values, (_, shared) in zip(block.values, asked, strict=True)]
-    return _Digested(columns, block.n_rows, block.bad, block.locate)
+    zeros = (
+        columns_with_leading_zeros(raw, block.n_rows, watched, tokens) if isinstance(raw, TextBlock) else frozenset()
+    )
+    return _Digested(columns, block.n_rows, block.bad, block.locate, zeros)
 
 
 def _read_again(

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bncli.engine.kernels.arrays import Array, Mask
+from bncli.engine.kernels.arrays import Array, Integers, Mask
 from bncli.files.reading.source import BLANKS
 
 _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -85,3 +85,20 @@ def _examine(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask, Mask
 def padded(missing: Sequence[str]) -> list[str]:
     """The tokens with up to one blank at each end: what a parser that compares without trimming should look for."""
     return list(dict.fromkeys(f"{a}{token}{b}" for token in missing for a in ("", " ") for b in ("", " ")))
+
+
+def has_leading_zeros(texts: pa.Array) -> bool:
+    """Whether any of the texts is a number with leading zeros."""
+    trimmed = pc.utf8_trim(texts, characters=BLANKS)
+    return bool(pc.any(pc.match_substring_regex(trimmed, "^0[0-9]+$")).as_py())
+
+
+def are_codes(texts: pa.Array, counts: Integers) -> bool:
+    """Whether texts that occur so often, blanks around them stripped, are codes: digits only, and not mostly 0.
+
+    Where zero, written 0 or 000, is commoner than any other value, it counts something that most often is not there.
+    """
+    if not pc.all(pc.match_substring_regex(texts, "^[0-9]+$")).as_py():
+        return False
+    is_zero = pc.match_substring_regex(texts, "^0+$").to_numpy(zero_copy_only=False)
+    return bool(counts[is_zero].sum() <= counts[~is_zero].max(initial=0))

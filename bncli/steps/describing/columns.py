@@ -19,6 +19,7 @@ from bncli.steps.describing.information import FEW_VALUES, ClassCounts, Learnt, 
 _LEAK = 0.99
 """Of the class's entropy."""
 _N_COMMON = 5
+_ABOUT_MARKS = "values that may mean missing ones"
 _PLURAL = {"numeric": "numbers", "categorical": "names", "date": "dates"}
 
 
@@ -133,16 +134,14 @@ def _verdict(
     of_class: ClassCounts | None,
 ) -> dict[str, Any]:
     """Type, use, reason and advice."""
-    notes = [_without_name(note, report.name) for note in summary.finding.notes]
-    if summary.spoilt:
-        notes = [f"but for {', '.join(summary.marks)} they would be numbers or dates"]
+    notes = _told(report, summary)
     if report.type == "constant":
         tells = report.missing > 0 and report.distinct == 1
         what = "one value only" if report.distinct else "no value at all"
         return {"use": tells, "reason": f"{what}{', or missing' if tells else ''}"}
     if not summary.finding.attributes:
         kind = "date" if report.type == "date" else "identifier"
-        return {"type": kind, "use": False, "reason": "; ".join([*(["identifiers"] if summary.spoilt else []), *notes])}
+        return {"type": kind, "use": False, "reason": "; ".join(notes)}
     tells = learnt is None or any(found.attribute.informative for found in learnt.values())
     if is_running_number(report, n_rows):
         return {"use": tells, "reason": "whole numbers, another in every row: an identifier?", "advice": "ignore"}
@@ -152,6 +151,15 @@ def _verdict(
     elif not notes or report.type != "date":
         notes.insert(0, _PLURAL[report.type] + _made(learnt))
     return {"use": tells, "reason": "; ".join([*notes, *_leak(report, of_class)])}
+
+
+def _told(report: ColumnReport, summary: ColumnSummary) -> list[str]:
+    """What `fit` would say of the column."""
+    finding = summary.finding
+    notes = [_without_name(note, report.name) for note in finding.notes if not note.startswith(_ABOUT_MARKS)]
+    if finding.meant:
+        notes.append(f"but for {', '.join(finding.marks)} they would be {finding.meant}")
+    return notes
 
 
 def _without_name(note: str, name: str) -> str:

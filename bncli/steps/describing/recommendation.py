@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from bncli.files.reading.column_reader import USUAL_MARKS
 from bncli.files.reading.roles import Said
 from bncli.files.reading.summary import Summary
 from bncli.files.table import Source
@@ -64,8 +63,8 @@ def _candidates(summary: Summary, columns: Sequence[ColumnReport]) -> list[str]:
 
 def _marks(summary: Summary) -> list[str]:
     """The usual marks of missing values that keep a column from being numbers or dates."""
-    found = {mark for column in summary.columns.values() if column.spoilt for mark in column.marks}
-    return [mark for mark in USUAL_MARKS if mark in found]
+    findings = [column.finding for name, column in summary.columns.items() if name != summary.class_name]
+    return list(dict.fromkeys(mark for finding in findings if finding.meant for mark in finding.marks))
 
 
 def _reading_flags(source: Source) -> list[str]:
@@ -111,9 +110,9 @@ def schema_of(summary: Summary, columns: Sequence[ColumnReport]) -> Said:
             continue
         left_out = column.type in ("identifier", "constant") or column.advice == "ignore"
         found = summary.columns[column.name]
-        if column.name not in summary.roles.attributes or (left_out and not found.spoilt):
+        if column.name not in summary.roles.attributes or (left_out and not found.finding.meant):
             lists["ignore"].append(column.name)
-        elif not found.spoilt and found.finding.form is None:
+        elif not found.finding.meant and found.finding.form is None:
             lists[column.type].append(column.name)
     roles = {key: tuple(names) for key, names in lists.items()}
     return Said(None, class_name, summary.roles.weights, **roles)

@@ -11,6 +11,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Reading
 from bncli.engine.model import Ensemble, Model
 from bncli.recipe import Recipe
+from bncli.watch import Run
 
 
 def recipe(metric: str = "log-loss", time_limit: float | None = None, seed: int = 0) -> Recipe:
@@ -42,7 +43,7 @@ def mixed(n_rows: int = 90, n_labels: int = 2, seed: int = 0, weights: NDArray[n
 
 def coded(columns: Columns) -> Dataset:
     """The rows on the fine grid."""
-    return fine_dataset(columns, Reading(), 1)
+    return fine_dataset(columns, Reading(), Run())
 
 
 def ensemble_of(model: Model) -> Ensemble:
