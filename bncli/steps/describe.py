@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.data.columns import NumericColumn
+from bncli.engine.data.forms import NumberForm
 from bncli.files.paths import check_outputs
 from bncli.files.reading.assembly import are_measured, are_too_many_labels
 from bncli.files.reading.roles import read_schema_file, write_schema_file
@@ -110,8 +110,8 @@ def _of_the_class(report: ColumnReport, summary: Summary, of_class: ClassCounts 
     if of_class is not None and not are_too_many_labels(report.distinct, summary.n_rows):
         measured = "; it looks like a number" if are_measured(of_class.labels, summary.n_rows) else ""
         return replace(report, use=True, reason=f"the class{measured}")
-    found = summary.columns[report.name].finding.attributes.get(report.name)
-    numeric = isinstance(found, NumericColumn)
+    found = summary.columns[report.name]
+    numeric = found.plain or isinstance(found.finding.form, NumberForm)
     what = (
         "numbers, not classes" if numeric else f"{'' if report.exact else '~'}{report.distinct:,} labels are too many"
     )

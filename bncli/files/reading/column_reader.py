@@ -21,7 +21,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.files.reading.findings import Finding
 from bncli.files.reading.forms import read_distinct
 from bncli.files.reading.growing import Growing
-from bncli.files.reading.near_misses import MARKS
+from bncli.files.reading.near_misses import MARKS, plain_numbers
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.recognition import Meaning
 from bncli.files.reading.row_blocks import Kind, Values, is_text
@@ -48,6 +48,8 @@ class ColumnSummary:
     finding: Finding
     example: str
     digest: int
+    plain: bool
+    """Whether all its texts are plain numbers."""
 
     @property
     def is_date(self) -> bool:
@@ -190,6 +192,7 @@ class ColumnReader:
             finding,
             self._example or next(iter(_present(texts, self.tokens.text).slice(0, 1).to_pylist()), ""),
             self._digest % (1 << 64),
+            plain_numbers(_present(texts, self.tokens.number)),
         )
 
     def _found(self, counted: Counted, n_rows: int, *, is_class: bool) -> tuple[Finding, Column]:
