@@ -6,7 +6,8 @@ own. All that is guessed is told.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -47,18 +48,49 @@ def find_attributes(
     return finder.told(table.name, watch)
 
 
-class _Finder:
-    """Takes column after column; `attributes` and `notes` are what has been found so far."""
+class Finding(NamedTuple):
+    """What becomes of one column: the attributes (none: it is left out), the form it was found in, what is told.
 
-    def __init__(self, keep: Mask, roles: Roles, table: Table, source: Source) -> None:
+    marks: its values that may mean missing ones; meant: what it is but for them, numbers or dates (empty: names).
+    """
+
+    attributes: dict[str, Column]
+    form: Form | None
+    notes: tuple[str, ...]
+    marks: tuple[str, ...]
+    meant: str
+
+
+def find_one(
+    name: str, column: Growing, n_shown: int, n_rows: int, roles: Roles, table: Table, source: Source
+) -> Finding:
+    """As `find_attributes` for a single column, of which `n_shown` of about `n_rows` rows are at hand."""
+    finder = _Finder(np.ones(n_shown, np.bool_), roles, table, source, n_rows)
+    finder.take(name, column)
+    notes = tuple(note.text for note in finder.notes.lines())
+    return Finding(finder.attributes, finder.form, notes, tuple(finder.marks), finder.meant)
+
+
+class _Finder:
+    """Takes column after column; `attributes` and `notes` are what has been found so far.
+
+    n_rows: where not all rows are at hand, how many there are, by the number of different values at hand.
+    """
+
+    def __init__(self, keep: Mask, roles: Roles, table: Table, source: Source, n_rows: int | None = None) -> None:
         self.attributes: dict[str, Column] = {}
         self.notes = Notes()
+        self.form: Form | None = None
+        self.marks: Sequence[str] = ()
+        self.meant = ""
+        """Of the last column taken, as the two before."""
+        self._n_rows = len(keep) if n_rows is None else n_rows
         self._dates: set[str] = set()
         self._keep, self._roles, self._table, self._source = keep, roles, table, source
         self._tokens = Tokens.of(source.missing_tokens)
 
     def take(self, name: str, column: Growing) -> None:
-        form = column.want.form
+        form = self.form = column.want.form
         if isinstance(form, DateForm):
             self._take_dates(name, column.numeric().values, Meaning(form, "as stored"))
         elif column.want.kind is not Kind.TEXT or form is not None:
@@ -82,7 +114,7 @@ class _Finder:
         if meaning is None:
             self._take_names(name, column)
             return
-        form = meaning.form
+        form = self.form = meaning.form
 
         def read(texts: pa.Array) -> Array:
             return read_distinct(form, texts, self._tokens.number)[0]
@@ -112,17 +144,17 @@ class _Finder:
     def _keep_names(self, name: str, column: Growing, why: str) -> None:
         """Names, unless most rows have their own; `why` says why that may be so, if anything is known."""
         levels = distinct_levels(column.texts(), self._tokens.text)
-        if len(levels) > _MIN_IDENTIFIER_LEVELS and 2 * len(levels) > len(self._keep):
+        if len(levels) > _MIN_IDENTIFIER_LEVELS and 2 * len(levels) > self._n_rows:
             self.notes.leave_out(name, why or _nature(*column.count(self._tokens.text)))
         else:
             self.attributes[name] = column.categorical()
 
     def _doubt(self, name: str, column: Growing, levels: pa.Array) -> str:
         """What the column might have been meant to be, which is noted; empty if it is just names."""
-        marks = marks_among(levels)
+        self.marks = marks = marks_among(levels)
         if marks:
             rest = distinct_levels(levels, [*self._tokens.number, *marks])
-            meant = self._meant(name, rest)
+            self.meant = meant = self._meant(name, rest)
             self.notes.mark(name, marks, meant)
             if meant:
                 return f"{meant} but for marks of missing values"

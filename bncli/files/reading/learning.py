@@ -52,7 +52,7 @@ def read_columns(
     with Table(source, keep=True, block_size=block_size, memory=memory) as table:
         roles = assign_roles(source, table.names, table.name, given)
         _tell_left_out(roles, watch)
-        columns = _start(table, roles, source, tokens)
+        columns = start_columns(table, roles, source)
         with BadRows(source.on_bad_row, watch) as bad:
             sizes = _read_all(table, columns, tokens, bad, threads, watch)
         _read_again(table, columns, sizes, tokens, threads, any_bad=bad.count > 0)
@@ -65,12 +65,16 @@ def _tell_left_out(roles: Roles, watch: Watch) -> None:
         watch(Note(f"not in the cuts file, so left out: {', '.join(roles.left_out[:_NAMED])}{more}"))
 
 
-def _start(table: Table, roles: Roles, source: Source, tokens: Tokens) -> dict[str, Growing]:
-    """The columns in use, each with the type that is said or guessed."""
+def start_columns(table: Table, roles: Roles, source: Source, *, guess: bool = True) -> dict[str, Growing]:
+    """The columns in use, each with the type that is said or guessed; of a text file not guessed, it is text so far."""
+    tokens = Tokens.of(source.missing_tokens)
     said = roles.categorical | roles.numeric
     form = None if source.decimal is None else NumberForm(source.decimal)
     hint = table.hint()
-    guessed = _guess(hint, [name for name in roles.attributes if name not in said], source, tokens)
+    open_names = [name for name in roles.attributes if name not in said]
+    guessed = {name: Want(name, Kind.TEXT) for name in open_names}
+    if guess or not isinstance(hint, TextBlock):
+        guessed = _guess(hint, open_names, source, tokens)
     columns = {}
     for name in roles.attributes:
         want = _said(name, roles, form) if name in said else guessed[name]
@@ -78,7 +82,8 @@ def _start(table: Table, roles: Roles, source: Source, tokens: Tokens) -> dict[s
         open_text = isinstance(hint, TextBlock) and source.decimal != ","
         free = name not in said and (open_text or want != Want(name, Kind.TEXT))
         columns[name] = Growing(want, free=free, tokens=tokens)
-    columns[roles.class_name] = Growing(Want(roles.class_name, Kind.TEXT), free=False, tokens=tokens)
+    if roles.class_name not in columns:  # a table of one column may be described without a class
+        columns[roles.class_name] = Growing(Want(roles.class_name, Kind.TEXT), free=False, tokens=tokens)
     if roles.weights is not None:
         want = replace(want_in_form(roles.weights, form), weight=True)
         columns[roles.weights] = Growing(want, free=False, tokens=tokens)

@@ -22,7 +22,7 @@ _LEAST_SHARE = 0.9
 _LEAST_NUMBER = 20
 _N_TRIED = 64
 _N_SHOWN = 40
-_MARKS = (
+MARKS = (
     *("n/a", "N/A", "#N/A", "NA", "<NA>", "NULL", "null", "(null)", "NaN", "nan", "nil"),
     *("-", "--", "---", "."),
 )
@@ -38,7 +38,7 @@ class NearMiss(NamedTuple):
 
 def marks_among(levels: pa.Array) -> list[str]:
     """The values that usually mean a missing one; a hyphen beside a plus is a sign."""
-    found: list[str] = levels.filter(pc.is_in(levels, value_set=pa.array(_MARKS))).to_pylist()
+    found: list[str] = levels.filter(pc.is_in(levels, value_set=pa.array(MARKS))).to_pylist()
     signs = pc.any(pc.is_in(levels, value_set=pa.array(["+", "++", "+++"]))).as_py()
     return [mark for mark in found if not (signs and not mark.strip("-"))]
 

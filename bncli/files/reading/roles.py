@@ -16,7 +16,8 @@ from typing import Any
 from bncli.engine.data.forms import DATE_PARTS, NumberForm
 from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.errors import BncliError, UsageError
-from bncli.files.documents import parse
+from bncli.files.atomic import write_bytes
+from bncli.files.documents import dump, parse
 from bncli.files.places import cannot_read
 from bncli.files.reading.forms import column_read
 from bncli.files.reading.inputs import TABLE_SUFFIXES, strip_compression
@@ -57,7 +58,16 @@ class Roles:
 
 
 def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts | None) -> Roles:
-    """Every column's role; an error names a column that does not exist or that has two roles."""
+    """Every column's role, for learning; an error names a column that does not exist or that has two roles."""
+    roles = roles_of(source, names, where, given)
+    if given is None and not roles.attributes:
+        hint = "is the delimiter right? --delimiter" if len(names) == 1 else ""
+        raise BncliError(f"there is no column besides the class '{roles.class_name}'", where=where, hint=hint)
+    return roles
+
+
+def roles_of(source: Source, names: tuple[str, ...], where: str, given: Cuts | None = None) -> Roles:
+    """Every column's role; there need be no attribute."""
     flags = Said(None, source.class_name, source.weights, source.categorical, source.numeric, source.ignore)
     file = read_schema_file(source)
     for said in (flags, file):
@@ -72,9 +82,6 @@ def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts
     parts = frozenset(said.ignore).difference(names)
     if given is not None:
         return _as_given(given, flags, said, class_name, attributes, where)
-    if not attributes:
-        hint = "is the delimiter right? --delimiter" if len(names) == 1 else ""
-        raise BncliError(f"there is no column besides the class '{class_name}'", where=where, hint=hint)
     said_types = frozenset(said.categorical), frozenset(said.numeric)
     return Roles(class_name, attributes, *said_types, said.weights, ignored_parts=parts)
 
@@ -98,6 +105,14 @@ def read_schema_file(source: Source) -> Said:
             raise BncliError(f"'{key}' must be a list of column names", where=path)
     lists = {key: tuple(content.get(key, ())) for key in _LIST_KEYS}
     return Said(path, content.get("class"), content.get("weights"), **lists)
+
+
+def write_schema_file(path: str, said: Said) -> None:
+    """Writes what `read_schema_file` reads, but for the file's place."""
+    content: dict[str, Any] = {} if said.class_name is None else {"class": said.class_name}
+    content |= {key: list(getattr(said, key)) for key in _LIST_KEYS}
+    content |= {} if said.weights is None else {"weights": said.weights}
+    write_bytes(path, dump(content).encode())
 
 
 def _beside(paths: Sequence[str]) -> str | None:
