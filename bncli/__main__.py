@@ -27,14 +27,20 @@ def main() -> None:
     sys.meta_path.insert(0, _NoPandas())
     try:
         _listen()
-        from bncli.cli.run import run
+        from bncli.cli.supervised import supervised
 
-        code = run(sys.argv[1:])
+        code = supervised(_run)
     except KeyboardInterrupt as stop:
         # Pressed before, or after, the time when `run` looks after it.
         # As shells count: 128 and the number of the signal, SIGINT where Python itself raised it.
         code = 128 + (stop.args[0] if stop.args else signal.SIGINT)
     sys.exit(code)
+
+
+def _run() -> int:
+    from bncli.cli.run import run
+
+    return run(sys.argv[1:])
 
 
 def _listen() -> None:

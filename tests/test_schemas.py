@@ -16,7 +16,7 @@ from bncli.cli.config import schema_text, schema_words
 from bncli.cli.run import run
 from tests.transcripts import ROOT
 
-METRICS = ("accuracy", "error", "log-loss", "rmse", "brier", "auc", "ece", "cll")
+METRICS = ("accuracy", "error", "log-loss", "rmse", "brier", "auc", "ece", "cll", "balanced-accuracy", "mcc")
 MAKING = """
 fit iris.csv --param map -q -o tan.bnc
 fit iris.csv --structure auto --time-limit 1 -q -o auto.bnc
@@ -63,6 +63,10 @@ inspect pooled.bnc
 inspect tan.json
 inspect regions.json
 inspect interactions.json
+describe iris.csv
+describe holes.csv --schema-out d.json
+describe copies.csv
+describe alone.csv
 learn-structure iris.csv
 learn-structure iris.csv -o s.json
 learn-structure iris.csv --structure hill-climb
@@ -95,6 +99,8 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[st
     shutil.copy(ROOT / "sample_data" / "wine_holes.csv", folder / "holes.csv")
     lines = (folder / "iris.csv").read_text().splitlines()
     (folder / "less.csv").write_text("\n".join([lines[0].split(",", 1)[1], *(x.split(",", 1)[1] for x in lines[1:5])]))
+    (folder / "copies.csv").write_text("a,b,day,y\n" + "".join(f"{i},{i},2024-01-0{i},{i % 2}\n" for i in range(1, 10)))
+    (folder / "alone.csv").write_text("a\n1\n2\n")
     found: dict[str, list[tuple[str, Any]]] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

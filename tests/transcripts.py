@@ -63,7 +63,7 @@ def replay(transcript: str, folder: Path) -> str:
 def _run(command: str, folder: Path) -> str:
     """What a command prints; installing is left out, for it was done before any test could run."""
     command = re.sub(r"python3? -m pip install \S+ *(&& *(\\\n)?)?", "", command)
-    environment = os.environ | {"PATH": f"{folder / '.programs'}:{os.environ['PATH']}", "COLUMNS": "100"}
+    environment = os.environ | {"PATH": f"{folder / '.programs'}:{os.environ['PATH']}", "COLUMNS": "160"}
     done = subprocess.run(
         ["sh", "-c", command],
         cwd=folder,

@@ -69,7 +69,8 @@ CONCLUSIONS = (
         metavar="NAME",
         multiple=True,
         stands_for="error log-loss rmse",
-        help="What is compared: accuracy, error, log-loss, rmse, brier, auc, ece, cll; may be repeated.",
+        help="What is compared: accuracy, error, log-loss, rmse, brier, auc, ece, cll, balanced-accuracy, mcc; "
+        "may be repeated.",
     ),
     flag(
         "--baseline",

@@ -1,37 +1,41 @@
 """What a person sees of a comparison: the figures on every data set, then who wins over all of them, and how fast.
 
 With one data set there is one table, a line a learner. With more there are two a metric: the figures, a line a data
-set, and the ranks and tests, a line a learner. Marks stand behind the figures, since colour does not survive a pipe;
+set, and the ranks and tests, a line a learner, with a legend below the first of these. A table that is wider than the
+page goes on below; no word is broken. Marks stand behind the figures, since colour does not survive a pipe;
 the seconds, which no two runs share, come last.
 """
 
 from __future__ import annotations
 
 import math
-import shutil
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bncli.cli.tables import add_row, plain_table
-from bncli.steps.comparing.report import CompareReport, Figure, Pair, Summary, told
+from bncli.cli.console import page_width
+from bncli.cli.tables import TextColumn, add_row, fitted_tables, plain_table, shortened
+from bncli.steps.comparing.report import CompareReport, Figure, Summary, told
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 _MOST_WITH_SPREAD = 6
 """Learners up to which means stand with their standard deviations: a line has no room for more."""
-_PAGE = 160
-_GAP = 3
-"""Blanks between two columns."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _LEAST_P = 0.0001
 _BEST, _NOT_WORSE = "*", "="
-_MARKS = f"{_BEST} best   {_NOT_WORSE} not significantly worse than the best (corrected resampled t-test, 5 %)"
-_TESTS = (
-    "p-values: sign and Wilcoxon two-sided; Holm: Wilcoxon's, for so many comparisons with one baseline; t one-sided, "
-    "that the learner is better than the baseline. ratio: geometric mean of figures over the baseline's"
+_MARKS = f"{_BEST} best   {_NOT_WORSE} not significantly worse (corrected resampled t-test, 5 %)"
+_LEGEND = (
+    ("rank", "average rank over the data sets; 1 is the best everywhere"),
+    ("group", "with a letter in common: not told apart (Nemenyi, 5 %)"),
+    ("W-D-L", "on how many data sets it wins, draws, loses against the baseline"),
+    ("ratio", "geometric mean of its figures over the baseline's"),
+    ("sign p", "p-value: are wins and losses equally likely? (two-sided)"),
+    ("Wilcoxon", "the same of the sizes of the differences too (signed ranks, two-sided)"),
+    ("Holm p", "Wilcoxon's, raised for as many comparisons as there are learners"),
+    ("t p", "p-value: is its mean better than the baseline's? (paired t, one-sided)"),
 )
+"""What each column of the ranks answers; a line has at most 80 letters."""
 
 
 def tables(report: CompareReport) -> list[str | Table]:
@@ -39,17 +43,15 @@ def tables(report: CompareReport) -> list[str | Table]:
     trial = report.trial
     shown: list[str | Table] = [_heading(report)]
     if len(trial.data) == 1:
-        shown.append(_one_set(report))
+        shown += _one_set(report)
     else:
         for metric in report.metrics:
-            shown += _several_sets(report, metric)
+            shown += _several_sets(report, metric, legend=metric == next(iter(report.summaries), None))
     if report.gaps:
         shown.append(_gap_table(report))
     if len(trial.learners) > 1:
         shown.append(_MARKS)
-    if report.summaries:
-        shown.append(_TESTS)
-    return [*shown, "", _pace_table(report)]
+    return [*shown, "", *_pace_tables(report)]
 
 
 def _heading(report: CompareReport) -> str:
@@ -59,56 +61,32 @@ def _heading(report: CompareReport) -> str:
     return f"{sets}{rows:,} rows; {trial.protocol}"
 
 
-def _one_set(report: CompareReport) -> Table:
+def _one_set(report: CompareReport) -> Iterator[Table]:
     """All metrics of all learners."""
-    (data,) = report.trial.data
-    metrics = [told(metric) for metric in report.metrics]
-    table = plain_table(data, "learner", *metrics, numbers=range(1, len(metrics) + 1))
-    for name in report.trial.learners:
-        add_row(table, name, *(_cell(report.figure(data, name, metric), spread=True) for metric in report.metrics))
-    return table
+    (data,), learners = report.trial.data, report.trial.learners
+    columns = [
+        TextColumn(told(metric), [_cell(report.figure(data, name, metric), spread=True) for name in learners])
+        for metric in report.metrics
+    ]
+    yield from fitted_tables(data, TextColumn("learner", learners), columns, "further figures")
 
 
-def _several_sets(report: CompareReport, metric: str) -> list[str | Table]:
-    """One metric: the figures, and where there is a summary, ranks and tests."""
+def _several_sets(report: CompareReport, metric: str, *, legend: bool) -> list[str | Table]:
+    """One metric: the figures, and where there is a summary, ranks and tests; their legend if it is the first time."""
     shown: list[str | Table] = [*_figure_tables(report, metric)]
     summary = report.summaries.get(metric)
     if summary is not None:
-        shown += [_ranks(report, summary, metric), *_remarks(summary), ""]
+        shown += [*_rank_tables(report, summary, metric), *_remarks(summary), ""]
+        shown += [*(f"{heading:<10}{answer}" for heading, answer in _LEGEND), ""] if legend else []
     return shown
 
 
 def _figure_tables(report: CompareReport, metric: str) -> Iterator[Table]:
-    """A line a data set, a column a learner; as many learners a table as the page is wide."""
+    """A line a data set, a column a learner."""
     data, learners = report.trial.data, report.trial.learners
     spread = len(learners) <= _MOST_WITH_SPREAD
-    columns = {name: [_cell(report.figure(one, name, metric), spread) for one in data] for name in learners}
-    title = told(metric)
-    for block in _blocks(columns, _page() - max(map(len, (*data, "data")))):
-        table = plain_table(title, "data", *block, numbers=range(1, len(block) + 1))
-        for i, one in enumerate(data):
-            add_row(table, one, *(columns[name][i] for name in block))
-        yield table
-        title = f"{told(metric)}, further learners"
-
-
-def _page() -> int:
-    """How many letters a line holds: those of the terminal, or of a page that goes to a file or a pipe."""
-    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else _PAGE
-
-
-def _blocks(columns: Mapping[str, Sequence[str]], room: int) -> list[list[str]]:
-    """The names of the columns in runs that fit into the room, at least one a run."""
-    blocks: list[list[str]] = []
-    left = 0
-    for name, cells in columns.items():
-        width = max(map(len, (name, *cells))) + _GAP
-        if not blocks or width > left:
-            blocks.append([])
-            left = room - _GAP
-        blocks[-1].append(name)
-        left -= width
-    return blocks
+    columns = [TextColumn(name, [_cell(report.figure(one, name, metric), spread) for one in data]) for name in learners]
+    yield from fitted_tables(told(metric), TextColumn("data", data), columns, "further learners")
 
 
 def _cell(figure: Figure | None, spread: bool) -> str:
@@ -120,17 +98,20 @@ def _cell(figure: Figure | None, spread: bool) -> str:
     return f"{_number(figure.mean)}{std} {mark}"
 
 
-def _ranks(report: CompareReport, summary: Summary, metric: str) -> Table:
+def _rank_tables(report: CompareReport, summary: Summary, metric: str) -> Iterator[Table]:
     """The learners from the best average rank on, each beside the baseline."""
-    title = f"{told(metric)} over {len(summary.sets)} data sets, each learner against {report.baseline}"
-    heads = ("learner", "rank", "group", "W-D-L", "sign p", "Wilcoxon", "Holm p", "t p", "ratio")
-    table = plain_table(title, *heads, numbers=(1, 3, 4, 5, 6, 7, 8))
+    against = shortened(report.baseline, page_width() // 3)
+    title = f"{told(metric)} over {len(summary.sets)} data sets, each learner against {against}"
     letters = _letters(summary)
-    for name in sorted(summary.average_ranks, key=lambda name: summary.average_ranks[name]):
-        pair = summary.against(name, report.baseline)
-        rest = _pair(pair) if pair else ["baseline" if name == report.baseline else "-"]
-        add_row(table, name, f"{summary.average_ranks[name]:.2f}", letters[name], *rest)
-    return table
+    names = sorted(summary.average_ranks, key=lambda name: summary.average_ranks[name])
+    rows = [
+        (f"{summary.average_ranks[name]:.2f}", letters[name], *_pair(summary, name, report.baseline)) for name in names
+    ]
+    columns = [
+        TextColumn(heading, cells, number=heading != "group")
+        for (heading, _), cells in zip(_LEGEND, zip(*rows, strict=True), strict=True)
+    ]
+    yield from fitted_tables(title, TextColumn("learner", names), columns, "further columns")
 
 
 def _letters(summary: Summary) -> dict[str, str]:
@@ -142,10 +123,14 @@ def _letters(summary: Summary) -> dict[str, str]:
     return letters
 
 
-def _pair(pair: Pair) -> list[str]:
-    counts = f"{pair.wins}-{pair.draws}-{pair.losses}"
+def _pair(summary: Summary, name: str, baseline: str) -> list[str]:
+    """W-D-L, the ratio and the p-values of a learner."""
+    pair = summary.against(name, baseline)
+    if pair is None:
+        return ["baseline" if name == baseline else "-", "", "", "", "", ""]
     ps = (pair.sign_p, pair.wilcoxon_p, pair.holm_p, pair.t_p)
-    return [counts, *map(_p, ps), "-" if pair.ratio is None else f"{pair.ratio:.3f}"]
+    ratio = "-" if pair.ratio is None else f"{pair.ratio:.3f}"
+    return [f"{pair.wins}-{pair.draws}-{pair.losses}", ratio, *map(_p, ps)]
 
 
 def _remarks(summary: Summary) -> list[str | Table]:
@@ -154,8 +139,7 @@ def _remarks(summary: Summary) -> list[str | Table]:
     lines = [
         f"Friedman: chi² {_statistic(test.chi_squared)}, p {_p(test.p)}; "
         f"Iman-Davenport: F {_statistic(test.f)}, p {_p(test.f_p)}",
-        f"Nemenyi: ranks differ significantly when {summary.critical_difference:.2f} or more apart (5 %)"
-        + ("; learners with a letter in common do not" if summary.groups else ""),
+        f"Nemenyi: ranks differ significantly when {summary.critical_difference:.2f} or more apart (5 %)",
     ]
     if summary.left_out:
         lines.append(f"Left out, for a learner has no figure there: {', '.join(summary.left_out)}")
@@ -164,22 +148,26 @@ def _remarks(summary: Summary) -> list[str | Table]:
     return [*lines]
 
 
-def _pace_table(report: CompareReport) -> Table:
-    title = f"Seconds a fold; ratios are geometric means against {report.baseline}"
-    table = plain_table(title, "learner", "fit s", "ratio", "score s", "ratio", numbers=(1, 2, 3, 4))
-    for name, pace in report.paces.items():
-        cells: list[str] = []
-        for stage, seconds in pace.seconds.items():
-            ratio = pace.ratio[stage]
-            cells += [f"{seconds:.3f}", "-" if ratio is None else f"{ratio:.2f}"]
-        add_row(table, name, *cells)
-    return table
+def _pace_tables(report: CompareReport) -> Iterator[Table]:
+    against = shortened(report.baseline, page_width() // 3)
+    title = f"Seconds a fold; ratios are geometric means against {against}"
+    columns: list[TextColumn] = []
+    for stage in ("fit", "score"):
+        columns.append(TextColumn(f"{stage} s", [f"{pace.seconds[stage]:.3f}" for pace in report.paces.values()]))
+        columns.append(TextColumn("ratio", [_ratio(pace.ratio[stage]) for pace in report.paces.values()]))
+    yield from fitted_tables(title, TextColumn("learner", list(report.paces)), columns, "further columns")
+
+
+def _ratio(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f}"
 
 
 def _gap_table(report: CompareReport) -> Table:
-    table = plain_table("Could not be tried", "data", "learner", "reason")
+    table, most = plain_table("Could not be tried", "data", "learner", "reason"), page_width() // 4
+    for column in table.columns[:2]:
+        column.no_wrap = True
     for (data, name), reason in report.gaps.items():
-        add_row(table, data, name, reason)
+        add_row(table, shortened(data, most), shortened(name, most), reason)
     return table
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -116,8 +117,7 @@ class Console:
         from rich.console import Console as RichConsole
         from rich.table import Table
 
-        width = None if sys.stdout is not None and sys.stdout.isatty() else _PAGE
-        out = RichConsole(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
+        out = RichConsole(file=sys.stdout, width=page_width(), highlight=False, markup=False, emoji=False)
         # Captured: rich would end the program by itself when the pipe is closed.
         with out.capture() as capture:
             for table in tables:
@@ -127,6 +127,13 @@ class Console:
                     table.title = None  # rich would centre it, and break it at the width of the table
                 out.print(printable(table) if isinstance(table, str) else table)
         self.text("".join(f"{line.rstrip()}\n" for line in capture.get().rstrip().splitlines()))
+
+
+def page_width() -> int:
+    """Letters in a line of a table: as COLUMNS says, or as the terminal has, or as a page in a file or a pipe."""
+    if "COLUMNS" in os.environ or (sys.stdout is not None and sys.stdout.isatty()):
+        return shutil.get_terminal_size((_PAGE, 24)).columns
+    return _PAGE
 
 
 def _tell(line: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bncli.cli import learning, options
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bncli.files.table import Source
-    from bncli.steps.evaluate import EvaluateReport
+    from bncli.steps.evaluating.report import EvaluateReport
 
 EXAMPLES = """\
 bncli evaluate data.csv                                     5-fold cross-validation
@@ -48,6 +48,13 @@ PREDICTIONS = flag(
     help="Write a row of predictions for every row tested, in their order, each from the fold that had not seen it "
     "(with --repeats that of the first repeat). Rows of weight 0 and dropped unlabelled rows are left out.",
 )
+PICTURES = flag(
+    "--svg",
+    group="Output",
+    metavar="DIR",
+    help="Draw ROC, precision-recall and reliability curves into this folder (roc.svg, precision_recall.svg, "
+    "reliability.svg), each label against all others, from all rows tested together.",
+)
 
 FIGURES = (
     ("accuracy, error", "Share of rows whose most probable class is right, and wrong."),
@@ -57,6 +64,14 @@ FIGURES = (
     ("auc", "Area under the ROC curve; with more classes the mean over their pairs."),
     ("ece", "Expected calibration error: how far confidence and accuracy lie apart."),
     ("cll", "Conditional log-likelihood: the sum of ln P(true class) over the rows tested."),
+    ("balanced-accuracy", "Mean over the labels of the share of their rows that is found (recall)."),
+    ("mcc", "Matthews' correlation of true and predicted labels: 1 perfect, 0 no better than guessing."),
+    (
+        "base",
+        "The class frequencies of the rows learnt from (with --model: tested) as a classifier, beside the figures.",
+    ),
+    ("skill-score", "1 - log-loss / that of the base: 1 is perfect, 0 no better than the class frequencies."),
+    ("precision", "Of the rows predicted as a label, the share that are; f1 is its harmonic mean with recall."),
 )
 
 
@@ -69,10 +84,11 @@ FIGURES = (
     options.TABLE,
     options.UNSEEN,
     options.MISSING_COLUMNS,
-    (PREDICTIONS,),
+    (PREDICTIONS, PICTURES),
     options.RUNNING,
     more="Cuts and structure are learnt anew inside every fold. "
-    "std is the standard deviation over the folds of all repeats.",
+    "std is the standard deviation over the folds of all repeats. Figures of single labels are those of the confusion "
+    "matrix, which is summed over the folds.",
     notes=("Figures", FIGURES, FIGURES),
 )
 def command(**typed: Any) -> None:
@@ -96,13 +112,14 @@ def _measured(
     typed: Mapping[str, Any], chosen: learning.Learning, source: Source, test: Source | None, console: Console
 ) -> EvaluateReport:
     from bncli.engine.evaluation.validate import Protocol
-    from bncli.steps.evaluate import evaluate, evaluate_model, evaluate_on
+    from bncli.steps.evaluate import Outputs, evaluate, evaluate_model, evaluate_on
     from bncli.watch import Run
 
-    run, predictions = Run(options.threads(typed), watch=console.watch), typed["predictions"]
+    run = Run(options.threads(typed), watch=console.watch)
+    outputs = Outputs(typed["predictions"], typed["svg"])
     if typed["model"]:
-        return evaluate_model(typed["model"], source, predictions=predictions, unseen=typed["unseen"], run=run)
-    how: dict[str, Any] = {"predictions": predictions, "unseen": typed["unseen"] or "average", "run": run}
+        return evaluate_model(typed["model"], source, outputs=outputs, unseen=typed["unseen"], run=run)
+    how: dict[str, Any] = {"outputs": outputs, "unseen": typed["unseen"] or "average", "run": run}
     if test is not None:
         return evaluate_on(source, test, chosen.recipe, supplied=chosen.supplied, **how)
     protocol = Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"])
@@ -142,24 +159,45 @@ def _test_source(typed: Mapping[str, Any]) -> Source | None:
 
 
 def _tables(report: EvaluateReport) -> list[str | Table]:
-    tables: list[str | Table] = [f"{report.rows:,} rows; {report.protocol}", _figures(report)]
+    tables: list[str | Table] = [f"{report.rows:,} rows; {report.protocol}", _figures(report), *_per_label(report)]
     if len(report.labels) <= _LABELS_SHOWN:
-        tables.append(_confusion(report))
+        tables += _confusion(report)
     return tables
 
 
 def _figures(report: EvaluateReport) -> Table:
+    """Each figure, beside that of the class frequencies where they have one."""
     from bncli.cli.tables import add_row, plain_table
 
+    base: dict[str, float | None] = {**report.base._asdict(), "error": 1 - report.base.accuracy}
     spread = report.std is not None
-    table = plain_table("", "figure", "mean" if spread else "value", *(["std"] if spread else []), numbers=(1, 2))
+    table = plain_table("", "figure", "mean" if spread else "value", *(["std"] if spread else []), "base")
+    for column in table.columns[1:]:
+        column.justify = "right"
     for name, value in report.metrics.items():
         std = [_number((report.std or {}).get(name))] if spread else []
-        add_row(table, name.replace("_", "-"), _number(value), *std)
+        add_row(table, name.replace("_", "-"), _number(value), *std, _number(base[name]) if name in base else "")
+    add_row(table, "skill-score", _number(report.skill_score))
     for stage, seconds in report.seconds.items():
         if seconds is not None:
-            add_row(table, f"seconds, {stage}", f"{seconds:.3f}", *([""] if spread else []))
+            add_row(table, f"seconds, {stage}", f"{seconds:.3f}")
     return table
+
+
+def _per_label(report: EvaluateReport) -> Iterator[Table | str]:
+    """Precision, recall, f1 and support of the labels, of many labels those with the most rows."""
+    from bncli.cli.tables import TextColumn, fitted_tables
+
+    figures = report.per_label
+    shown = sorted(sorted(range(len(figures)), key=lambda c: -figures[c].support)[:_LABELS_SHOWN])
+    columns = [
+        TextColumn(name, [_number(getattr(figures[c], name)) for c in shown]) for name in ("precision", "recall", "f1")
+    ]
+    support = TextColumn("support", [f"{figures[c].support:,.10g}" for c in shown])
+    names = TextColumn("label", [report.labels[c] for c in shown])
+    yield from fitted_tables("Each label against all others", names, [*columns, support])
+    if hidden := len(figures) - len(shown):
+        yield f"... and {hidden:,} more labels with fewer rows; --json has them"
 
 
 def _number(value: float | None) -> str:
@@ -169,11 +207,12 @@ def _number(value: float | None) -> str:
     return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 100 else f"{value:.1f}"
 
 
-def _confusion(report: EvaluateReport) -> Table:
-    from bncli.cli.tables import add_row, plain_table
+def _confusion(report: EvaluateReport) -> Iterator[Table]:
+    from bncli.cli.tables import TextColumn, fitted_tables
 
-    n = len(report.labels)
-    table = plain_table("Confusion (rows true, columns predicted)", "", *report.labels, numbers=range(1, n + 1))
-    for label, counts in zip(report.labels, report.confusion, strict=True):
-        add_row(table, label, *(f"{count:,.10g}" for count in counts))
-    return table
+    columns = [
+        TextColumn(label, [f"{count:,.10g}" for count in counts])
+        for label, counts in zip(report.labels, zip(*report.confusion, strict=True), strict=True)
+    ]
+    title = "Confusion (rows true, columns predicted)"
+    yield from fitted_tables(title, TextColumn("", report.labels), columns, "further labels")

@@ -88,7 +88,8 @@ def columns_typed(ctx: click.Context) -> Sequence[str]:
     try:
         from bncli.files.table import Source, column_names
 
-        return column_names(Source(paths, format=ctx.params.get("format"), delimiter=ctx.params.get("delimiter")))
+        typed: dict[str, Any] = {name: ctx.params.get(name) for name in ("format", "delimiter", "encoding")}
+        return column_names(Source(paths, **typed))
     except (BncliError, OSError, ValueError):
         return ()
 

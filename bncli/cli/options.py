@@ -214,7 +214,7 @@ def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
         drop_unlabelled=typed.get("drop_unlabelled", False),
         dates=typed.get("dates", "auto"),
         decimal=_decimal(typed.get("decimal")),
-        encoding=_encoding(typed.get("encoding")),
+        encoding=typed.get("encoding"),
         allow_missing_columns=typed.get("allow_missing_columns", False),
     )
 
@@ -233,20 +233,6 @@ def _decimal(mark: str | None) -> str | None:
     if mark not in (None, ".", ","):
         raise UsageError(f"--decimal takes a point or a comma, not {mark!r}")
     return mark
-
-
-def _encoding(name: str | None) -> str | None:
-    """The name of a text encoding that Python knows."""
-    import codecs
-
-    try:
-        if name is not None and not codecs.lookup(name)._is_text_encoding:
-            raise LookupError
-    except (LookupError, ValueError) as error:
-        raise UsageError(
-            f"unknown encoding {name!r}", hint="as utf-8, utf-16, latin-1, cp1252, cp1250, shift_jis"
-        ) from error
-    return name
 
 
 def threads(typed: Mapping[str, Any]) -> int:

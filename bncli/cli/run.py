@@ -12,6 +12,16 @@ import click
 from bncli.cli.group import COMPLETE, group
 from bncli.errors import BncliError, printable
 
+_WANT_OF_MEMORY = (
+    "can't start new thread",
+    "failed to launch worker thread",
+    "failed to map segment",
+    "cannot allocate memory",
+    "cannot create thread",
+    "bad_alloc",
+    "malloc of size",
+)
+
 
 def run(arguments: Sequence[str]) -> int:
     """Runs the command that `arguments` name and returns its exit code; with --debug errors keep their traceback."""
@@ -59,12 +69,21 @@ def _report(error: BaseException) -> int:
         return _fail(str(error), error.exit_code)
     if isinstance(error, MemoryError):
         return _fail(_memory(error), 1)
+    if _is_for_want_of_memory(error):
+        return _fail("not enough memory to load a library or to start a thread; allow more, or take fewer --threads", 1)
     if isinstance(error, OSError):
         where = f", {error.filename}" if error.filename else ""
         return _fail(f"{(error.strerror or str(error)).lower()}{where}", 1)
-    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
-        return _fail("not enough memory to start another thread; take fewer with --threads, or allow more memory", 1)
     return _fail(f"internal error: {type(error).__name__}: {error}; run with --debug and report it", 1)
+
+
+def _is_for_want_of_memory(error: BaseException | None) -> bool:
+    """Whether it, or what it came from, says in a system's or a library's own words that memory ran out."""
+    while error is not None:
+        if any(words in str(error).lower() for words in _WANT_OF_MEMORY):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _memory(error: MemoryError) -> str:

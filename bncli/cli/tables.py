@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from rich import box
+from rich.cells import cell_len
 from rich.table import Table
 from rich.tree import Tree
 
+from bncli.cli.console import page_width
+from bncli.engine.data.forms import DateForm, NumberForm
 from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array
 from bncli.errors import printable
@@ -17,6 +22,8 @@ from bncli.errors import printable
 _SHOWN = 12
 _MOST_NODES = 200
 _MOST_LEVELS = 16
+_GAP = 3
+"""Blanks between two columns."""
 
 
 def plain_table(title: str, *headings: str, numbers: Sequence[int] = ()) -> Table:
@@ -32,6 +39,98 @@ def add_row(table: Table, *cells: str) -> None:
     table.add_row(*map(printable, cells))
 
 
+class TextColumn(NamedTuple):
+    """A heading and the cells below it; aligned to the right unless `number` is False."""
+
+    heading: str
+    cells: Sequence[str]
+    number: bool = True
+
+
+def fitted_tables(title: str, names: TextColumn, columns: Sequence[TextColumn], further: str = "") -> Iterator[Table]:
+    """A table in which nothing is wrapped: as many columns as the page is wide, the rest in tables below, with `names`.
+
+    Names and headings get at most a third of the page, with an ellipsis in the middle; in full, wrapped between words,
+    where they could not be told apart.
+    """
+    most = page_width() // 3
+    names = TextColumn(names.heading, _all_shortened(names.cells, most), number=False)
+    headings = _all_shortened([column.heading for column in columns], most)
+    columns = [column._replace(heading=heading) for column, heading in zip(columns, headings, strict=True)]
+    for block in _blocks(columns, page_width() - _width(names)):
+        shown = [names, *block]
+        table = plain_table(
+            title, *(column.heading for column in shown), numbers=[i for i, each in enumerate(shown) if each.number]
+        )
+        for column in table.columns[_width(names) > most :]:
+            column.no_wrap = True
+        for cells in zip(*(column.cells for column in shown), strict=True):
+            add_row(table, *cells)
+        yield table
+        title = f"{title}, {further}" if further and not title.endswith(further) else title
+
+
+def shortened(text: str, width: int) -> str:
+    """The text in at most `width` letters of a terminal: as few letters as possible, in whole words, make way.
+
+    An ellipsis stands where they were. Where not even the first word has room, letters do.
+    """
+    if cell_len(text) <= width:
+        return text
+    words = text.split()
+    if len(words) > width:  # a word and its blank take two letters: what is beyond has no room, nor time
+        words = [*words[: width - 1], words[-1]]
+    told = [
+        " ".join([*words[:first], "…", *words[last:]])
+        for first in range(1, len(words))
+        for last in range(first + 1, len(words) + 1)
+    ]
+    return max((each for each in told if cell_len(each) <= width), key=cell_len, default=_cut(text, width))
+
+
+def _cut(text: str, width: int) -> str:
+    """Its beginning and its end about an ellipsis."""
+    if cell_len(text) <= width:
+        return text
+    head, tail = text[: (width - 1) // 2], text[-(width // 2) :] if width > 1 else ""
+    while head and cell_len(f"{head}…{tail}") > width:
+        head, tail = head[:-1], tail[1:]
+    return f"{head}…{tail}"
+
+
+def _all_shortened(texts: Sequence[str], width: int) -> list[str]:
+    """The texts shortened, so that those that differ still do; whole where that cannot be."""
+    for shorten in (shortened, _cut):
+        told = [shorten(text, width) for text in texts]
+        if len(set(told)) == len(set(texts)):
+            return told
+    return list(texts)
+
+
+def _width(column: TextColumn) -> int:
+    return max(map(cell_len, (column.heading, *column.cells)))
+
+
+def _blocks(columns: Sequence[TextColumn], room: int) -> list[list[TextColumn]]:
+    """The columns in as few runs as fit into the room, at least one a run, and if possible as many in each."""
+    full = _runs(columns, room, len(columns))
+    even = _runs(columns, room, math.ceil(len(columns) / max(1, len(full))))
+    return even if len(even) == len(full) else full
+
+
+def _runs(columns: Sequence[TextColumn], room: int, most: int) -> list[list[TextColumn]]:
+    runs: list[list[TextColumn]] = []
+    left = 0
+    for column in columns:
+        width = _width(column) + _GAP
+        if not runs or width > left or len(runs[-1]) == most:
+            runs.append([])
+            left = room - _GAP
+        runs[-1].append(column)
+        left -= width
+    return runs
+
+
 def attribute_table(attributes: Iterable[Attribute], of_rows: bool = True) -> Table:
     """One line an attribute: type, number of values, and its cuts or levels.
 
@@ -44,9 +143,21 @@ def attribute_table(attributes: Iterable[Attribute], of_rows: bool = True) -> Ta
         text = ", ".join(parts[:_SHOWN]) + (f", ... ({len(parts) - _SHOWN} more)" if len(parts) > _SHOWN else "")
         text += " + missing" if attribute.missing and text else ""
         uncut = "no cut: present or missing" if attribute.missing else "no cut: not used" if of_rows else "no cut"
-        kind = "numeric" if numeric else "categorical"
-        add_row(table, attribute.name, kind, str(attribute.cardinality), text or uncut)
+        add_row(table, attribute.name, _kind(attribute), str(attribute.cardinality), text or uncut)
     return table
+
+
+def _kind(attribute: Attribute) -> str:
+    """The type; of a part of dates also the column that it is made from, of a number how it is written."""
+    if not isinstance(attribute, NumericAttribute):
+        return "categorical"
+    form = attribute.form
+    if isinstance(form, DateForm):
+        return f"numeric, {form.part} of {form.source}"
+    if isinstance(form, NumberForm):
+        mark = "comma" if form.decimal == "," else "point"
+        return f"numeric, decimal {mark}" + (f", {form.affix}" if form.affix else "")
+    return "numeric"
 
 
 def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]) -> list[str | Tree]:

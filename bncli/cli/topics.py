@@ -7,7 +7,7 @@ from __future__ import annotations
 
 GROUPS = (
     ("Begin here", ("quick-start", "which-one", "step-by-step", "pitfalls", "glossary")),
-    ("Data", ("data", "discretize", "missing-values")),
+    ("Data", ("describe", "data", "discretize", "missing-values")),
     ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto")),
     ("Parameters", ("parameters", "smoothing", "penalties", "optimizers")),
     ("Using a model", ("score", "explain", "inspect", "evaluate", "compare", "export", "simulate")),
@@ -18,6 +18,7 @@ GROUPS = (
 TOPICS = tuple(topic for _, topics in GROUPS for topic in topics)
 
 OF_COMMANDS = {
+    "describe": ("describe", "data", "pitfalls", "quick-start"),
     "discretize": ("discretize", "data", "step-by-step", "files"),
     "learn-structure": ("structures", "structure-scores", "regions", "interactions", "step-by-step"),
     "fit": ("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),

@@ -2,9 +2,11 @@
 
 The bytes go to a temporary file in the same folder, which is flushed to the disk and then renamed over the target;
 whatever goes wrong before that (a full disk, ^C, an error of the caller) removes it and leaves an older file as it
-was. Conventions: a symbolic link is followed; an existing file keeps its permission bits, and a read-only one is
-refused although a rename could replace it. What is no regular file (/dev/stdout, a pipe, /dev/null) is written
-directly: there is nothing to rename.
+was. Where the system has files without a name (O_TMPFILE on Linux) the temporary one has none until the moment before
+the rename, so that nothing is left even of a process that is killed. Elsewhere it has a name that tells whose it is,
+and what dead processes left beside the target is removed. Conventions: a symbolic link is followed; an existing file
+keeps its permission bits, and a read-only one is refused although a rename could replace it. What is no regular file
+(/dev/stdout, a pipe, /dev/null) is written directly: there is nothing to rename.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import io
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, cast
@@ -21,6 +24,9 @@ from typing import BinaryIO, cast
 from bncli.errors import BncliError
 from bncli.files.places import why_unwritable
 
+_DESCRIPTORS = "/proc/self/fd"
+_DAY = 24 * 3600
+"""Seconds."""
 _DESCRIPTOR = re.compile(r"/dev/(?:stdout|stderr|fd/(\d+))|/proc/self/fd/(\d+)")
 
 
@@ -92,20 +98,76 @@ def _open(path: str, target: str, mode: int | None) -> _Output:
             return _Output(os.dup(int(number)), "wb", path)
         if mode is not None and not stat.S_ISREG(mode):
             return _Output(target, "wb", path)
-        # In the target's folder, as a rename cannot cross file systems; "x" never writes to what another run began.
-        folder, name = os.path.split(target)
-        return _Output(os.path.join(folder, f".{name[:40]}.{os.urandom(6).hex()}.tmp"), "xb", path)
+        # In the target's folder, as a rename cannot cross file systems.
+        unnamed = _unnamed(os.path.dirname(target))
+        if unnamed is not None:
+            return _Output(unnamed, "wb", path, unnamed=True)
+        _sweep(target)
+        # "x" never writes to what another run began
+        return _Output(_temporary_name(target), "xb", path)
     except OSError as error:
         raise _failure(path, error) from error
 
 
-class _Output(io.FileIO):
-    """A raw file whose failures are told in terms of the path that the user named."""
+def _unnamed(folder: str) -> int | None:
+    """A descriptor of a new file without a name; None where the system, or the file system, has none."""
+    flag = getattr(os, "O_TMPFILE", None)
+    if flag is None or not os.path.isdir(_DESCRIPTORS):
+        return None
+    try:
+        return os.open(folder, flag | os.O_RDWR | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        # Old kernels take the folder for the file, network file systems do not know the flag; a full disk is neither.
+        if error.errno in (errno.EISDIR, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOENT):
+            return None
+        raise
 
-    def __init__(self, file: str | int, mode: str, path: str) -> None:
+
+def _temporary_name(target: str) -> str:
+    """Beside the target: hidden, never taken twice, with the number of this process in it."""
+    folder, name = os.path.split(target)
+    return os.path.join(folder, f".{name[:40]}.{os.getpid()}.{os.urandom(6).hex()}.tmp")
+
+
+def _sweep(target: str) -> None:
+    """Removes temporary files of this target whose process is gone, and which nobody has written to for a day.
+
+    The day is for folders that machines share: a number says nothing of the processes of another machine.
+    """
+    folder, name = os.path.split(target)
+    pattern = re.compile(rf"\.{re.escape(name[:40])}\.(\d+)\.[0-9a-f]{{12}}\.tmp")
+    with suppress(OSError):
+        for found in os.listdir(folder):
+            own = pattern.fullmatch(found)
+            path = os.path.join(folder, found)
+            if own and not _is_alive(int(own[1])) and os.stat(path).st_mtime < time.time() - _DAY:
+                os.unlink(path)
+
+
+def _is_alive(process: int) -> bool:
+    if os.name != "posix":  # there signal 0 is no question but the end of the process
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+class _Output(io.FileIO):
+    """A raw file whose failures are told in terms of the path that the user named.
+
+    Where it is to take the place of another it has a temporary name or, until the bytes are complete, none.
+    """
+
+    def __init__(self, file: str | int, mode: str, path: str, *, unnamed: bool = False) -> None:
         super().__init__(file, mode)
         self._path = path
         self._temporary = file if mode == "xb" and isinstance(file, str) else None
+        # A copy: the caller may close the file, and a file without a name would be gone with it.
+        self._unnamed = os.dup(self.fileno()) if unnamed else None
 
     def write(self, data: object) -> int:
         try:
@@ -117,12 +179,20 @@ class _Output(io.FileIO):
 
     def commit(self, target: str, mode: int | None) -> None:
         """Puts the temporary file in the target's place."""
-        assert self._temporary is not None
         try:
             self.close()
-            _sync(self._temporary)  # before the rename, or a power cut could leave the name without the bytes
-            if mode is not None:
-                os.chmod(self._temporary, stat.S_IMODE(mode))
+            # Before the rename, or a power cut could leave the name without the bytes.
+            if self._unnamed is not None:
+                if mode is not None:
+                    os.fchmod(self._unnamed, stat.S_IMODE(mode))
+                os.fsync(self._unnamed)
+                self._temporary = _temporary_name(target)
+                _link(self._unnamed, self._temporary)
+            else:
+                assert self._temporary is not None
+                _sync(self._temporary)
+                if mode is not None:
+                    os.chmod(self._temporary, stat.S_IMODE(mode))
             os.replace(self._temporary, target)
         except OSError as error:
             raise _failure(self._path, error) from error
@@ -130,9 +200,19 @@ class _Output(io.FileIO):
 
     def discard(self) -> None:
         """Removes the temporary file if it did not take the target's place."""
+        if self._unnamed is not None:
+            with suppress(OSError):
+                os.close(self._unnamed)
+            self._unnamed = None
         if self._temporary is not None:
             with suppress(OSError):
                 os.unlink(self._temporary)
+
+
+def _link(descriptor: int, name: str) -> None:
+    """Gives a file without a name one that is free; a link never replaces a file, so that a rename must follow."""
+    # Only with a folder's descriptor does Python call linkat, which can follow the link to the open file.
+    os.link(f"{_DESCRIPTORS}/{descriptor}", name, src_dir_fd=descriptor, follow_symlinks=True)
 
 
 def _sync(path: str) -> None:

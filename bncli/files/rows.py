@@ -14,8 +14,10 @@ from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns
+from bncli.engine.data.forms import NumberForm
 from bncli.errors import UsageError
 from bncli.files.formats.csv import CsvLines
 from bncli.files.output_streams import AbandonableStream, output_stream, write_faults
@@ -91,7 +93,10 @@ class _CsvRows:
     def _fields(self, name: str, column: Column) -> pa.Array:
         if isinstance(column, CategoricalColumn):
             return self._levels[name].take(_indices(column))
-        return _numbers(column.values).cast(pa.string())
+        texts = _numbers(column.values).cast(pa.string())
+        if isinstance(column.form, NumberForm) and column.form.decimal == ",":
+            return self._lines.strings(pc.replace_substring(texts, ".", ","))
+        return texts
 
     def finish(self) -> None:
         self._file.flush()

@@ -17,6 +17,7 @@ from bncli.errors import printable
 SIZE = 13.0
 """Of letters, in pixels."""
 Anchor = Literal["start", "middle", "end"]
+Line = Literal["ink", "faint", "dashed", "thick", "curve"]
 
 _STYLE = """\
   <style>
@@ -25,11 +26,13 @@ _STYLE = """\
     .faint { stroke: #8c959f; stroke-width: 1; fill: none }
     .dashed { stroke: #8c959f; stroke-width: 1; stroke-dasharray: 4 3; fill: none }
     .thick { stroke: #24292f; stroke-width: 4; fill: none }
+    .curve { stroke: #0969da; stroke-width: 2; stroke-linejoin: round; fill: none }
     .dot { fill: #0969da; fill-opacity: 0.6; stroke: none }
     text { fill: #24292f; font-family: Helvetica, Arial, "DejaVu Sans", sans-serif }
     @media (prefers-color-scheme: dark) {
       .paper { fill: #0d1117 }
       .ink, .thick { stroke: #d0d7de }
+      .curve { stroke: #58a6ff }
       .dot { fill: #58a6ff }
       text { fill: #d0d7de }
     }
@@ -49,7 +52,7 @@ class Drawing:
         self._parts = [f'  <rect class="paper" width="{_number(width)}" height="{_number(height)}"/>']
         self._title = title
 
-    def line(self, kind: Literal["ink", "faint", "dashed", "thick"], *points: tuple[float, float]) -> None:
+    def line(self, kind: Line, *points: tuple[float, float]) -> None:
         """A line through the points."""
         corners = " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
         self._parts.append(f'  <polyline class="{kind}" points="{corners}"/>')

@@ -24,7 +24,7 @@ from bncli.steps.comparing.outputs import refuse_idle_outputs, write_outputs
 from bncli.steps.comparing.report import CompareReport
 from bncli.steps.comparing.runner import Plan
 from bncli.steps.comparing.running import run_plan
-from bncli.steps.run import free_memory
+from bncli.steps.memory import free_memory
 from bncli.watch import Run, Stage
 
 DEFAULT_METRICS = ("error", "log_loss", "rmse")

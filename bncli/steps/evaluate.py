@@ -1,7 +1,8 @@
 """Measures how well learning, or a model, predicts rows that it has not seen.
 
 Three protocols: cross-validation of the learning options on one table; learning on one table and testing on another;
-testing a model file on a table. A report holds means over the folds, their standard deviations, and every fold.
+testing a model file on a table. A report holds means over the folds, their standard deviations, and every fold; what
+needs all rows at once (curves, figures of every label) comes from the predictions of all folds together.
 """
 
 from __future__ import annotations
@@ -9,13 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.encoding import label_codes
 from bncli.engine.data.schema import Reading, Unseen
+from bncli.engine.evaluation.baseline import Baseline, class_frequencies, measure_baseline
+from bncli.engine.evaluation.confusion import per_label
 from bncli.engine.evaluation.metrics import METRICS as METRICS
 from bncli.engine.evaluation.validate import Examined, Fold, Protocol, cross_validate, examine, out_of_fold
+from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer
@@ -24,58 +30,22 @@ from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.scores import NOT_WRITTEN, WRITTEN, write_predictions
 from bncli.files.table import Source, read_labelled
 from bncli.recipe import Recipe
+from bncli.steps.evaluating.pictures import check_folder, write_pictures
+from bncli.steps.evaluating.report import EvaluateReport, FoldReport, Pooled
 from bncli.steps.run import Stopwatch, limited
 from bncli.steps.supplied_files import Supplied
-from bncli.watch import Run, Stage, warnings_of
+from bncli.watch import Note, Run, Stage, Watch, warnings_of
 
 
 @dataclass(frozen=True)
-class FoldReport:
-    """One fold: its figures by name, the penalty of the fit, and the seconds that it took to fit and to score."""
+class Outputs:
+    """What an evaluation writes; None: not this.
 
-    repeat: int
-    fold: int
-    rows: int
-    metrics: dict[str, float | None]
-    penalty: float | None
-    seconds: dict[str, float]
-
-    def as_json(self) -> dict[str, Any]:
-        """The figures beside the rest."""
-        fields = {"repeat": self.repeat, "fold": self.fold, "rows": self.rows, **self.metrics}
-        return {**fields, "penalty": self.penalty, "seconds": self.seconds}
-
-
-@dataclass(frozen=True)
-class EvaluateReport:
-    """Figures by name, and under cross-validation their means and standard deviations over `folds`.
-
-    A figure is None where it is not defined. confusion[true][predicted], in the order of `labels`, is summed over
-    the folds. seconds: fit (None for a model file) and score, means too.
+    predictions: a file of the (out-of-fold) predictions, in row order. svg: a folder of pictures of the curves.
     """
 
-    rows: int
-    protocol: str
-    metrics: dict[str, float | None]
-    seconds: dict[str, float | None]
-    labels: tuple[str, ...]
-    confusion: list[list[float]]
-    std: dict[str, float | None] | None = None
-    folds: tuple[FoldReport, ...] | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Every figure as a key of its own; `std` and `folds` only under cross-validation."""
-        report: dict[str, Any] = {
-            "rows": self.rows,
-            "protocol": self.protocol,
-            **self.metrics,
-            "seconds": self.seconds,
-            "labels": list(self.labels),
-            "confusion": self.confusion,
-        }
-        if self.folds is not None:
-            report |= {"std": self.std, "folds": [fold.as_json() for fold in self.folds]}
-        return report
+    predictions: str | None = None
+    svg: str | None = None
 
 
 def evaluate(
@@ -84,15 +54,12 @@ def evaluate(
     protocol: Protocol = Protocol(),
     *,
     supplied: Supplied = Supplied(),
-    predictions: str | None = None,
+    outputs: Outputs = Outputs(),
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> EvaluateReport:
-    """Cross-validates `recipe` on `source`; what is supplied stands in for its methods in every fold.
-
-    The predictions of the rows tested, in their order, go to the file `predictions`.
-    """
-    _check_files(predictions, source, *supplied.paths)
+    """Cross-validates `recipe` on `source`; what is supplied stands in for its methods in every fold."""
+    _check_files(outputs, source, *supplied.paths)
     recipe, watch = supplied.recipe(recipe), Stopwatch(run.watch)
     run = run._replace(watch=watch)
     watch(Stage("read"))
@@ -100,12 +67,7 @@ def evaluate(
     reading = Reading(source.missing_tokens, unseen)
     folds = cross_validate(columns, recipe, protocol, given=supplied, reading=reading, run=limited(run))
     timed = list(_timed(folds, watch))
-    assert columns.label is not None
-    labels = columns.label.levels
-    watch(Stage("write"))
-    if predictions is not None:
-        write_predictions(predictions, labels, out_of_fold([fold for fold, _ in timed], columns.n_rows))
-    return _averaged(str(protocol), columns.n_rows, labels, timed)
+    return _told(_averaged(str(protocol), columns, timed), outputs, watch)
 
 
 def evaluate_on(
@@ -114,12 +76,12 @@ def evaluate_on(
     recipe: Recipe,
     *,
     supplied: Supplied = Supplied(),
-    predictions: str | None = None,
+    outputs: Outputs = Outputs(),
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> EvaluateReport:
     """Learns on `source`, as `evaluate` does, and tests on `test`."""
-    _check_files(predictions, source, *test.paths, test.schema_file, *supplied.paths)
+    _check_files(outputs, source, *test.paths, test.schema_file, *supplied.paths)
     recipe, watch = supplied.recipe(recipe), Stopwatch(run.watch)
     run = run._replace(watch=watch)
     watch(Stage("read"))
@@ -128,39 +90,51 @@ def evaluate_on(
     quiet = limited(run._replace(watch=warnings_of(watch)))
     reading = Reading(source.missing_tokens, unseen)
     model = learn(columns, recipe, given=supplied, reading=reading, run=quiet).model
-    examined, rows = _examined(model, test, predictions, run)
-    seconds = watch.seconds()
-    spent: dict[str, float | None] = {"fit": seconds["fit"], "score": seconds["score"]}
-    return _single("trained on one table, tested on another", rows, model, examined, spent)
+    tested, spent = _tested(model, test, run), watch.seconds()
+    frequencies = class_frequencies(label_codes(columns, model.schema), len(model.schema.labels), columns.weights)
+    seconds = {"fit": spent["fit"], "score": spent["score"]}
+    report = _single("trained on one table, tested on another", tested, frequencies, seconds)
+    return _told(report, outputs, watch)
 
 
 def evaluate_model(
     path: str,
     source: Source,
     *,
-    predictions: str | None = None,
+    outputs: Outputs = Outputs(),
     unseen: Unseen | None = None,
     run: Run = Run(),
 ) -> EvaluateReport:
     """Tests the model in a file on `source`; `unseen` None: as the model says."""
-    _check_files(predictions, source, path)
+    _check_files(outputs, source, path)
     watch = Stopwatch(run.watch)
     model = read_model(path)
     if unseen is not None:
         model = replace(model, schema=replace(model.schema, unseen=unseen))
-    examined, rows = _examined(model, source, predictions, run._replace(watch=watch))
-    seconds = watch.seconds()
-    return _single("a model on a test set", rows, model, examined, {"fit": None, "score": seconds["score"]})
+    tested, spent = _tested(model, source, run._replace(watch=watch)), watch.seconds()
+    frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
+    report = _single("a model on a test set", tested, frequencies, {"fit": None, "score": spent["score"]})
+    return _told(report, outputs, watch)
 
 
-def _check_files(predictions: str | None, source: Source, *others: str | None) -> None:
-    """UsageError for predictions that cannot be written, or would be written over what is read."""
-    refuse_ending(predictions, NOT_WRITTEN, WRITTEN)
-    check_outputs((predictions,), (*source.paths, source.schema_file, *others))
+def _check_files(outputs: Outputs, source: Source, *others: str | None) -> None:
+    """UsageError for outputs that cannot be written, or would be written over what is read."""
+    refuse_ending(outputs.predictions, NOT_WRITTEN, WRITTEN)
+    pictures = () if outputs.svg is None else check_folder(outputs.svg)
+    check_outputs((outputs.predictions, *pictures), (*source.paths, source.schema_file, *others))
 
 
-def _examined(model: Model, source: Source, predictions: str | None, run: Run) -> tuple[Examined, int]:
-    """The model's predictions for a table, written if asked for, and the number of its rows."""
+class _Tested(NamedTuple):
+    """The rows of a test set: their labels as positions in `labels`, their weights, and what a model says of them."""
+
+    labels: tuple[str, ...]
+    codes: Integers
+    weights: Array | None
+    examined: Examined
+
+
+def _tested(model: Model, source: Source, run: Run) -> _Tested:
+    """Reads a table and has the model predict it."""
     run.watch(Stage("read"))
     used = [model.schema.attributes[i].name for i in compile_scorer(model).used]
     columns = read_labelled(
@@ -168,18 +142,40 @@ def _examined(model: Model, source: Source, predictions: str | None, run: Run) -
     )
     run.watch(Stage("score"))
     examined = examine(model, columns, allow_missing=source.allow_missing_columns)
-    run.watch(Stage("write"))
-    if predictions is not None:
-        write_predictions(predictions, model.schema.labels, examined.log_probabilities)
-    return examined, columns.n_rows
+    return _Tested(model.schema.labels, label_codes(columns, model.schema), columns.weights, examined)
 
 
-def _single(
-    protocol: str, rows: int, model: Model, examined: Examined, seconds: dict[str, float | None]
-) -> EvaluateReport:
-    metrics = examined.metrics
-    confusion = metrics.confusion.tolist()
-    return EvaluateReport(rows, protocol, metrics.figures(), seconds, model.schema.labels, confusion)
+def _single(protocol: str, tested: _Tested, frequencies: Array, seconds: Mapping[str, float | None]) -> EvaluateReport:
+    """The report of one test set."""
+    labels, codes, weights, examined = tested
+    confusion = examined.metrics.confusion
+    return EvaluateReport(
+        rows=len(codes),
+        protocol=protocol,
+        metrics=examined.metrics.figures(),
+        base=measure_baseline(frequencies, codes, weights),
+        seconds=dict(seconds),
+        labels=labels,
+        confusion=confusion.tolist(),
+        per_label=per_label(confusion),
+        pooled=Pooled(examined.log_probabilities, codes, weights),
+    )
+
+
+def _told(report: EvaluateReport, outputs: Outputs, watch: Watch) -> EvaluateReport:
+    """The report, once everything is written, and a warning given where it says that nothing was learnt."""
+    watch(Stage("write"))
+    if outputs.predictions is not None:
+        write_predictions(outputs.predictions, report.labels, report.pooled.log_probabilities)
+    if outputs.svg is not None:
+        write_pictures(report, outputs.svg)
+    if report.skill_score is not None and report.skill_score <= 0:
+        text = (
+            f"no better than the class frequencies: the log-loss is {report.metrics['log_loss']:.4f}, "
+            f"that of the frequencies {report.base.log_loss:.4f}"
+        )
+        watch(Note(text, warning=True))
+    return report
 
 
 def _timed(folds: Iterable[Fold], watch: Stopwatch) -> Iterator[tuple[Fold, dict[str, float]]]:
@@ -191,23 +187,29 @@ def _timed(folds: Iterable[Fold], watch: Stopwatch) -> Iterator[tuple[Fold, dict
         before = {stage: now[stage] for stage in before}
 
 
-def _averaged(
-    protocol: str, rows: int, labels: tuple[str, ...], timed: list[tuple[Fold, dict[str, float]]]
-) -> EvaluateReport:
-    reports = tuple(
-        FoldReport(fold.repeat, fold.number, len(fold.rows), fold.examined.metrics.figures(), fold.penalty, seconds)
-        for fold, seconds in timed
-    )
+def _averaged(protocol: str, columns: Columns, timed: list[tuple[Fold, dict[str, float]]]) -> EvaluateReport:
+    label, folds = columns.label, [fold for fold, _ in timed]
+    assert label is not None
+    reports = tuple(_fold_report(fold, seconds) for fold, seconds in timed)
+    confusion = np.sum([fold.examined.metrics.confusion for fold in folds], axis=0)
     return EvaluateReport(
-        rows=rows,
+        rows=columns.n_rows,
         protocol=protocol,
         metrics=_each([report.metrics for report in reports], METRICS, fmean),
+        base=Baseline(fmean(fold.base.accuracy for fold in folds), fmean(fold.base.log_loss for fold in folds)),
         seconds=_each([report.seconds for report in reports], ("fit", "score"), fmean),
-        labels=labels,
-        confusion=np.sum([fold.examined.metrics.confusion for fold, _ in timed], axis=0).tolist(),
+        labels=label.levels,
+        confusion=confusion.tolist(),
+        per_label=per_label(confusion),
+        pooled=Pooled(out_of_fold(folds, columns.n_rows), label.codes, columns.weights),
         std=_each([report.metrics for report in reports], METRICS, stdev, at_least=2),
         folds=reports,
     )
+
+
+def _fold_report(fold: Fold, seconds: dict[str, float]) -> FoldReport:
+    figures = fold.examined.metrics.figures()
+    return FoldReport(fold.repeat, fold.number, len(fold.rows), figures, fold.base, fold.penalty, seconds)
 
 
 def _each(

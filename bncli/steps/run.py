@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import time
-from pathlib import Path
 from typing import NamedTuple
 
 from bncli.engine.data.schema import Schema
 from bncli.files.atomic import write_bytes
+from bncli.steps.memory import free_memory
 from bncli.watch import Event, Iteration, Move, Note, Run, Stage, Watch
 
-MEMINFO = Path("/proc/meminfo")
-CGROUP = Path("/sys/fs/cgroup")
-"""A container's own limit, where there is one."""
 TRACED = (*Iteration._fields, "seconds")
 """The columns of a trace."""
 
@@ -123,33 +119,3 @@ def limited(run: Run) -> Run:
     """The run with a clock, and within the memory that is free now; what it has of them already stays."""
     memory = free_memory() if run.memory is None else run.memory
     return run._replace(memory=memory, clock=run.clock or time.monotonic)
-
-
-def free_memory() -> int | None:
-    """Bytes, the least of what the system and a container allow; None where nothing is known."""
-    known = [n for n in (_of_system(), _of_container()) if n is not None]
-    return min(known, default=None)
-
-
-def _of_system() -> int | None:
-    """What Linux could give without swapping; elsewhere all memory there is."""
-    try:
-        lines = MEMINFO.read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration, ValueError, IndexError):
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
-
-
-def _of_container() -> int | None:
-    """The limit less what is in use; files that are only kept in memory for speed do not count."""
-    try:
-        limit = int((CGROUP / "memory.max").read_text())
-        used = int((CGROUP / "memory.current").read_text())
-        lines = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
-        return limit - used + int(lines.get("inactive_file", 0))
-    except (OSError, ValueError):  # no such file, or the word "max": no limit
-        return None

@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 
 from bncli.engine.data.columns import UNSEEN, CategoricalColumn
 from bncli.engine.data.encoding import encode_attributes
-from bncli.engine.data.schema import CategoricalAttribute, Unseen
+from bncli.engine.data.schema import CategoricalAttribute, Unseen, source_column
 from bncli.engine.explanation.contributions import Explainer, Explanation
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.engine.model import Model
@@ -58,7 +58,7 @@ class Output:
 
 @dataclass(frozen=True)
 class ScoreReport:
-    """What went through. `unseen` and `missing` count values by attribute, of the attributes that the model uses.
+    """What went through. `unseen` and `missing` count values by column, of the columns that the model uses.
 
     `absent_columns` are those that the data lacks, unknown in every row and counted nowhere else. `output` None:
     standard output.
@@ -140,9 +140,9 @@ def _report(
         rows=rows.count,
         skipped_rows=batches.n_skipped,
         unseen_values=sum(rows.unseen.values()),
-        unseen=rows.by_attribute(rows.unseen),
+        unseen=rows.in_order(rows.unseen),
         missing_values=sum(rows.missing.values()),
-        missing=rows.by_attribute(rows.missing),
+        missing=rows.in_order(rows.missing),
         absent_columns=batches.absent,
         seconds=seconds,
     )
@@ -163,6 +163,7 @@ class _Rows:
         self._explainer = Explainer(model, self._scorer.used) if explain else None
         self._attributes = [model.schema.attributes[i] for i in self._scorer.used]
         self.needed = tuple(attribute.name for attribute in self._attributes)
+        self._columns = tuple(source_column(attribute) for attribute in self._attributes)
 
     def texts_wanted(self) -> tuple[str, ...]:
         """Columns whose text is read beside those to keep: if an unseen value is an error, those that can have one."""
@@ -173,8 +174,9 @@ class _Rows:
         encoded = encode_attributes(batch.columns, self._schema, self._scorer.used, allow_missing=bool(self.absent))
         n_rows = batch.columns.n_rows
         self.count += n_rows
-        self.unseen.update(dict(zip(self.needed, encoded.unseen, strict=True)))
-        self.missing.update(dict(zip(self.needed, encoded.missing, strict=True)))
+        self.unseen.update(dict(zip(self._columns, encoded.unseen, strict=True)))
+        # of the parts of a date, which are missing together, the column counts once
+        self.missing.update(dict(zip(self._columns, encoded.missing, strict=True)))
         step = max(1, NUMBERS_PER_BLOCK // (self._scorer.n_labels + _PER_REASON * self._explain))
         for start in range(0, n_rows, step):
             block = slice(start, min(start + step, n_rows))
@@ -201,6 +203,6 @@ class _Rows:
             what = f"column {name!r} has the value {value!r}, which training never saw"
             raise ModelError(what, where=batch.locate(row), hint="--unseen average scores such rows")
 
-    def by_attribute(self, counts: Counter[str]) -> dict[str, int]:
-        """Without the attributes that have none."""
-        return {name: counts[name] for name in self.needed if counts[name]}
+    def in_order(self, counts: Counter[str]) -> dict[str, int]:
+        """Without the columns that have none."""
+        return {name: counts[name] for name in dict.fromkeys(self._columns) if counts[name]}

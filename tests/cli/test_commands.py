@@ -160,7 +160,7 @@ def test_score_without_a_column_names_it(bncli: Bncli) -> None:
 
 EVALUATE_KEYS = {
     "schema_version", "rows", "protocol", "accuracy", "error", "log_loss", "rmse", "brier", "auc", "ece", "cll",
-    "seconds", "labels", "confusion",
+    "balanced_accuracy", "mcc", "base", "skill_score", "seconds", "labels", "confusion", "per_class", "curves",
 }  # fmt: skip
 
 
@@ -173,6 +173,46 @@ def test_evaluate_by_folds(bncli: Bncli) -> None:
     shown = bncli(*command)
     assert f"{report['accuracy']:.4f}" in shown.out
     assert f"{report['std']['log_loss']:.4f}" in shown.out
+
+
+def test_evaluate_shows_labels_and_the_baseline_and_draws(bncli: Bncli, tmp_path: Path) -> None:
+    report = json.loads(bncli("evaluate", "iris.csv", "--param", "map", "--svg", "drawn", "--json").out)
+    assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == [
+        "precision_recall.svg",
+        "reliability.svg",
+        "roc.svg",
+    ]
+    lines = [line.split() for line in bncli("evaluate", "iris.csv", "--param", "map").out.splitlines()]
+    assert [line[-1] for line in lines if line[:1] == ["log-loss"]] == [f"{report['base']['log_loss']:.4f}"]
+    assert [line[-1] for line in lines if line[:1] == ["skill-score"]] == [f"{report['skill_score']:.4f}"]
+    for figures in report["per_class"]:
+        told = [f"{figures[key]:.4f}" for key in ("precision", "recall", "f1")]
+        assert [figures["label"], *told, f"{figures['support']}"] in lines
+
+
+def test_evaluate_warns_of_a_model_that_is_no_better_than_the_frequencies(bncli: Bncli, tmp_path: Path) -> None:
+    rows = "\n".join(f"v{i},{'yn'[i * i % 7 % 2]}" for i in range(40))
+    (tmp_path / "noise.csv").write_text(f"a,class\n{rows}\n")
+    ran = bncli("evaluate", "noise.csv", "--param", "map", "--smoothing", "mle", "--categorical", "a")
+    assert ran.code == 0
+    assert [line for line in ran.err.splitlines() if line.startswith("Warning: no better than the class frequencies")]
+
+
+@pytest.mark.parametrize("n_labels", [12, 40])
+def test_the_tables_of_evaluate_fit_a_terminal(n_labels: int, bncli: Bncli, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = [f"label of the {i}th kind" for i in range(n_labels)]
+    rows = "\n".join(f"{i * i % 11},{labels[i % n_labels]}" for i in range(4 * n_labels))
+    Path("many.csv").write_text(f"a,class\n{rows}\n")
+    command = ("evaluate", "many.csv", "--structure", "nb", "--param", "map", "--folds", "2", "-q")
+    monkeypatch.setenv("COLUMNS", "1000")
+    whole = set(bncli(*command).out.split())
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = bncli(*command).out.splitlines()
+    assert max(map(len, lines)) <= 80
+    told = {word for line in lines if "seconds" not in line for word in line.split() if set(word) != {"─"}}
+    assert told - whole <= {"labels", "further", "predicted),"}
+    assert (n_labels <= 12) == any(line.startswith("Confusion") for line in lines)
+    assert (n_labels > 12) == any(line.startswith("... and 28 more labels") for line in lines)
 
 
 @pytest.mark.parametrize("protocol", [["--test", "iris.csv"], ["--model", "iris.bnc"]], ids=" ".join)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import math
+import re
 
 import pytest
-from rich.console import Console
+from rich.console import Console as RichConsole
 
 from bncli.cli.comparison_tables import tables
+from bncli.cli.console import Console
 from bncli.steps.comparing.analysis import analyse
 from bncli.steps.comparing.report import CompareReport
 from tests.trials import random_trial, trial_of
 
 
 def printed(report: CompareReport) -> list[str]:
-    out = Console(width=160, highlight=False, markup=False)
+    out = RichConsole(width=160, highlight=False, markup=False)
     with out.capture() as capture:
         for part in tables(report):
             out.print(part)
@@ -54,7 +57,7 @@ def test_several_data_sets() -> None:
     assert pair is not None
     (row,) = [row for row in rows if row.startswith("learner 0")]
     assert f"{pair.wins}-{pair.draws}-{pair.losses}" in row.split()
-    assert row.endswith(f"{pair.ratio:.3f}")
+    assert f"{pair.ratio:.3f}" == row.split()[5]
     assert lines[start + 6].startswith("Friedman: chi² ")
     assert f"{summary.critical_difference:.2f} or more apart" in lines[start + 7]
 
@@ -103,3 +106,60 @@ def test_names_cannot_steer_the_terminal() -> None:
     lines = printed(analyse(trial_of({("[red]\x1b[31m", "a\nb"): [0.1, 0.2]}), metrics=["error"]))
     assert any(line.startswith("a?b") for line in lines)
     assert not any("\x1b" in line for line in lines)
+
+
+def on_a_page(report: CompareReport, width: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines that a terminal of this width gets."""
+    out = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("sys.stdout", out)
+    Console().tables(*tables(report))
+    return out.buffer.getvalue().decode().splitlines()  # type: ignore[attr-defined]
+
+
+NAMES = (
+    "nb",
+    "hill-climb max-parents=3 map smoothing=hdp",
+    "interactions penalty=0.5 cells",
+    "kikuchi",
+    "kdb 2 acll",
+    "tan weighted newton tolerance=1e-9",
+    "tan weighted lbfgs tolerance=1e-9",
+)
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+@pytest.mark.parametrize("n_sets", [1, 4])
+@pytest.mark.parametrize("n_learners", [2, 3, 7])
+def test_no_word_is_broken_and_no_line_too_long(
+    width: int, n_sets: int, n_learners: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses = {
+        (f"customers of branch {data} in the year 2024", NAMES[i]): [0.1 * i + 0.01 * data, 0.11 * i]
+        for data in range(n_sets)
+        for i in range(n_learners)
+        if (data, i) != (3, 1)
+    }
+    report = analyse(trial_of(losses), metrics=["error", "accuracy", "rmse", "cll"], baseline=NAMES[1])
+    wide, lines = on_a_page(report, 1000, monkeypatch), on_a_page(report, width, monkeypatch)
+    assert max(map(len, lines)) <= width
+    whole, told = ({word.strip(",") for line in page for word in line.split()} for page in (wide, lines))
+    assert {word for word in told - whole if set(word) != {"─"}} <= {"…", "further", "learners", "figures", "columns"}
+
+
+def test_a_legend_answers_for_each_column_of_the_second_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = analyse(random_trial(3, 6, seed=1), metrics=["error", "rmse"])
+    lines = on_a_page(report, 100, monkeypatch)
+    first, second = [i for i, line in enumerate(lines) if line.startswith(" learner ") and "W-D-L" in line]
+    for heading in re.split(r" {3,}", lines[first].strip())[1:]:
+        answers = [line for line in lines if line.startswith(f"{heading:<10}")]
+        assert len(answers) == 1, heading
+        assert len(answers[0]) <= 80
+        assert first < lines.index(answers[0]) < second
+
+
+def test_names_that_would_look_alike_are_told_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"{'x' * 20}{i}{'y' * 20}" for i in range(3)]
+    report = analyse(trial_of({("s", name): [0.1, 0.2] for name in names}), metrics=["error"])
+    lines = on_a_page(report, 80, monkeypatch)
+    assert sum(line.split()[:1] == [name] for line in lines for name in names) == 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -11,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rich.console
 
+from bncli.cli.bars import Bars
 from bncli.cli.console import Console
 from bncli.watch import Iteration, Note, Progress, Stage
 from tests.cli.conftest import Bncli
@@ -80,6 +83,31 @@ with Console() as console:
     assert "Note: something [odd] was left out" in shown
     assert shown.rstrip().endswith("rows 3")
     assert "\x1b" in shown
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_the_bar_keeps_its_width_whatever_is_told(width: int) -> None:
+    bars = Bars()
+    bars.close()
+    page = rich.console.Console(file=io.StringIO(), width=width)
+    for detail in ("", "a", "fold 2 of 5: all pairs, penalty 0.03, fold 3 of 5, and so on " * 3):
+        bars.progress(5, 10, detail)
+        page.print(bars.line)
+    lines = page.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert len(lines) == 3
+    assert len({line[: line.index("left")] for line in lines}) == 1
+    assert all("━" * 12 + " " in line for line in lines)
+
+
+def test_a_long_name_does_not_fill_the_bar() -> None:
+    program = """
+from bncli.cli.console import Console
+from bncli.watch import *
+with Console() as console:
+    console.watch(Stage("fit"))
+    console.watch(Progress(1, 2, "x" * 10**6))
+"""
+    assert len(_on_a_terminal([sys.executable, "-c", program], COLUMNS="100000")) < 1_000_000
 
 
 def test_a_dumb_terminal_gets_no_bar() -> None:

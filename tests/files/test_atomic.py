@@ -2,7 +2,10 @@
 
 import errno
 import os
+import signal
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -177,3 +180,75 @@ def test_a_closed_pipe_stays_a_closed_pipe() -> None:
 def test_an_error_of_the_block_is_not_taken_for_one_of_the_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), atomic_writer(str(tmp_path / "a")):
         (tmp_path / "input").read_bytes()
+
+
+@pytest.fixture
+def named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system without files that have no name."""
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+
+
+@pytest.mark.usefixtures("named")
+@pytest.mark.parametrize("old", [None, b"old"])
+def test_without_unnamed_files_the_temporary_one_is_hidden_beside_the_target(tmp_path: Path, old: bytes | None) -> None:
+    if old is not None:
+        (tmp_path / "a").write_bytes(old)
+        (tmp_path / "a").chmod(0o604)
+    with atomic_writer(str(tmp_path / "a")) as file:
+        file.write(b"new")
+        (temporary,) = set(os.listdir(tmp_path)) - {"a"}
+        assert temporary.startswith(f".a.{os.getpid()}.")
+    assert os.listdir(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert old is None or stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o604
+
+
+@pytest.mark.usefixtures("named")
+def test_what_the_dead_left_is_swept_away_after_a_day(tmp_path: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    marks = {"dead": gone.pid, "alive": os.getpid()}
+    names = {who: f".a.{process}.0123456789ab.tmp" for who, process in marks.items()}
+    names |= {"young": f".a.{gone.pid}.ba9876543210.tmp", "other": f".b.{gone.pid}.0123456789ab.tmp"}
+    for who, name in names.items():
+        (tmp_path / name).write_bytes(b"")
+        if who != "young":
+            os.utime(tmp_path / name, (0, 0))
+    write_bytes(str(tmp_path / "a"), b"x")
+    assert set(os.listdir(tmp_path)) == {"a", names["alive"], names["young"], names["other"]}
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="needs files without a name")
+def test_a_process_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+    program = (
+        "import sys, time\nfrom bncli.files.atomic import atomic_writer\n"
+        "with atomic_writer(sys.argv[1]) as file:\n"
+        "    file.write(b'x' * 1_000_000)\n    file.flush()\n    print('written', flush=True)\n    time.sleep(60)"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "a")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"written\n"
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+    assert os.listdir(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"old"
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="needs files without a name")
+@pytest.mark.parametrize("error", [errno.EOPNOTSUPP, errno.EISDIR])
+def test_a_file_system_without_unnamed_files_gets_a_named_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    plain = os.open
+
+    def refuse(path: str, flags: int, *rest: int) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(error, os.strerror(error))
+        return plain(path, flags, *rest)
+
+    monkeypatch.setattr(atomic.os, "open", refuse)
+    write_bytes(str(tmp_path / "a"), b"x")
+    assert (tmp_path / "a").read_bytes() == b"x"
+    assert os.listdir(tmp_path) == ["a"]

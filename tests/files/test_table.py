@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import collections
 import csv
 import io
 import math
@@ -96,7 +97,7 @@ def test_what_is_no_finite_decimal_number_makes_a_column_text(tmp_path: Path, te
 
 
 @pytest.mark.parametrize(
-    "text", ["+5", " 5", "5 ", "5.", ".5", "-0.5E+3", "00012", "1e-400", "123456789012345678901234567890"]
+    "text", ["+5", " 5", "5 ", "5.", ".5", "-0.5E+3", "00.5", "1e-400", "123456789012345678901234567890"]
 )
 def test_what_is_a_finite_decimal_number(tmp_path: Path, text: str) -> None:
     columns = table(tmp_path, f"x,class\n1,a\n2,b\n3,a\n{text},b\n")
@@ -192,11 +193,22 @@ def tables(draw: st.DrawFn) -> list[list[str]]:
     return [[f"c{i}" for i in range(n_columns - 1)] + ["class"], *rows]
 
 
+def are_codes(texts: list[str | None]) -> bool:
+    """Digits only, one with a leading zero, and zero no commoner than any other value."""
+    present = [text for text in texts if text is not None]
+    if not all(re.fullmatch("[0-9]+", text) for text in present):
+        return False
+    times = collections.Counter("0" if not text.strip("0") else text for text in present)
+    commonest = max((n for text, n in times.items() if text != "0"), default=0)
+    padded = any(re.fullmatch("0[0-9]+", text) for text in present)
+    return padded and times["0"] <= commonest and len(set(map(float, present))) > 2
+
+
 def expected(texts: list[str]) -> list[Any]:
     stripped = [text.strip(" \t") for text in texts]
     numbers = [None if text in ("", "?", "NA", "NaN", "null") else text for text in stripped]
     decimal = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-    if all(text is None or decimal.fullmatch(text) for text in numbers):
+    if all(text is None or decimal.fullmatch(text) for text in numbers) and not are_codes(numbers):
         found = [None if text is None else float(text) for text in numbers]
         if len({number for number in found if number is not None}) > 2:
             return found

@@ -2,23 +2,26 @@
 
 import csv
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, stdev
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from bncli.engine.evaluation.validate import Protocol
+from bncli.engine.evaluation.validate import Protocol, folds_of
 from bncli.engine.learn import learn
 from bncli.engine.training.penalty_cv import GRID
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.model import write_model
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
-from bncli.steps.evaluate import METRICS, EvaluateReport, evaluate, evaluate_model, evaluate_on
+from bncli.steps.evaluate import METRICS, Outputs, evaluate, evaluate_model, evaluate_on
+from bncli.steps.evaluating.report import EvaluateReport
 from bncli.steps.supplied_files import read_supplied
-from bncli.watch import Event, Run, Stage
+from bncli.watch import Event, Note, Run, Stage
 
 RECIPE = Recipe.of(structure="nb", param="map")
 
@@ -48,7 +51,18 @@ def read_predictions(path: Path) -> tuple[list[str], list[str], np.ndarray]:
 def check_json(report: EvaluateReport) -> dict[str, object]:
     """What scripts rely on: these keys, plain values, nothing that is not a number."""
     values = report.as_json()
-    keys = {"rows", "protocol", *METRICS, "seconds", "labels", "confusion"}
+    keys = {
+        "rows",
+        "protocol",
+        *METRICS,
+        "base",
+        "skill_score",
+        "seconds",
+        "labels",
+        "confusion",
+        "per_class",
+        "curves",
+    }
     assert keys <= set(values)
     assert set(values["seconds"]) == {"fit", "score"}
     json.dumps(values, allow_nan=False)
@@ -57,7 +71,7 @@ def check_json(report: EvaluateReport) -> dict[str, object]:
 
 def test_cross_validation(source: Source, tmp_path: Path) -> None:
     output = tmp_path / "out.csv"
-    report = evaluate(source, RECIPE, Protocol(3, 2, 4), predictions=str(output))
+    report = evaluate(source, RECIPE, Protocol(3, 2, 4), outputs=Outputs(str(output)))
     values = check_json(report)
     assert report.protocol == "2 x 3-fold cross-validation, stratified, seed 4"
     assert report.rows == 90
@@ -71,7 +85,7 @@ def test_cross_validation(source: Source, tmp_path: Path) -> None:
         assert report.metrics[name] == pytest.approx(fmean(known))
         assert report.std[name] == pytest.approx(stdev(known))
     assert [(f.repeat, f.fold, f.rows) for f in report.folds] == [(r, f, 30) for r in (0, 1) for f in (0, 1, 2)]
-    assert set(METRICS) | {"repeat", "fold", "rows", "penalty", "seconds"} == set(values["folds"][0])  # type: ignore[index]
+    assert set(METRICS) | {"repeat", "fold", "rows", "base", "penalty", "seconds"} == set(values["folds"][0])  # type: ignore[index]
     assert all(fold.seconds["fit"] > 0 and fold.seconds["score"] > 0 for fold in report.folds)
 
     header, predicted, probabilities = read_predictions(output)
@@ -92,10 +106,10 @@ def test_the_same_seed_gives_the_same_report(source: Source) -> None:
 def test_train_and_test_equal_a_model_on_the_test_set(source: Source, tmp_path: Path) -> None:
     test = write_table(tmp_path / "test.csv", 40, 1, words="abd")
     one, other = tmp_path / "one.csv", tmp_path / "other.csv"
-    trained = evaluate_on(source, test, RECIPE, predictions=str(one))
+    trained = evaluate_on(source, test, RECIPE, outputs=Outputs(str(one)))
     model_path = str(tmp_path / "m.bnc")
     write_model(model_path, learn(read_columns(source), RECIPE).model)
-    tested = evaluate_model(model_path, test, predictions=str(other))
+    tested = evaluate_model(model_path, test, outputs=Outputs(str(other)))
     assert trained.metrics == tested.metrics
     assert trained.confusion == tested.confusion
     assert one.read_bytes() == other.read_bytes()
@@ -150,7 +164,7 @@ def test_stages_are_told(source: Source) -> None:
 
 def test_what_cannot_be_asked(source: Source) -> None:
     with pytest.raises(UsageError, match="cannot write"):
-        evaluate(source, RECIPE, predictions=source.paths[0])
+        evaluate(source, RECIPE, outputs=Outputs(source.paths[0]))
     with pytest.raises(BncliError, match="91 folds are more than the 90 rows"):
         evaluate(source, RECIPE, Protocol(91))
 
@@ -177,3 +191,168 @@ def test_missing_values_that_are_marginalized_and_columns_that_are_not_there(sou
     few = replace(few, allow_missing_columns=True)
     for allowed in (evaluate_model(str(tmp_path / "m.bnc"), few), evaluate_on(source, few, recipe)):
         assert allowed.rows == 90
+
+
+def labels_of(path: str) -> list[str]:
+    return [row[2] for row in csv.reader(Path(path).read_text().splitlines())][1:]
+
+
+def test_the_baseline_is_the_class_frequencies_of_the_rows_learnt_from(source: Source) -> None:
+    """scikit-learn's classifier that looks at no attribute, on the same folds."""
+    metrics, dummy = pytest.importorskip("sklearn.metrics"), pytest.importorskip("sklearn.dummy")
+    report = evaluate(source, RECIPE, Protocol(4, 2, 3))
+    assert report.folds is not None
+    columns = read_columns(source)
+    truth = np.array(labels_of(source.paths[0]))
+    for fold in report.folds:
+        held_out = folds_of(columns, Protocol(4, 2, 3), fold.repeat) == fold.fold
+        model = dummy.DummyClassifier(strategy="prior").fit(truth[~held_out, None], truth[~held_out])
+        p = model.predict_proba(truth[held_out, None])
+        assert fold.base.log_loss == pytest.approx(metrics.log_loss(truth[held_out], p, labels=["x", "y", "z"]))
+        assert fold.base.accuracy == pytest.approx(model.score(truth[held_out, None], truth[held_out]))
+    values = report.as_json()
+    for name in ("accuracy", "log_loss"):
+        assert values["base"][name] == pytest.approx(fmean(fold["base"][name] for fold in values["folds"]))
+    assert values["skill_score"] == 1 - values["log_loss"] / values["base"]["log_loss"]
+
+
+def test_the_baseline_of_a_test_set_is_of_the_table_learnt_from_or_of_the_rows_tested(tmp_path: Path) -> None:
+    train = write_table(tmp_path / "train.csv", 60, 0)
+    (tmp_path / "test.csv").write_text("number,word,class\n0,a,z\n1,b,z\n2,c,x\n")
+    test = Source((str(tmp_path / "test.csv"),))
+    shares = {label: labels_of(train.paths[0]).count(label) / 60 for label in "xyz"}
+    base = evaluate_on(train, test, RECIPE).base
+    expected = -(2 * np.log(shares["z"]) + np.log(shares["x"])) / 3
+    assert base.log_loss == pytest.approx(expected)
+    write_model(str(tmp_path / "m.bnc"), learn(read_columns(train), RECIPE).model)
+    base = evaluate_model(str(tmp_path / "m.bnc"), test).base
+    # label y, which has no row, counts as one
+    assert base == (pytest.approx(2 / 3), pytest.approx(-(2 * np.log(0.5) + np.log(0.25)) / 3))
+
+
+def test_figures_of_labels_and_curves_come_from_the_predictions_of_all_rows(source: Source, tmp_path: Path) -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    out = tmp_path / "out.csv"
+    values = evaluate(source, RECIPE, Protocol(3), outputs=Outputs(str(out))).as_json()
+    _, predicted, p = read_predictions(out)
+    truth = labels_of(source.paths[0])
+    expected = zip(*metrics.precision_recall_fscore_support(truth, predicted, labels=["x", "y", "z"]), strict=True)
+    for figures, (precision, recall, f1, support) in zip(values["per_class"], expected, strict=True):
+        told = [figures[key] for key in ("precision", "recall", "f1", "support")]
+        assert told == pytest.approx([precision, recall, f1, support])
+    curves = values["curves"]
+    assert {name: [one["label"] for one in table] for name, table in curves.items()} == {
+        name: ["x", "y", "z"] for name in ("roc", "precision_recall", "reliability")
+    }
+    for c, label in enumerate("xyz"):
+        own = np.array(truth) == label
+        assert curves["roc"][c]["auc"] == pytest.approx(metrics.roc_auc_score(own, p[:, c]))
+        assert curves["precision_recall"][c]["average_precision"] == pytest.approx(
+            metrics.average_precision_score(own, p[:, c])
+        )
+        assert sum(curves["reliability"][c]["support"]) == 90
+        assert curves["roc"][c]["threshold"][0] is curves["precision_recall"][c]["threshold"][0] is None
+
+
+@pytest.mark.parametrize("param", ["map", "weighted"])
+def test_row_weights_count_in_every_figure(param: str, tmp_path: Path) -> None:
+    """A test row of weight 2 is the row twice; what is learnt from is the same."""
+    train = write_table(tmp_path / "train.csv", 60, 0)
+    header, *lines = (tmp_path / "train.csv").read_text().splitlines()
+    weights = [i % 3 for i in range(60)]
+    weighted = "\n".join([f"{header},w", *(f"{line},{w}" for line, w in zip(lines, weights, strict=True))])
+    (tmp_path / "weighted.csv").write_text(weighted)
+    (tmp_path / "twice.csv").write_text(
+        "\n".join([header, *(line for line, w in zip(lines, weights, strict=True) for _ in range(w))])
+    )
+    model = learn(
+        read_columns(train), Recipe.of(structure="nb", param=param, **({} if param == "map" else {"penalty": 1.0}))
+    ).model
+    write_model(str(tmp_path / "m.bnc"), model)
+    heavy = evaluate_model(str(tmp_path / "m.bnc"), Source((str(tmp_path / "weighted.csv"),), weights="w")).as_json()
+    twice = evaluate_model(str(tmp_path / "m.bnc"), Source((str(tmp_path / "twice.csv"),))).as_json()
+    for name in (*METRICS, "skill_score"):
+        assert heavy[name] == pytest.approx(twice[name]), name
+    assert heavy["base"] == pytest.approx(twice["base"])
+    for one, other in zip(heavy["per_class"], twice["per_class"], strict=True):
+        assert one == pytest.approx(other)
+    for kind, area in (("roc", "auc"), ("precision_recall", "average_precision")):
+        for one, other in zip(heavy["curves"][kind], twice["curves"][kind], strict=True):
+            assert one[area] == pytest.approx(other[area])
+
+
+def test_labels_that_a_fold_lacks_and_folds_of_one_row(tmp_path: Path) -> None:
+    """No figure is missing that could be told, and none is told that could not."""
+    lines = [f"{i % 2},{label}" for i, label in enumerate(["x"] * 5 + ["y"] * 4 + ["z"])]
+    (tmp_path / "rare.csv").write_text("\n".join(["a,class", *lines]))
+    rare = Source((str(tmp_path / "rare.csv"),))
+    for protocol in (Protocol(2), Protocol(10)):
+        values = evaluate(rare, RECIPE, protocol).as_json()
+        json.dumps(values, allow_nan=False)
+        assert values["base"]["log_loss"] > 0
+        assert [figures["support"] for figures in values["per_class"]] == [5, 4, 1]
+        assert all(one["auc"] is not None for one in values["curves"]["roc"])
+        assert values["std"]["mcc"] is not None
+    write_model(str(tmp_path / "m.bnc"), learn(read_columns(rare), RECIPE).model)
+    (tmp_path / "one.csv").write_text("a,class\n1,x\n")
+    values = evaluate_model(str(tmp_path / "m.bnc"), Source((str(tmp_path / "one.csv"),))).as_json()
+    json.dumps(values, allow_nan=False)
+    empty = {"auc": None, "threshold": [], "false_positive_rate": [], "true_positive_rate": []}
+    assert values["curves"]["roc"] == [{"label": label, **empty} for label in "xyz"]
+    assert values["curves"]["precision_recall"][2]["average_precision"] is None
+    assert values["per_class"][2] == {"label": "z", "precision": None, "recall": None, "f1": None, "support": 0}
+
+
+@pytest.mark.parametrize("informative", [True, False])
+def test_a_model_that_is_no_better_than_the_frequencies_is_a_warning(informative: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 2, 60)
+    values = labels if informative else rng.integers(0, 12, 60)
+    rows = [f"v{value},{'xy'[label]}" for value, label in zip(values, labels, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,class", *rows]))
+    source, events = Source((str(tmp_path / "t.csv"),)), list[Event]()
+    report = evaluate(source, RECIPE, run=Run(watch=events.append))
+    warned = [event.text for event in events if isinstance(event, Note) and event.warning]
+    assert report.skill_score is not None
+    assert (report.skill_score > 0) == informative
+    assert len(warned) == (not informative)
+    assert all(f"{report.base.log_loss:.4f}" in text for text in warned)
+
+
+def test_pictures(source: Source, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "pictures"
+    with pytest.raises(BncliError, match="there is no folder"):
+        evaluate(source, RECIPE, outputs=Outputs(svg=str(folder)))
+    folder.parent.mkdir()
+    evaluate(source, RECIPE, outputs=Outputs(svg=f"{folder}/"))
+    assert sorted(path.name for path in folder.iterdir()) == ["precision_recall.svg", "reliability.svg", "roc.svg"]
+    for path in folder.iterdir():
+        texts = [element.text for element in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
+        assert {"x", "y", "z"} <= set(texts)
+    before = (folder / "roc.svg").read_bytes()
+    evaluate(source, RECIPE, outputs=Outputs(svg=str(folder)))
+    assert (folder / "roc.svg").read_bytes() == before
+
+
+def test_where_pictures_cannot_go(source: Source, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--svg needs a folder .*data\.csv"):
+        evaluate(source, RECIPE, outputs=Outputs(svg=source.paths[0]))
+    with pytest.raises(UsageError, match="name a folder"):
+        evaluate(source, RECIPE, outputs=Outputs(svg="-"))
+    (tmp_path / "p").mkdir()
+    os.link(source.paths[0], tmp_path / "p" / "roc.svg")
+    with pytest.raises(UsageError, match="cannot write"):
+        evaluate(source, RECIPE, outputs=Outputs(svg=str(tmp_path / "p")))
+
+
+def test_many_labels_are_drawn_by_their_rows(tmp_path: Path) -> None:
+    rows = [f"{i % 7},c{min(i // 4, 29):02}" for i in range(126)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,class", *rows]))
+    evaluate(Source((str(tmp_path / "t.csv"),)), RECIPE, Protocol(2), outputs=Outputs(svg=str(tmp_path / "p")))
+    root = ElementTree.parse(tmp_path / "p" / "roc.svg")
+    texts = [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert "the 24 commonest of 30 labels" in texts[0]
+    labels = [text for text in texts if text.startswith("c") and text[1:].isdigit()]
+    assert labels == sorted(labels)
+    assert len(labels) == 24
+    assert "c29" in labels  # the commonest

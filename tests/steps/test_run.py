@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,11 +12,11 @@ from bncli.errors import BncliError
 from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps import run
-from bncli.steps.evaluate import evaluate
+from bncli.steps.evaluate import Outputs, evaluate
 from bncli.steps.fit import fit
 from bncli.steps.learn_structure import learn_structure
-from bncli.steps.run import TRACED, Moves, NamedMove, Stopwatch, Trace, free_memory, limited
-from bncli.watch import Event, Iteration, Move, Note, Run, Stage
+from bncli.steps.run import TRACED, Moves, NamedMove, Stopwatch, Trace
+from bncli.watch import Event, Iteration, Move, Note, Stage
 from tests.datasets import schema_of
 
 
@@ -70,58 +69,9 @@ def test_nothing_is_told_where_nobody_searches(word: str) -> None:
 TIC_TAC_TOE = Source((str(Path(__file__).parents[2] / "sample_data" / "tic_tac_toe.csv"),))
 
 
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that stands for the files in which Linux tells of its memory; empty."""
-    monkeypatch.setattr(run, "MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(run, "CGROUP", tmp_path)
-    return tmp_path
-
-
-def tell(machine: Path, **files: str) -> None:
-    for name, text in files.items():
-        machine.joinpath(name.replace("_", ".") if name.startswith("memory") else name).write_text(text)
-
-
-def test_the_system_tells(machine: Path) -> None:
-    tell(machine, meminfo="MemTotal: 900 kB\nMemAvailable:   700 kB\n")
-    assert free_memory() == 700 * 1024
-
-
-def test_a_container_may_allow_less(machine: Path) -> None:
-    tell(machine, meminfo="MemAvailable: 700 kB\n", memory_max="5000\n", memory_current="4000\n")
-    tell(machine, memory_stat="anon 1\ninactive_file 1500\n")
-    assert free_memory() == 2500
-    tell(machine, memory_max="max\n")
-    assert free_memory() == 700 * 1024
-
-
-@pytest.mark.parametrize("text", ["", "MemAvailable:", "MemAvailable: much kB", "Nothing: 1 kB"])
-def test_elsewhere_all_memory_counts(machine: Path, text: str) -> None:
-    tell(machine, meminfo=text)
-    found = free_memory()
-    assert found is None or found > 1 << 20
-
-
-def test_nothing_known(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("os.sysconf")
-    assert free_memory() is None
-
-
-def test_this_machine_has_some() -> None:
-    assert (free_memory() or 1 << 30) > 1 << 20
-
-
-def test_limits_that_are_set_stay(machine: Path) -> None:
-    tell(machine, meminfo="MemAvailable: 700 kB\n")
-    assert limited(Run(3)) == Run(3, 700 * 1024, time.monotonic)
-    own = Run(memory=7, clock=time.process_time)
-    assert limited(own) == own
-
-
 LEARNING: dict[str, Callable[[str], object]] = {
     "fit": lambda path: fit(TIC_TAC_TOE, Recipe(), output=path),
-    "evaluate": lambda path: evaluate(TIC_TAC_TOE, Recipe(), predictions=f"{path}.csv"),
+    "evaluate": lambda path: evaluate(TIC_TAC_TOE, Recipe(), outputs=Outputs(f"{path}.csv")),
     "learn-structure": lambda path: learn_structure(TIC_TAC_TOE, Recipe(), output=f"{path}.json"),
 }
 

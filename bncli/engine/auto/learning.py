@@ -36,6 +36,7 @@ from bncli.engine.data.schema import Reading
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Component, Ensemble, HeldOut, Model, Optimum, Parameters, TriedCandidate
 from bncli.engine.parameter_spaces.effects import Effects
+from bncli.engine.training.memory_estimate import BYTES, QUASI_NEWTON, needed_and_free
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
 from bncli.engine.training.penalty_cv import base_log_loss
 from bncli.errors import BncliError
@@ -44,6 +45,8 @@ from bncli.watch import Progress, Run, Stage, Watch
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 200
 """Of the fits on all rows."""
+BYTES_A_VALUE = 12
+"""Of a row and an attribute: the codes of all rows, of the folds and of the pass in hand."""
 
 
 def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> tuple[Model, Parameters]:
@@ -54,6 +57,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     del columns  # codes are all that is needed from here
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
+    _refuse_large(data, run.memory)
     watch(Stage("candidates"))
     folds = _folds(data, recipe.seed or 0)
     judged = Trials(data, folds, recipe.metric or "log-loss", budget, watch).run() if folds else [_UNTRIED]
@@ -62,6 +66,21 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     fitted = _fit_components(data, folds, judged, weights, watch)
     model, parameters = _model(data, recipe, judged, weights, fitted)
     return model, replace(parameters, held_out=_held_out(folds, judged, weights))
+
+
+def _refuse_large(data: Dataset, memory: int | None) -> None:
+    """BncliError where the candidates cannot be tried in `memory` bytes (None: not known).
+
+    They take a matrix of attributes squared, and tables of main effects and of as many pairs as the rows can bear.
+    """
+    size, cardinalities = capacity(data.n_rows), [data.schema.cardinalities[i] for i in data.schema.informative]
+    n, bins = len(cardinalities), size.bins[1] or 1
+    entries = data.n_labels * (1 + sum(cardinalities) + (size.pairs * n * bins * bins if n > 1 else 0))
+    needed = BYTES_A_VALUE * data.n_rows * n + BYTES * n * n + QUASI_NEWTON * BYTES * entries
+    if memory is not None and needed > memory:
+        what = f"--structure auto tries models of {n:,} attributes on {data.n_rows:,} rows"
+        hint = "take --structure nb --param map, or leave columns out with --ignore"
+        raise BncliError(f"{what}: {needed_and_free(needed, memory)}", hint=hint)
 
 
 def _folds(data: Dataset, seed: int) -> list[Fold]:

@@ -44,9 +44,16 @@ class Fusion:
     n_cells: int
 
     def expand(self, cells: Array) -> list[Array]:
-        """Tables of the groups, each (rows of `cells`, configurations), from cells of shape (any, n_cells)."""
+        """Tables of the groups, each (rows of `cells`, configurations), from cells of shape (any, n_cells).
+
+        Of configurations and families the loop is over the fewer.
+        """
         tables = []
         for members in self.members:
+            if 0 < members.shape[0] < members.shape[1]:
+                sums = [np.take(cells, row, axis=1).sum(axis=1) for row in members]
+                tables.append(np.stack(sums, axis=1))
+                continue
             table = np.take(cells, members[:, 0], axis=1)
             for column in members.T[1:]:
                 table += np.take(cells, column, axis=1)
@@ -64,18 +71,55 @@ class Fusion:
 def fuse(data: Dataset, families: Sequence[Family], max_configurations: int) -> Fusion:
     """Groups with at most `max_configurations` observed configurations each; a lone family may have more."""
     offsets = list(itertools.accumulate((family.n_cells for family in families), initial=1))
-    groups = list(_groups(data, families, max_configurations))
-    members = [_members(group, families, offsets, bias=g == 0) for g, group in enumerate(groups)]
+    if 0 < data.n_rows <= max_configurations and families:
+        groups = [_distinct_rows(data, families, offsets)]
+    else:
+        opened = _groups(data, families, max_configurations)
+        groups = [group.fused(families, offsets, bias=g == 0) for g, group in enumerate(opened)]
     # indexing with narrow codes converts them in every pass; wide ones are converted once
     wide = data.n_rows * len(groups) * 8 <= WIDE_BYTES
     codes = [
-        [group.codes[s].astype(np.intp if wide else code_dtype(group.size)) for group in groups]
+        [codes[s].astype(np.intp if wide else code_dtype(len(members))) for members, codes in groups]
         for s in range(len(data.bounds()))
     ]
-    return Fusion(tuple(members), codes, offsets[-1])
+    return Fusion(tuple(members for members, _ in groups), codes, offsets[-1])
 
 
-@dataclass(frozen=True)
+_Fused = tuple[Index, FusedCodes]
+"""The members of a group, and the configuration of each row, block by block."""
+
+
+def _distinct_rows(data: Dataset, families: Sequence[Family], offsets: list[int]) -> _Fused:
+    """One group of all families: so few rows cannot have too many configurations, however many families there are.
+
+    The configurations are the different rows, in the order in which `_groups` would number them.
+    """
+    cells = _all_cells(data, families)[_depth_first(families)]
+    order = np.lexsort(cells[::-1])
+    ordered = cells[:, order]
+    is_new = np.append(True, (ordered[:, 1:] != ordered[:, :-1]).any(axis=0))
+    codes = np.empty(data.n_rows, np.uint32)
+    codes[order] = np.cumsum(is_new) - 1
+    first = np.array(offsets[:-1])[_depth_first(families)]
+    members = np.zeros((int(is_new.sum()), len(families) + 1), np.intp)  # the first of each is the bias
+    members[:, 1:] = (ordered[:, is_new] + first[:, np.newaxis]).T
+    return members, [codes]
+
+
+def _all_cells(data: Dataset, families: Sequence[Family]) -> Index:
+    """The cell of every row in every family, (families, N); families of one size together."""
+    cells = np.zeros((len(families), data.n_rows), np.intp)
+    by_size: dict[int, list[int]] = {}
+    for f, family in enumerate(families):
+        by_size.setdefault(len(family.attributes), []).append(f)
+    for size, alike in by_size.items():
+        for axis in range(size):
+            radices = np.array([families[f].shape[axis] for f in alike])
+            digits = np.stack([data.codes[families[f].attributes[axis]] for f in alike])
+            cells[alike] = cells[alike] * radices[:, np.newaxis] + digits
+    return cells
+
+
 class _Group:
     """Families fused so far, and the configuration of each row, block by block.
 
@@ -83,31 +127,53 @@ class _Group:
     configuration u in terms of the configuration u' before a was added.
     """
 
-    families: tuple[int, ...]
-    added: dict[int, tuple[int, Index]]
-    codes: FusedCodes
-    size: int
+    def __init__(self, data: Dataset) -> None:
+        self._data = data
+        self._families: list[int] = []
+        self._added: dict[int, tuple[int, Index]] = {}
+        self._codes: FusedCodes = [np.zeros(b - a, np.uint32) for a, b in data.bounds()]
+        self._size = 1
 
-    def values(self) -> dict[int, Index]:
+    def take(self, f: int, family: Family, max_configurations: int) -> bool:
+        """Whether one family more fits; a lone one always does, for it cannot be made smaller."""
+        added, codes, size = dict[int, tuple[int, Index]](), self._codes, self._size
+        for attribute, radix in zip(family.attributes, family.shape, strict=True):
+            if attribute not in self._added:
+                if self._families and size * radix > MAX_JOINT:
+                    return False
+                present, codes = _add_attribute(self._data, codes, size, attribute, radix)
+                added[attribute], size = (radix, present), len(present)
+        if self._families and size > max_configurations:
+            return False
+        self._families.append(f)
+        self._added.update(added)
+        self._codes, self._size = codes, size
+        return True
+
+    def fused(self, families: Sequence[Family], offsets: list[int], *, bias: bool) -> _Fused:
+        columns = [np.zeros(self._size, np.intp)] if bias else []
+        values = self._values()
+        for f in self._families:
+            digits = [values[a] for a in families[f].attributes]
+            columns.append(offsets[f] + cell_numbers(digits, families[f].shape))
+        return np.stack(columns, axis=1), self._codes
+
+    def _values(self) -> dict[int, Index]:
         """The value of every attribute in each configuration, (size,)."""
         found = {}
-        configurations = np.arange(self.size)
-        for attribute, (radix, present) in reversed(self.added.items()):
+        configurations = np.arange(self._size)
+        for attribute, (radix, present) in reversed(self._added.items()):
             configurations, found[attribute] = np.divmod(present[configurations], radix)
         return found
 
 
 def _groups(data: Dataset, families: Sequence[Family], max_configurations: int) -> Iterator[_Group]:
-    empty = _Group((), {}, [np.zeros(b - a, np.uint32) for a, b in data.bounds()], 1)
-    group = empty
+    group = _Group(data)
     for f in _depth_first(families):
-        grown = _add_family(data, group, f, families[f])
-        # a lone family that is too large stays a group of its own: it cannot be made smaller
-        if grown is None or (group.families and grown.size > max_configurations):
+        if not group.take(f, families[f], max_configurations):
             yield group
-            grown = _add_family(data, empty, f, families[f])
-            assert grown is not None, "a family alone always fits"
-        group = grown
+            group = _Group(data)
+            group.take(f, families[f], max_configurations)
     yield group
 
 
@@ -126,22 +192,14 @@ def _depth_first(families: Sequence[Family]) -> list[int]:
     return order
 
 
-def _add_family(data: Dataset, group: _Group, f: int, family: Family) -> _Group | None:
-    """The group with one family more; None where too many joint configurations are possible to try."""
-    for attribute, radix in zip(family.attributes, family.shape, strict=True):
-        if attribute not in group.added:
-            if group.families and group.size * radix > MAX_JOINT:
-                return None
-            group = _add_attribute(data, group, attribute, radix)
-    return _Group((*group.families, f), group.added, group.codes, group.size)
-
-
-def _add_attribute(data: Dataset, group: _Group, attribute: int, radix: int) -> _Group:
-    present = np.flatnonzero(data.reduce(_presence, attribute, radix, group.size, states=group.codes))
-    renumber = np.zeros(group.size * radix, np.uint32)
+def _add_attribute(
+    data: Dataset, codes: FusedCodes, size: int, attribute: int, radix: int
+) -> tuple[Index, list[NDArray[np.uint32]]]:
+    """The joint configurations that occur, and the number of each row's among them."""
+    present = np.flatnonzero(data.reduce(_presence, attribute, radix, size, states=codes))
+    renumber = np.zeros(size * radix, np.uint32)
     renumber[present] = np.arange(len(present), dtype=np.uint32)
-    codes = data.map(_extend, attribute, radix, renumber, states=group.codes)
-    return _Group(group.families, {**group.added, attribute: (radix, present)}, codes, len(present))
+    return present, data.map(_extend, attribute, radix, renumber, states=codes)
 
 
 def _presence(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:
@@ -157,12 +215,3 @@ def _extend(block: RowBlock, attribute: int, radix: int, renumber: NDArray[np.ui
     for rows in block.slices():
         codes[rows] = renumber[cell_numbers([block.state[rows], block.codes[attribute][rows]], (0, radix))]
     return codes
-
-
-def _members(group: _Group, families: Sequence[Family], offsets: list[int], *, bias: bool) -> Index:
-    columns = [np.zeros(group.size, np.intp)] if bias else []
-    values = group.values()
-    for f in group.families:
-        digits = [values[a] for a in families[f].attributes]
-        columns.append(offsets[f] + cell_numbers(digits, families[f].shape))
-    return np.stack(columns, axis=1)

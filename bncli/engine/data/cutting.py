@@ -17,6 +17,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -43,6 +44,8 @@ from bncli.engine.kernels.whole_units import whole_units
 from bncli.errors import BncliError
 from bncli.watch import Note, Progress, Run
 
+ROWS_PER_THREAD = 1 << 12
+"""A column of fewer rows is cut on the spot: handing it to a thread costs more."""
 Weights = Array | None
 CutPoints = Callable[..., tuple[float, ...]]
 
@@ -76,7 +79,7 @@ def learn_dataset(
     def coded(name: str) -> _Coded:
         return _coded(learn(name), columns.attributes[name], columns.weights, missing_policy)
 
-    rows = _each(coded, names, run)
+    rows = _each(coded, names, run if columns.n_rows >= ROWS_PER_THREAD else run._replace(threads=1))
     attributes = tuple(column.attribute for column in rows)
     for sentence in told(attributes, len(labels)) if given is None else ():
         run.watch(Note(sentence))
@@ -129,8 +132,8 @@ def cuts_of(schema: Schema, method: str, options: Mapping[str, Any]) -> Cuts:
 def _each(coded: Callable[[str], _Coded], names: list[str], run: Run) -> list[_Coded]:
     """`coded` of every name, in order; progress is told from the calling thread."""
     rows: list[_Coded] = []
-    with ThreadPoolExecutor(max(run.threads, 1)) as pool:
-        for name, column in zip(names, pool.map(coded, names), strict=True):
+    with ThreadPoolExecutor(run.threads) if run.threads > 1 else nullcontext() as pool:
+        for name, column in zip(names, (map if pool is None else pool.map)(coded, names), strict=True):
             rows.append(column)
             run.watch(Progress(len(rows), len(names), name))
     return rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from bncli.engine.data.forms import Form
+from bncli.engine.data.forms import DateForm, Form
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,14 @@ class CategoricalAttribute(_Attribute):
 
 
 Attribute = NumericAttribute | CategoricalAttribute
+
+
+def source_column(attribute: Attribute) -> str:
+    """The column of a table that the attribute is made from: that of a date, or the one of its own name."""
+    form = attribute.form if isinstance(attribute, NumericAttribute) else None
+    return form.source if isinstance(form, DateForm) else attribute.name
+
+
 MissingPolicy = Literal["level", "marginalize"]
 Unseen = Literal["average", "error"]
 
@@ -145,7 +153,9 @@ class Schema:
 
     def index(self, name: str) -> int:
         """Position of the attribute called `name`; KeyError if there is none."""
-        for i, attribute in enumerate(self.attributes):
-            if attribute.name == name:
-                return i
-        raise KeyError(name)
+        return self._positions[name]
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        """The first attribute of each name."""
+        return {attribute.name: i for i, attribute in reversed(list(enumerate(self.attributes)))}

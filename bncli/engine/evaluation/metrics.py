@@ -10,7 +10,8 @@ With P[t, c] = P(c | x_t), y_t the true class, w_t the row weight and N their su
     auc      = chance that a row of one class is ranked above a row of the other, ties counting half
 
 For more than two classes auc is the mean over pairs of classes of the two areas that either one's probability
-gives (Hand & Till 2001), over the pairs present; None where fewer than two classes are.
+gives (Hand & Till 2001), over the pairs present; None where fewer than two classes are. Balanced accuracy and Matthews'
+correlation (mcc) follow from the confusion matrix: see `confusion.py`.
 
 Conventions: log-loss comes from the log-probabilities as they are, never from clipped ones; the ten bins of ece
 are closed on the right, ((b-1)/10, b/10] (Guo et al. 2017). Cost: K searches of N rows for auc, a pass for the rest.
@@ -23,11 +24,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.evaluation.confusion import balanced_accuracy, matthews_correlation
 from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
 from bncli.errors import BncliError
 
 ECE_BINS = 10
-METRICS = ("accuracy", "error", "log_loss", "rmse", "brier", "auc", "ece", "cll")
+METRICS = ("accuracy", "error", "log_loss", "rmse", "brier", "auc", "ece", "cll", "balanced_accuracy", "mcc")
 """The figures of a report, in the order in which they are shown."""
 
 
@@ -43,6 +45,8 @@ class Metrics:
     auc: float | None
     ece: float
     cll: float
+    balanced_accuracy: float
+    mcc: float
     confusion: NDArray[np.int64] | Array
 
     def figures(self) -> dict[str, float | None]:
@@ -69,6 +73,7 @@ def measure(log_probabilities: Array, labels: Integers, weights: Array | None = 
     squares = np.square(probabilities).sum(axis=0) + np.square(missed) - np.square(np.exp(log_true))
     right = predicted == labels
     cll = float(log_true.sum() if weights is None else weights @ log_true)
+    confusion = _confusion(labels, predicted, len(log_probabilities), weights)
     return Metrics(
         accuracy=float(np.average(right, weights=weights)),
         error=float(np.average(~right, weights=weights)),
@@ -78,7 +83,9 @@ def measure(log_probabilities: Array, labels: Integers, weights: Array | None = 
         auc=_auc(log_probabilities, labels, weights),
         ece=_calibration_error(probabilities.max(axis=0), right, mean_weights),
         cll=cll,
-        confusion=_confusion(labels, predicted, len(log_probabilities), weights),
+        balanced_accuracy=balanced_accuracy(confusion),
+        mcc=matthews_correlation(confusion),
+        confusion=confusion,
     )
 
 

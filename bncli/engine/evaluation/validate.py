@@ -4,9 +4,9 @@ Everything is learnt inside the fold, cuts and levels included; only the labels 
 repeat draws new random folds, from the seed and the number of the repeat.
 
 Conventions: predictions for the rows are those of the first repeat, so that each row is predicted once, by the one
-model that has not seen it. What a fold's learning has to say (notes, iterations) is not passed on, but for the warnings
-of the first and for what it did with the levels of columns; the watch hears the stages `fit` and `score` of each fold,
-and how many folds are done. Cost: folds times repeats fits.
+model that has not seen it. Notes and iterations of a fold's learning are not passed on, but for the warnings of the
+first and for what it did with the columns; the watch hears the stages `fit` and `score` of each fold, how many folds
+are done, and what is tried inside. Cost: folds times repeats fits.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.folds import stratified_folds
 from bncli.engine.data.grouping import told
 from bncli.engine.data.schema import Reading
+from bncli.engine.evaluation.baseline import Baseline, class_frequencies, measure_baseline
 from bncli.engine.evaluation.metrics import Metrics, measure
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.learn import Given, learn
@@ -28,7 +29,10 @@ from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
-from bncli.watch import Note, Progress, Run, Stage, silent, warnings_of
+from bncli.watch import Event, Note, Progress, Run, Stage, Watch, silent
+
+TRYING = 0.9
+"""The share of trying candidates in the learning of an ensemble."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,8 @@ class Examined:
 class Fold:
     """One fold of one repeat: the rows held out, how they were predicted, and the penalty of the fit (None: closed).
 
-    pooled: what its learning did with levels that were too many, a sentence each.
+    base: how the class frequencies of the rows learnt from would have predicted them. pooled: what its learning did
+    with levels that were too many, a sentence each.
     """
 
     repeat: int
@@ -64,6 +69,7 @@ class Fold:
     rows: Index
     examined: Examined
     penalty: float | None
+    base: Baseline
     pooled: tuple[str, ...] = ()
 
 
@@ -90,12 +96,40 @@ def cross_validate(
     total = protocol.folds * protocol.repeats
     for done, split in enumerate(_splits(columns, protocol)):
         run.watch(Stage("fit"))
-        run.watch(Progress(done, total, f"fold {done + 1} of {total}"))
-        fold = hold_out(columns, recipe, split, given=given, reading=reading, run=run, warn=done == 0)
+        inside = _InsideFold(run.watch, done, total)
+        inside.tell("")
+        fold = hold_out(columns, recipe, split, given=given, reading=reading, run=run, inside=inside)
         for sentence in fold.pooled if done == 0 else ():
             run.watch(Note(f"in the first fold, {sentence}"))
         yield fold
     run.watch(Progress(total, total))
+
+
+class _InsideFold:
+    """A watch for what happens inside a fold, told as progress of all folds: `fold 2 of 5: tree, penalty 10`.
+
+    Trying candidates is nearly all of the work where there are any, so their share is that of the fold; elsewhere the
+    stages of learning have no common measure, and the bar waits for the end of the fold.
+    """
+
+    def __init__(self, watch: Watch, done: int, total: int) -> None:
+        self._watch, self._done, self._total = watch, done, total
+        self._stage, self._share = "", 0.0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Stage):
+            self._stage = event.name
+        elif isinstance(event, Progress):
+            if self._stage == "candidates" and event.total:
+                self._share = max(self._share, TRYING * event.done / event.total)
+            self.tell(event.detail)
+        elif isinstance(event, Note) and event.warning and not self._done:
+            self._watch(Note(f"in the first fold, {event.text}", warning=True))
+
+    def tell(self, detail: str) -> None:
+        """Where the folds stand, and what the one in hand is at."""
+        fold = f"fold {self._done + 1} of {self._total}"
+        self._watch(Progress(self._done + self._share, self._total, f"{fold}: {detail}" if detail else fold))
 
 
 def hold_out(
@@ -106,18 +140,28 @@ def hold_out(
     given: Given = Given(),
     reading: Reading = Reading(),
     run: Run = Run(),
-    warn: bool = False,
+    inside: Watch = silent,
 ) -> Fold:
     """One fold: learn from the other rows, predict these; the watch hears when the stage `fit` gives way to `score`.
 
-    `warn`: it hears the warnings of learning as well, as those of the first fold.
+    `inside` hears all that the learning has to say.
     """
-    quiet = run._replace(watch=warnings_of(run.watch, "in the first fold, ") if warn else silent)
+    quiet = run._replace(watch=inside)
     learnt = learn(columns.take(split.others), recipe, given=given, reading=reading, run=quiet)
     run.watch(Stage("score"))
     examined = examine(learnt.model, columns.take(split.rows))
-    pooled = () if given.cuts else told(learnt.model.schema.attributes, len(split.others))
-    return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty, tuple(pooled))
+    pooled = () if given.cuts else tuple(told(learnt.model.schema.attributes, len(split.others)))
+    base = _base(columns, split)
+    return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty, base, pooled)
+
+
+def _base(columns: Columns, split: Split) -> Baseline:
+    """The figures of the class frequencies of the other rows."""
+    assert columns.label is not None
+    codes, weights = columns.label.codes, columns.weights
+    here, others = (None if weights is None else weights[rows] for rows in (split.rows, split.others))
+    frequencies = class_frequencies(codes[split.others], len(columns.label.levels), others)
+    return measure_baseline(frequencies, codes[split.rows], here)
 
 
 def folds_of(columns: Columns, protocol: Protocol, repeat: int) -> Index:

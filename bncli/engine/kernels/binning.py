@@ -28,6 +28,8 @@ def interval_codes(values: NDArray[np.generic], cuts: Sequence[float], dtype: np
     >>> interval_codes(np.array([-1.0, 0.5, 0.6, 9.0]), (0.5, 2.0), np.dtype(np.uint8)).tolist()
     [0, 0, 1, 2]
     """
+    if not len(cuts):
+        return np.zeros(len(values), dtype)
     below_all, thresholds = _thresholds(np.asarray(cuts, np.float64), values.dtype)
     codes = np.full(len(values), below_all, dtype)
     for first in range(0, len(values), _BLOCK):

@@ -73,7 +73,8 @@ class Packing:
 
 def pack(places: Sequence[Index], n: int) -> Packing:
     """places[g] (configurations, sets) is the indicator that a configuration activates in each set, n where none."""
-    found = (_set(g, column, n) for g, place in enumerate(places) for column in place.T)
+    # most of the sets of a wide table have no indicator: they are passed over together
+    found = (_set(g, column, n) for g, place in enumerate(places) for column in place.T[(place < n).any(axis=0)])
     return _packed([one for one in found if one is not None], n)
 
 

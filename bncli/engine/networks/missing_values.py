@@ -12,10 +12,11 @@ Missing values that the rows have already stay. Cost: a uniform number a value.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from bncli.engine.data.columns import MISSING, CategoricalColumn, Column, Columns, NumericColumn
+from bncli.engine.data.columns import MISSING, CategoricalColumn, Column, Columns
 from bncli.engine.data.schema import Schema
 
 
@@ -42,7 +43,7 @@ def _removed(column: Column, share: float, stream: np.random.Generator) -> Colum
         return CategoricalColumn(codes, column.levels)
     values = column.values.astype(np.float64)
     values[stream.random(len(values)) < share] = np.nan
-    return NumericColumn(values)
+    return replace(column, values=values)
 
 
 def missing_shares(schema: Schema) -> tuple[float, ...]:

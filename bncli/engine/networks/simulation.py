@@ -23,6 +23,7 @@ from graphlib import TopologicalSorter
 import numpy as np
 
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Column, Columns, NumericColumn
+from bncli.engine.data.forms import NumberForm
 from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import cell_numbers
@@ -125,7 +126,8 @@ def _count_below(thresholds: Array, cells: Index, uniform: Array) -> Index:
 def _column(attribute: Attribute, codes: Index, stream: np.random.Generator) -> Column:
     """The values that the codes stand for."""
     if isinstance(attribute, NumericAttribute):
-        return NumericColumn(_numbers(attribute, codes, stream))
+        form = attribute.form if isinstance(attribute.form, NumberForm) else None  # parts of dates stand alone
+        return NumericColumn(_numbers(attribute, codes, stream), form)
     narrow = codes.astype(_signed(attribute.cardinality))
     narrow[codes >= attribute.n_values] = MISSING
     return CategoricalColumn(narrow, attribute.levels)

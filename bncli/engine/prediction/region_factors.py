@@ -14,6 +14,7 @@ pattern by pattern, over what the rows at hand do not show.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -98,7 +99,8 @@ def compile_host(
 ) -> Factor | RegionFactor:
     """The factor of family `host` of the path, to which these changes go; `used` are the attributes of the scorer."""
     family = tensors.path.families[host]
-    positions = tuple(used.index(a) for a in family.attributes)
+    # `used` is ascending: a look-up that is not linear in the attributes
+    positions = tuple(bisect_left(used, a) for a in family.attributes)
     shape = tuple(n + 1 for n in family.shape)
     rows = len(score_rows(tensors.path.class_logs[None, :]))
     if rows * math.prod(shape) <= max(EXPANDED_ENTRIES, 2 * rows * family.n_cells):

@@ -148,7 +148,9 @@ def _compile_tables(models: Sequence[Tables], schema: Schema) -> Scorer:
         _shared(_compile_family(family, owned, schema, positions), [m for m, _ in owned], shift, len(models))
         for (family, _), owned in having.items()
     )
-    lookups = tuple((used.index(a), np.array((*grouping, max(grouping) + 1), np.intp)) for a, grouping in regrouped)
+    lookups = tuple(
+        (positions[a, None], np.array((*grouping, max(grouping) + 1), np.intp)) for a, grouping in regrouped
+    )
     return Scorer(used, models[0].bias.size, (Stage(1.0, shift, factors),), None, lookups)
 
 

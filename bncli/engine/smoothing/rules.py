@@ -36,8 +36,12 @@ def log_conditional(counts: Array, rule: str, axis: int) -> Array:
     >>> np.exp(log_conditional(counts, "laplace:1", axis=0)).round(9).tolist()
     [[0.666666667, 0.5], [0.333333333, 0.5]]
     """
-    theta = _by_parents(counts, axis, back_off) if rule == "hdp" else _smoothed(np.moveaxis(counts, axis, 0), rule)
-    return np.moveaxis(np.log(np.maximum(theta, FLOOR) if rule == "mle" else theta), 0, axis)
+    if rule == "hdp":
+        theta = _by_parents(counts, axis, back_off)
+    else:
+        theta = _smoothed(np.moveaxis(counts, axis, 0) if axis else counts, rule)
+    logs: Array = np.log(np.maximum(theta, FLOOR) if rule == "mle" else theta)
+    return np.moveaxis(logs, 0, axis) if axis else logs
 
 
 def pseudo_counts(counts: Array, rule: str, axis: int) -> Array:

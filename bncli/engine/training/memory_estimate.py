@@ -21,7 +21,7 @@ CLOSED_FORM, FIRST_ORDER, QUASI_NEWTON = 8, 16, 45
 """Float64 numbers an entry of the tables."""
 MATRICES = 6
 """Of attributes squared, in structure learners."""
-_BYTES = 8
+BYTES = 8
 
 
 def table_memory(structure: Structure, schema: Schema, recipe: Recipe) -> int:
@@ -43,9 +43,9 @@ def _families(structure: Structure, schema: Schema, recipe: Recipe) -> tuple[Fam
 def refuse_wide(schema: Schema, recipe: Recipe, memory: int | None) -> None:
     """BncliError where the structure learner's matrices do not fit in `memory` bytes (None: not known)."""
     n = len(schema.informative)
-    needed = MATRICES * _BYTES * n * n
+    needed = MATRICES * BYTES * n * n
     if memory is not None and recipe.structure not in ("nb", "file") and needed > memory:
-        what = f"--structure {recipe.structure} compares {n:,} attributes two by two: {_both(needed, memory)}"
+        what = f"--structure {recipe.structure} compares {n:,} attributes two by two: {needed_and_free(needed, memory)}"
         raise BncliError(what, hint="leave columns out with --ignore, or use --structure nb")
 
 
@@ -57,7 +57,8 @@ def refuse_large(structure: Structure, schema: Schema, recipe: Recipe, memory: i
     families, n_labels = _families(structure, schema, recipe), len(schema.labels)
     largest = max(families, key=lambda f: f.n_cells)
     kind = "network" if isinstance(structure, Dag) else "regions"
-    what = f"the tables of the {kind} would have {_entries(families, n_labels):,} entries: {_both(needed, memory)}"
+    size = f"{_entries(families, n_labels):,} entries: {needed_and_free(needed, memory)}"
+    what = f"the tables of the {kind} would have {size}"
     raise BncliError(
         f"{what}; the largest is over {_named(largest, schema)}", hint=_advice(structure, schema, recipe, memory)
     )
@@ -67,14 +68,14 @@ def _memory(entries: int, recipe: Recipe) -> int:
     numbers = entries * {None: CLOSED_FORM, "bfgs": FIRST_ORDER, "cg": FIRST_ORDER, "cgb": FIRST_ORDER}.get(
         recipe.optimizer, QUASI_NEWTON
     )
-    return _BYTES * (numbers + (2 * entries * entries if recipe.optimizer == "bfgs" else 0))
+    return BYTES * (numbers + (2 * entries * entries if recipe.optimizer == "bfgs" else 0))
 
 
 def _entries(families: tuple[Family, ...], n_labels: int) -> int:
     return n_labels * (1 + sum(family.n_cells for family in families))
 
 
-def _both(needed: int, memory: int) -> str:
+def needed_and_free(needed: int, memory: int) -> str:
     return f"about {_size(needed)} of memory, and {_size(memory)} are free"
 
 

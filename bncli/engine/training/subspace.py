@@ -63,8 +63,8 @@ def _values(families: Sequence[Family], free: Mask) -> Iterator[tuple[int, Index
     """For every value of every attribute of families of several attributes: its place, the free cells that have it."""
     offset = 1
     for family in families:
-        cells = np.flatnonzero(free[offset : offset + family.n_cells])
         if len(family.shape) > 1:
+            cells = np.flatnonzero(free[offset : offset + family.n_cells])
             for place, size in enumerate(family.shape):
                 value = cells // math.prod(family.shape[place + 1 :]) % size
                 order = np.argsort(value, kind="stable")

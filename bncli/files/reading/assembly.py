@@ -133,24 +133,32 @@ def _check_labels(table: Columns, where: str) -> None:
     if len(labels) == 1:
         what = f"the class '{table.class_name}' has only one value, '{labels[0]}'"
         raise BncliError(what, where=where, hint="--class names another column")
-    if len(labels) > 2 and 2 * len(labels) > table.n_rows:
+    if are_too_many_labels(len(labels), table.n_rows):
         numbers = "it is a number, so cut it into a few intervals first, or " if _numbers(labels) is not None else ""
         what = f"the class '{table.class_name}' has {len(labels)} labels in {table.n_rows} rows"
         raise BncliError(what, where=where, hint=f"{numbers}--class names another column")
+
+
+def are_too_many_labels(n_labels: int, n_rows: int) -> bool:
+    """Whether a class of so many labels is refused."""
+    return n_labels > 2 and 2 * n_labels > n_rows
 
 
 def _tell_numbers(table: Columns, watch: Watch) -> None:
     """A warning where the labels are many numbers, each of few rows or not all of them whole: measured, not classes."""
     assert table.label is not None
     labels = table.label.levels
-    numbers = _numbers(labels) if len(labels) > _MAX_NUMBERED else None
-    if numbers is None:
-        return
-    if table.n_rows < _FEW_A_LABEL * len(labels) or (numbers != np.floor(numbers)).any():
+    if are_measured(labels, table.n_rows):
         what = f"the class '{table.class_name}' looks like a number, not a class: {len(labels):,} different numbers"
         advice = "cut it into a few intervals first, or name another column with --class"
         codes = f"if they are codes: --categorical '{table.class_name}'"
         watch(Note(f"{what} in {table.n_rows:,} rows; {advice} ({codes})", warning=True))
+
+
+def are_measured(labels: tuple[str, ...], n_rows: int) -> bool:
+    """Whether labels look like numbers that were measured, and not like classes."""
+    numbers = _numbers(labels) if len(labels) > _MAX_NUMBERED else None
+    return numbers is not None and bool(n_rows < _FEW_A_LABEL * len(labels) or (numbers != np.floor(numbers)).any())
 
 
 def _numbers(labels: tuple[str, ...]) -> Array | None:

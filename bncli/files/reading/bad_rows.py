@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from bncli.errors import BncliError
 from bncli.files.atomic import atomic_writer
-from bncli.files.reading.headers import LATIN_TO_UTF8
+from bncli.files.reading.headers import LATIN
 from bncli.files.reading.row_blocks import NOT_UTF8, BadRow
 from bncli.watch import Note, Watch
 
@@ -52,4 +52,4 @@ class BadRows:
 
 def _cure(row: BadRow) -> str:
     hint = "--on-bad-row skip leaves it out"
-    return f"{hint}, or convert it: {LATIN_TO_UTF8}" if row.what == NOT_UTF8 else hint
+    return f"{hint}; or it is encoded otherwise: {LATIN}" if row.what == NOT_UTF8 else hint

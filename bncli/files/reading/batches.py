@@ -69,14 +69,15 @@ class Batches:
         self._bad = BadRows(source.on_bad_row, run.watch)
         self._table = Table(source, keep=False, block_size=block_size, memory=run.memory)
         try:
+            columns = set(self._table.names)
             attributes = [schema.attributes[schema.index(name)] for name in needed]
             self.absent = absent_columns(attributes, self._table, allow=source.allow_missing_columns)
-            columns = self._table.names
             read = [attribute for attribute in attributes if column_read(attribute, columns) in columns]
             self._coded = Coded.all_of(read, columns, self._tokens)
-            there = [attribute.name for attribute in read]
+            there = {attribute.name for attribute in read}
             kept = self._kept_names(keep)
-            self.kept_names = (*kept, *(name for name in texts if name in there and name not in kept))
+            more = there - set(kept)
+            self.kept_names = (*kept, *(name for name in texts if name in more))
         except BaseException:
             self.close()
             raise
@@ -85,8 +86,9 @@ class Batches:
         names = self._table.names
         if keep == "all":
             return names
+        known = set(names)
         for name in keep:
-            if name not in names:
+            if name not in known:
                 raise missing_column(name, names, self._table.name)
         return tuple(keep)
 
@@ -136,8 +138,9 @@ def tokens_of(source: Source, schema: Schema) -> Tokens:
 
 def absent_columns(attributes: Iterable[Attribute], table: Table, *, allow: bool) -> tuple[str, ...]:
     """The columns that the model uses and the table lacks; ModelError if there are any, unless that is allowed."""
-    columns = dict.fromkeys(column_read(attribute, table.names) for attribute in attributes)
-    missing = tuple(name for name in columns if name not in table.names)
+    there = set(table.names)
+    columns = dict.fromkeys(column_read(attribute, there) for attribute in attributes)
+    missing = tuple(name for name in columns if name not in there)
     if missing and not allow:
         named = ", ".join(f"'{name}'" for name in missing[:_N_NAMED])
         more = f" and {len(missing) - _N_NAMED} more" if len(missing) > _N_NAMED else ""

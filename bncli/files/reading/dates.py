@@ -160,18 +160,6 @@ def holds_dates(kind: pa.DataType, order: DateOrder) -> bool:
     return is_temporal(kind) and (order_of(kind) == "time") == (order == "time")
 
 
-def text_of(value: pa.Scalar) -> str:
-    """A value of any type as text: Python's own, or Arrow's where Python has none (nanoseconds, years beyond 9999)."""
-    try:
-        return "" if not value.is_valid else str(value.as_py())
-    except (ValueError, OverflowError, KeyError, pa.ArrowException):
-        pass
-    try:
-        return str(value.cast(pa.string()).as_py())
-    except pa.ArrowException:
-        return f"({value.type})"
-
-
 def durations_of(array: pa.Array) -> Array:
     """The seconds of an array of durations, NaN for nulls."""
     ticks: Array = array.cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)

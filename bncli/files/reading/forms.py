@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.columns import NumericColumn
 from bncli.engine.data.forms import DATE_PARTS, DateForm, Form, NumberForm
-from bncli.engine.data.schema import Attribute, NumericAttribute
+from bncli.engine.data.schema import Attribute, source_column
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.files.reading.dates import DAY, part_of, to_seconds
 from bncli.files.reading.growing import narrow_numbers
@@ -55,9 +55,8 @@ def want_in_form(name: str, form: Form | None) -> Want:
 
 def column_read(attribute: Attribute, names: Collection[str]) -> str:
     """The column that an attribute is read from: that of its dates, else one of its own name."""
-    form = attribute.form if isinstance(attribute, NumericAttribute) else None
-    own_alone = isinstance(form, DateForm) and form.source not in names and attribute.name in names
-    return form.source if isinstance(form, DateForm) and not own_alone else attribute.name
+    source = source_column(attribute)
+    return attribute.name if source not in names and attribute.name in names else source
 
 
 def in_form(values: NDArray[np.generic], form: Form | None) -> NumericColumn:

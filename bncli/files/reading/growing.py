@@ -5,8 +5,8 @@ blocks that were read as numbers before are then read again as text, this column
 in the narrowest type that holds them exactly, text as codes.
 
 Conventions: a column is numeric when every value that is present is a finite decimal number and there are more than
-two different ones, and one of dates when the file says so and there are more than two; a column all empty is
-categorical, without levels.
+two different ones, unless all are digits only and some, as 01234, have leading zeros: these are codes. It is one of
+dates when the file says so and there are more than two. A column all empty is categorical, without levels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from bncli.engine.data.columns import CategoricalColumn, NumericColumn
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.files.reading.non_numeric import NonNumeric, first_non_numeric
-from bncli.files.reading.numerals import to_numbers
+from bncli.files.reading.numerals import has_leading_zeros, to_numbers
 from bncli.files.reading.row_blocks import Kind, Values, Want, is_text
 from bncli.files.reading.source import Tokens
 from bncli.files.reading.vocabulary import (
@@ -34,6 +34,7 @@ from bncli.files.reading.vocabulary import (
     merged,
     narrow_codes,
     sort_levels,
+    strip,
 )
 
 ColumnBlock = CodedTexts | NDArray[Any]
@@ -50,8 +51,17 @@ class Growing:
         self.blocks: list[ColumnBlock] = []
         self.non_numeric: NonNumeric | None = None
         """The text that settled that a column of free type is no column of numbers."""
+        self.leading_zeros = False
+        """Whether a number with leading zeros was met: if all values are digits, they are codes."""
         self._free = free
+        self._whole = True
         self._tokens = tokens
+
+    @property
+    def may_be_codes(self) -> bool:
+        """Whether it is read as numbers that are all whole so far, and may yet turn out to be codes."""
+        is_number = self.want.kind is not Kind.TEXT
+        return self._free and self._whole and is_number and not self.leading_zeros
 
     def add(self, block: ColumnBlock, locate: Callable[[int], str]) -> None:
         """Takes the next block and learns from it; `locate` tells where its rows stand."""
@@ -59,8 +69,10 @@ class Growing:
         if isinstance(block, CodedTexts):
             if block.texts is not self.shared:
                 self._learn_texts(block, locate)
-        elif self.want.kind is Kind.INTEGER and block.dtype.kind == "f":
-            self.want = Want(self.want.name, Kind.NUMBER)
+        elif self._free and block.dtype.kind == "f":
+            self._whole = self._whole and _are_whole(block)
+            if self.want.kind is Kind.INTEGER:
+                self.want = Want(self.want.name, Kind.NUMBER)
 
     def _learn_texts(self, block: CodedTexts, locate: Callable[[int], str]) -> None:
         texts = block.texts
@@ -73,13 +85,15 @@ class Growing:
             self._free = False
             self.non_numeric = first_non_numeric(block, wrong, locate)
             self.want = Want(self.want.name, Kind.TEXT)
-        elif self.want.kind is Kind.TEXT and more_than_two([numbers]):
+        elif not self.leading_zeros and has_leading_zeros(texts):
+            self.leading_zeros = True
+        elif not self.leading_zeros and self.want.kind is Kind.TEXT and more_than_two([numbers]):
             self.want = Want(self.want.name, Kind.NUMBER)
 
     def settle(self) -> list[int]:
         """Ends the search for the type; returns the blocks that must be read again as text and put in by `replace`."""
         if self._free:
-            if not more_than_two(self._numbers(block) for block in self.blocks):
+            if not more_than_two(self._numbers(block) for block in self.blocks) or (self.leading_zeros and self._whole):
                 self.want = Want(self.want.name, Kind.TEXT)
             elif self.want.form is None:
                 self.want = Want(self.want.name, Kind.NUMBER)
@@ -99,7 +113,18 @@ class Growing:
         """All raw texts of a column of text, or those of the rows that are marked, once each."""
         blocks = [block for block in self.blocks if isinstance(block, CodedTexts)]
         different = {id(block.texts): block.texts for block in blocks}.values()
+        if rows is None and len(different) == 1:
+            return next(iter(different))  # a block has no text twice
         return pa.concat_arrays([EMPTY, *(different if rows is None else _marked(blocks, rows))]).unique()
+
+    def count(self, missing: Sequence[str]) -> tuple[pa.Array, NDArray[np.int64]]:
+        """The different values of a column of text that are not missing, and how often each occurs."""
+        blocks = [block for block in self.blocks if isinstance(block, CodedTexts)]
+        times = [np.bincount(block.codes, minlength=len(block.texts)) for block in blocks]
+        trimmed, is_missing = strip(pa.concat_arrays([EMPTY, *(block.texts for block in blocks)]), missing)
+        table = pa.table({"text": trimmed, "times": np.concatenate([np.empty(0, np.int64), *times])})
+        found = table.filter(pa.array(~is_missing)).group_by("text").aggregate([("times", "sum")])
+        return found["text"].combine_chunks(), found["times_sum"].to_numpy()
 
     def numeric(self, read: Callable[[pa.Array], Array] | None = None) -> NumericColumn:
         """The finished column of numbers; the blocks are gone. `read` makes numbers of texts that are no plain ones."""
@@ -141,6 +166,11 @@ class Growing:
         return CategoricalColumn(np.concatenate(codes_by_block), levels)
 
 
+def _are_whole(values: NDArray[Any]) -> bool:
+    with np.errstate(invalid="ignore"):
+        return not any((sample != np.floor(sample))[~np.isnan(sample)].any() for sample in (values[:_N_TRIED], values))
+
+
 def _marked(blocks: Iterable[CodedTexts], rows: Mask) -> Iterable[pa.Array]:
     first = 0
     for block in blocks:
@@ -173,10 +203,9 @@ def narrow_numbers(values: NDArray[Any]) -> NDArray[Any]:
     """int64 as int8, int16, int32 or (beyond) float64; float64, NaN included, as float32 if nothing is lost."""
     if values.dtype.kind == "i":
         return values.astype(_integer_type(values), copy=False)
-    for sample in (values[:_N_TRIED], values):
-        if not _is_single(sample):
-            return values
-    return values.astype(np.float32)
+    if len(values) > _N_TRIED and not _is_single(values[:_N_TRIED]):
+        return values
+    return values.astype(np.float32) if _is_single(values) else values
 
 
 def _integer_type(values: NDArray[Any]) -> type[np.generic]:
@@ -195,8 +224,11 @@ def _is_single(values: NDArray[Any]) -> bool:
 
 def join_numbers(blocks: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """One array of a type that holds all blocks exactly; float64 if values are missing."""
-    kind = np.result_type(*(block.dtype for block in blocks)) if blocks else np.dtype(np.float64)
-    joined = np.concatenate([block.astype(kind, copy=False) for block in blocks]) if blocks else np.empty(0, kind)
+    if len(blocks) == 1:
+        kind, joined = blocks[0].dtype, blocks[0]
+    else:
+        kind = np.result_type(*(block.dtype for block in blocks)) if blocks else np.dtype(np.float64)
+        joined = np.concatenate([block.astype(kind, copy=False) for block in blocks]) if blocks else np.empty(0, kind)
     if kind == np.float32 and np.isnan(joined).any():
         return joined.astype(np.float64)
     return joined

@@ -17,7 +17,7 @@ _READ_SIZE = 1 << 18
 MAX_ROW = 1 << 26
 """Bytes; without a bound a file that is no table would be read into memory as one row."""
 _N_SHOWN = 60
-LATIN_TO_UTF8 = "iconv -f LATIN1 -t UTF-8"
+LATIN = "--encoding latin-1"
 """The likeliest cure of text that is not UTF-8."""
 
 
@@ -43,7 +43,7 @@ def read_header(stream: Stream, delimiter: bytes | None) -> Header:
     """Reads up to the end of the first row that is not empty."""
     name = stream.owner.name
     data = stream.read_ready(_READ_SIZE).removeprefix(_BOM)
-    _check_encoding(data[:4], name)
+    _check_width(data[:4], name)
     text = data.lstrip(b"\r\n")
     line = 1 + count_lines(data[: len(data) - len(text)])
     # What is at hand is looked at before more is waited for: a header that is piped slowly may be whole already.
@@ -66,16 +66,12 @@ def read_header(stream: Stream, delimiter: bytes | None) -> Header:
     return Header(layout, text[end:] + more, line + count_lines(text[:end]))
 
 
-def _check_encoding(start: bytes, name: str) -> None:
-    """Refuses wide characters, told by a byte order mark or by the NUL bytes of the first letters."""
-    wide = None
-    # UTF-32 first: its mark begins with that of UTF-16.
-    if start in (b"\xff\xfe\0\0", b"\0\0\xfe\xff") or start.count(b"\0") == 3:
-        wide = "UTF-32"
-    elif start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in start[:2]:
-        wide = "UTF-16"
+def _check_width(start: bytes, name: str) -> None:
+    """Refuses wide characters without a byte-order mark, told by the NUL bytes of the first letters."""
+    wide = "UTF-32" if start.count(b"\0") == 3 else "UTF-16" if b"\0" in start[:2] else None
     if wide:
-        raise BncliError(f"the text is {wide}", where=name, hint=f"convert it to UTF-8: iconv -f {wide} -t UTF-8")
+        end = "be" if start.startswith(b"\0") else "le"
+        raise BncliError(f"the text is {wide}", where=name, hint=f"--encoding {wide.lower()}-{end}")
 
 
 def _first_row(text: bytes, delimiter: bytes | None, *, at_end: bool) -> tuple[int, bytes]:
@@ -137,7 +133,7 @@ def _names(row: bytes, delimiter: bytes, where: str) -> tuple[str, ...]:
     try:
         row.decode()
     except UnicodeDecodeError as error:
-        raise BncliError("the header is not UTF-8 text", where=where, hint=f"convert it: {LATIN_TO_UTF8}") from error
+        raise BncliError("the header is not UTF-8 text", where=where, hint=f"how is it encoded? {LATIN}") from error
     fields = read_texts(row, _count_outside_quotes(row, delimiter) + 1, delimiter)
     names = tuple(field[0].as_py().strip(BLANKS) for field in fields)
     check_distinct(names, where)

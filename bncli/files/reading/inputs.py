@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from bncli.errors import BncliError, UsageError
 from bncli.files.places import cannot_read, check_data
+from bncli.files.reading.encodings import Transcoder, marked_encoding
 
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
@@ -165,10 +166,17 @@ class Stream:
         self.owner = raw.owner
         self._raw = raw
         self.compression = next((name for magic, name in _COMPRESSIONS.items() if raw.first.startswith(magic)), None)
-        self._source = _decompressed(raw, self.compression)
+        self._source: Readable = _decompressed(raw, self.compression)
         self._ahead = b""
         self.first = self._ahead = self._fill(_N_FIRST)
         self.paused = False
+
+    def decode(self, encoding: str | None) -> None:
+        """Turns what follows into UTF-8 from this encoding; None: from UTF-8, or as a byte-order mark says."""
+        encoding = encoding or marked_encoding(self._ahead)
+        if encoding is not None:
+            self._source = Transcoder(self._ahead, self._source, encoding, self.owner.name)
+            self._ahead = b""
 
     def read(self, size: int) -> bytes:
         ahead, self._ahead = self._ahead[:size], self._ahead[size:]

@@ -46,9 +46,10 @@ def read_labelled(
     tokens = tokens_of(source, schema)
     with Table(source, keep=False, block_size=block_size, memory=memory) as table:
         _check_names(source, schema, table)
-        absent = absent_columns(attributes, table, allow=source.allow_missing_columns)
-        there = [a for a in attributes if column_read(a, table.names) not in absent]
-        coded = _coded(source, schema, Coded.all_of(there, table.names, tokens), tokens)
+        own = set(table.names)
+        absent = set(absent_columns(attributes, table, allow=source.allow_missing_columns))
+        there = [a for a in attributes if column_read(a, own) not in absent]
+        coded = _coded(source, schema, Coded.all_of(there, own, tokens), tokens)
         with BadRows(source.on_bad_row, watch) as bad:
             label, *columns = _read_all(table, coded, tokens, bad, threads, watch)
     weights = None if source.weights is None else np.asarray(_numbers(columns.pop()), np.float64)

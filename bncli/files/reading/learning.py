@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from bncli.engine.data.columns import Columns
@@ -21,7 +22,8 @@ from bncli.files.reading.assembly import assemble
 from bncli.files.reading.bad_rows import BadRows
 from bncli.files.reading.forms import want_in_form
 from bncli.files.reading.growing import ColumnBlock, Growing, digest, more_than_two
-from bncli.files.reading.numerals import to_numbers
+from bncli.files.reading.leading_zeros import columns_with_leading_zeros
+from bncli.files.reading.numerals import has_leading_zeros, to_numbers
 from bncli.files.reading.parse import parse_block
 from bncli.files.reading.reader import RawBlock, Table, parse
 from bncli.files.reading.roles import Roles, assign_roles
@@ -50,7 +52,7 @@ def read_columns(
     with Table(source, keep=True, block_size=block_size, memory=memory) as table:
         roles = assign_roles(source, table.names, table.name, given)
         _tell_left_out(roles, watch)
-        columns = _start(table, roles, source, tokens)
+        columns = start_columns(table, roles, source)
         with BadRows(source.on_bad_row, watch) as bad:
             sizes = _read_all(table, columns, tokens, bad, threads, watch)
         _read_again(table, columns, sizes, tokens, threads, any_bad=bad.count > 0)
@@ -63,12 +65,16 @@ def _tell_left_out(roles: Roles, watch: Watch) -> None:
         watch(Note(f"not in the cuts file, so left out: {', '.join(roles.left_out[:_NAMED])}{more}"))
 
 
-def _start(table: Table, roles: Roles, source: Source, tokens: Tokens) -> dict[str, Growing]:
-    """The columns in use, each with the type that is said or guessed."""
+def start_columns(table: Table, roles: Roles, source: Source, *, guess: bool = True) -> dict[str, Growing]:
+    """The columns in use, each with the type that is said or guessed; of a text file not guessed, it is text so far."""
+    tokens = Tokens.of(source.missing_tokens)
     said = roles.categorical | roles.numeric
     form = None if source.decimal is None else NumberForm(source.decimal)
     hint = table.hint()
-    guessed = _guess(hint, [name for name in roles.attributes if name not in said], source, tokens)
+    open_names = [name for name in roles.attributes if name not in said]
+    guessed = {name: Want(name, Kind.TEXT) for name in open_names}
+    if guess or not isinstance(hint, TextBlock):
+        guessed = _guess(hint, open_names, source, tokens)
     columns = {}
     for name in roles.attributes:
         want = _said(name, roles, form) if name in said else guessed[name]
@@ -76,7 +82,8 @@ def _start(table: Table, roles: Roles, source: Source, tokens: Tokens) -> dict[s
         open_text = isinstance(hint, TextBlock) and source.decimal != ","
         free = name not in said and (open_text or want != Want(name, Kind.TEXT))
         columns[name] = Growing(want, free=free, tokens=tokens)
-    columns[roles.class_name] = Growing(Want(roles.class_name, Kind.TEXT), free=False, tokens=tokens)
+    if roles.class_name not in columns:  # a table of one column may be described without a class
+        columns[roles.class_name] = Growing(Want(roles.class_name, Kind.TEXT), free=False, tokens=tokens)
     if roles.weights is not None:
         want = replace(want_in_form(roles.weights, form), weight=True)
         columns[roles.weights] = Growing(want, free=False, tokens=tokens)
@@ -110,8 +117,10 @@ def _guess(
 def _kind_of(values: Values, tokens: Tokens) -> Kind:
     texts = values.unique()
     numbers, wrong = to_numbers(texts, tokens.number)
-    if wrong is not None or not more_than_two([numbers]):
+    if wrong is not None or not more_than_two([numbers]) or has_leading_zeros(texts):
         return Kind.TEXT
+    if (numbers != np.floor(numbers))[~np.isnan(numbers)].any():
+        return Kind.NUMBER
     try:
         texts.filter(pa.array(numbers == numbers)).cast(pa.int64())
     except pa.ArrowInvalid:
@@ -125,6 +134,7 @@ class _Digested:
     n_rows: int
     bad: tuple[BadRow, ...]
     locate: Callable[[int], str]
+    leading_zeros: frozenset[str]
 
 
 def _read_all(
@@ -134,7 +144,7 @@ def _read_all(
     growing = list(columns.values())
     tasks = (
         # Built when its turn comes, so that it knows what earlier rows have taught.
-        partial(_digest, raw, [(column.want, column.shared) for column in growing], tokens)
+        partial(_digest, raw, [(c.want, c.shared) for c in growing], _watched(growing), tokens)
         for raw in table.raw_blocks(list(columns), watch)
     )
     sizes = []
@@ -143,13 +153,22 @@ def _read_all(
         sizes.append(digested.n_rows)
         for column, block in zip(growing, digested.columns, strict=True):
             column.add(block, digested.locate)
+            column.leading_zeros |= column.want.name in digested.leading_zeros
     return sizes
 
 
-def _digest(raw: RawBlock, asked: Sequence[tuple[Want, object]], tokens: Tokens) -> _Digested:
+def _watched(growing: Sequence[Growing]) -> list[str]:
+    """The columns whose leading zeros are looked for."""
+    return [column.want.name for column in growing if column.may_be_codes]
+
+
+def _digest(raw: RawBlock, asked: Sequence[tuple[Want, object]], watched: Sequence[str], tokens: Tokens) -> _Digested:
     block = parse(raw, [want for want, _ in asked], tokens)
     columns = [digest(values, shared) for values, (_, shared) in zip(block.values, asked, strict=True)]
-    return _Digested(columns, block.n_rows, block.bad, block.locate)
+    zeros = (
+        columns_with_leading_zeros(raw, block.n_rows, watched, tokens) if isinstance(raw, TextBlock) else frozenset()
+    )
+    return _Digested(columns, block.n_rows, block.bad, block.locate, zeros)
 
 
 def _read_again(

@@ -1,4 +1,4 @@
-"""A column of numbers that a few non-numeric values turn into text: a slip of the pen, or another way to write numbers.
+"""A column of numbers that a few non-numeric values turn into text, most often by a slip of the pen.
 
 One `1.2x` among thousands of numbers makes a column categorical, or lets it look like an identifier. That is what the
 file says, so it is done; but hardly ever is it meant, so the user is told. Only columns whose type nobody has named are
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bncli.engine.kernels.arrays import Mask
 from bncli.files.reading.numerals import to_numbers
@@ -48,9 +47,7 @@ def doubts_about(name: str, non_numeric: NonNumeric | None, blocks: Sequence[Any
     if _are_most(count):
         place = f" ({non_numeric.where})" if non_numeric.where else ""
         what = f"column '{name}': {count[0]} of {count[1]} values are numbers, but '{text}'{place} is not"
-        return [f"{what}; --numeric {name} reads it as numbers, --missing {text} as missing"]
-    if "," in text and _are_most(_count_numbers(blocks, tokens, decimal_commas=True)):
-        return [f"column '{name}': numbers with a decimal comma, as '{text}', are text here; write a decimal point"]
+        return [f"{what}; --numeric {name} reads it as numbers, --missing +{text} as missing"]
     return []
 
 
@@ -59,14 +56,14 @@ def _are_most(count: tuple[int, int]) -> bool:
     return n_numbers >= max(_LEAST_NUMBER, _LEAST_SHARE * n_present)
 
 
-def _count_numbers(blocks: Sequence[Any], tokens: Tokens, *, decimal_commas: bool = False) -> tuple[int, int]:
+def _count_numbers(blocks: Sequence[Any], tokens: Tokens) -> tuple[int, int]:
     """How many values are numbers, and how many are present; counting ends early where numbers cannot be most."""
     tolerable = (1 - _LEAST_SHARE) * sum(len(block.codes) for block in blocks) + 1
     marks: dict[int, tuple[Mask, Mask]] = {}
     n_numbers = n_present = 0
     for block in blocks:
         if id(block.texts) not in marks:
-            marks[id(block.texts)] = _marks(block.texts, tokens, decimal_commas)
+            marks[id(block.texts)] = _marks(block.texts, tokens)
         is_number, is_present = marks[id(block.texts)]
         times = np.bincount(block.codes, minlength=len(block.texts))
         n_numbers += int(times[is_number].sum())
@@ -76,10 +73,8 @@ def _count_numbers(blocks: Sequence[Any], tokens: Tokens, *, decimal_commas: boo
     return n_numbers, n_present
 
 
-def _marks(texts: pa.Array, tokens: Tokens, decimal_commas: bool) -> tuple[Mask, Mask]:
+def _marks(texts: pa.Array, tokens: Tokens) -> tuple[Mask, Mask]:
     """Of each text: whether it is a number, whether it is not missing."""
-    if decimal_commas:
-        texts = pc.replace_substring(texts, ",", ".", max_replacements=1)
     numbers, wrong = to_numbers(texts, tokens.number)
     is_number = ~np.isnan(numbers)
     return is_number, is_number if wrong is None else is_number | wrong

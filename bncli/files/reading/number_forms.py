@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from bncli.engine.data.forms import NumberForm
 from bncli.engine.kernels.arrays import Array, Mask
+from bncli.files.reading.numerals import to_numbers
 
 _CODES = (
     "EUR|USD|GBP|JPY|CHF|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|INR|CNY|BRL|ZAR|RUB|TRY|MXN|KRW|SGD|HKD|ILS|UAH|RON|BGN"
@@ -28,6 +29,8 @@ _FIND_AFFIX = rf"^[(+-]*(?P<x>{_CODES}|{_SIGNS}) ?[0-9.,+-]|[0-9.,] ?(?P<y>{_COD
 _SAME = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2212": "-", "\u2019": "'"}
 """Blanks that do not break, the minus sign and the curved apostrophe, as the characters on every keyboard."""
 _MARKS = ".,' "
+_LEAST_SPECIAL = 2
+"""Different texts that are no plain numbers: a single one is more likely a slip than a way to write numbers."""
 
 
 class Recognised(NamedTuple):
@@ -77,6 +80,8 @@ def _pattern(decimal: str) -> str:
 
 def find_form(texts: pa.Array, decimal: str | None, delimiter: str) -> Recognised | None:
     """The one form of all the texts, at least one of them; None if there is none. `decimal`: what the user says."""
+    if decimal is None and _count_special(texts) < _LEAST_SPECIAL:
+        return None
     fitting = fitting_forms(texts, decimal)
     if len(fitting) < 2:
         return Recognised(fitting[0]) if fitting else None
@@ -88,6 +93,22 @@ def find_form(texts: pa.Array, decimal: str | None, delimiter: str) -> Recognise
     affix = fitting[0].affix
     is_decimal = _is_decimal(_bare(_plain(texts), affix), marks[0], delimiter)
     return Recognised(NumberForm(marks[0] if is_decimal else ".,".replace(marks[0], ""), affix), either=True)
+
+
+def nearest_fit(texts: pa.Array) -> list[tuple[str, Mask]]:
+    """Which texts are numbers with a decimal point, a comma, either of them; beside the first sign that occurs."""
+    signed = texts.filter(pc.match_substring_regex(_plain(texts), _FIND_AFFIX))
+    found = pc.extract_regex(_plain(signed.slice(0, 1)), _FIND_AFFIX)
+    affix = (found[0].as_py()["x"] or found[0].as_py()["y"]) if len(found) else ""
+    names = {".": "numbers", ",": "numbers with a decimal comma"}
+    fits = [(what, to_numbers_by(texts, NumberForm(mark, affix))[1]) for mark, what in names.items()]
+    return [*fits, ("numbers", fits[0][1] | fits[1][1])]
+
+
+def _count_special(texts: pa.Array) -> int:
+    """How many are no plain numbers."""
+    wrong = to_numbers(texts, ())[1]
+    return 0 if wrong is None else int(wrong.sum())
 
 
 def fitting_forms(texts: pa.Array, decimal: str | None) -> list[NumberForm]:

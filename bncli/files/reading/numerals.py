@@ -6,6 +6,8 @@ is not finite and so is text as well.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,22 +16,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bncli.engine.kernels.arrays import Array, Mask
+from bncli.engine.kernels.arrays import Array, Integers, Mask
 from bncli.files.reading.source import BLANKS
 
 _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_is_decimal = re.compile(_DECIMAL.removesuffix("$")).fullmatch
+FEW = 128
+"""So few texts are walked through in Python: a call of Arrow costs more, and wide tables would make ten a column."""
 
 
 def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
     """The numbers (NaN at `missing` tokens and where there is none), a mask of texts that are neither (None: none)."""
-    values = _all_numbers(texts, missing)
-    if values is not None:
-        return values, None
+    if len(texts) <= FEW:
+        values, is_number, is_missing = _examine_few(texts.to_pylist(), missing)
+        bad = ~(is_number | is_missing)
+        return values, bad if bad.any() else None
+    quickly = _all_numbers(texts, missing)
+    if quickly is not None:
+        return quickly, None
     encoded = texts.dictionary_encode()  # the slow way looks at every text once, not at every row
     distinct, is_number, is_missing = _examine(encoded.dictionary, missing)
     codes = encoded.indices.to_numpy()
     bad = ~(is_number | is_missing)[codes]
     return distinct[codes], bad if bad.any() else None
+
+
+def _examine_few(texts: Sequence[str], missing: Sequence[str]) -> tuple[Array, Mask, Mask]:
+    """The same as `_examine`."""
+    trimmed = [text.strip(BLANKS) for text in texts]
+    numbers = [float(t) if t not in missing and _is_decimal(t) else math.nan for t in trimmed]
+    values = np.array([number if math.isfinite(number) else math.nan for number in numbers], np.float64)
+    return values, ~np.isnan(values), np.array([t in missing for t in trimmed], np.bool_)
 
 
 def _all_numbers(texts: pa.Array, missing: Sequence[str]) -> Array | None:
@@ -68,3 +85,20 @@ def _examine(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask, Mask
 def padded(missing: Sequence[str]) -> list[str]:
     """The tokens with up to one blank at each end: what a parser that compares without trimming should look for."""
     return list(dict.fromkeys(f"{a}{token}{b}" for token in missing for a in ("", " ") for b in ("", " ")))
+
+
+def has_leading_zeros(texts: pa.Array) -> bool:
+    """Whether any of the texts is a number with leading zeros."""
+    trimmed = pc.utf8_trim(texts, characters=BLANKS)
+    return bool(pc.any(pc.match_substring_regex(trimmed, "^0[0-9]+$")).as_py())
+
+
+def are_codes(texts: pa.Array, counts: Integers) -> bool:
+    """Whether texts that occur so often, blanks around them stripped, are codes: digits only, and not mostly 0.
+
+    Where zero, written 0 or 000, is commoner than any other value, it counts something that most often is not there.
+    """
+    if not pc.all(pc.match_substring_regex(texts, "^[0-9]+$")).as_py():
+        return False
+    is_zero = pc.match_substring_regex(texts, "^0+$").to_numpy(zero_copy_only=False)
+    return bool(counts[is_zero].sum() <= counts[~is_zero].max(initial=0))

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from bncli.errors import BncliError, UsageError
 from bncli.files.reading.columnar import Batch, ColumnarFile, parse_batch, recognise
+from bncli.files.reading.encodings import checked_encoding
 from bncli.files.reading.headers import check_distinct, parse_delimiter, read_header
 from bncli.files.reading.inputs import Input, Stream, find_inputs
 from bncli.files.reading.parse import parse_block
@@ -76,6 +77,7 @@ class Table:
         self._format = source.format
         self._keeps_bad_rows = source.bad_rows_file is not None
         self._delimiter = parse_delimiter(source.delimiter, source.format)
+        self._encoding = checked_encoding(source.encoding)
         self._block_size = block_size
         self._memory = memory
         self._inputs = find_inputs(source.paths, keep=keep)
@@ -154,6 +156,7 @@ class Table:
         if kind is None and self._format in ("parquet", "arrow"):
             raise BncliError(f"the file is not in {self._format} format", where=file.name)
         if kind is None:
+            stream.decode(self._encoding)
             return TextFile(stream, self._delimiter, self._block_size)
         if self._format in ("csv", "tsv"):
             raise BncliError(f"the file is not text but {_describe(kind)}", where=file.name, hint="leave out --format")

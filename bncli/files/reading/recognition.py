@@ -38,6 +38,8 @@ def meaning_of(name: str, texts: pa.Array, tokens: Tokens, source: Source, delim
     `delimiter` separates the fields of the file; None for a columnar file, whose text is no number.
     """
     first = distinct_levels(texts.slice(0, _N_TRIED), tokens.number)
+    if len(first) <= 2 and len(texts) <= _N_TRIED:
+        return None
     numbers = delimiter is not None and bool(fitting_forms(first, source.decimal))
     if not numbers and not _fitting_orders(first, source.dates):
         return None

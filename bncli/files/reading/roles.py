@@ -16,7 +16,8 @@ from typing import Any
 from bncli.engine.data.forms import DATE_PARTS, NumberForm
 from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.errors import BncliError, UsageError
-from bncli.files.documents import parse
+from bncli.files.atomic import write_bytes
+from bncli.files.documents import dump, parse
 from bncli.files.places import cannot_read
 from bncli.files.reading.forms import column_read
 from bncli.files.reading.inputs import TABLE_SUFFIXES, strip_compression
@@ -57,7 +58,16 @@ class Roles:
 
 
 def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts | None) -> Roles:
-    """Every column's role; an error names a column that does not exist or that has two roles."""
+    """Every column's role, for learning; an error names a column that does not exist or that has two roles."""
+    roles = roles_of(source, names, where, given)
+    if given is None and not roles.attributes:
+        hint = "is the delimiter right? --delimiter" if len(names) == 1 else ""
+        raise BncliError(f"there is no column besides the class '{roles.class_name}'", where=where, hint=hint)
+    return roles
+
+
+def roles_of(source: Source, names: tuple[str, ...], where: str, given: Cuts | None = None) -> Roles:
+    """Every column's role; there need be no attribute."""
     flags = Said(None, source.class_name, source.weights, source.categorical, source.numeric, source.ignore)
     file = read_schema_file(source)
     for said in (flags, file):
@@ -67,13 +77,11 @@ def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts
     if class_name not in names:
         raise _lacking(class_name, names, where)
     _check_class(said, class_name, where)
-    attributes = tuple(name for name in names if name not in (class_name, said.weights, *said.ignore))
+    without = {class_name, said.weights, *said.ignore}
+    attributes = tuple(name for name in names if name not in without)
     parts = frozenset(said.ignore).difference(names)
     if given is not None:
         return _as_given(given, flags, said, class_name, attributes, where)
-    if not attributes:
-        hint = "is the delimiter right? --delimiter" if len(names) == 1 else ""
-        raise BncliError(f"there is no column besides the class '{class_name}'", where=where, hint=hint)
     said_types = frozenset(said.categorical), frozenset(said.numeric)
     return Roles(class_name, attributes, *said_types, said.weights, ignored_parts=parts)
 
@@ -97,6 +105,14 @@ def read_schema_file(source: Source) -> Said:
             raise BncliError(f"'{key}' must be a list of column names", where=path)
     lists = {key: tuple(content.get(key, ())) for key in _LIST_KEYS}
     return Said(path, content.get("class"), content.get("weights"), **lists)
+
+
+def write_schema_file(path: str, said: Said) -> None:
+    """Writes what `read_schema_file` reads, but for the file's place."""
+    content: dict[str, Any] = {} if said.class_name is None else {"class": said.class_name}
+    content |= {key: list(getattr(said, key)) for key in _LIST_KEYS}
+    content |= {} if said.weights is None else {"weights": said.weights}
+    write_bytes(path, dump(content).encode())
 
 
 def _beside(paths: Sequence[str]) -> str | None:
@@ -125,10 +141,10 @@ def _check(said: Said, names: tuple[str, ...], where: str) -> None:
     lists = {"categorical": said.categorical, "numeric": said.numeric, "ignore": said.ignore}
     for role, column in (("class", said.class_name), ("weights", said.weights)):
         lists[role] = () if column is None else (column,)
-    seen: dict[str, str] = {}
+    known, seen = set(names), dict[str, str]()
     for role, columns in lists.items():
         for name in dict.fromkeys(columns):
-            if name not in names and not _may_be_part(name, names, role):
+            if name not in known and not _may_be_part(name, names, role):
                 raise _located(said, _lacking(name, names, where))
             if name in seen and {role, seen[name]} != {"class", "categorical"}:
                 error = UsageError(f"column '{name}' is named both as {seen[name]} and as {role}")
@@ -193,7 +209,8 @@ def _class_name(said: Said, names: tuple[str, ...], given: Cuts | None) -> str:
         return said.class_name
     if _DEFAULT_CLASS in names:
         return _DEFAULT_CLASS
-    usable = [name for name in names if name != said.weights and name not in said.ignore]
+    without = {said.weights, *said.ignore}
+    usable = [name for name in names if name not in without]
     return usable[-1] if usable else names[-1]
 
 
@@ -204,7 +221,8 @@ def _check_class(said: Said, class_name: str, where: str) -> None:
 
 
 def _as_given(given: Cuts, flags: Said, said: Said, class_name: str, attributes: tuple[str, ...], where: str) -> Roles:
-    read = {a.name: column_read(a, attributes) for a in given.attributes}
+    there = set(attributes)
+    read = {a.name: column_read(a, there) for a in given.attributes}
     numeric = frozenset(read[a.name] for a in given.attributes if isinstance(a, NumericAttribute))
     categorical = frozenset(read.values()) - numeric
     for role, columns, other in (("numeric", flags.numeric, categorical), ("categorical", flags.categorical, numeric)):
@@ -212,11 +230,12 @@ def _as_given(given: Cuts, flags: Said, said: Said, class_name: str, attributes:
             if name in other:
                 raise UsageError(f"--{role} {name} contradicts the cuts, which take it the other way")
     for name in read.values():
-        if name not in attributes:
+        if name not in there:
             hint = missing_column(name, attributes, where).hint
             raise BncliError(f"the cuts name '{name}', which is no attribute here", where=where, hint=hint)
-    used = tuple(name for name in attributes if name in numeric | categorical)
-    left_out = tuple(name for name in attributes if name not in used)
+    named = numeric | categorical
+    used = tuple(name for name in attributes if name in named)
+    left_out = tuple(name for name in attributes if name not in named)
     in_form = _in_form(given, read)
     return Roles(class_name, used, categorical, numeric, said.weights, left_out, in_form)
 

@@ -19,6 +19,8 @@ BLOCK_SIZE = 1 << 21
 FIRST_BLOCK_SIZE = 1 << 18
 """The first block is smaller: types are guessed from it, and scores of a slow input appear sooner."""
 
+ROWS_PER_BLOCK, MAX_WIDE_BLOCK = 64, 1 << 25
+"""A block of a wide table holds about so many rows, unless it were larger than that."""
 MAX_UNCLOSED = 8
 """Of a file; each of them is a search through all that follows, or through 64 MB of it."""
 
@@ -40,6 +42,8 @@ def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[Text
     layout, rest, line = header.layout, header.rest, header.line
     unclosed = 0
     wanted = min(size, FIRST_BLOCK_SIZE)
+    if size == BLOCK_SIZE:
+        size, wanted = (max(n, _of_many_rows(layout)) for n in (size, wanted))
     while True:
         paused_already = stream.paused and b"\n" in rest  # rows that came with the header should not wait
         more = b"" if paused_already else stream.read_ready(max(wanted - len(rest), 1))
@@ -59,6 +63,11 @@ def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[Text
             wanted = size
         else:
             wanted = max(wanted, _grown(len(rest), f"{layout.path} line {line}"))
+
+
+def _of_many_rows(layout: Layout) -> int:
+    """Bytes of ROWS_PER_BLOCK rows of the header's length, within reason: every block costs some work a column."""
+    return min(ROWS_PER_BLOCK * (sum(map(len, layout.names)) + len(layout.names)), MAX_WIDE_BLOCK)
 
 
 def _split(

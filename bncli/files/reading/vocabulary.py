@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.columns import MISSING
 from bncli.engine.kernels.arrays import Mask
-from bncli.files.reading.numerals import to_numbers
+from bncli.files.reading.numerals import FEW, to_numbers
 from bncli.files.reading.source import BLANKS
 
 MAX_SHARED = 4096
@@ -51,12 +51,17 @@ def narrow_codes(codes: NDArray[Any], n_levels: int) -> SignedCodes:
 
 
 def merged(shared: pa.Array, texts: pa.Array) -> pa.Array:
-    """The shared texts and the new ones among `texts`."""
+    """The shared texts and the new ones among `texts`; neither holds a text twice."""
+    if not len(shared):
+        return texts
     return pc.unique(pa.concat_arrays([shared, texts]))
 
 
 def strip(texts: pa.Array, missing: Sequence[str]) -> tuple[pa.Array, Mask]:
     """The texts without blanks around them, and which of them are missing tokens."""
+    if len(texts) <= FEW:
+        few = [text.strip(BLANKS) for text in texts.to_pylist()]
+        return pa.array(few, pa.string()), np.array([text in missing for text in few], np.bool_)
     trimmed = pc.utf8_trim(texts, characters=BLANKS)
     is_missing = pc.is_in(trimmed, value_set=pa.array(missing, pa.string())).to_numpy(zero_copy_only=False)
     return trimmed, is_missing
@@ -64,6 +69,9 @@ def strip(texts: pa.Array, missing: Sequence[str]) -> tuple[pa.Array, Mask]:
 
 def distinct_levels(texts: pa.Array, missing: Sequence[str]) -> pa.Array:
     """The values, once each, that are not missing."""
+    if len(texts) <= FEW:
+        stripped = dict.fromkeys(text.strip(BLANKS) for text in texts.to_pylist())
+        return pa.array([text for text in stripped if text not in missing], pa.string())
     trimmed, is_missing = strip(texts, missing)
     return trimmed.filter(pa.array(~is_missing)).unique()
 
@@ -81,6 +89,9 @@ def codes_of(
     texts: pa.Array, levels: Sequence[str], missing: Sequence[str], unknown: int = MISSING
 ) -> NDArray[np.int64]:
     """The code of each text: its level's, MISSING for a missing token, `unknown` for a text that is neither."""
+    if len(texts) <= FEW:
+        code = {level: i for i, level in enumerate(levels)} | dict.fromkeys(missing, MISSING)
+        return np.array([code.get(text.strip(BLANKS), unknown) for text in texts.to_pylist()], np.int64)
     trimmed, is_missing = strip(texts, missing)
     indices = pc.index_in(trimmed, value_set=pa.array(levels, pa.string())).fill_null(unknown)
     codes: NDArray[np.int64] = indices.to_numpy().astype(np.int64)

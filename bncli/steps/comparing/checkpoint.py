@@ -32,7 +32,7 @@ from bncli.steps.comparing.entries import Entry
 from bncli.steps.comparing.outcomes import Outcome
 from bncli.steps.comparing.runner import Plan, Task
 
-FORMAT, VERSION = "bncli-outcomes", 1
+FORMAT, VERSION = "bncli-outcomes", 2
 
 
 class Checkpoint:

@@ -23,7 +23,7 @@ from bncli.engine.evaluation.validate import Protocol, folds_of
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.errors import BncliError, UsageError
 from bncli.files.table import Source, read_columns
-from bncli.steps.run import free_memory
+from bncli.steps.memory import free_memory
 from bncli.watch import Event, Note, Progress, Stage, Watch
 
 

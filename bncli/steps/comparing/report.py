@@ -13,7 +13,7 @@ from typing import Any
 from bncli.engine.evaluation.ranking import Friedman
 from bncli.steps.comparing.outcomes import Trial
 
-HIGHER_IS_BETTER = frozenset(("accuracy", "auc", "cll"))
+HIGHER_IS_BETTER = frozenset(("accuracy", "auc", "cll", "balanced_accuracy", "mcc"))
 """Of all other figures less is better."""
 
 

@@ -22,7 +22,8 @@ from bncli.errors import BncliError
 from bncli.files.table import Source, read_columns
 from bncli.steps.comparing.learners import Learner
 from bncli.steps.comparing.outcomes import Outcome
-from bncli.steps.run import Stopwatch, free_memory
+from bncli.steps.memory import free_memory
+from bncli.steps.run import Stopwatch
 from bncli.watch import Run, Stage, silent
 
 

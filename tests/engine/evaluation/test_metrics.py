@@ -98,6 +98,10 @@ def test_equals_scikit_learn(k: int) -> None:
     assert found.log_loss == pytest.approx(metrics.log_loss(labels, p.T, sample_weight=weights))
     assert found.accuracy == pytest.approx(metrics.accuracy_score(labels, p.argmax(axis=0), sample_weight=weights))
     assert np.allclose(found.confusion, metrics.confusion_matrix(labels, p.argmax(axis=0), sample_weight=weights))
+    predicted = p.argmax(axis=0)
+    balanced = metrics.balanced_accuracy_score(labels, predicted, sample_weight=weights)
+    assert found.balanced_accuracy == pytest.approx(balanced)
+    assert found.mcc == pytest.approx(metrics.matthews_corrcoef(labels, predicted, sample_weight=weights))
     if k == 2:
         assert found.auc == pytest.approx(metrics.roc_auc_score(labels, p[1], sample_weight=weights))
         assert found.brier == pytest.approx(2 * metrics.brier_score_loss(labels, p[1], sample_weight=weights))

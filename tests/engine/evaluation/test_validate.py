@@ -96,8 +96,21 @@ def test_what_the_watch_hears() -> None:
     events: list[Event] = []
     list(cross_validate(table(20), RECIPE, Protocol(2), run=Run(watch=events.append)))
     fit, score = Stage("fit"), Stage("score")
-    progress = [Progress(0, 2, "fold 1 of 2"), Progress(1, 2, "fold 2 of 2"), Progress(2, 2)]
-    assert events == [fit, progress[0], score, fit, progress[1], score, progress[2]]
+    folds = [Progress(0, 2, "fold 1 of 2"), Progress(1, 2, "fold 2 of 2"), Progress(2, 2)]
+    cut = [[Progress(f, 2, f"fold {f + 1} of 2: {name}") for name in ("number", "word")] for f in range(2)]
+    assert events == [fit, folds[0], *cut[0], score, fit, folds[1], *cut[1], score, folds[2]]
+
+
+def test_the_watch_hears_what_auto_tries_inside_a_fold() -> None:
+    events: list[Event] = []
+    list(cross_validate(table(60), Recipe.of(structure="auto"), Protocol(2), run=Run(watch=events.append)))
+    assert {type(event) for event in events} == {Stage, Progress}
+    done = [event.done for event in events if isinstance(event, Progress)]
+    assert done == sorted(done)
+    assert any(0 < share < 1 for share in done)
+    assert any(1 < share < 2 for share in done)
+    told = {event.detail for event in events if isinstance(event, Progress)}
+    assert any(detail.startswith("fold 1 of 2: singles, penalty 300, fold ") for detail in told)
 
 
 def test_a_value_of_one_fold_only_is_unknown_to_the_model() -> None:

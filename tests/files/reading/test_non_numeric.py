@@ -22,7 +22,7 @@ def test_one_slip_among_numbers_is_told(tmp_path: Path) -> None:
     content = numbers_and_one("1.2x")
     said = (
         r"column 'a': 40 of 41 values are numbers, but '1\.2x' \(.*t\.csv line 42\) is not; "
-        "--numeric a reads it as numbers, --missing 1.2x as missing"
+        r"--numeric a reads it as numbers, --missing \+1.2x as missing"
     )
     with pytest.raises(BncliError, match=f"look like identifiers.*{said}; --categorical NAME keeps one"):
         table(tmp_path, content)

@@ -1,0 +1,1 @@
+"""What an evaluation reports, and the pictures that it draws."""

@@ -1,0 +1,117 @@
+"""The figures of an evaluation, as records and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from bncli.engine.evaluation.baseline import Baseline, skill_score
+from bncli.engine.evaluation.confusion import LabelFigures
+from bncli.engine.evaluation.curves import Curve, LabelCurves, label_curves
+from bncli.engine.kernels.arrays import Array, Integers
+
+
+@dataclass(frozen=True)
+class FoldReport:
+    """One fold: its figures by name, those of the class frequencies, the penalty of the fit, and the seconds it took.
+
+    seconds: fit and score.
+    """
+
+    repeat: int
+    fold: int
+    rows: int
+    metrics: dict[str, float | None]
+    base: Baseline
+    penalty: float | None
+    seconds: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures beside the rest."""
+        fields = {"repeat": self.repeat, "fold": self.fold, "rows": self.rows, **self.metrics}
+        return {**fields, "base": self.base._asdict(), "penalty": self.penalty, "seconds": self.seconds}
+
+
+class Pooled(NamedTuple):
+    """The rows tested, all together: ln P(c | x_t), shape (K, N), their labels as positions, their weights or None."""
+
+    log_probabilities: Array
+    codes: Integers
+    weights: Array | None
+
+
+@dataclass(frozen=True)
+class EvaluateReport:
+    """Figures by name, and under cross-validation their means and standard deviations over `folds`.
+
+    A figure is None where it is not defined. base: those of the class frequencies of the rows learnt from, a mean over
+    the folds too; of a model file, which does not keep them, of the rows tested. confusion[true][predicted], in the
+    order of `labels`, is summed over the folds, and the figures `per_label` are those of the sum. pooled: every row
+    with its prediction, out of fold (of the first repeat). seconds: fit (None for a model file) and score, means too.
+    """
+
+    rows: int
+    protocol: str
+    metrics: dict[str, float | None]
+    base: Baseline
+    seconds: dict[str, float | None]
+    labels: tuple[str, ...]
+    confusion: list[list[float]]
+    per_label: list[LabelFigures]
+    pooled: Pooled
+    std: dict[str, float | None] | None = None
+    folds: tuple[FoldReport, ...] | None = None
+
+    @cached_property
+    def curves(self) -> list[LabelCurves]:
+        """Those of every label, from all rows together; made when they are asked for."""
+        return label_curves(*self.pooled)
+
+    @property
+    def skill_score(self) -> float | None:
+        """1 - log_loss / base log_loss: of the figures reported, not a mean of its own."""
+        return skill_score(self.metrics["log_loss"], self.base.log_loss)
+
+    def as_json(self) -> dict[str, Any]:
+        """Every figure as a key of its own; `std` and `folds` only under cross-validation."""
+        report: dict[str, Any] = {
+            "rows": self.rows,
+            "protocol": self.protocol,
+            **self.metrics,
+            "base": self.base._asdict(),
+            "skill_score": self.skill_score,
+            "seconds": self.seconds,
+            "labels": list(self.labels),
+            "confusion": self.confusion,
+            "per_class": [
+                {"label": label, **figures._asdict()}
+                for label, figures in zip(self.labels, self.per_label, strict=True)
+            ],
+            "curves": curves_json(self.labels, self.curves),
+        }
+        if self.folds is not None:
+            report |= {"std": self.std, "folds": [fold.as_json() for fold in self.folds]}
+        return report
+
+
+def curves_json(labels: Sequence[str], curves: Sequence[LabelCurves]) -> dict[str, Any]:
+    """The curves as tables: a list a column. A curve that is not defined has no points, and no area (None)."""
+    tables: dict[str, Any] = {"roc": [], "precision_recall": [], "reliability": []}
+    for label, one in zip(labels, curves, strict=True):
+        roc = _points(one.roc, "auc", "false_positive_rate", "true_positive_rate")
+        tables["roc"].append({"label": label, **roc})
+        ranked = _points(one.precision_recall, "average_precision", "recall", "precision")
+        tables["precision_recall"].append({"label": label, **ranked})
+        reliability = {name: values.tolist() for name, values in one.reliability._asdict().items()}
+        tables["reliability"].append({"label": label, **reliability})
+    return tables
+
+
+def _points(curve: Curve | None, area: str, x: str, y: str) -> dict[str, Any]:
+    """A curve under these names; its first point has no threshold."""
+    if curve is None:
+        return {area: None, "threshold": [], x: [], y: []}
+    thresholds = [None, *curve.thresholds[1:].tolist()]
+    return {area: curve.area, "threshold": thresholds, x: curve.x.tolist(), y: curve.y.tolist()}

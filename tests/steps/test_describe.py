@@ -1,0 +1,349 @@
+"""Figures of a table beside plain Python on its text: Counter, statistics, and scikit-learn's mutual information."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import shlex
+import statistics
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.metrics import mutual_info_score
+
+from bncli.cli.run import run
+from bncli.errors import BncliError, UsageError
+from bncli.files.reading import summary
+from bncli.files.table import Source
+from bncli.steps.describe import DescribeReport, describe
+from bncli.steps.describing.columns import ColumnReport, weighted_median
+
+SAMPLE = Path(__file__).parents[2] / "sample_data"
+
+
+def looked_at(path: Path, **said: object) -> DescribeReport:
+    return describe(Source((str(path),), **said))  # type: ignore[arg-type]
+
+
+def written(folder: Path, text: str, name: str = "x.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def column(report: DescribeReport, name: str) -> ColumnReport:
+    return next(c for c in report.columns if c.name == name)
+
+
+def columns_of(path: Path) -> dict[str, list[str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    return {name: [row[i].strip() for row in rows] for i, name in enumerate(header)}
+
+
+@pytest.mark.parametrize("name", ["tic_tac_toe.csv", "iris.csv", "wine_holes.csv", "tumours.csv", "balance_scale.csv"])
+def test_counts_are_those_of_the_text(name: str) -> None:
+    table = columns_of(SAMPLE / name)
+    report = looked_at(SAMPLE / name)
+    assert report.rows == len(next(iter(table.values())))
+    assert [c.name for c in report.columns] == list(table)
+    for found in report.columns:
+        texts = table[found.name]
+        present = [text for text in texts if text not in ("", "?")]
+        assert found.missing == len(texts) - len(present)
+        assert found.exact
+        assert found.example == present[0]
+        if found.type == "numeric":
+            numbers = [float(text) for text in present]
+            assert found.distinct == len(set(numbers))
+            assert (found.smallest, found.largest) == (min(numbers), max(numbers))
+            assert found.median == pytest.approx(statistics.median(numbers))
+        else:
+            assert found.distinct == len(set(present))
+            assert dict(found.commonest).items() <= Counter(present).items()
+            assert [n for _, n in found.commonest] == [n for _, n in Counter(present).most_common(5)]
+
+
+@pytest.mark.parametrize("name", ["tic_tac_toe.csv", "balance_scale.csv"])
+def test_bits_are_the_mutual_information_with_the_class(name: str) -> None:
+    table = columns_of(SAMPLE / name)
+    report = looked_at(SAMPLE / name)
+    assert report.class_name is not None
+    label = table[report.class_name]
+    for found in report.columns:
+        assert found.bits == pytest.approx(mutual_info_score(table[found.name], label) / math.log(2), abs=1e-9)
+
+
+def test_bits_of_many_numbers_are_those_of_the_default_cuts(tmp_path: Path) -> None:
+    report = looked_at(SAMPLE / "iris.csv")
+    assert run(["discretize", str(SAMPLE / "iris.csv"), "-q", "-o", str(tmp_path / "binned.csv")]) == 0
+    binned = columns_of(tmp_path / "binned.csv")
+    for name, texts in binned.items():
+        right = mutual_info_score(texts, binned["class"]) / math.log(2)
+        assert column(report, name).bits == pytest.approx(right, abs=1e-9)
+
+
+def test_a_missing_value_is_a_value_to_the_class(tmp_path: Path) -> None:
+    text = "a,y\n" + "".join(f"{a},{y}\n" for a, y in [("u", 1), ("", 0), ("", 0), ("v", 1), ("u", 0), ("?", 1)] * 5)
+    table = columns_of(written(tmp_path, text))
+    right = mutual_info_score([a.replace("?", "") for a in table["a"]], table["y"]) / math.log(2)
+    assert column(looked_at(tmp_path / "x.csv"), "a").bits == pytest.approx(right)
+
+
+def test_weights_weigh_the_information_and_rows_of_weight_0_do_not_count(tmp_path: Path) -> None:
+    rows = [("u", "0", 2), ("u", "1", 1), ("v", "1", 3), ("v", "0", 1), ("w", "1", 0), ("", "1", 0)]
+    written(tmp_path, "a,y,w\n" + "".join(f"{a},{y},{w}\n" for a, y, w in rows))
+    report = looked_at(tmp_path / "x.csv", weights="w", class_name="y")
+    repeated = [(a, y) for a, y, w in rows for _ in range(w)]
+    right = mutual_info_score(*zip(*repeated, strict=True)) / math.log(2)
+    found = column(report, "a")
+    assert found.bits == pytest.approx(right)
+    assert (found.distinct, found.missing) == (2, 0)
+    assert column(report, "w").reason == "weighs the rows"
+
+
+def test_types_and_reasons(tmp_path: Path) -> None:
+    lines = ["id,name,same,few,copy,leak,noise,y"]
+    rng = np.random.default_rng(0)
+    for i in range(200):
+        few, y = int(rng.integers(0, 5)), int(rng.integers(0, 2))
+        lines.append(f"{1000 + i},n{i},k,{few},{few},{'ab'[y]},{rng.normal():.6f},{y}")
+    report = looked_at(written(tmp_path, "\n".join(lines) + "\n"))
+    assert {c.name: c.type for c in report.columns} == {
+        "id": "numeric",
+        "name": "identifier",
+        "same": "constant",
+        "few": "numeric",
+        "copy": "numeric",
+        "leak": "categorical",
+        "noise": "numeric",
+        "y": "categorical",
+    }
+    assert not column(report, "name").use
+    assert not column(report, "same").use
+    assert "identifier" in column(report, "id").reason
+    assert column(report, "copy").same_as == "few"
+    assert "alone tells the class" in column(report, "leak").reason
+    assert column(report, "leak").bits == pytest.approx(column(report, "y").bits)
+    assert column(report, "noise").reason == "numbers, and no cut of them tells of the class"
+    assert shlex.split(report.recommended) == [
+        "bncli",
+        "fit",
+        str(tmp_path / "x.csv"),
+        "--ignore",
+        "id",
+        "--ignore",
+        "copy",
+    ]
+
+
+def test_a_column_that_is_the_class_again_says_so(tmp_path: Path) -> None:
+    text = "a,b,class\n" + "".join(f"{i % 3},{'ab'[i % 2]},{'ab'[i % 2]}\n" for i in range(30))
+    report = looked_at(written(tmp_path, text))
+    assert column(report, "b").same_as == "class"
+    assert column(report, "class").same_as is None
+
+
+@pytest.mark.parametrize("name", ["iris.csv", "tumours.csv", "monks1.csv", "wine_holes.csv"])
+def test_fit_does_what_is_said(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Types as in the cuts of the default line; what is left out has no cut or is not there."""
+    report = looked_at(SAMPLE / name)
+    assert run(["discretize", str(SAMPLE / name), "-q", "--cuts-out", str(tmp_path / "c.json")]) == 0
+    cuts = {a["name"]: a for a in json.loads((tmp_path / "c.json").read_text())["attributes"]}
+    for found in report.columns:
+        if found.name == report.class_name:
+            continue
+        attribute = cuts[found.name]
+        assert attribute["type"] == found.type
+        assert found.use == (attribute.get("cuts") != [])
+
+
+@pytest.mark.parametrize("name", ["iris.csv", "tic_tac_toe.csv"])
+def test_the_schema_file_gives_the_model_of_the_plain_line(name: str, tmp_path: Path) -> None:
+    report = describe(Source((str(SAMPLE / name),)), schema_out=str(tmp_path / "s.json"))
+    words = shlex.split(report.recommended)
+    assert words[3:] == ["--schema", str(tmp_path / "s.json")]
+    assert run([*words[1:], "-q", "--param", "map", "-o", str(tmp_path / "a.bnc")]) == 0
+    assert run(["fit", str(SAMPLE / name), "-q", "--param", "map", "-o", str(tmp_path / "b.bnc")]) == 0
+    assert (tmp_path / "a.bnc").read_bytes() == (tmp_path / "b.bnc").read_bytes()
+
+
+def test_the_schema_file_never_overwrites_what_is_read(tmp_path: Path) -> None:
+    path = written(tmp_path, "a,y\n1,u\n2,v\n3,u\n")
+    beside = written(tmp_path, '{"class": "y"}', "x.schema.json")
+    for target in (path, beside):
+        before = target.read_bytes()
+        with pytest.raises(UsageError, match="cannot write"):
+            describe(Source((str(path),)), schema_out=str(target))
+        assert target.read_bytes() == before
+
+
+def test_numbers_of_columnar_files_are_read_as_such(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    table = pa.table(
+        {
+            "x": pa.array([None if i % 7 == 0 else float(v) for i, v in enumerate(rng.normal(size=300))]),
+            "k": pa.array(rng.integers(0, 2, 300)),
+            "t": pa.array([str(i % 9) for i in range(300)]),
+            "y": pa.array(["ab"[i % 2] for i in range(300)]),
+        }
+    )
+    pq.write_table(table, tmp_path / "x.parquet")
+    report = looked_at(tmp_path / "x.parquet")
+    assert [c.type for c in report.columns] == ["numeric", "categorical", "categorical", "categorical"]
+    assert column(report, "x").missing == 43
+    assert column(report, "x").median == pytest.approx(
+        statistics.median(v for v in table["x"].to_pylist() if v is not None)
+    )
+    assert dict(column(report, "k").commonest) == Counter(map(str, table["k"].to_pylist()))
+
+
+def test_beyond_the_cap_figures_are_near_and_said_to_be_estimates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summary, "MAX_VALUES", 512)
+    rng = np.random.default_rng(5)
+    n = 20_000
+    y = rng.integers(0, 2, n)
+    x = rng.normal(size=n) + y
+    names = np.minimum(rng.zipf(1.4, n), 5000) * 2 + (rng.random(n) < 0.3) * y
+    path = tmp_path / "x.csv"
+    path.write_text("x,name,y\n" + "".join(f"{a:.9f},n{b},{c}\n" for a, b, c in zip(x, names, y, strict=True)))
+    report = looked_at(path)
+    found = column(report, "x")
+    assert not found.exact
+    assert found.distinct == pytest.approx(n, rel=0.15)
+    assert found.smallest == pytest.approx(x.min())
+    assert found.largest == pytest.approx(x.max())
+    assert found.median == pytest.approx(np.median(x), abs=0.2)
+    assert found.bits == pytest.approx(
+        mutual_info_score(np.digitize(x, np.linspace(-2, 3, 12)), y) / math.log(2), rel=0.3
+    )
+    named = column(report, "name")
+    assert named.distinct == pytest.approx(len(set(names)), rel=0.25)
+    assert named.commonest[0] == Counter(f"n{b}" for b in names).most_common(1)[0]
+    assert named.bits == pytest.approx(mutual_info_score(names, y) / math.log(2), rel=0.25)
+
+
+@pytest.mark.parametrize("size", [40, 1000, 1 << 20])
+def test_blocks_and_threads_change_nothing(size: int, tmp_path: Path) -> None:
+    source = Source((str(SAMPLE / "wine_holes.csv"),))
+    first = summary.summarise(source)
+    other = summary.summarise(source, threads=2, block_size=size)
+    for name, found in first.columns.items():
+        again = other.columns[name]
+        assert found.digest == again.digest
+        assert (found.low, found.high, found.example) == (again.low, again.high, again.example)
+        assert found.counted.rows.tolist() == again.counted.rows.tolist()
+        assert found.counted.by_class.tolist() == again.counted.by_class.tolist()
+
+
+def test_one_column_alone_has_no_class(tmp_path: Path) -> None:
+    report = looked_at(written(tmp_path, "a\n1\n2\n2\n5\n"))
+    assert report.class_name is None
+    assert column(report, "a").bits is None
+    assert column(report, "a").median == 2
+    assert report.notes
+
+
+def test_a_class_that_is_always_missing_is_described_and_another_proposed(tmp_path: Path) -> None:
+    text = "a,b,y\n" + "".join(f"{i % 7 / 2},{'uv'[i % 2]},\n" for i in range(40))
+    report = looked_at(written(tmp_path, text))
+    assert column(report, "y").type == "constant"
+    assert not column(report, "y").use
+    assert "--class b" in report.recommended
+    assert run([*shlex.split(report.recommended)[1:], "--ignore", "y", "-q", "-o", str(tmp_path / "m.bnc")]) == 0
+
+
+def test_a_class_of_numbers_is_no_class(tmp_path: Path) -> None:
+    text = "a,y\n" + "".join(f"{'uv'[i % 2]},{i * 1.5}\n" for i in range(600))
+    report = looked_at(written(tmp_path, text))
+    assert column(report, "y").type == "numeric"
+    assert not column(report, "y").use
+    assert "numbers" in column(report, "y").reason
+    assert column(report, "y").distinct == 600
+    assert column(report, "a").bits is None
+    assert "--class a" in report.recommended
+
+
+def test_rows_without_a_class_are_counted_and_the_flag_recommended(tmp_path: Path) -> None:
+    text = "a,y\n" + "".join(f"{i % 7},{['u', 'v', ''][i % 3]}\n" for i in range(60))
+    report = looked_at(written(tmp_path, text))
+    assert report.of_class is not None
+    assert report.of_class.unlabelled == 20
+    assert report.of_class.rows == (20, 20)
+    assert "--drop-unlabelled" in report.recommended
+    assert run([*shlex.split(report.recommended)[1:], "-q", "-o", str(tmp_path / "m.bnc")]) == 0
+
+
+def test_what_was_typed_is_in_the_recommended_line(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, "a b|y|w|k|g\n" + "".join(f"{i % 7}|{i % 2}|1|{i % 3}|q{i % 2}\n" for i in range(60)), "o x.csv"
+    )
+    report = describe(
+        Source(
+            (str(path),),
+            delimiter="|",
+            class_name="y",
+            weights="w",
+            ignore=("k",),
+            categorical=("a b",),
+            missing_tokens=("-",),
+        )
+    )
+    assert not column(report, "k").use
+    words = shlex.split(report.recommended)
+    assert words[2] == str(path)
+    for flag, value in (
+        ("--delimiter", "|"),
+        ("--class", "y"),
+        ("--weights", "w"),
+        ("--ignore", "k"),
+        ("--missing", "-"),
+    ):
+        assert words[words.index(flag) + 1] == value
+    assert run([*words[1:], "-q", "-o", str(tmp_path / "m.bnc")]) == 0
+
+
+HOSTILE = {
+    "empty": (b"", "empty"),
+    "ragged": (b"a,b\n1,2\n3\n", "malformed row"),
+    "not UTF-8": (b"a,b\nx\xff,2\n", "UTF-8"),
+    "twice": (b"a,a\n1,2\n", "twice|two|same"),
+    "zip": (b"PK\x03\x04xx", "ZIP"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_bad_files_are_refused_as_by_every_reader(kind: str, tmp_path: Path) -> None:
+    content, what = HOSTILE[kind]
+    (tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(BncliError, match=what):
+        looked_at(tmp_path / "x.csv")
+
+
+def test_a_header_without_rows_is_a_table_of_none(tmp_path: Path) -> None:
+    report = looked_at(written(tmp_path, "a,b\n"))
+    assert report.rows == 0
+    assert [c.distinct for c in report.columns] == [0, 0]
+    assert {c.type for c in report.columns} == {"constant"}
+
+
+def test_odd_values_do_no_harm(tmp_path: Path) -> None:
+    text = 'a,b,y\n"x\ny",\u200b,u\n"1e999",é,v\n "nan" ,-0.0,u\n' + "z" * 100_000 + ",0.0,v\n"
+    report = looked_at(written(tmp_path, text))
+    assert report.rows == 4
+    assert json.loads(json.dumps(report.as_json()))["rows"] == 4
+
+
+@pytest.mark.parametrize("weights", [[1, 1, 1], [3, 0.0, 1], [2, 2, 2], [1, 4, 1], [5, 1, 1]])
+def test_the_median_of_repeated_values(weights: list[int]) -> None:
+    values = [4.0, 1.0, 9.0]
+    repeated = [v for v, w in zip(values, weights, strict=True) for _ in range(int(w))]
+    used = np.array(weights) > 0
+    assert weighted_median(np.array(values)[used], np.array(weights, float)[used]) == statistics.median(repeated)
