@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from bncli.cli.console import page_width
+from bncli.engine.data.forms import DateForm, NumberForm
 from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array
 from bncli.errors import printable
@@ -142,9 +143,21 @@ def attribute_table(attributes: Iterable[Attribute], of_rows: bool = True) -> Ta
         text = ", ".join(parts[:_SHOWN]) + (f", ... ({len(parts) - _SHOWN} more)" if len(parts) > _SHOWN else "")
         text += " + missing" if attribute.missing and text else ""
         uncut = "no cut: present or missing" if attribute.missing else "no cut: not used" if of_rows else "no cut"
-        kind = "numeric" if numeric else "categorical"
-        add_row(table, attribute.name, kind, str(attribute.cardinality), text or uncut)
+        add_row(table, attribute.name, _kind(attribute), str(attribute.cardinality), text or uncut)
     return table
+
+
+def _kind(attribute: Attribute) -> str:
+    """The type; of a part of dates also the column that it is made from, of a number how it is written."""
+    if not isinstance(attribute, NumericAttribute):
+        return "categorical"
+    form = attribute.form
+    if isinstance(form, DateForm):
+        return f"numeric, {form.part} of {form.source}"
+    if isinstance(form, NumberForm):
+        mark = "comma" if form.decimal == "," else "point"
+        return f"numeric, decimal {mark}" + (f", {form.affix}" if form.affix else "")
+    return "numeric"
 
 
 def structure_trees(class_name: str | None, parents: Mapping[str, Sequence[str]]) -> list[str | Tree]:

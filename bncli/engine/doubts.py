@@ -4,19 +4,19 @@ Each doubt is one line for whoever learns: what is wrong, of which column, and w
 
 Conventions. More parameters than rows are usual with many attributes or classes, and harmless where a penalty holds
 them down. They are a doubt where one column of more than MANY values makes most of them, and where they are more than
-FAR times the rows and no row was held out to choose a penalty by. An ensemble chose its tables by rows held out, and is
-only judged by these. A held-out loss within a share NOISE of that of the class frequencies is no gain.
+FAR times the rows without a penalty. An ensemble chose its tables by rows held out, and is only judged by these. A
+held-out loss within a share NOISE of that of the class frequencies is no gain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.model import Ensemble, HeldOut, Model, Parameters
 
 MANY = 20
-FAR = 10
+FAR = 50
 NOISE = 1e-3
 
 
@@ -26,8 +26,8 @@ def doubts_about(model: Model, parameters: Parameters) -> Iterator[str]:
         yield _uses_nothing(model)
     elif parameters.held_out is not None and gains_nothing(parameters.held_out):
         yield _gains_nothing(model, parameters.held_out)
-    if not isinstance(model.predictor, Ensemble) and parameters.n_parameters > model.n_rows:
-        yield from _exceed(model, parameters.n_parameters, penalised=parameters.held_out is not None)
+    if model.attributes and not isinstance(model.predictor, Ensemble) and parameters.n_parameters > model.n_rows:
+        yield from _exceed(model, parameters.n_parameters)
 
 
 def gains_nothing(held_out: HeldOut) -> bool:
@@ -56,30 +56,23 @@ def _gains_nothing(model: Model, held_out: HeldOut) -> str:
     )
 
 
-def _exceed(model: Model, n_parameters: int, *, penalised: bool) -> Iterator[str]:
-    """Names the column whose families hold the most cells, and their share; ties go to the first column."""
+def _exceed(model: Model, n_parameters: int) -> Iterator[str]:
+    """Names the column whose families hold the most cells (ties: the first) or, if none is to blame, the largest."""
     families, schema = model.predictor.families, model.schema
     cells = [0] * len(schema.attributes)
-    for family in families:
-        for i in set(family.attributes):
+    for family in families:  # not attribute by attribute: there may be very many
+        for i in family.attributes:
             cells[i] += family.n_cells
-    total = sum(family.n_cells for family in families)
-    most = max(range(len(cells)), key=lambda i: cells[i])
-    is_wide = schema.cardinalities[most] > MANY and 2 * cells[most] > total
-    if is_wide or (n_parameters > FAR * model.n_rows and not penalised):
+    most = max(range(len(cells)), key=cells.__getitem__)
+    share = cells[most] / sum(family.n_cells for family in families)
+    what = f"{n_parameters:,} parameters from {model.n_rows:,} rows"
+    nb = "" if model.recipe.structure == "nb" else " or learn --structure nb"
+    if schema.cardinalities[most] > MANY and 2 * share > 1:
         name, n_values = schema.attributes[most].name, schema.cardinalities[most]
-        share = f"{100 * cells[most] / total:.0f} % of them are about {name!r} and its {n_values:,} values"
-        yield f"{n_parameters:,} parameters from {model.n_rows:,} rows: {share}; {_advice(model, name, is_wide)}"
-
-
-def _advice(model: Model, name: str, is_wide: bool) -> str:
-    ways = [f"leave it out (--ignore {name!r})"]
-    if is_wide:
-        ways.append("pool its values (--group-levels)")
-    if model.recipe.structure != "nb":
-        ways.append("learn --structure nb")
-    return _either(ways)
-
-
-def _either(ways: Sequence[str]) -> str:
-    return " or ".join(", ".join(ways).rsplit(", ", 1))
+        advice = f"leave it out (--ignore {name!r}){',' if nb else ' or'} pool its values (--group-levels){nb}"
+        yield f"{what}: {100 * share:.0f} % of them are about {name!r} and its {n_values:,} values; {advice}"
+    elif n_parameters > FAR * model.n_rows and not model.penalty:
+        largest = max(families, key=lambda f: f.n_cells).attributes
+        names = ", ".join(repr(schema.attributes[i].name) for i in largest)
+        held_down = "--param discriminative" if model.recipe.penalty is None else "--penalty cv"
+        yield f"{what}, and no penalty: the largest table is over {names}; learn with {held_down}{nb}"

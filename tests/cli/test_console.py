@@ -99,6 +99,17 @@ def test_the_bar_keeps_its_width_whatever_is_told(width: int) -> None:
     assert all("━" * 12 + " " in line for line in lines)
 
 
+def test_a_long_name_does_not_fill_the_bar() -> None:
+    program = """
+from bncli.cli.console import Console
+from bncli.watch import *
+with Console() as console:
+    console.watch(Stage("fit"))
+    console.watch(Progress(1, 2, "x" * 10**6))
+"""
+    assert len(_on_a_terminal([sys.executable, "-c", program], COLUMNS="100000")) < 1_000_000
+
+
 def test_a_dumb_terminal_gets_no_bar() -> None:
     program = "from bncli.cli.console import Console\nwith Console() as console: console.note('hello')"
     assert _on_a_terminal([sys.executable, "-c", program], TERM="dumb") == "Note: hello\r\n"

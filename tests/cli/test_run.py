@@ -29,7 +29,7 @@ PROGRAM = [sys.executable, "-m", "bncli"]
         (
             RuntimeError("can't start new thread"),
             1,
-            "Error: not enough memory to start another thread; take fewer with --threads, or allow more memory\n",
+            "Error: not enough memory to load a library or to start a thread; allow more, or take fewer --threads\n",
         ),
         (OSError(28, "No space left on device", "m.bnc"), 1, "Error: no space left on device, m.bnc\n"),
         (ZeroDivisionError("oh"), 1, "Error: internal error: ZeroDivisionError: oh; run with --debug and report it\n"),

@@ -48,6 +48,37 @@ def test_tree_from_a_million_rows(tmp_path: Path, record: Recorder) -> None:
     record(f"{what}: peak memory", ours.peak_mb, "MB", 450)
 
 
+@pytest.mark.parametrize("param", ["map", "weighted"])
+def test_wide_tables_take_time_linear_in_their_columns(tmp_path: Path, record: Recorder, param: str) -> None:
+    """Naive Bayes of 30 rows; half of the columns are numbers."""
+    fits = {n: fit_wide(tmp_path, n, ["--structure", "nb", "--param", param]) for n in (25_000, 100_000)}
+    few, many = (run(fit) for fit in fits.values())
+    what = f"nb, {param}, 30 rows x 100,000 columns"
+    record(what, many.cpu / few.cpu, "x the CPU time of 25,000 columns", 5, f"{few.cpu:.1f} s, {many.cpu:.1f} s")
+    record(f"{what}: peak memory", many.peak_mb, "MB", None)
+
+
+def test_trees_take_time_quadratic_in_their_columns(tmp_path: Path, record: Recorder) -> None:
+    fits = {n: fit_wide(tmp_path, n, ["--structure", "tan", "--param", "map"]) for n in (1_000, 2_000)}
+    few, many = (run(fit) for fit in fits.values())
+    what = "TAN, map, 30 rows x 2,000 columns"
+    record(what, many.cpu / few.cpu, "x the CPU time of 1,000 columns", 4, f"{few.cpu:.1f} s, {many.cpu:.1f} s")
+
+
+def fit_wide(folder: Path, n_columns: int, options: list[str]) -> list[str]:
+    """The command line that fits a made table of 30 rows."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(30) % 2
+    told = labels[:, np.newaxis] * (rng.random(n_columns // 2) < 0.1)
+    numbers = np.round(rng.normal(size=told.shape) + told, 3)
+    words = np.array(["a", "b", "c"])[rng.integers(0, 3, (30, n_columns // 2))]
+    header = ",".join(f"a{i}" for i in range(2 * (n_columns // 2))) + ",class"
+    rows = [",".join([*map(str, numbers[t]), *words[t], "pq"[labels[t]]]) for t in range(30)]
+    path = folder / f"{n_columns}.csv"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return [*BNCLI, "fit", str(path), *options, "--quiet", "-o", str(folder / "wide.bnc")]
+
+
 def test_weighted_tree_on_covertype(tmp_path: Path, record: Recorder) -> None:
     fit = [*BNCLI, "fit", str(real_path("covertype")), "--structure", "tan", "--param", "weighted", "--penalty", "1"]
     done = run([*fit, "--json", "-o", str(tmp_path / "covertype.bnc")])

@@ -63,7 +63,7 @@ class ColumnarFile:
         self._file = file
         self._reader = self._guarded(lambda: _open(file, kind, path))
         self._schema: pa.Schema = self._reader.schema_arrow if kind == "parquet" else self._reader.schema
-        self.names: tuple[str, ...] = self._guarded(lambda: tuple(self._schema.names))
+        self.names: tuple[str, ...] = self._guarded(lambda: _names(self._schema))
         if not self.names:
             raise BncliError("the file has no columns", where=path)
 
@@ -116,6 +116,13 @@ class ColumnarFile:
             raise BncliError(what, where=self.path) from error
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise BncliError(f"the file is damaged or cut off ({_reason(error)})", where=self.path) from error
+
+
+def _names(schema: pa.Schema) -> tuple[str, ...]:
+    """The columns' names; UnicodeDecodeError where they, or the names of time zones, are not UTF-8."""
+    zones = [kind.tz for kind in schema.types if pa.types.is_timestamp(kind)]
+    assert all(zone is None or isinstance(zone, str) for zone in zones)
+    return tuple(schema.names)
 
 
 def _reason(error: Exception) -> str:

@@ -132,14 +132,18 @@ class _Finder:
         is_number = more_than_two([to_numbers(texts, ())[0]])
         if not is_number or are_codes(texts, counts):
             self.notes.codes += [name] if is_number else []
-            self._take_names(name, column)
+            self._keep_names(name, column, "")
         else:
             self.notes.padded.append(name)
             self._take_numbers(name, column.numeric().values, None)
 
     def _take_names(self, name: str, column: Growing) -> None:
         levels = distinct_levels(column.texts(), self._tokens.text)
-        why = self._doubt(name, column, levels)
+        self._keep_names(name, column, self._doubt(name, column, levels))
+
+    def _keep_names(self, name: str, column: Growing, why: str) -> None:
+        """Names, unless most rows have their own; `why` says why that may be so, if anything is known."""
+        levels = distinct_levels(column.texts(), self._tokens.text)
         if len(levels) > _MIN_IDENTIFIER_LEVELS and 2 * len(levels) > self._n_rows:
             self.notes.leave_out(name, why or _nature(*column.count(self._tokens.text)))
         else:

@@ -96,12 +96,13 @@ def find_form(texts: pa.Array, decimal: str | None, delimiter: str) -> Recognise
 
 
 def nearest_fit(texts: pa.Array) -> list[tuple[str, Mask]]:
-    """Which texts are numbers with a decimal point, and which with a comma, beside the first sign that occurs."""
+    """Which texts are numbers with a decimal point, a comma, either of them; beside the first sign that occurs."""
     signed = texts.filter(pc.match_substring_regex(_plain(texts), _FIND_AFFIX))
     found = pc.extract_regex(_plain(signed.slice(0, 1)), _FIND_AFFIX)
     affix = (found[0].as_py()["x"] or found[0].as_py()["y"]) if len(found) else ""
     names = {".": "numbers", ",": "numbers with a decimal comma"}
-    return [(what, to_numbers_by(texts, NumberForm(mark, affix))[1]) for mark, what in names.items()]
+    fits = [(what, to_numbers_by(texts, NumberForm(mark, affix))[1]) for mark, what in names.items()]
+    return [*fits, ("numbers", fits[0][1] | fits[1][1])]
 
 
 def _count_special(texts: pa.Array) -> int:

@@ -76,3 +76,17 @@ def test_codes_are_narrow_where_wide_ones_would_not_fit(monkeypatch: pytest.Monk
     assert fuse(data, families, 4096).codes[0][0].dtype == np.intp
     monkeypatch.setattr(fusing, "WIDE_BYTES", 0)
     assert fuse(data, families, 4096).codes[0][0].dtype == np.uint8
+
+
+@given(datasets(min_rows=1, max_rows=30), st.data())
+def test_few_rows_are_fused_as_many_would_be(data: Dataset, draw: st.DataObject) -> None:
+    families = draw.draw(dags(len(data.codes))).families(data.schema.cardinalities)
+    offsets = [1]
+    for family in families:
+        offsets.append(offsets[-1] + family.n_cells)
+    if families:
+        (group,) = fusing._groups(data, families, data.n_rows)
+        members, codes = group.fused(families, offsets, bias=True)
+        quick_members, quick_codes = fusing._distinct_rows(data, families, offsets)
+        assert members.tolist() == quick_members.tolist()
+        assert codes[0].tolist() == quick_codes[0].tolist()

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from bncli.engine.discretizers import mdl
 from bncli.engine.discretizers.mdl import NLogN, cut_points
 
 EXTREMES = [0.0, -0.0, 5e-324, -5e-324, 1e-323, 1e308, 1.7e308, -1.7e308, 1.0, 1.0 + 2**-52, 0.1, 16777217.0, 2.0**31]
@@ -160,3 +161,22 @@ def test_no_overflow_and_no_difference_between_table_and_formula(total: int) -> 
     assert (np.diff(whole(numbers)) >= 0).all()
     if total <= 1000:
         assert (NLogN(total, total)(numbers) == whole(numbers)).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 120), st.integers(1, 4), st.integers(0, 3), st.sampled_from([0, 1, 3]))
+def test_the_quick_bound_never_hides_a_cut(seed: int, n: int, n_labels: int, digits: int, effect: int) -> None:
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, n_labels, n).astype(np.uint8)
+    values = np.round(random.normal(size=n) + effect * labels, digits)
+    quickly = mdl.cut_points(values, labels, n_labels, None)
+    # whole weights of 1 take the search without the bound
+    assert quickly == mdl.cut_points(values, labels, n_labels, np.ones(n))
+
+
+def test_the_quick_bound_finds_most_columns_without_a_cut() -> None:
+    random = np.random.default_rng(0)
+    labels = (np.arange(30) % 2).astype(np.uint8)
+    columns = random.normal(size=(200, 30))
+    searched = [mdl.cut_points(values, labels, 2, np.ones(30)) for values in columns]
+    hopeless = [mdl._is_hopeless(values, labels, 2) for values in columns]
+    assert sum(hopeless) > 0.9 * sum(not cuts for cuts in searched)

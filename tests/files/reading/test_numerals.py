@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.reading.numerals import padded, to_numbers
+from bncli.files.reading.numerals import FEW, padded, to_numbers
 
 MISSING = ("", "?", "NA")
 DECIMAL = re.compile(r"[ \t]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ \t]*", re.ASCII)
@@ -20,8 +20,9 @@ words = st.one_of(
 )
 
 
-@given(st.lists(words, max_size=12))
-def test_texts_are_numbers_missing_or_wrong(texts: list[str]) -> None:
+@given(st.lists(words, max_size=12), st.sampled_from([1, FEW]))
+def test_texts_are_numbers_missing_or_wrong(texts: list[str], times: int) -> None:
+    texts = times * texts  # few and many have ways of their own
     values, wrong = to_numbers(pa.array(texts, pa.string()), MISSING)
     for i, text in enumerate(texts):
         is_missing = text.strip(" \t") in MISSING

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.columns import MISSING, UNSEEN
 from bncli.files.reading.coding import Vocabulary
+from bncli.files.reading.numerals import FEW
 from bncli.files.reading.source import Tokens
-from bncli.files.reading.vocabulary import EMPTY, encode, merged, sort_levels
+from bncli.files.reading.vocabulary import EMPTY, codes_of, distinct_levels, encode, merged, sort_levels, strip
 
 words = st.sampled_from(["a", "b", " a", "10", "9", "9.0", "", "?", " ", "é", "NA"])
 
@@ -37,3 +38,15 @@ def test_codes_by_a_models_levels(texts: list[str]) -> None:
             value = text.strip()
             known = levels.index(value) if value in levels else UNSEEN
             assert code == (MISSING if value in tokens.text else known)
+
+
+@given(st.lists(words, max_size=20))
+def test_many_texts_are_looked_at_as_few_are(texts: list[str]) -> None:
+    few, many = pa.array(texts, pa.string()), pa.array(texts * FEW, pa.string())
+    missing, levels = ("", "?", "NA"), ("b", "a", "9")
+    trimmed, is_missing = strip(few, missing)
+    trimmed_many, is_missing_many = strip(many, missing)
+    assert trimmed_many.to_pylist() == trimmed.to_pylist() * FEW
+    assert is_missing_many.tolist() == is_missing.tolist() * FEW
+    assert distinct_levels(few, missing).to_pylist() == distinct_levels(many, missing).to_pylist()
+    assert codes_of(many, levels, missing, UNSEEN).tolist() == codes_of(few, levels, missing, UNSEEN).tolist() * FEW

@@ -99,3 +99,12 @@ def test_notes_name_their_data_set_where_there_are_several(tmp_path: Path) -> No
     read_entries([first], Protocol(2, 1, 0), threads=1, watch=heard.append)
     (note,) = [event for event in heard if isinstance(event, Note)]
     assert not note.text.startswith("a: ")
+
+
+def test_a_warning_about_one_of_several_stays_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "b.csv").write_text("a,price\n" + "".join(f"{i % 5},{i % 90 / 2}\n" for i in range(270)))
+    sources = [write_table(tmp_path / "a.csv", 30, 0), Source((str(tmp_path / "b.csv"),))]
+    heard: list[Event] = []
+    read_entries(sources, Protocol(3, 1, 0), threads=1, watch=heard.append)
+    (text,) = (event.text for event in heard if isinstance(event, Note) and event.warning)
+    assert text.startswith("b: the class 'price' looks like a number, not a class: ")
