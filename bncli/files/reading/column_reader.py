@@ -51,7 +51,7 @@ class ColumnSummary:
     example: str
     digest: int
     plain: bool
-    """Whether all its texts are plain numbers."""
+    """Whether it is the class, and all its texts are plain numbers."""
 
     @property
     def is_date(self) -> bool:
@@ -213,7 +213,7 @@ class ColumnReader:
             finding,
             self._example or next(iter(_present(texts, self.tokens.text).slice(0, 1).to_pylist()), ""),
             self._digest % (1 << 64),
-            plain_numbers(_present(texts, self.tokens.number)),
+            is_class and plain_numbers(_present(texts, self.tokens.number)),
         )
 
     def _found(self, counted: Counted, n_rows: int, *, is_class: bool) -> tuple[Finding, Column]:
