@@ -18,7 +18,7 @@ GROUPS = (
 TOPICS = tuple(topic for _, topics in GROUPS for topic in topics)
 
 OF_COMMANDS = {
-    "describe": ("describe", "data", "pitfalls", "quick-start"),
+    "describe": ("describe", "data", "pitfalls", "glossary"),
     "discretize": ("discretize", "data", "step-by-step", "files"),
     "learn-structure": ("structures", "structure-scores", "regions", "interactions", "step-by-step"),
     "fit": ("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),

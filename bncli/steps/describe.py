@@ -96,7 +96,7 @@ def _describe(name: str, summary: Summary, of_class: ClassCounts | None) -> Colu
         return _of_the_class(report, summary, of_class)
     if name == roles.weights:
         return replace(report, use=True, reason="weighs the rows", advice="")
-    if name not in roles.attributes and summary.class_name is not None:
+    if name in summary.ignored:
         return replace(report, use=False, reason="left out, as is said", advice="")
     return report
 

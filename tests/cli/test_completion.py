@@ -131,7 +131,9 @@ def test_an_unknown_shell(bncli: Bncli) -> None:
     assert "'bash', 'zsh', 'fish'" in ran.err
 
 
-@pytest.mark.parametrize(("word", "hint"), [("fti", "did you mean fit?"), ("qqq", "the commands are discretize,")])
+@pytest.mark.parametrize(
+    ("word", "hint"), [("fti", "did you mean fit?"), ("qqq", "the commands are describe, discretize,")]
+)
 def test_a_mistyped_command(bncli: Bncli, word: str, hint: str) -> None:
     ran = bncli(word, "iris.csv")
     assert (ran.code, ran.out) == (2, "")

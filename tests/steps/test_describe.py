@@ -347,3 +347,65 @@ def test_the_median_of_repeated_values(weights: list[int]) -> None:
     repeated = [v for v, w in zip(values, weights, strict=True) for _ in range(int(w))]
     used = np.array(weights) > 0
     assert weighted_median(np.array(values)[used], np.array(weights, float)[used]) == statistics.median(repeated)
+
+
+def test_dates_and_national_numbers_are_what_fit_makes_of_them(tmp_path: Path) -> None:
+    lines = ["joined;paid;code;y"]
+    days = [np.datetime64("2023-01-01") + 3 * i for i in range(90)]
+    for i, day in enumerate(days):
+        when = day.astype(object)
+        lines.append(
+            f"{when:%d.%m.%Y};€ {1000 + i}.234,5{i % 9};{i % 30:03d};{'uv'[when.month > 6]}".replace("€ 1", "€ 1.")
+        )
+    path = written(tmp_path, "\n".join(lines) + "\n")
+    report = looked_at(path)
+    assert [c.type for c in report.columns] == ["date", "numeric", "categorical", "categorical"]
+    joined = column(report, "joined")
+    assert (joined.smallest, joined.largest) == (str(days[0]), str(days[-1]))
+    assert "day.month.year" in joined.reason
+    assert joined.bits == pytest.approx(column(report, "y").bits)
+    assert "codes" in column(report, "code").reason
+
+
+def test_times_of_columnar_files_are_dates(tmp_path: Path) -> None:
+    when = pa.array(np.datetime64("2024-02-28T12:00:00") + 3600 * np.arange(100), pa.timestamp("us"))
+    table = pa.table({"at": when, "y": pa.array(["ab"[i % 2] for i in range(100)])})
+    pq.write_table(table, tmp_path / "x.parquet")
+    found = column(looked_at(tmp_path / "x.parquet"), "at")
+    assert (found.type, found.distinct, found.missing) == ("date", 100, 0)
+    assert (found.smallest, found.largest) == ("2024-02-28T12:00:00", "2024-03-03T15:00:00")
+    assert found.example == "2024-02-28 12:00:00"
+
+
+@pytest.mark.parametrize("odd", ["none", "99.99.2020"])
+def test_a_value_that_was_not_kept_still_keeps_a_column_from_being_dates(
+    odd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The type is that of all values, however few of them are kept."""
+    monkeypatch.setattr(summary, "MAX_VALUES", 64)
+    days = np.datetime64("1990-01-01") + np.arange(5000)
+    texts = [f"{day.astype(object):%d.%m.%Y}" for day in days]
+    for place in (3, 2500, 4990):
+        spoilt = [*texts[:place], odd, *texts[place:]]
+        text = "d,y\n" + "".join(f"{d},{'uv'[i % 2]}\n" for i, d in enumerate(spoilt))
+        assert column(looked_at(written(tmp_path, text)), "d").type == "identifier"
+    text = "d,y\n" + "".join(f"{d},{'uv'[i % 2]}\n" for i, d in enumerate(texts))
+    found = column(looked_at(written(tmp_path, text)), "d")
+    assert (found.type, found.smallest, found.largest) == ("date", "1990-01-01", str(days[-1]))
+
+
+def test_marks_of_missing_values_are_recommended_where_they_spoil_numbers(tmp_path: Path) -> None:
+    text = "a,b,y\n" + "".join(
+        f"{'n/a' if i % 9 == 4 else i / 4},{'-' if i % 5 == 0 else 'pq'[i % 2]},{'uv'[i % 2]}\n" for i in range(80)
+    )
+    report = looked_at(written(tmp_path, text))
+    words = shlex.split(report.recommended)
+    assert words[words.index("--missing") + 1] == "+n/a"
+    assert words.count("--missing") == 1
+    assert column(looked_at(tmp_path / "x.csv", missing_tokens=("+n/a",)), "a").type == "numeric"
+
+
+def test_a_column_without_a_name_is_like_any_other(tmp_path: Path) -> None:
+    report = looked_at(written(tmp_path, ",y\n1,u\n2,v\n3,u\n"))
+    assert [c.name for c in report.columns] == ["", "y"]
+    assert column(report, "").median == 2

@@ -30,6 +30,8 @@ from bncli.files.reading.tallies import Budget, Counted, Hashes, Tally, hashes_o
 from bncli.files.reading.vocabulary import EMPTY, CodedTexts, SignedCodes
 
 _MOST_SHOWN = 10**6
+_N_TRIED = 64
+_MOST_WITNESSES = 256
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class ColumnSummary:
     example: str
     digest: int
     plain: bool
-    """Whether all its texts are plain numbers."""
+    """Whether it is the class, and all its texts are plain numbers."""
 
     @property
     def is_date(self) -> bool:
@@ -132,8 +134,8 @@ class ColumnReader:
         self.tally = Tally(pa.string() if self._is_text else pa.float64(), budget, always)
         self._low, self._high = np.inf, -np.inf
         self._form: Form | None = None
-        self._without_form: pa.Array = EMPTY
-        """A text that was not kept and is not in the form that the column was taken to have."""
+        self._witnesses: pa.Array = EMPTY
+        """Texts that were not kept, and are not in the form that the column was taken to have."""
         self._example: str | None = None
         self._digest = 0
 
@@ -155,17 +157,34 @@ class ColumnReader:
         self.tally.dropped.clear()
 
     def _let_go(self, values: pa.Array) -> None:
-        """Notes the extremes among values that the tally does not keep, and whether they are in the column's form."""
-        if self._form is None and self._is_text and self._growing.non_numeric is not None:
-            meaning = self._meaning(self.want.name, values)
-            self._form = None if meaning is None else meaning.form
-        if self._form is not None and self._is_text:
-            numbers, wrong = read_distinct(self._form, values, self.tokens.number)
-            if wrong is not None and not len(self._without_form):
-                self._without_form = values.filter(pa.array(wrong)).slice(0, 1)
+        """Notes the extremes among values that the tally does not keep, and those that are not in the column's form."""
+        if self._growing.want.kind is not Kind.TEXT or not self._is_text:
+            self._note_extremes(self._numbers(values))
+            return
+        if self._form is None:
+            self._form = self._form_of(values)
+        if self._form is None:
+            self._witness(values)
+            return
+        numbers, wrong = read_distinct(self._form, values, self.tokens.number)
+        if wrong is None:
+            self._note_extremes(numbers)
         else:
-            numbers = self._numbers(values)
-        self._note_extremes(numbers)
+            self._witness(values.filter(pa.array(wrong)))
+            self._form = None
+            self._low, self._high = np.inf, -np.inf
+
+    def _form_of(self, values: pa.Array) -> Form | None:
+        """The form of the first values, or else of the last."""
+        for part in (values.slice(0, _N_TRIED), values.slice(max(len(values) - _N_TRIED, 0))):
+            meaning = self._meaning(self.want.name, part)
+            if meaning is not None:
+                return meaning.form
+        return None
+
+    def _witness(self, values: pa.Array) -> None:
+        """Keeps a few texts for the rules of learning to see at the end."""
+        self._witnesses = pa.concat_arrays([self._witnesses, values]).slice(0, _MOST_WITNESSES)
 
     def _note_extremes(self, numbers: Array) -> None:
         if not np.isnan(numbers).all():
@@ -180,6 +199,8 @@ class ColumnReader:
         for values in self.tally.dropped:
             self._let_go(values)
         finding, column = self._found(counted, n_rows, is_class=is_class)
+        if self._is_text and finding.form != self._form:  # the extremes so far were read in another way
+            self._low, self._high = np.inf, -np.inf
         if isinstance(column, NumericColumn):
             self._note_extremes(column.values.astype(np.float64))
         known = self._low <= self._high and isinstance(column, NumericColumn)
@@ -192,15 +213,15 @@ class ColumnReader:
             finding,
             self._example or next(iter(_present(texts, self.tokens.text).slice(0, 1).to_pylist()), ""),
             self._digest % (1 << 64),
-            plain_numbers(_present(texts, self.tokens.number)),
+            is_class and plain_numbers(_present(texts, self.tokens.number)),
         )
 
     def _found(self, counted: Counted, n_rows: int, *, is_class: bool) -> tuple[Finding, Column]:
         """What learning makes of the column, and what each kept value is."""
         n = len(counted.values)
         times = _times(counted.rows)
-        codes = np.append(np.repeat(np.arange(n), times), np.full(len(self._without_form), n)).astype(np.int64)
-        values = pa.concat_arrays([counted.values, self._without_form]) if self._is_text else counted.values
+        codes = np.append(np.repeat(np.arange(n), times), n + np.arange(len(self._witnesses))).astype(np.int64)
+        values = pa.concat_arrays([counted.values, self._witnesses]) if self._is_text else counted.values
         self._put(values, codes)
         shown = round(n_rows * n / max(float(counted.scale.sum()), 1.0))
         finding = self._find(self.want.name, self._growing, len(codes), shown)

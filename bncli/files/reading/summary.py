@@ -51,6 +51,7 @@ class Summary:
     n_rows: int
     roles: Roles
     class_name: str | None
+    ignored: frozenset[str]
     columns: dict[str, ColumnSummary]
     labels: CategoricalColumn | None
 
@@ -151,4 +152,6 @@ class _Reading:
             reader = self._readers[class_name]
             texts = pa.array(list(self._labels), pa.string())
             labels = reader.label(texts, as_text=class_name in roles.categorical)
-        return Summary(self._n_rows, roles, class_name, columns, labels)
+        used = {*roles.attributes, roles.class_name, roles.weights}
+        ignored = frozenset(name for name in columns if name not in used)
+        return Summary(self._n_rows, roles, class_name, ignored, columns, labels)

@@ -147,7 +147,8 @@ def _verdict(
         return {"use": tells, "reason": "whole numbers, another in every row: an identifier?", "advice": "ignore"}
     if not tells:
         why = "no cut of them tells" if report.type != "categorical" else "they do not tell enough"
-        notes.insert(0, f"{_PLURAL[report.type]}, and {why} of the class")
+        kind = notes.pop(0) if report.type == "date" and notes else _PLURAL[report.type]
+        notes.insert(0, f"{kind}, and {why} of the class")
     elif not notes or report.type != "date":
         notes.insert(0, _PLURAL[report.type] + _made(learnt))
     return {"use": tells, "reason": "; ".join([*notes, *_leak(report, of_class)])}
@@ -158,7 +159,8 @@ def _told(report: ColumnReport, summary: ColumnSummary) -> list[str]:
     finding = summary.finding
     notes = [_without_name(note, report.name) for note in finding.notes if not note.startswith(_ABOUT_MARKS)]
     if finding.meant:
-        notes.append(f"but for {', '.join(finding.marks)} they would be {finding.meant}")
+        marks = ", ".join(finding.marks)
+        notes.append(f"but for {marks} they would be {finding.meant}" if finding.attributes else f"marks: {marks}")
     return notes
 
 

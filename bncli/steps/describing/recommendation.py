@@ -58,7 +58,7 @@ def _candidates(summary: Summary, columns: Sequence[ColumnReport]) -> list[str]:
     if summary.class_name is None or _class_of(summary, columns).use:
         return []
     fit = [c.name for c in columns if c.type == "categorical" and 2 <= c.distinct <= _MOST_LABELS and not c.missing]
-    return [name for name in reversed(fit) if name in summary.roles.attributes]
+    return [name for name in reversed(fit) if name != summary.roles.weights and name not in summary.ignored]
 
 
 def _marks(summary: Summary) -> list[str]:
@@ -110,7 +110,7 @@ def schema_of(summary: Summary, columns: Sequence[ColumnReport]) -> Said:
             continue
         left_out = column.type in ("identifier", "constant") or column.advice == "ignore"
         found = summary.columns[column.name]
-        if column.name not in summary.roles.attributes or (left_out and not found.finding.meant):
+        if column.name in summary.ignored or (left_out and not found.finding.meant):
             lists["ignore"].append(column.name)
         elif not found.finding.meant and found.finding.form is None:
             lists[column.type].append(column.name)
