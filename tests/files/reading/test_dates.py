@@ -20,7 +20,6 @@ from bncli.files.reading.dates import (
     part_of,
     seconds_of,
     shape_of,
-    text_of,
     to_seconds,
 )
 
@@ -175,21 +174,3 @@ def test_other_temporal_types() -> None:
 def test_years_beyond_the_calendar_of_python() -> None:
     found = seconds_of(pa.array([8_000_000_000_000, -80_000_000_000_000], pa.timestamp("s")))
     assert part_of(found, "year").tolist() == [255479, -2533130]
-
-
-@pytest.mark.parametrize(
-    ("value", "kind", "text"),
-    [
-        (None, pa.timestamp("ns"), ""),
-        (1_709_296_245_123_456_789, pa.timestamp("ns"), "2024-03-01 12:30:45.123456789"),
-        (8_000_000_000_000, pa.timestamp("s"), "<value out of range: 8000000000000>"),
-        (2**62, pa.timestamp("s", tz="Nowhere/Nowhere"), "(timestamp[s, tz=Nowhere/Nowhere])"),
-        (2**62, pa.duration("s"), str(2**62)),
-        (86_399_000_000_001, pa.time64("ns"), "23:59:59.000000001"),
-        (3_000_000, pa.date32(), None),
-    ],
-)
-def test_every_value_has_a_text(value: int | None, kind: pa.DataType, text: str | None) -> None:
-    physical = pa.int32() if kind.bit_width == 32 else pa.int64()
-    found = text_of(pa.array([value], physical).cast(kind)[0])
-    assert found == text or (text is None and found)
