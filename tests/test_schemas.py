@@ -26,6 +26,7 @@ fit holes.csv --missing-policy marginalize --param em --structure nb -q -o em.bn
 fit holes.csv --param map -q -o holes.bnc
 fit tumours.csv --structure interactions --penalty 1 --bins 40 -q -o wide.bnc
 discretize iris.csv -q --cuts-out cuts.json
+discretize dated.csv -q --cuts-out dated.json
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
 learn-structure iris.csv --structure interactions -q -o interactions.json
@@ -58,6 +59,7 @@ inspect interactions.bnc --tables
 inspect interactions.bnc --effects
 inspect em.bnc
 inspect cuts.json
+inspect dated.json
 inspect tan.json
 inspect regions.json
 inspect interactions.json
@@ -69,6 +71,7 @@ learn-structure iris.csv --structure interactions
 discretize iris.csv
 discretize holes.csv
 discretize monks1.csv
+discretize dated.csv
 discretize iris.csv --cuts-out c.json -o binned.csv
 score tan.bnc iris.csv -o scores.csv
 score tan.bnc less.csv -o scores.csv --allow-missing-columns --explain 2
@@ -91,6 +94,8 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[st
         shutil.copy(ROOT / "sample_data" / name, folder / name)
     shutil.copy(ROOT / "sample_data" / "wine_holes.csv", folder / "holes.csv")
     lines = (folder / "iris.csv").read_text().splitlines()
+    dated = [f"{d + 1}.03.2024;{d % 7 + 1},5;€ {d},25;{'ab'[d > 9]}" for d in range(25)]
+    (folder / "dated.csv").write_text("\n".join(["d;x;y;class", *dated, ""]))
     (folder / "less.csv").write_text("\n".join([lines[0].split(",", 1)[1], *(x.split(",", 1)[1] for x in lines[1:5])]))
     found: dict[str, list[tuple[str, Any]]] = {}
     with pytest.MonkeyPatch.context() as patch:
