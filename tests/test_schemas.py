@@ -21,6 +21,7 @@ MAKING = """
 fit iris.csv --param map -q -o tan.bnc
 fit iris.csv --structure auto --time-limit 1 -q -o auto.bnc
 fit monks1.csv --structure kikuchi -q -o kikuchi.bnc
+discretize dated.csv -q --cuts-out dated.json
 fit iris.csv --structure interactions --penalty 1 -q -o interactions.bnc
 fit holes.csv --missing-policy marginalize --param em --structure nb -q -o em.bnc
 fit holes.csv --param map -q -o holes.bnc
@@ -55,6 +56,7 @@ inspect wide.bnc --tables
 inspect wide.bnc --effects
 inspect kikuchi.bnc
 inspect kikuchi.bnc --tables
+inspect dated.json
 inspect interactions.bnc --tables
 inspect interactions.bnc --effects
 inspect em.bnc
@@ -77,6 +79,7 @@ discretize holes.csv
 discretize monks1.csv
 discretize monks1.csv --group-levels 2
 discretize iris.csv --cuts-out c.json -o binned.csv
+discretize dated.csv
 score tan.bnc iris.csv -o scores.csv
 score tan.bnc less.csv -o scores.csv --allow-missing-columns --explain 2
 simulate tan.bnc --rows 20 -o drawn.csv
@@ -94,6 +97,8 @@ compare iris.csv --learner a=--param_map --folds 2 --jobs 1 METRICS
 def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, Any]]]:
     """By command: what was typed, and the object that it printed; `_` in a learner stands for a blank."""
     folder = tmp_path_factory.mktemp("schemas")
+    dated = [f"{d + 1}.03.2024;{d % 7 + 1},5;€ {d},25;{'ab'[d > 9]}" for d in range(25)]
+    (folder / "dated.csv").write_text("\n".join(["d;x;y;class", *dated, ""]))
     for name in ("iris.csv", "tumours.csv", "monks1.csv", "monks1.schema.json"):
         shutil.copy(ROOT / "sample_data" / name, folder / name)
     shutil.copy(ROOT / "sample_data" / "wine_holes.csv", folder / "holes.csv")

@@ -77,7 +77,10 @@ def test_any_line_may_be_uncommented(bncli: Bncli, tmp_path: Path) -> None:
         ran = bncli("fit", "iris.csv", "--param", "map", "--structure", "nb", "-o", "m.bnc", "--config", "c.toml")
         if ran.code:
             key = line.partition(" = ")[0]
-            assert key in ("class", "categorical", "ignore", "numeric", "weights", "schema"), (line, ran.err)
+            assert key in ("class", "categorical", "ignore", "numeric", "weights", "schema", "encoding"), (
+                line,
+                ran.err,
+            )
             assert ran.err.count("\n") == 1
             assert f"{key} in c.toml" in ran.err or key == "schema", ran.err
 

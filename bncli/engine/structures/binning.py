@@ -63,7 +63,8 @@ def coarse(attribute: Attribute, grouping: Grouping) -> Attribute:
         cuts = tuple(
             cut for cut, left, right in zip(attribute.cuts, grouping, grouping[1:], strict=False) if left != right
         )
-        return replace(attribute, frequencies=frequencies, cuts=cuts)
+        # codes are regrouped, not columns: how tables write the numbers stays with the attribute itself
+        return replace(attribute, frequencies=frequencies, cuts=cuts, form=None)
     joined: list[list[str]] = [[] for _ in range(max(grouping) + 1 - attribute.missing)]
     for level, code in zip(attribute.levels, grouping, strict=False):
         joined[code].append(level)
