@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -143,13 +145,25 @@ def test_an_interrupt_ends_quietly_and_leaves_nothing(
         assert program.stdin is not None
         program.stdin.write(b"sepal_length,sepal_width,petal_length,petal_width\n" + b"1,2,3,4\n" * 50_000)
         program.stdin.flush()
-        while {path.name for path in tmp_path.iterdir()} == before and program.poll() is None:
+        deadline = time.monotonic() + 60
+        while not _writes(program.pid, tmp_path, before) and program.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
-        assert {path.name for path in tmp_path.iterdir()} != before  # the temporary file is there
+        assert _writes(program.pid, tmp_path, before)
         program.send_signal(sent)
         assert program.wait(30) == code
         assert program.stderr.read() == b""  # type: ignore[union-attr]
     assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def _writes(process: int, folder: Path, before: set[str]) -> bool:
+    """Whether it has a temporary file in the folder: with a name, or open without one."""
+    if {path.name for path in folder.iterdir()} != before:
+        return True
+    opened = []
+    for link in Path(f"/proc/{process}/fd").glob("*"):
+        with suppress(OSError):  # closed meanwhile
+            opened.append(os.readlink(link))
+    return any(path.startswith(f"{folder}/") and path.endswith(" (deleted)") for path in opened)
 
 
 def test_a_full_disk_is_one_line(bncli: Bncli, tmp_path: Path) -> None:
