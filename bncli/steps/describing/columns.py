@@ -178,7 +178,8 @@ def _made(learnt: Mapping[str, Learnt] | None) -> str:
         if isinstance(found.attribute, NumericAttribute) and found.attribute.cuts:
             return f", cut at {len(found.attribute.cuts)} point{'s' if len(found.attribute.cuts) > 1 else ''}"
         if isinstance(found.attribute, CategoricalAttribute) and found.attribute.groups:
-            return f", pooled into {len(found.attribute.groups)} groups"
+            n = len(found.attribute.groups)
+            return f", pooled into {n} group{'s' if n > 1 else ''}"
     return ""
 
 
