@@ -40,6 +40,8 @@ def _uses_nothing(model: Model) -> str:
     n = len(schema.attributes)
     which = "the only attribute" if n == 1 else f"any of the {n:,} attributes"
     what = f"the model does not use {which}: every row gets the class frequencies of {schema.class_name!r}"
+    if any(a.informative for a in schema.attributes):
+        return f"{what}, which were better on rows held out; is it the class that you mean (--class)?"
     uncut = any(isinstance(a, NumericAttribute) and not a.informative for a in schema.attributes)
     cut = (
         "--discretize equal-frequency cuts numbers all the same; " if uncut and model.recipe.discretize == "mdl" else ""

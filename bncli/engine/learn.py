@@ -35,7 +35,10 @@ from bncli.watch import Note, Run, Stage, Watch, silent
 
 @dataclass(frozen=True)
 class Given:
-    """What is supplied instead of being learnt, and taken as it is; None: it is learnt."""
+    """What is supplied instead of being learnt; None: it is learnt.
+
+    It is taken as it is, but for a recipe whose `arcs` are to be chosen among those of the structure.
+    """
 
     cuts: Cuts | None = None
     structure: NamedStructure | None = None

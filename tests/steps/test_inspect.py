@@ -49,6 +49,7 @@ def test_a_model(model_path: str) -> None:
     assert content.pop("recipe")["penalty"] == "cv"
     assert content.pop("penalty") == 3.0
     assert content.pop("penalty_cv") == [{"lambda": 300.0, "log_loss": 0.7}, {"lambda": 3.0, "log_loss": 0.1}]
+    assert content.pop("arcs_cv") == []
     assert content == {
         "format": "bncli-model",
         "version": 4,

@@ -103,7 +103,7 @@ def _distinct_rows(data: Dataset, families: Sequence[Family], offsets: list[int]
     first = np.array(offsets[:-1])[_depth_first(families)]
     members = np.zeros((int(is_new.sum()), len(families) + 1), np.intp)  # the first of each is the bias
     members[:, 1:] = (ordered[:, is_new] + first[:, np.newaxis]).T
-    return members, [codes]
+    return members, [codes[a:b] for a, b in data.bounds()]
 
 
 def _all_cells(data: Dataset, families: Sequence[Family]) -> Index:

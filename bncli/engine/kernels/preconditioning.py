@@ -176,7 +176,8 @@ def shared(sample: Sample, scale: Array, index: Index, n_parameters: int, penalt
     curvature = (1 - 1 / n_labels) * mass * scale**2
     diagonal = np.bincount(index.ravel(), curvature.ravel(), n_parameters) + penalty
     if n_parameters > MAX_SHARED:
-        reciprocal = 1.0 / np.where(diagonal > 0, diagonal, 1.0)
+        # of what is smaller there is no reciprocal
+        reciprocal = 1.0 / np.where(diagonal >= np.finfo(np.float64).tiny, diagonal, 1.0)
         return lambda g: g * reciprocal
     grams = np.broadcast_to(sample.grams, (n_labels, *sample.grams.shape[1:]))
     hessian = np.zeros((n_parameters, n_parameters))
