@@ -32,6 +32,8 @@ SHIFT_FLOOR = 1e-3
 """Where J_y varies, a common shift is taken to live on a penalty above this share of the mean curvature only."""
 RIDGE = 1e-6
 """Relative to the mean of the diagonal: keeps estimated matrices invertible."""
+NOTHING = 1e-150
+"""Curvature up to here counts as none: the square of its reciprocal would not be finite."""
 LEAST_SCALE = 1e-6
 """On the subspace smaller factors s count as this one: the penalty alone decides there."""
 MAX_SHARED = 800
@@ -176,8 +178,7 @@ def shared(sample: Sample, scale: Array, index: Index, n_parameters: int, penalt
     curvature = (1 - 1 / n_labels) * mass * scale**2
     diagonal = np.bincount(index.ravel(), curvature.ravel(), n_parameters) + penalty
     if n_parameters > MAX_SHARED:
-        # of what is smaller there is no reciprocal
-        reciprocal = 1.0 / np.where(diagonal >= np.finfo(np.float64).tiny, diagonal, 1.0)
+        reciprocal = 1.0 / np.where(diagonal > NOTHING, diagonal, 1.0)
         return lambda g: g * reciprocal
     grams = np.broadcast_to(sample.grams, (n_labels, *sample.grams.shape[1:]))
     hessian = np.zeros((n_parameters, n_parameters))
@@ -208,9 +209,9 @@ def inverse(matrix: Array, penalty: Array | float = 0.0) -> Array:
     """
     added = penalty if isinstance(penalty, np.ndarray) else penalty * np.eye(len(matrix))
     diagonal = np.diag(matrix)
-    empty = diagonal + np.diag(added) <= 0
+    empty = diagonal + np.diag(added) <= NOTHING
     # above 0 even for a matrix of zeros, or raising it would never end
-    ridge = RIDGE * max(float(diagonal.mean()), np.finfo(float).tiny)
+    ridge = RIDGE * max(float(diagonal.mean()), NOTHING)
     while np.isfinite(ridge):
         raised = matrix + added + np.diag(np.where(empty, 1.0, ridge))
         try:
