@@ -49,10 +49,10 @@ def arcs_text(arcs: Sequence[TriedArcs], kept: int) -> str:
     """How many of the arcs that were found are kept, and what that is worth on held-out rows."""
     every = arcs[-1]
     rivals = ", ".join(f"{_ARCS[one.arcs]} {one.log_loss:.4g}" for one in arcs)
-    return f"{kept:,} of {every.n_arcs:,} between attributes kept, chosen by cross-validation (log-loss: {rivals})"
+    return f"{kept:,} of {every.n_arcs:,} kept, chosen by held-out log-loss: {rivals}"
 
 
-_ARCS = {"class": "class alone", "none": "none", "supported": "those BIC supports", "all": "all"}
+_ARCS = {"class": "class alone", "none": "none", "supported": "supported by BIC", "all": "all"}
 
 
 def arcs_table(arcs: Sequence[TriedArcs]) -> Table:

@@ -13,9 +13,10 @@ each along its own path of penalties (`penalty_cv`):
 The lowest held-out log-loss wins; where two tie (a share `penalty_cv.TIE`), the one of fewer arcs. The search is
 repeated in every fold, on the rows of that fold alone: arcs found on the rows that judge them would flatter themselves.
 
-Conventions: `supported` competes where, over all rows, it has arcs, but at most the share FEW of them: a network of
-nearly the same arcs has nearly the same loss. The path of a network begins near the penalty that was best with fewer
-arcs.
+Conventions: of MANY_ROWS rows and more the networks compete on the first FEW_FOLDS folds, and all folds choose the
+penalty of the one that won. `supported` competes where, over all rows, it has arcs, but at most the share FEW of them:
+a network of nearly the same arcs has nearly the same loss. The path of a network begins near the penalty that was best
+with fewer arcs.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from bncli.engine.training.penalty_cv import TIE, HeldOutFold, penalty_path
 from bncli.watch import Watch, silent
 
 FEW = 0.75
+MANY_ROWS, FEW_FOLDS = 4_000, 2
 
 Search = Callable[[Counts], Dag]
 ArcSpace = Callable[[Counts, Dag], Space]
@@ -62,13 +64,13 @@ def choose_arcs(
 
     `space_of` makes the parameter space of some rows and a network; `center` is what the penalty shrinks towards.
     """
-    found = _Once(search)
     networks = _distinct(counts, structure)
+    judges = folds if sum(fold.rows.n_rows for fold in folds) < MANY_ROWS else folds[:FEW_FOLDS]
+    contest = _Contest(_Once(search), space_of, center, watch)
     chosen: dict[str, ChosenPenalty] = {}
     near: float | None = None
     for word in networks:
-        choose = partial(_space, space_of=space_of, subset=_SUBSETS[word], search=found)
-        chosen[word] = penalty_path(folds, choose, center=center, near=near, watch=watch, what=f"arcs {word}, ")
+        chosen[word] = contest.path(word, judges, near)
         # the class alone says nothing about the penalty of tables
         near = None if word == "class" else chosen[word].penalty
     tried = tuple(
@@ -77,7 +79,23 @@ def choose_arcs(
     least = min(one.log_loss for one in tried)
     # from few arcs to many: the first that ties has the fewest
     best = next(one for one in tried if one.log_loss <= least * (1 + TIE))
+    if len(judges) < len(folds):
+        chosen[best.arcs] = contest.path(best.arcs, folds, best.penalty)
     return ChosenArcs(networks[best.arcs], replace(chosen[best.arcs], arcs=tried))
+
+
+class _Contest(NamedTuple):
+    """What the networks have in common: how arcs are found, and what is made of them."""
+
+    search: Search
+    space_of: ArcSpace
+    center: float
+    watch: Watch
+
+    def path(self, word: str, folds: Sequence[HeldOutFold], near: float | None) -> ChosenPenalty:
+        """The path of penalties of the network called `word`, from near a penalty."""
+        choose = partial(_space, space_of=self.space_of, subset=_SUBSETS[word], search=self.search)
+        return penalty_path(folds, choose, center=self.center, near=near, watch=self.watch, what=f"arcs {word}, ")
 
 
 class _Once:
