@@ -93,8 +93,13 @@ def _structure_tables(report: step.StructureReport | step.ModelReport, param: st
 
 
 def _tokens(missing: tuple[str, ...] | None) -> str:
-    """The texts that mean a missing value besides the empty field."""
-    return "as by default" if missing is None else ", ".join(["the empty field", *missing])
+    """The texts that mean a missing value besides the empty field; added ones have a plus."""
+    if missing is None:
+        return "as by default"
+    added = [token.removeprefix("+") for token in missing if token.startswith("+")]
+    if len(added) == len(missing):
+        return f"as by default, and {', '.join(added)}"
+    return ", ".join(["the empty field", *missing])
 
 
 def _perfection(structure: NamedStructure) -> str | None:

@@ -17,6 +17,7 @@ from bncli.engine.structure_learners import kdb, tan
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training import arc_cv
 from bncli.engine.training.arc_cv import ChosenArcs, choose_arcs, supported
+from bncli.engine.training.optimization import ParameterSpace
 from bncli.engine.training.penalty_cv import GRID, best_of, held_out_folds, penalty_path
 from bncli.watch import Event, Progress
 from tests import oracles
@@ -139,6 +140,20 @@ def test_a_path_that_begins_below_finds_the_same_penalty(near: float | None) -> 
     assert path.penalty == whole.penalty
     assert path.penalty == best_of(list(path.tried))
     assert [one.penalty for one in path.tried] == list(GRID[GRID.index(path.tried[0].penalty) :][: len(path.tried)])
+
+
+def test_with_many_rows_two_folds_judge_and_all_choose_the_penalty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arc_cv, "MANY_ROWS", 300)
+    data = random_dataset(300, (3, 3, 3, 2), 3, seed=5)
+    chosen, folds = choose(data), held_out_folds(data, 0)
+    won = min(chosen.penalty.arcs, key=lambda one: one.log_loss)
+
+    def space_of(counts: Counts) -> ParameterSpace:
+        return space(counts, arc_cv._SUBSETS[won.arcs](counts, tan.learn(counts)))
+
+    two, every = (penalty_path(some, space_of, center=0.0) for some in (folds[:2], folds))
+    assert won.log_loss == pytest.approx(min(one.log_loss for one in two.tried), rel=2e-3)
+    assert chosen.penalty.log_loss == pytest.approx(min(one.log_loss for one in every.tried), rel=2e-3)
 
 
 def test_progress_names_the_arcs_and_never_ends_above_its_total() -> None:
