@@ -76,8 +76,13 @@ def learn_dataset(
         learn = _adopter(columns, given)
         names = [attribute.name for attribute in given.attributes]
 
+    uncut = _uncut(columns)
+
     def coded(name: str) -> _Coded:
-        return _coded(learn(name), columns.attributes[name], columns.weights, missing_policy)
+        attribute, column = learn(name), columns.attributes[name]
+        if isinstance(attribute, NumericAttribute) and not attribute.cuts and _is_complete(column):
+            return _Coded(replace(attribute, frequencies=uncut.attribute.frequencies), uncut.codes)
+        return _coded(attribute, column, columns.weights, missing_policy)
 
     rows = _each(coded, names, run if columns.n_rows >= ROWS_PER_THREAD else run._replace(threads=1))
     attributes = tuple(column.attribute for column in rows)
@@ -98,6 +103,18 @@ class _Coded(NamedTuple):
 
     attribute: Attribute
     codes: Codes
+
+
+def _uncut(columns: Columns) -> _Coded:
+    """What every complete column of numbers without a cut comes to: one interval that holds all rows."""
+    nothing = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)
+    _, frequencies = _frequencies(nothing, 1, columns.weights)
+    return _Coded(NumericAttribute("", False, frequencies), nothing)
+
+
+def _is_complete(column: Column) -> bool:
+    assert isinstance(column, NumericColumn)
+    return column.values.dtype.kind != "f" or not np.isnan(column.values).any()
 
 
 def _coded(attribute: Attribute, column: Column, weights: Weights, missing_policy: MissingPolicy) -> _Coded:

@@ -10,9 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-import pyarrow as pa
-
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.forms import Form, NumberForm
 from bncli.engine.data.schema import Cuts
@@ -21,13 +18,13 @@ from bncli.files.reading.ahead import in_order
 from bncli.files.reading.assembly import assemble
 from bncli.files.reading.bad_rows import BadRows
 from bncli.files.reading.forms import want_in_form
-from bncli.files.reading.growing import ColumnBlock, Growing, digest, more_than_two
+from bncli.files.reading.growing import ColumnBlock, Growing, digest
 from bncli.files.reading.leading_zeros import columns_with_leading_zeros
-from bncli.files.reading.numerals import has_leading_zeros, to_numbers
+from bncli.files.reading.numerals import kinds_of
 from bncli.files.reading.parse import parse_block
 from bncli.files.reading.reader import RawBlock, Table, parse
 from bncli.files.reading.roles import Roles, assign_roles
-from bncli.files.reading.row_blocks import BadRow, Kind, RowBlock, Values, Want
+from bncli.files.reading.row_blocks import BadRow, Kind, RowBlock, Want
 from bncli.files.reading.source import Source, Tokens
 from bncli.files.reading.text_blocks import BLOCK_SIZE, TextBlock
 from bncli.watch import Note, Watch, silent
@@ -108,24 +105,11 @@ def _guess(
     if isinstance(hint, TextBlock):
         if source.decimal != ",":
             texts = parse_block(hint, list(wants.values()), tokens).values
-            wants = {name: Want(name, _kind_of(values, tokens)) for name, values in zip(names, texts, strict=True)}
+            kinds = kinds_of(texts, tokens.number)
+            wants = {name: Want(name, kind) for name, kind in zip(names, kinds, strict=True)}
     elif hint is not None:
         wants |= {name: hint[name] for name in names if hint[name].form is None or source.dates != "off"}
     return wants
-
-
-def _kind_of(values: Values, tokens: Tokens) -> Kind:
-    texts = values.unique()
-    numbers, wrong = to_numbers(texts, tokens.number)
-    if wrong is not None or not more_than_two([numbers]) or has_leading_zeros(texts):
-        return Kind.TEXT
-    if (numbers != np.floor(numbers))[~np.isnan(numbers)].any():
-        return Kind.NUMBER
-    try:
-        texts.filter(pa.array(numbers == numbers)).cast(pa.int64())
-    except pa.ArrowInvalid:
-        return Kind.NUMBER
-    return Kind.INTEGER
 
 
 @dataclass(frozen=True)

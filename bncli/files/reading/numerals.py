@@ -17,10 +17,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Array, Integers, Mask
+from bncli.files.reading.row_blocks import Kind
 from bncli.files.reading.source import BLANKS
 
 _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _is_decimal = re.compile(_DECIMAL.removesuffix("$")).fullmatch
+_LEADING_ZEROS = "^0[0-9]+$"
+_LARGE = 1e18
+_WHOLE = "^-?[0-9]{1,19}$"
 FEW = 128
 """So few texts are walked through in Python: a call of Arrow costs more, and wide tables would make ten a column."""
 
@@ -39,6 +43,45 @@ def to_numbers(texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | N
     codes = encoded.indices.to_numpy()
     bad = ~(is_number | is_missing)[codes]
     return distinct[codes], bad if bad.any() else None
+
+
+def kinds_of(columns: Sequence[pa.Array], missing: Sequence[str]) -> list[Kind]:
+    """What the texts of each column, all of one length, look like.
+
+    INTEGER or NUMBER where there are more than two numbers, none with leading zeros, and nothing else; TEXT elsewhere.
+    All columns are looked at together: of a wide table each has few texts.
+    """
+    if not columns:
+        return []
+    texts = pc.utf8_trim(pa.concat_arrays(columns), characters=BLANKS)
+    numbers, is_number, is_missing = _examine(texts, missing)
+    values = numbers.reshape(len(columns), -1)
+    has_zeros = pc.match_substring_regex(texts, _LEADING_ZEROS).to_numpy(zero_copy_only=False)
+    is_whole = pc.match_substring_regex(texts, _WHOLE).to_numpy(zero_copy_only=False) | ~is_number
+    numeric = ((is_number | is_missing) & ~has_zeros).reshape(values.shape).all(axis=1) & _more_than_two(values)
+    whole = is_whole.reshape(values.shape).all(axis=1)
+    large = (np.abs(np.where(np.isnan(values), 0.0, values)) >= _LARGE).any(axis=1)
+    for c in np.flatnonzero(whole & large):
+        own = texts.slice(c * values.shape[1], values.shape[1])
+        whole[c] = _are_integers(own, ~np.isnan(values[c]))
+    return [(Kind.INTEGER if w else Kind.NUMBER) if n else Kind.TEXT for n, w in zip(numeric, whole, strict=True)]
+
+
+def _are_integers(texts: pa.Array, is_number: Mask) -> bool:
+    try:
+        texts.filter(pa.array(is_number)).cast(pa.int64())
+    except pa.ArrowInvalid:  # 19 digits may be too many
+        return False
+    return True
+
+
+def _more_than_two(values: Array) -> Mask:
+    """Of each row, whether it has more than two different numbers."""
+    present = ~np.isnan(values)
+    low = np.where(present, values, np.inf).min(axis=1, initial=np.inf)
+    high = np.where(present, values, -np.inf).max(axis=1, initial=-np.inf)
+    between = present & (values != low[:, np.newaxis]) & (values != high[:, np.newaxis])
+    return np.asarray(between.any(axis=1), np.bool_)
 
 
 def _examine_few(texts: Sequence[str], missing: Sequence[str]) -> tuple[Array, Mask, Mask]:
@@ -90,7 +133,7 @@ def padded(missing: Sequence[str]) -> list[str]:
 def has_leading_zeros(texts: pa.Array) -> bool:
     """Whether any of the texts is a number with leading zeros."""
     trimmed = pc.utf8_trim(texts, characters=BLANKS)
-    return bool(pc.any(pc.match_substring_regex(trimmed, "^0[0-9]+$")).as_py())
+    return bool(pc.any(pc.match_substring_regex(trimmed, _LEADING_ZEROS)).as_py())
 
 
 def are_codes(texts: pa.Array, counts: Integers) -> bool:
