@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.model import Parameters
+from bncli.engine.model import ChosenPenalty, Parameters
 from bncli.engine.parameter_spaces.coordinates import Coordinates
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.likelihood import ConditionalLikelihood
 from bncli.engine.training.optimization import OptimizerSettings
+from bncli.engine.training.penalty_cv import SpaceOf, held_out_folds, penalty_path
+from bncli.watch import Watch, silent
 
 SPACES: dict[str, dict[str, Any]] = {
     "discriminative": {},
@@ -74,3 +76,10 @@ def catch(name: str, data: Dataset, dag: Dag, smoothing: str = "m-estimate:1") -
     module = importlib.import_module(f"bncli.engine.parameter_learners.{name.split()[0]}")
     space = module.space(Counts(data), dag, smoothing=smoothing, **SPACES[name])
     return Caught(space.likelihood, space.coordinates)
+
+
+def choose_penalty(
+    data: Dataset, space_of: SpaceOf, *, center: float, seed: int, watch: Watch = silent
+) -> ChosenPenalty:
+    """The penalty chosen on folds that keep the codes of the data."""
+    return penalty_path(held_out_folds(data, seed), space_of, center=center, watch=watch)

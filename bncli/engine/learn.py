@@ -8,6 +8,7 @@ Methods are looked up by the word the user types: `--structure tan` is `structur
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -26,8 +27,15 @@ from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Structure
 from bncli.engine.training.arc_cv import choose_arcs
 from bncli.engine.training.memory_estimate import refuse_large, refuse_wide
-from bncli.engine.training.optimization import OptimizerSettings
-from bncli.engine.training.penalty_cv import held_out_base, held_out_folds, penalty_path
+from bncli.engine.training.optimization import OptimizerSettings, Space
+from bncli.engine.training.penalty_cv import (
+    HeldOutFold,
+    held_out_base,
+    held_out_folds,
+    penalty_path,
+    relearnt_folds,
+    sample_of,
+)
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Note, Run, Stage, Watch, silent
@@ -76,12 +84,15 @@ def learn(
         model, parameters = learn_auto(columns, recipe, reading, run)
         return _doubted(Learnt(_recorded(model), parameters, missing=0), run.watch)
     data = _coded(columns, recipe, given.cuts, reading, run)
-    del columns  # codes are all that is needed from here; the raw table may be freed
+    sample = sample_of(columns, recipe.seed or 0) if recipe.penalty == "cv" and _are_learnt(given.cuts) else None
+    del columns  # codes, and the rows that folds are made of, are all that is needed from here
     counts, schema = Counts(data), data.schema
     run.watch(Stage("structure"))
     structure = learn_structure(counts, recipe, run) if given.structure is None else given.structure.resolve(schema)
     refuse_large(structure, schema, recipe, run.memory)
-    structure, penalty = _choose(counts, structure, recipe, run)
+    folds = _folds(data, sample, structure, recipe, reading, run)
+    del sample
+    structure, penalty = _choose(counts, structure, folds, recipe, run)
     parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty)
     model = Model(schema, structure, parameters.predictor, recipe, data.n_rows, __version__, penalty)
     return _doubted(Learnt(_recorded(model), parameters, sum(data.n_missing)), run.watch)
@@ -137,27 +148,51 @@ def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structu
     return search(counts, watch=run.watch, **recipe.options(method), **timed)  # type: ignore[no-any-return]
 
 
-def _choose(counts: Counts, structure: Structure, recipe: Recipe, run: Run) -> tuple[Structure, ChosenPenalty | None]:
+def _are_learnt(cuts: Cuts | None) -> bool:
+    """Whether cuts can be learnt again: they are not made by hand."""
+    return cuts is None or cuts.method in DISCRETIZERS.words
+
+
+def _folds(
+    data: Dataset, sample: Columns | None, structure: Structure, recipe: Recipe, reading: Reading, run: Run
+) -> list[HeldOutFold]:
+    """The folds by whose held-out rows the penalty is chosen; none where it is not to be chosen."""
+    if recipe.penalty != "cv":
+        return []
+    run.watch(Stage("penalty"))
+    seed = recipe.seed or 0
+    if sample is None or not isinstance(structure, Dag):
+        return held_out_folds(data, seed)
+    quiet = run._replace(watch=silent)
+    return relearnt_folds(sample, lambda columns: _coded(columns, recipe, None, reading, quiet), seed)
+
+
+def _choose(
+    counts: Counts, structure: Structure, folds: list[HeldOutFold], recipe: Recipe, run: Run
+) -> tuple[Structure, ChosenPenalty | None]:
     """The arcs and the penalty that rows held out prefer; all arcs, and no penalty, where nothing is to be chosen."""
     if recipe.penalty != "cv":
         return structure, None
-    run.watch(Stage("penalty"))
     method = _method(PARAMETERS, recipe.param)
     space = partial(_module(PARAMETERS, recipe.param).space, **recipe.options(method))
-    folds = held_out_folds(counts.data, recipe.seed or 0)
-    center = float(recipe.penalty_center)
-    if recipe.arcs != "cv" or not isinstance(structure, Dag) or not folds:
-        space_of = partial(space, structure=structure)
-        return structure, penalty_path(folds, space_of, center=center, watch=run.watch)
+    center, search = float(recipe.penalty_center), _search(structure, recipe, run)
+    if recipe.arcs == "cv" and isinstance(structure, Dag) and folds:
+        return choose_arcs(counts, structure, search, space, folds=folds, center=center, watch=run.watch)
 
-    def search(counts: Counts) -> Dag:
-        if structure.method not in STRUCTURES.words:
-            return structure  # made by hand: there is no search to be repeated
-        found = learn_structure(counts, recipe, run._replace(watch=silent))
-        assert isinstance(found, Dag)
-        return found
+    def space_of(counts: Counts) -> Space:
+        return space(counts, search(counts))  # type: ignore[no-any-return]
 
-    return choose_arcs(counts, structure, search, space, folds=folds, center=center, watch=run.watch)
+    return structure, penalty_path(folds, space_of, center=center, watch=run.watch)
+
+
+def _search(structure: Structure, recipe: Recipe, run: Run) -> Callable[[Counts], Any]:
+    """How the structure is found in the rows of a fold: as in all rows, unless it is handwork or takes too long."""
+    if not isinstance(structure, Dag) or structure.method in _FOUND_ONCE or structure.method not in STRUCTURES.words:
+        return lambda _: structure
+    return lambda counts: learn_structure(counts, recipe, run._replace(watch=silent))
+
+
+_FOUND_ONCE = ("gbn",)
 
 
 def learn_parameters(

@@ -326,7 +326,7 @@ def test_given_cuts_fix_the_attributes_and_their_types(tmp_path: Path) -> None:
     assert list(columns.attributes) == ["a", "b"]
     assert values(columns, "b") == [0, 1, 1]
     assert values(columns, "a") == ["1", "2", None]
-    assert columns.attributes["a"].levels == ("3", "1", "2")  # type: ignore[union-attr]
+    assert columns.attributes["a"].levels == ("1", "2", "3")  # type: ignore[union-attr]
     with pytest.raises(BncliError, match="column 'a' has the value '4'"):
         table(tmp_path, "a,b,k\n1,0,u\n4,1,v\n", given=cuts)
     with pytest.raises(BncliError, match="the cuts name 'b'"):

@@ -16,8 +16,9 @@ and later optima are looked for from where the last two point,
 for p is smooth in ln lambda; each search has a preconditioner of the place where it starts, and a loose tolerance:
 losses are then right to about 1 in 1,000, which is less than they differ by.
 
-Conventions: the structure, cuts and levels are those of all training rows; what the parameters are built on (the
-generative probabilities of weighted parameters) is estimated again in every fold. Of more than ALL_ROWS rows a quarter
+Conventions: cuts and levels, the structure where it is a network, and what the parameters are built on (the generative
+probabilities of weighted parameters) are learnt again in every fold; only cuts made by hand, and regions with their
+cuts, are those of all training rows. Of more than ALL_ROWS rows a quarter
 takes part, but no fewer than that and no more than MAX_ROWS, drawn by class. lambda is the inverse variance of a prior
 and stands against the summed likelihood, so the choice is taken for all rows as it is. (Measured: with forty times the
 rows the best lambda falls by up to a decade, and keeping it costs 2 % of the log-loss.) The search is the same whatever
@@ -26,21 +27,25 @@ the optimiser of the final fit, and so is the choice. A single row cannot be hel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from bncli.engine.counting.counts import Counts
+from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.folds import stratified_folds, stratified_sample
-from bncli.engine.kernels.arrays import Array, Codes, Index
+from bncli.engine.data.schema import Attribute
+from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.model import ChosenPenalty, Tried
 from bncli.engine.training.optimization import Likelihood, OptimizerSettings, Space, find_optimum_from
 from bncli.watch import Progress, Watch, silent
 
 SpaceOf = Callable[[Counts], Space]
+Recode = Callable[[Columns], Dataset]
 
 GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 FOLDS = 5
@@ -59,26 +64,53 @@ class HeldOutFold(NamedTuple):
     rows: Dataset
 
 
-def choose_penalty(
-    data: Dataset, space_of: SpaceOf, *, center: float, seed: int, watch: Watch = silent
-) -> ChosenPenalty:
-    """The lambda of GRID of least held-out loss in the parameter space that `space_of` makes of some rows' counts.
-
-    The penalty shrinks towards `center`; `seed` draws the folds. The watch hears how far the path has come.
-    """
-    return penalty_path(held_out_folds(data, seed), space_of, center=center, watch=watch)
-
-
 def held_out_folds(data: Dataset, seed: int) -> list[HeldOutFold]:
-    """The folds of all rows or, where they are many, of a sample; none where no row can be held out."""
-    data = data.take(_taking_part(data, seed))
-    if data.n_rows < 2:
-        return []
-    fold_of = _folds(data.labels, seed)
-    return [
-        HeldOutFold(Counts(data.take(np.flatnonzero(fold_of != fold))), data.take(np.flatnonzero(fold_of == fold)))
-        for fold in range(fold_of.max() + 1)
-    ]
+    """The folds of all rows or, where they are many, of a sample, cuts and levels as they are; none of a single row."""
+    data = data.take(_taking_part(data.labels, seed))
+    return [HeldOutFold(Counts(data.take(others)), data.take(rows)) for others, rows in _splits(data.labels, seed)]
+
+
+def sample_of(columns: Columns, seed: int) -> Columns:
+    """The rows that take part, as they were read."""
+    assert columns.label is not None
+    rows = _taking_part(columns.label.codes, seed)
+    return columns if len(rows) == columns.n_rows else columns.take(rows)
+
+
+def relearnt_folds(sample: Columns, recode: Recode, seed: int) -> list[HeldOutFold]:
+    """The same folds of a sample, cuts and levels learnt anew from the rows of each: `recode` codes some rows by them.
+
+    Cuts are made for the class. Where the rows that are held out had a part in them, the loss of these rows flatters.
+    """
+    assert sample.label is not None
+    folds = []
+    for others, rows in _splits(sample.label.codes, seed):
+        data = recode(sample.take(others))
+        folds.append(HeldOutFold(Counts(data), _under(data, sample.take(rows))))
+    return folds
+
+
+def _under(data: Dataset, columns: Columns) -> Dataset:
+    """Other rows in the codes of a data set; what it has no code for counts as its commonest value."""
+    schema = data.schema
+    codes = encode_attributes(columns, schema, range(len(schema.attributes))).codes
+    if not schema.marginalizes:
+        pairs = zip(codes, schema.attributes, strict=True)
+        codes = tuple(np.where(c < a.cardinality, c, _commonest(a)).astype(c.dtype) for c, a in pairs)
+    return Dataset(schema, codes, label_codes(columns, schema), columns.weights, data.threads)
+
+
+def _commonest(attribute: Attribute) -> int:
+    return int(np.argmax(attribute.frequencies)) if attribute.frequencies else 0
+
+
+def _splits(labels: Integers, seed: int) -> Iterator[tuple[Index, Index]]:
+    """The rows to learn from and those held out, of every fold; none of a single row."""
+    if len(labels) < 2:
+        return
+    fold_of = _folds(labels, seed)
+    for fold in range(fold_of.max() + 1):
+        yield np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
 
 
 def penalty_path(
@@ -90,10 +122,11 @@ def penalty_path(
     watch: Watch = silent,
     what: str = "",
 ) -> ChosenPenalty:
-    """The same on folds that are made; `what` goes before the progress that the watch hears of.
+    """The lambda of GRID of least held-out loss in the parameter space that `space_of` makes of some rows' counts.
 
-    `near`: a penalty that was best for a similar space. The path begins AHEAD steps before it, or at the top after all
-    where nothing that follows is better than its first.
+    The penalty shrinks towards `center`; `what` goes before the progress that the watch hears of. `near`: a penalty
+    that was best for a similar space; the path begins AHEAD steps before it, or at the top after all where nothing that
+    follows is better than its first.
     """
     if not folds:
         return ChosenPenalty(UNTRIED, ())
@@ -132,13 +165,13 @@ def _follow(
     return tried
 
 
-def _taking_part(data: Dataset, seed: int) -> Index:
-    return stratified_sample(data.labels, max(ALL_ROWS, min(data.n_rows // 4, MAX_ROWS)), seed)
+def _taking_part(labels: Integers, seed: int) -> Index:
+    return stratified_sample(labels, max(ALL_ROWS, min(len(labels) // 4, MAX_ROWS)), seed)
 
 
 def held_out_base(data: Dataset, seed: int) -> float | None:
-    """The log-loss of class frequencies on the rows that `choose_penalty` holds out; None where it holds out none."""
-    rows = _taking_part(data, seed)
+    """The log-loss of class frequencies on the rows that are held out; None where it holds out none."""
+    rows = _taking_part(data.labels, seed)
     if len(rows) < 2:
         return None
     fold_of = _folds(data.labels[rows], seed)
@@ -199,5 +232,5 @@ class _Path:
         return 2.0 * last - before
 
 
-def _folds(labels: Codes, seed: int) -> Index:
+def _folds(labels: Integers, seed: int) -> Index:
     return stratified_folds(labels, min(FOLDS, len(labels)), seed)

@@ -20,7 +20,7 @@ from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.reader import Table
 from bncli.files.reading.roles import Roles
 from bncli.files.reading.source import Source, Tokens
-from bncli.files.reading.vocabulary import distinct_levels, narrow_codes
+from bncli.files.reading.vocabulary import distinct_levels, narrow_codes, sort_levels
 from bncli.watch import Note, Watch
 
 _MAX_NUMBERED, _FEW_A_LABEL = 20, 50
@@ -76,7 +76,9 @@ def _given_attributes(
     columns: Mapping[str, Growing], keep: Mask, roles: Roles, given: Cuts, where: str, tokens: Tokens
 ) -> dict[str, Column]:
     """The columns as given cuts say; their texts are levels of the cuts."""
-    levels = {a.name: tuple(a.code_of) for a in given.attributes if isinstance(a, CategoricalAttribute)}
+    # in the order in which they would be found, whatever that of the cuts is: cuts may be learnt again for folds
+    found = [a for a in given.attributes if isinstance(a, CategoricalAttribute)]
+    levels = {a.name: sort_levels(pa.array(list(a.code_of), pa.string())) for a in found}
     attributes: dict[str, Column] = {}
     for name in roles.attributes:
         column = columns[name]

@@ -11,11 +11,10 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters, StoppedBy, Tables
 from bncli.engine.parameter_learners import discriminative, kbma
 from bncli.engine.structures.structure import Dag, Regions, SearchTrace
-from bncli.engine.training.penalty_cv import choose_penalty
 from tests import oracles
 from tests.datasets import random_dataset
 from tests.paths import path_of
-from tests.spaces import RICH_SPACES, fit, how
+from tests.spaces import RICH_SPACES, choose_penalty, fit, how
 
 GRAPHS = {
     "nb": Dag(((), (), (), ()), (0, 1, 2, 3)),

@@ -17,10 +17,10 @@ from bncli.engine.model import Parameters
 from bncli.engine.parameter_learners import extended, map
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.generative import generative_tables
-from bncli.engine.training.penalty_cv import GRID, choose_penalty
+from bncli.engine.training.penalty_cv import GRID
 from tests.datasets import dense_dataset, random_dataset
 from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing
-from tests.spaces import how
+from tests.spaces import choose_penalty, how
 
 TAN = Dag(((), (0,), (1,)), (0, 1, 2))
 HIDDEN_MIDDLE = Dag(((), (0,), (1,)), (2,), (0,))

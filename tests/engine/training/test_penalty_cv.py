@@ -21,11 +21,11 @@ from bncli.engine.model import ChosenPenalty, Tried
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training import penalty_cv
 from bncli.engine.training.optimization import ParameterSpace
-from bncli.engine.training.penalty_cv import GRID, SLACK, WORSE, base_log_loss, best_of, choose_penalty, held_out_base
+from bncli.engine.training.penalty_cv import GRID, SLACK, WORSE, base_log_loss, best_of, held_out_base
 from bncli.watch import Event, Progress
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
-from tests.spaces import SPACES
+from tests.spaces import SPACES, choose_penalty
 
 Array = NDArray[np.float64]
 
