@@ -5,7 +5,8 @@ named, as `bncli describe` recommends. HistGradientBoosting of scikit-learn gets
 hand: the values before they were spoilt, dates as year, month, day of the week and days, names as categories (the 254
 commonest, the others as one), missing ones as such.
 
-Run `python -m tests.published.office_tables`: it measures what `office_tables.csv` lacks and writes the page.
+Run `OMP_NUM_THREADS=1 python -m tests.published.office_tables`: it measures what `office_tables.csv` lacks and writes
+the page. Every learner has one thread.
 """
 
 from __future__ import annotations
@@ -185,7 +186,8 @@ _INTRODUCTION = [
     "signs, dates in national forms, codes with leading zeros, names with hundreds of values, several marks of missing",
     "values, another encoding. Five folds, the same for all learners. The command got the file and the name of the",
     "class; `marks named` is the default line told which marks mean missing values, as `bncli describe` recommends.",
-    "HistGradientBoosting (scikit-learn, early stopping) got the values before they were spoilt, prepared by hand.",
+    "HistGradientBoosting (scikit-learn, early stopping) got the values before they were spoilt, prepared by hand. One",
+    "thread each.",
     "",
     "Written by `python -m tests.published.office_tables` from `office_tables.csv`.",
     "",

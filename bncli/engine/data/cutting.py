@@ -15,6 +15,7 @@ worked on by several threads; the result does not depend on how many. Cost: that
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -47,6 +48,7 @@ from bncli.watch import Note, Progress, Run
 ROWS_PER_THREAD = 1 << 12
 """A column of fewer rows is cut on the spot: handing it to a thread costs more."""
 Weights = Array | None
+COLUMNS_AT_ONCE = 1 << 12
 CutPoints = Callable[..., tuple[float, ...]]
 
 
@@ -77,8 +79,12 @@ def learn_dataset(
         names = [attribute.name for attribute in given.attributes]
 
     uncut = _uncut(columns)
+    without = _without_cuts(columns, labels, discretize) if given is None else frozenset()
 
     def coded(name: str) -> _Coded:
+        if name in without:
+            form = columns.attributes[name].form  # type: ignore[union-attr]
+            return _Coded(NumericAttribute(name, False, uncut.attribute.frequencies, (), form), uncut.codes)
         attribute, column = learn(name), columns.attributes[name]
         if isinstance(attribute, NumericAttribute) and not attribute.cuts and _is_complete(column):
             return _Coded(replace(attribute, frequencies=uncut.attribute.frequencies), uncut.codes)
@@ -110,6 +116,28 @@ def _uncut(columns: Columns) -> _Coded:
     nothing = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)
     _, frequencies = _frequencies(nothing, 1, columns.weights)
     return _Coded(NumericAttribute("", False, frequencies), nothing)
+
+
+def _without_cuts(columns: Columns, labels: Codes, discretize: str | CutPoints) -> frozenset[str]:
+    """Complete columns of few rows that the discretizer tells at once to have no cut, where it can."""
+    module = None if callable(discretize) else _module(discretize)
+    if not hasattr(module, "uncut") or columns.weights is not None or columns.label is None:
+        return frozenset()
+    if columns.n_rows > module.FEW_ROWS:
+        return frozenset()
+    numbers = [name for name, c in columns.attributes.items() if isinstance(c, NumericColumn) and _is_complete(c)]
+    found: list[str] = []
+    for first in range(0, len(numbers), COLUMNS_AT_ONCE):
+        names = numbers[first : first + COLUMNS_AT_ONCE]
+        values = np.stack([np.asarray(_numbers(columns, name), np.float64) for name in names])
+        found += itertools.compress(names, module.uncut(values, labels, len(columns.label.levels)))  # type: ignore[union-attr]
+    return frozenset(found)
+
+
+def _numbers(columns: Columns, name: str) -> NDArray[np.generic]:
+    column = columns.attributes[name]
+    assert isinstance(column, NumericColumn)
+    return column.values
 
 
 def _is_complete(column: Column) -> bool:
@@ -159,8 +187,11 @@ def _each(coded: Callable[[str], _Coded], names: list[str], run: Run) -> list[_C
 def _discretizer(method: str | CutPoints) -> CutPoints:
     if not isinstance(method, str):
         return method
-    module = importlib.import_module(DISCRETIZERS.module_of(method))
-    return module.cut_points  # type: ignore[no-any-return]
+    return _module(method).cut_points  # type: ignore[no-any-return]
+
+
+def _module(method: str) -> Any:
+    return importlib.import_module(DISCRETIZERS.module_of(method))
 
 
 def _learner(columns: Columns, labels: Codes, cut_points: CutPoints, rule: Rule) -> Callable[[str], Attribute]:

@@ -31,7 +31,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
+from bncli.engine.kernels.arrays import Array, Codes, Index, Integers, Mask
 from bncli.engine.kernels.order import Ordered, midpoints, ordered
 from bncli.engine.kernels.whole_units import whole_units
 
@@ -40,7 +40,7 @@ Counts = NDArray[np.int64]
 TIE = 1e-12
 """Class entropies (bits a row) closer than this are equal."""
 FEW_ROWS = 256
-"""Of so few rows it is asked first, by a quick bound, whether any cut pays: wide tables have no time for a search."""
+"""Of so few rows `uncut` may be asked of many columns at once: wide tables have no time for a search in each."""
 _BLOCK = 1 << 14
 """Items weighed at a time, so that the temporaries stay in the second-level cache."""
 
@@ -56,7 +56,7 @@ def cut_points(
     if units is not None and not units.all():
         rows = np.flatnonzero(units)
         values, labels, units = values[rows], labels[rows], units[rows]
-    if len(values) == 0 or (units is None and len(values) <= FEW_ROWS and _is_hopeless(values, labels, n_labels)):
+    if len(values) == 0:
         return ()
     column = ordered(values, labels, n_labels, units)
     accepted = np.array(sorted(_search(_prepared(column, n_labels, unit))), np.intp)
@@ -64,25 +64,31 @@ def cut_points(
     return tuple(midpoints(column.values[left], column.values[left + 1]).tolist())
 
 
-def _is_hopeless(values: NDArray[np.generic], labels: Codes, n_labels: int) -> bool:
-    """Whether no cut of the whole column gains what it costs, by the rule of `_pays` less a margin for rounding.
+def uncut(values: NDArray[np.generic], labels: Codes, n_labels: int) -> Mask:
+    """Of each row of values (columns, N), N at most FEW_ROWS: whether no cut of that column gains what it costs.
 
-    Every place between two rows counts as a cut, that between equal values too: the rule is only ever met too easily.
+    By the rule of `_pays` less a margin for rounding. Every place between two values counts as a cut, that between
+    equal ones too: the rule is only ever met too easily, so what is not told to be without cuts may have none either.
     """
-    n = len(values)
+    n_columns, n = values.shape
     if n < 2:
-        return True
+        return np.ones(n_columns, np.bool_)
     n_log_n, ranks = _small_n_log_n(n), np.arange(1, n)
-    one_hot = labels[np.argsort(values), np.newaxis] == np.arange(n_labels)
-    counts = one_hot.cumsum(axis=0)
-    left, whole = counts[:-1], counts[-1]
-    right = whole - left
-    bits_left = n_log_n[ranks] - n_log_n[left].sum(axis=1)
-    bits_right = n_log_n[n - ranks] - n_log_n[right].sum(axis=1)
+    sorted_labels = labels[np.argsort(values, axis=1)]
+    whole = np.bincount(labels, minlength=n_labels)
+    bits_left, bits_right = n_log_n[ranks], n_log_n[n - ranks]
+    k_left, k_right = np.zeros((n_columns, n - 1), np.intp), np.zeros((n_columns, n - 1), np.intp)
+    for y in np.flatnonzero(whole):
+        left = (sorted_labels[:, :-1] == y).cumsum(axis=1)
+        right = whole[y] - left
+        bits_left, bits_right = bits_left - n_log_n[left], bits_right - n_log_n[right]
+        k_left += left > 0
+        k_right += right > 0
     bits, k = float(n_log_n[n] - n_log_n[whole].sum()), int(np.count_nonzero(whole))
-    described = (left > 0).sum(axis=1) * bits_left / ranks + (right > 0).sum(axis=1) * bits_right / (n - ranks)
+    described = k_left * bits_left / ranks + k_right * bits_right / (n - ranks)
     delta = k * math.log2(3) + math.log2(1 - 2 * 3.0**-k) - k * bits / n
-    return bool((bits - bits_left - bits_right - described).max() < math.log2(n - 1) + delta - 1e-6)
+    gains = (bits - bits_left - bits_right - described).max(axis=1)
+    return np.asarray(gains < math.log2(n - 1) + delta - 1e-6, np.bool_)
 
 
 @lru_cache

@@ -39,7 +39,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.data.schema import Attribute
-from bncli.engine.kernels.arrays import Array, Index, Integers
+from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
 from bncli.engine.model import ChosenPenalty, Tried
 from bncli.engine.training.optimization import Likelihood, OptimizerSettings, Space, find_optimum_from
 from bncli.watch import Progress, Watch, silent
@@ -93,15 +93,18 @@ def relearnt_folds(sample: Columns, recode: Recode, seed: int) -> list[HeldOutFo
 def _under(data: Dataset, columns: Columns) -> Dataset:
     """Other rows in the codes of a data set; what it has no code for counts as its commonest value."""
     schema = data.schema
-    codes = encode_attributes(columns, schema, range(len(schema.attributes))).codes
-    if not schema.marginalizes:
-        pairs = zip(codes, schema.attributes, strict=True)
-        codes = tuple(np.where(c < a.cardinality, c, _commonest(a)).astype(c.dtype) for c, a in pairs)
-    return Dataset(schema, codes, label_codes(columns, schema), columns.weights, data.threads)
+    nothing = np.broadcast_to(np.zeros(1, np.uint8), columns.n_rows)
+    codes: list[Codes] = [nothing] * len(schema.attributes)
+    for i, found in zip(schema.informative, encode_attributes(columns, schema, schema.informative).codes, strict=True):
+        codes[i] = found if schema.marginalizes else _known(found, schema.attributes[i])
+    return Dataset(schema, tuple(codes), label_codes(columns, schema), columns.weights, data.threads)
 
 
-def _commonest(attribute: Attribute) -> int:
-    return int(np.argmax(attribute.frequencies)) if attribute.frequencies else 0
+def _known(codes: Codes, attribute: Attribute) -> Codes:
+    unknown = codes >= attribute.cardinality
+    if unknown.any():
+        codes[unknown] = int(np.argmax(attribute.frequencies))
+    return codes
 
 
 def _splits(labels: Integers, seed: int) -> Iterator[tuple[Index, Index]]:
