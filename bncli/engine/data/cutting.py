@@ -120,7 +120,7 @@ def _uncut(columns: Columns) -> _Coded:
 
 def _without_cuts(columns: Columns, labels: Codes, discretize: str | CutPoints) -> frozenset[str]:
     """Complete columns of few rows that the discretizer tells at once to have no cut, where it can."""
-    module = None if callable(discretize) else _module(discretize)
+    module: Any = None if callable(discretize) else _module(discretize)
     if not hasattr(module, "uncut") or columns.weights is not None or columns.label is None:
         return frozenset()
     if columns.n_rows > module.FEW_ROWS:
@@ -130,7 +130,7 @@ def _without_cuts(columns: Columns, labels: Codes, discretize: str | CutPoints) 
     for first in range(0, len(numbers), COLUMNS_AT_ONCE):
         names = numbers[first : first + COLUMNS_AT_ONCE]
         values = np.stack([np.asarray(_numbers(columns, name), np.float64) for name in names])
-        found += itertools.compress(names, module.uncut(values, labels, len(columns.label.levels)))  # type: ignore[union-attr]
+        found += itertools.compress(names, module.uncut(values, labels, len(columns.label.levels)))
     return frozenset(found)
 
 

@@ -10,6 +10,9 @@ The contract of a module here is one function:
 - the result: cuts in ascending order, each at or above the lowest value and below the highest, so that
   (-inf, c1], (c1, c2], ..., (cm, inf) are the intervals. No cut means that the attribute tells nothing.
 
+A module may have a second, `uncut(values, labels, n_labels)` with values (columns, N): of each column whether it surely
+has no cut, for N up to its FEW_ROWS and rows of weight 1; wide tables are asked for many columns at once.
+
 The order of rows never matters, and a row of weight 2 is the row twice. Keyword options have defaults and are the
 ones that the catalogue lists for the method.
 """
