@@ -37,7 +37,7 @@ from bncli.engine.training.penalty_cv import TIE, HeldOutFold, penalty_path
 from bncli.watch import Watch, silent
 
 FEW = 0.75
-MANY_ROWS, FEW_FOLDS = 4_000, 2
+MANY_ROWS, FEW_FOLDS = 10_000, 2
 
 Search = Callable[[Counts], Dag]
 ArcSpace = Callable[[Counts, Dag], Space]
