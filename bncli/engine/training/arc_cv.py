@@ -10,8 +10,9 @@ each along its own path of penalties (`penalty_cv`):
                    ll(i | class, first m parents) - (ln N) / 2 * (r_i - 1) q_m K,    m = 0, 1, ...
     all        the arcs that the search found
 
-The lowest held-out log-loss wins; where two tie (a share `penalty_cv.TIE`), the one of fewer arcs. The search is
-repeated in every fold, on the rows of that fold alone: arcs found on the rows that judge them would flatter themselves.
+A network takes the place of one of fewer arcs where the rows held out are by more than EVIDENCE nats likelier under it,
+all of them together: odds of 20 to 1. The search is repeated in every fold, on the rows of that fold alone: arcs found
+on the rows that judge them would flatter themselves.
 
 Conventions: of MANY_ROWS rows and more the networks compete on the first FEW_FOLDS folds, and all folds choose the
 penalty of the one that won. `supported` competes where, over all rows, it has arcs, but at most the share FEW of them:
@@ -21,6 +22,7 @@ with fewer arcs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -33,11 +35,12 @@ from bncli.engine.model import ChosenPenalty, TriedArcs
 from bncli.engine.scores import bic
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.optimization import Space
-from bncli.engine.training.penalty_cv import TIE, HeldOutFold, penalty_path
+from bncli.engine.training.penalty_cv import HeldOutFold, penalty_path
 from bncli.watch import Watch, silent
 
 FEW = 0.75
 MANY_ROWS, FEW_FOLDS = 10_000, 2
+EVIDENCE = math.log(20.0)
 
 Search = Callable[[Counts], Dag]
 ArcSpace = Callable[[Counts, Dag], Space]
@@ -76,12 +79,19 @@ def choose_arcs(
     tried = tuple(
         TriedArcs(word, networks[word].n_arcs, chosen[word].penalty, _lowest(chosen[word])) for word in chosen
     )
-    least = min(one.log_loss for one in tried)
-    # from few arcs to many: the first that ties has the fewest
-    best = next(one for one in tried if one.log_loss <= least * (1 + TIE))
+    best = _best(tried, sum(fold.rows.total_weight for fold in judges))
     if len(judges) < len(folds):
         chosen[best.arcs] = contest.path(best.arcs, folds, best.penalty)
     return ChosenArcs(networks[best.arcs], replace(chosen[best.arcs], arcs=tried))
+
+
+def _best(tried: Sequence[TriedArcs], weight: float) -> TriedArcs:
+    """The winner; `tried` from few arcs to many, by log-losses a row of so much weight."""
+    best = tried[0]
+    for one in tried[1:]:
+        if weight * (best.log_loss - one.log_loss) > EVIDENCE:
+            best = one
+    return best
 
 
 class _Contest(NamedTuple):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.model import TriedArcs
 from bncli.engine.parameter_learners import weighted
 from bncli.engine.structure_learners import kdb, tan
 from bncli.engine.structures.structure import Dag
@@ -96,14 +97,21 @@ def test_a_single_attribute_competes_with_the_class_alone() -> None:
     assert [one.arcs for one in chosen.penalty.arcs] == ["class", "none"]
 
 
-def test_of_networks_that_tie_the_one_of_fewer_arcs_wins() -> None:
-    x, _ = rows_of(200, 4)
-    # the first attribute is the class itself: arcs can add nothing that matters
-    data = dataset_of([x[:, 0], np.zeros(200, np.int64), x[:, 0]], x[:, 0], (2, 2, 2), 2)
-    chosen = choose(data)
-    least = min(one.log_loss for one in chosen.penalty.arcs)
-    first = next(one for one in chosen.penalty.arcs if one.log_loss <= least * (1 + arc_cv.TIE))
-    assert chosen.structure.n_arcs == first.n_arcs
+@pytest.mark.parametrize(
+    ("losses", "rows", "winner"),
+    [
+        ((0.7, 0.5, 0.4), 100, "all"),
+        ((0.7, 0.5, 0.471), 100, "none"),  # 2.9 nats in all
+        ((0.7, 0.5, 0.469), 100, "all"),  # 3.1
+        ((0.7, 0.69, 0.66), 100, "all"),  # beside the class alone, which stayed the best
+        ((0.7, 0.69, 0.68), 100, "class"),
+        ((0.7, 0.69, 0.68), 1_000, "all"),
+        ((0.7, 0.8, 0.9), 1_000, "class"),
+    ],
+)
+def test_more_arcs_need_evidence(losses: tuple[float, ...], rows: int, winner: str) -> None:
+    tried = [TriedArcs(word, 0, 1.0, loss) for word, loss in zip(("class", "none", "all"), losses, strict=True)]
+    assert arc_cv._best(tried, rows).arcs == winner
 
 
 def test_the_search_sees_the_rows_of_its_fold_alone() -> None:
@@ -146,7 +154,7 @@ def test_with_many_rows_two_folds_judge_and_all_choose_the_penalty(monkeypatch: 
     monkeypatch.setattr(arc_cv, "MANY_ROWS", 300)
     data = random_dataset(300, (3, 3, 3, 2), 3, seed=5)
     chosen, folds = choose(data), held_out_folds(data, 0)
-    won = min(chosen.penalty.arcs, key=lambda one: one.log_loss)
+    won = arc_cv._best(chosen.penalty.arcs, 120)
 
     def space_of(counts: Counts) -> ParameterSpace:
         return space(counts, arc_cv._SUBSETS[won.arcs](counts, tan.learn(counts)))
