@@ -11,7 +11,7 @@ each along its own path of penalties (`penalty_cv`):
     all        the arcs that the search found
 
 A network takes the place of one of fewer arcs where the rows held out are by more than EVIDENCE nats likelier under it,
-all of them together: odds of 20 to 1. The search is repeated in every fold, on the rows of that fold alone: arcs found
+all of them together: odds of 3 to 1. The search is repeated in every fold, on the rows of that fold alone: arcs found
 on the rows that judge them would flatter themselves.
 
 Conventions: of MANY_ROWS rows and more the networks compete on the first FEW_FOLDS folds, and all folds choose the
@@ -40,7 +40,7 @@ from bncli.watch import Watch, silent
 
 FEW = 0.75
 MANY_ROWS, FEW_FOLDS = 10_000, 2
-EVIDENCE = math.log(20.0)
+EVIDENCE = math.log(3.0)
 
 Search = Callable[[Counts], Dag]
 ArcSpace = Callable[[Counts, Dag], Space]
