@@ -78,18 +78,8 @@ def learn_dataset(
         learn = _adopter(columns, given)
         names = [attribute.name for attribute in given.attributes]
 
-    uncut = _uncut(columns)
     without = _without_cuts(columns, labels, discretize) if given is None else frozenset()
-
-    def coded(name: str) -> _Coded:
-        if name in without:
-            form = columns.attributes[name].form  # type: ignore[union-attr]
-            return _Coded(NumericAttribute(name, False, uncut.attribute.frequencies, (), form), uncut.codes)
-        attribute, column = learn(name), columns.attributes[name]
-        if isinstance(attribute, NumericAttribute) and not attribute.cuts and _is_complete(column):
-            return _Coded(replace(attribute, frequencies=uncut.attribute.frequencies), uncut.codes)
-        return _coded(attribute, column, columns.weights, missing_policy)
-
+    coded = _coder(columns, learn, without, missing_policy)
     rows = _each(coded, names, run if columns.n_rows >= ROWS_PER_THREAD else run._replace(threads=1))
     attributes = tuple(column.attribute for column in rows)
     for sentence in told(attributes, len(labels)) if given is None else ():
@@ -98,6 +88,24 @@ def learn_dataset(
         columns.class_name, columns.label.levels, attributes, reading.missing_tokens, reading.unseen, missing_policy
     )
     return Dataset(schema, tuple(column.codes for column in rows), labels, columns.weights, run.threads)
+
+
+def _coder(
+    columns: Columns, learn: Callable[[str], Attribute], without_cuts: frozenset[str], missing_policy: MissingPolicy
+) -> Callable[[str], _Coded]:
+    """The function that learns and codes the column of a name."""
+    uncut = _uncut(columns)
+
+    def coded(name: str) -> _Coded:
+        if name in without_cuts:
+            form = columns.attributes[name].form  # type: ignore[union-attr]
+            return _Coded(NumericAttribute(name, False, uncut.attribute.frequencies, (), form), uncut.codes)
+        attribute, column = learn(name), columns.attributes[name]
+        if isinstance(attribute, NumericAttribute) and not attribute.cuts and _is_complete(column):
+            return _Coded(replace(attribute, frequencies=uncut.attribute.frequencies), uncut.codes)
+        return _coded(attribute, column, columns.weights, missing_policy)
+
+    return coded
 
 
 def _set(options: Mapping[str, Any]) -> dict[str, Any]:
