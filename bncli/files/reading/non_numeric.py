@@ -7,6 +7,7 @@ looked at. Conventions: at least 90 % of the values that are present, and at lea
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -47,7 +48,8 @@ def doubts_about(name: str, non_numeric: NonNumeric | None, blocks: Sequence[Any
     if _are_most(count):
         place = f" ({non_numeric.where})" if non_numeric.where else ""
         what = f"column '{name}': {count[0]} of {count[1]} values are numbers, but '{text}'{place} is not"
-        return [f"{what}; --numeric {name} reads it as numbers, --missing +{text} as missing"]
+        ways = f"--numeric {shlex.quote(name)} reads it as numbers, --missing {shlex.quote(f'+{text}')} as missing"
+        return [f"{what}; {ways}"]
     return []
 
 
