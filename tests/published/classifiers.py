@@ -35,7 +35,7 @@ LEARNERS = {
     "tan map hdp": "--structure tan --param map --smoothing hdp",
     "kdb2 map hdp": "--structure kdb --k 2 --param map --smoothing hdp",
     "nb weighted": "--structure nb --param weighted",
-    "tan weighted": "--structure tan --param weighted",
+    "tan weighted": "--structure tan --param weighted --arcs all",
     "nb thermometer": "--structure nb --discretize equal-frequency --bins 20 "
     "--param discriminative --coding thermometer",
     "interactions": "--structure interactions",
