@@ -99,11 +99,10 @@ def evaluate_on(
     watch(Stage("fit"))
     reading = Reading(source.missing_tokens, unseen)
 
-    def learnt(rows: Columns, where: str = "") -> Model:
-        quiet = limited(run._replace(watch=warnings_of(watch, where)))
-        return learn(rows, recipe, given=supplied, reading=reading, run=quiet).model
+    def learnt(rows: Columns, told: Watch) -> Model:
+        return learn(rows, recipe, given=supplied, reading=reading, run=limited(run._replace(watch=told))).model
 
-    model = learnt(columns)
+    model = learnt(columns, warnings_of(watch))
     seconds: dict[str, float | None] = {"fit": watch.seconds()["fit"]}
     sampled = list(learn_samples(columns, outputs.samples, sizes, learnt, watch))
     rows = _read_test([model, *(one.model for one in sampled)], test, run)

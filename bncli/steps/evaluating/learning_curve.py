@@ -26,7 +26,7 @@ from bncli.errors import UsageError
 from bncli.files.atomic import write_bytes
 from bncli.steps.evaluating.report import CurvePoint, FoldReport, summarized
 from bncli.steps.run import Stopwatch
-from bncli.watch import Progress
+from bncli.watch import Progress, Watch, silent, warnings_of
 
 ALL = "all"
 """The size of every row that there is to learn from."""
@@ -80,9 +80,9 @@ class Sampled(NamedTuple):
 
 
 def learn_samples(
-    columns: Columns, samples: Samples, sizes: Sequence[int], learn: Callable[[Columns, str], Model], watch: Stopwatch
+    columns: Columns, samples: Samples, sizes: Sequence[int], learn: Callable[[Columns, Watch], Model], watch: Stopwatch
 ) -> Iterator[Sampled]:
-    """A model of every sample that is not the whole table; `learn` is also told what to put before its warnings."""
+    """A model of every sample that is not the whole table; `learn` tells its warnings, those of the first repeat."""
     assert columns.label is not None
     smaller = [size for size in sizes if size < columns.n_rows]
     total = samples.repeats * sum(smaller)
@@ -93,7 +93,7 @@ def learn_samples(
         for size in smaller:
             watch(Progress(done, total, f"a sample of {size:,} rows"))
             begun, rows = watch.seconds()["fit"], columns.take(np.sort(order[:size]))
-            model = learn(rows, "" if repeat else f"learnt from {size:,} rows, ")
+            model = learn(rows, silent if repeat else warnings_of(watch, f"learnt from {size:,} rows, "))
             frequencies = class_frequencies(label_codes(rows, model.schema), len(model.schema.labels), rows.weights)
             yield Sampled(size, repeat, model, frequencies, watch.seconds()["fit"] - begun)
             done += size
