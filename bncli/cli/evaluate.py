@@ -43,6 +43,7 @@ PROTOCOL = (
         group=_PROTOCOL,
         metavar="N,N,...",
         type=SizesType(),
+        setting=False,
         help="A learning curve: learn from so many of the rows too, ascending; the last may be all.",
     ),
     flag("--test", group=_PROTOCOL, metavar="FILE", help="Learn on DATA, test on FILE."),

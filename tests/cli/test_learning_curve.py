@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -71,14 +70,9 @@ def test_what_cannot_be_asked_is_said_in_a_line(
     assert fault in errors[0]
 
 
-def test_a_model_has_no_learning_curve(bncli: Bncli, tmp_path: Path) -> None:
+def test_a_model_has_no_learning_curve(bncli: Bncli) -> None:
     bncli("fit", "iris.csv", "--param", "map", "-o", "m.bnc")
     for words in (("--train-rows", "9"), ("--csv", "c.csv")):
         ran = bncli("evaluate", "iris.csv", "--model", "m.bnc", *words)
         assert ran.code == 2
         assert f"{words[0]} has no effect with --model: nothing is learnt" in ran.err
-    (tmp_path / "set.toml").write_text('train-rows = "9,all"\n')
-    assert bncli("evaluate", "iris.csv", "--model", "m.bnc", "--config", "set.toml").code == 0
-    report = json.loads(bncli(*PLAIN, "--config", "set.toml", "--csv", "c.csv", "--json").out)
-    assert len(report["learning_curve"]) == 2
-    assert len((tmp_path / "c.csv").read_text().splitlines()) == 11
