@@ -17,7 +17,8 @@ from bncli.cli.numbers import metavar
 from bncli.cli.topics import GROUPS
 from bncli.engine.model import StoppedBy
 from tests.performance import passes
-from tests.published import classifiers, defaults, references
+from tests.performance.results import read as measured
+from tests.published import classifiers, defaults, penalty_center, references
 from tests.published.classifiers_evidence import Evidence, evidence
 from tests.published.classifiers_page import manual_table, readme_table
 from tests.published.references import recorded
@@ -157,6 +158,17 @@ def mean_passes_table() -> str:
     return table(("`--penalty`", "rows", "problems", *ours, "L-BFGS-B", *late), rows)
 
 
+def missing_passes_table() -> str:
+    """What a pass over incomplete rows takes, and how many table entries it works on."""
+    found = [figure for figure in measured().figures if figure.section.startswith("Rows with holes")]
+    rows = []
+    for figure in found:
+        entries = re.search(r"([0-9,]+) entries", figure.detail)
+        assert entries is not None
+        rows.append((figure.what.split()[1].rstrip(","), f"{figure.measured:.3g}", entries[1]))
+    return table(("structure", "times a complete pass", "table entries"), rows)
+
+
 def _figures() -> Evidence:
     return evidence(recorded(classifiers.FIGURES) + recorded(references.FIGURES))
 
@@ -172,6 +184,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "engine rooms": engine_rooms_table,
     "passes": passes_table,
     "mean passes": mean_passes_table,
+    "missing passes": missing_passes_table,
+    "from one to another": lambda: penalty_center.center_table(penalty_center.recorded()),
     "settings": lambda: defaults.settings_table(defaults.recorded()),
     "chosen penalties": lambda: defaults.penalties_table(defaults.recorded()),
     "results": lambda: manual_table(_figures()),
