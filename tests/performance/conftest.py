@@ -11,15 +11,17 @@ from tests.performance.results import PAGE, Figure, Results, machine, objection,
 from tests.published.pages import UPDATING
 
 MEASURED = pytest.StashKey[list[Figure]]()
+RECORDED = pytest.StashKey[Results]()
+"""What the file had before the run."""
 
 
 class Recorder:
     """Notes figures under the heading of the test's module."""
 
-    def __init__(self, measured: list[Figure], section: str) -> None:
+    def __init__(self, measured: list[Figure], recorded: Results, section: str) -> None:
         self._measured = measured
         self._section = section
-        self._recorded = {figure.key: figure for figure in read().figures}
+        self._recorded = {figure.key: figure for figure in recorded.figures}
 
     def __call__(
         self, what: str, measured: float, unit: str, at_most: float | None = None, detail: str = "", missed: str = ""
@@ -31,6 +33,9 @@ class Recorder:
         """
         figure = Figure(self._section, what, measured, unit, at_most, missed, detail)
         self._measured.append(figure)
+        if UPDATING:
+            # at once: a run that is stopped keeps what it has measured
+            write(read().renewed(Results(machine(), (figure,))))
         wrong = objection(figure, self._recorded.get(figure.key), updating=UPDATING)
         assert wrong is None, wrong
 
@@ -38,8 +43,9 @@ class Recorder:
 @pytest.fixture
 def record(request: pytest.FixtureRequest) -> Recorder:
     assert not hasattr(request.config, "workerinput"), "what is measured runs alone: pytest -n 0 -m performance"
-    measured = request.config.stash.setdefault(MEASURED, [])
-    return Recorder(measured, (request.module.__doc__ or request.module.__name__).split("\n")[0].rstrip("."))
+    stash = request.config.stash
+    measured, recorded = stash.setdefault(MEASURED, []), stash.setdefault(RECORDED, read())
+    return Recorder(measured, recorded, (request.module.__doc__ or request.module.__name__).split("\n")[0].rstrip("."))
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -56,10 +62,8 @@ def one_blas_thread() -> Iterator[None]:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     measured = config.stash.get(MEASURED, [])
     if measured:
-        recorded = read()
         terminalreporter.section("measured")
-        for line in summary(measured, recorded):
+        for line in summary(measured, config.stash[RECORDED]):
             terminalreporter.write_line(line)
-        if UPDATING:
-            write(recorded.renewed(Results(machine(), tuple(measured))))
-            PAGE.write_text(page(read()))
+    if UPDATING:
+        PAGE.write_text(page(read()))

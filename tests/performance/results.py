@@ -12,6 +12,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -170,6 +171,7 @@ def summary(measured: Iterable[Figure], recorded: Results) -> list[str]:
     return lines
 
 
+@cache
 def machine() -> str:
     """The processor, its cores, and the versions that matter; no names, no places."""
     packages = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
