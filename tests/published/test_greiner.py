@@ -1,57 +1,29 @@
-"""Claims of Greiner et al. (2004) that hold here, on the figures of greiner.csv and greiner_studies.csv.
+"""The page of Greiner et al. (2004) is what its files of figures give, and what it says holds on them.
 
-Some of the figures are measured again in every run.
+Some of the figures are measured again by `-m slow`.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from tests.published import greiner, greiner_studies
-from tests.published.greiner_page import CLAIMS, PAGE, page
+from tests.published.greiner import BAD, INCOMPLETE, SHARE, SHARES, SHARES_TABLE, STRUCTURES
+from tests.published.greiner_page import PAGE, Claim, of_tables, page_of_records, printed_claims
 from tests.published.greiner_studies import TRUTHS, Truth, simpler, single
-from tests.published.pages import UPDATING, write_csv
-from tests.published.targets import FILES, rows_of
-
-pytestmark = pytest.mark.slow
 
 AGAIN = ("corral", "glass2")
-"""Tables measured in every run."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def measured_anew() -> None:
-    """With BNCLI_UPDATE=1 the files are measured and written first, by two processes."""
-    if not UPDATING:
-        return
-    for name in FILES:
-        rows_of(name)
-    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        found = [case for cases in pool.map(_cases, FILES) for case in cases]
-        studies = [case for cases in pool.map(_studies, range(len(TRUTHS))) for case in cases]
-    lines = [(*case[:3], f"{case.accuracy:.6f}", f"{case.log_loss:.6f}") for case in found]
-    write_csv(greiner.FIGURES, [greiner.Case._fields, *lines])
-    told = [(*case[:5], " ".join(f"{error:.6g}" for error in case.errors)) for case in studies]
-    write_csv(greiner_studies.FIGURES, [greiner_studies.Case._fields, *told])
-    PAGE.write_text(page(greiner.recorded(), greiner_studies.recorded()))
-
-
-def _cases(name: str) -> list[greiner.Case]:
-    return list(greiner.cases(name))
-
-
-def _studies(number: int) -> list[greiner_studies.Case]:
-    return list(greiner_studies.cases(TRUTHS[number]))
+"""Tables measured in every slow run."""
 
 
 def test_the_page_shows_the_figures() -> None:
-    assert PAGE.read_text() == page(greiner.recorded(), greiner_studies.recorded())
+    assert PAGE.read_text() == page_of_records()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AGAIN)
 def test_the_figures_are_those_of_this_program(name: str) -> None:
     told = {case[:3]: case[3:] for case in greiner.recorded()}
@@ -59,10 +31,38 @@ def test_the_figures_are_those_of_this_program(name: str) -> None:
         assert case[3:] == pytest.approx(told[case[:3]], abs=2e-6)
 
 
+@pytest.mark.slow
+def test_the_figures_by_share_are_those_of_this_program() -> None:
+    ways = ("NB+ELR", "NB+APN", "TAN+EM")
+    told = {case[:3]: case[3:] for case in greiner.recorded_shares()[0.5]}
+    for case in greiner.cases_with_holes(SHARES_TABLE, 0.5, ways):
+        assert case[3:] == pytest.approx(told[case[:3]], abs=2e-6)
+
+
+@pytest.mark.slow
 def test_the_figures_of_a_study_are_those_of_this_program() -> None:
     told = {case[:5]: case.errors for case in greiner_studies.recorded()}
     for case in greiner_studies.cases(TRUTHS[3]):
         assert case.errors == pytest.approx(told[case[:5]], rel=1e-5)
+
+
+def test_every_share_is_there_and_a_quarter_agrees_with_the_tables() -> None:
+    found = greiner.recorded_shares()
+    assert tuple(found) == SHARES
+    of_the_tables = {case[:3]: case for case in greiner.recorded()}
+    assert all(case == of_the_tables[case[:3]] for case in found[SHARE])
+    assert {len(cases) for cases in found.values()} == {2 * len(INCOMPLETE)}
+
+
+def test_tables_4_and_5_are_whole() -> None:
+    claims = printed_claims()
+    for where, ways, n_pairs in (("Table 4", greiner.COMPLETE, 15), ("Table 5", PARAMETERS_OF_TABLE_5, 36)):
+        pairs = {frozenset((claim.first, claim.second)) for claim in claims if claim.where == where}
+        assert Counter(claim.where for claim in claims)[where] == len(pairs) == n_pairs
+        assert pairs == {frozenset((a, b)) for a in ways for b in ways if a != b}
+
+
+PARAMETERS_OF_TABLE_5 = tuple(f"{structure}+{p}" for structure in STRUCTURES for p in ("ELR", "APN", "EM"))
 
 
 def better(rows: str, first: str, second: str) -> float:
