@@ -176,9 +176,7 @@ def compare(figures: Figures, rows: str, first: str, second: str) -> PairedT:
     return paired_t(*pairs(figures, rows, first, second))
 
 
-def pairs(
-    figures: Figures, rows: str, first: str, second: str
-) -> tuple[list[float], list[float]]:
+def pairs(figures: Figures, rows: str, first: str, second: str) -> tuple[list[float], list[float]]:
     """The figures of both, table by table."""
     ways = [(first, second)]
     if first.startswith("x+"):

@@ -161,4 +161,3 @@ def _panes(glass: Columns) -> Columns:
     rows = np.flatnonzero(np.isin(kinds, ["1", "2", "3"]))
     floated = CategoricalColumn((kinds[rows] != "2").astype(np.int8), ("other", "float"))
     return replace(glass.take(rows), label=floated)
-
