@@ -95,7 +95,8 @@ def cases_with_holes(name: str, share: float, ways: Sequence[str] = INCOMPLETE) 
     complete = rows_of(name)
     parts = list(splits(name, complete))
     punched = with_missing(complete, share)
-    networks = [general_network(complete)] * len(parts)
+    general = any(way.startswith("GBN") for way in ways)
+    networks = [general_network(complete) if general else None] * len(parts)
     for way in ways:
         yield from _cases(name, way, punched, parts, networks, {"holes": complete, "everywhere": punched})
 
@@ -125,7 +126,7 @@ def _cases(
     way: str,
     columns: Columns,
     parts: Sequence[Split],
-    networks: Sequence[NamedDag],
+    networks: Sequence[NamedDag | None],
     predicted: Mapping[str, Columns],
 ) -> Iterator[Case]:
     """A way, learnt from the rows of `columns`; `predicted` are the same rows as they are met afterwards, by kind."""

@@ -54,7 +54,10 @@ holes, and all structures where its general networks are good and bad."""
 
 def printed_claims() -> list[Claim]:
     """The p-values of the paper's Tables 4 and 5 and of its text; first is whom the arrow points to."""
-    return [Claim(*words, float(p)) for *words, p in read_csv(PRINTED_CLAIMS)[1:]]
+    return [
+        Claim(where, tables, rows, first, second, float(p))
+        for where, tables, rows, first, second, p in read_csv(PRINTED_CLAIMS)[1:]
+    ]
 
 
 def of_tables(figures: Figures, tables: str) -> Figures:

@@ -8,8 +8,8 @@ INTRODUCTION = """# Probabilities learnt to classify, on complete rows and on ro
 
 Written by `BNCLI_DATA=FOLDER python -m tests.published.greiner_measure` from greiner.csv, greiner_shares.csv and
 greiner_studies.csv; the paper's figures are in greiner_tables.csv (Tables 2 and 3) and greiner_claims.csv (Tables 4 and
-5, p-values of the text). The paper is Greiner, Su, Shen & Zhou, *Structural extension to logistic regression* (technical
-report of 23 April 2004; Machine Learning 59, 2005).
+5, p-values of the text). The paper is Greiner, Su, Shen & Zhou, *Structural extension to logistic regression*
+(technical report of 23 April 2004; Machine Learning 59, 2005).
 
 | paper | here |
 | --- | --- |
@@ -21,8 +21,8 @@ report of 23 April 2004; Machine Learning 59, 2005).
 All with `--max-iterations 60 --tolerance 1e-6 --missing-policy marginalize`, smoothing `m-estimate:1` and MDL cuts.
 
 24 of the paper's 25 tables: `diabetes` is the same table as `pima`. corral and mofn-3-7-10 are written out from their
-definitions (`targets.py` says how); rows with missing values are left out, as there. 5 stratified folds, or as many rows
-held out as in the paper. Each value is removed with probability 0.25, completely at random.
+definitions (`targets.py` says how); rows with missing values are left out, as there. 5 stratified folds, or as many
+rows held out as in the paper. Each value is removed with probability 0.25, completely at random.
 
 The paper's general networks (GBN) come from PowerConstructor; here they come from `--structure gbn`, tests of
 independence too. The threshold starts at its 0.01 bits and doubles until the tables hold at most 20,000 probabilities,
@@ -71,8 +71,8 @@ HOLDS = """Every sentence of this list is a test in `test_greiner.py`.
 
 - ELR is more accurate than OFE on complete rows, over all structures and with naive Bayes by much, with TAN by little
   (p 0.04), with general networks not significantly, all as in the paper. Its log-loss is lower with each of the three.
-- Learnt from rows with holes, ELR is more accurate than APN and EM, over all structures and with naive Bayes, where p is
-  as small as in the paper. With TAN only the lead over APN is significant; in the paper neither is. With general
+- Learnt from rows with holes, ELR is more accurate than APN and EM, over all structures and with naive Bayes, where
+  p is as small as in the paper. With TAN only the lead over APN is significant; in the paper neither is. With general
   networks neither is; in the paper that over APN is, at 0.05.
 - Where predicted rows have holes too, ELR is not significantly more accurate than APN and EM, though more than OFE; its
   log-loss is lower than that of all three.
