@@ -30,6 +30,7 @@ discretize iris.csv -q --cuts-out cuts.json
 fit monks1.csv --group-levels 2 --param map -q -o pooled.bnc
 fit iris.csv --optimizer bfgs --param discriminative --penalty 1 --trace d.csv -q -o d.bnc
 fit iris.csv --penalty 1 --trace w.csv -q -o w.bnc
+fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
 learn-structure iris.csv --structure interactions -q -o interactions.json
@@ -54,6 +55,7 @@ inspect auto.bnc
 inspect auto.bnc --tables
 inspect auto.bnc --effects
 inspect holes.bnc
+inspect plain.bnc
 inspect wide.bnc --tables
 inspect wide.bnc --effects
 inspect kikuchi.bnc
