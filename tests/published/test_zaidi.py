@@ -11,9 +11,10 @@ from functools import cache
 import numpy as np
 import pytest
 
+from bncli.engine.counting.counts import Counts
 from tests.performance.workloads import real_path
 from tests.published import zaidi_page as report
-from tests.published.climbs import one_thread
+from tests.published.climbs import climb, one_thread
 from tests.published.zaidi_figures import figures
 from tests.published.zaidi_page import FROM_MODEL, OURS, PAGE, Measured, of
 from tests.published.zaidi_runs import IN_UNITS, LATE, SPACES, STARTS, STRUCTURES, Way, path, recorded
@@ -159,6 +160,22 @@ def test_the_figures_are_those_of_this_program(name: str) -> None:
             assert moment.iteration == before.iteration
             assert moment.cll == pytest.approx(before.cll, rel=1e-5)
         assert run.best == pytest.approx(told[key].best, rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.slow
+def test_without_its_preconditioner_the_product_climbs_as_published() -> None:
+    """The first iterations, in which five pairs and ten are the same."""
+    from tests.published.zaidi import LEARNERS, rows_of, spaces_of
+
+    real_path("car")
+    counts = Counts(rows_of("car"))
+    for run in recorded("small"):
+        space, start, optimizer = run.way
+        if run.set == "car" and optimizer == "plain" and space in SPACES:
+            found = spaces_of(counts, LEARNERS[run.structure](counts))[space]
+            again = climb(found, "lbfgs", init=start, max_iterations=6, preconditioner="off")
+            told = [moment.cll for moment in run.climb.moments[:6]]
+            assert [moment.cll for moment in again.moments[:6]] == pytest.approx(told, rel=1e-6)
 
 
 @pytest.mark.slow
