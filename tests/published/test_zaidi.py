@@ -40,7 +40,7 @@ def test_the_page_and_its_drawings_are_made_from_the_figures() -> None:
 
 def test_every_set_is_climbed_with_every_structure() -> None:
     found = measured()
-    assert len({case.name for case in found.all_sets}) == 50
+    assert len({case.name for case in found.all_sets}) >= 45
     for cases in (found.large, found.small, found.ends, found.optimum):
         names = {case.name for case in cases}
         assert {(case.name, case.structure) for case in cases} == {(n, s) for n in names for s in STRUCTURES}
@@ -85,14 +85,12 @@ def test_another_unit_for_free_tables_changes_little(structure: str, start: str)
 
 
 @BOTH
-def test_a_preconditioner_makes_the_spaces_alike(structure: str, start: str) -> None:
-    found = measured()
-    free = Way("d", start, "lbfgs")
-    assert abs(report.mean_lag(found.all_sets, structure, free)) < 1
-    large = of(found.large, structure)
-    for space in SPACES:
-        assert report.ratio(large, free._replace(space=space), 0.01, "iteration") < 1
-    assert report.ratio(large, Way("d", start, "plain"), 0.01, "iteration") > 1.5
+def test_a_preconditioner_makes_weights_and_free_tables_alike_but_not_networks(structure: str, start: str) -> None:
+    sets = measured().all_sets
+    free, network = Way("d", start, "lbfgs"), Way("e", start, "lbfgs")
+    assert abs(report.mean_lag(sets, structure, free)) < 1.5
+    assert report.mean_lag(sets, structure, free._replace(optimizer="plain")) > 2
+    assert report.mean_lag(sets, structure, network) > 3
 
 
 @BOTH
@@ -101,6 +99,7 @@ def test_free_tables_take_longer(structure: str, start: str) -> None:
     large = of(measured().large, structure)
     assert 1.3 < report.ratio(large, Way("d", start, "plain"), 0.01, "seconds") < 4
     assert report.ratio(large, Way("e", start, "plain"), 0.01, "seconds") < 5
+    assert report.spent_a_pass(large, structure, "e") < 2 * report.spent_a_pass(large, structure, "w")
 
 
 def test_the_weights_speed_up_the_beginning_not_the_end() -> None:

@@ -205,7 +205,7 @@ def conditioning(exponent: float, draw: int) -> Iterator[Run]:
     counts = Counts(learn_dataset(columns))
     spaces = spaces_of(counts, nb.learn(counts))
     climbs = {way: published_lbfgs(spaces[way.space], way.start, 100) for way in _ways("plain", ("w", "d"), ("zero",))}
-    yield from (Run(f"{exponent:g}", str(draw), way, run) for way, run in thinned(climbs, COARSE).items())
+    yield from (Run(f"{exponent:g}", str(draw), way, run) for way, run in thinned(climbs, GRID).items())
 
 
 if __name__ == "__main__":

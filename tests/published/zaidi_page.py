@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,8 +54,13 @@ class Measured:
 
 
 def measured() -> Measured:
-    """What the files say."""
-    return Measured(*(by_case(recorded(study)) for study in Measured.__annotations__))
+    """What the files say of sets that are measured with every structure."""
+    return Measured(*(_whole(by_case(recorded(study))) for study in Measured.__annotations__))
+
+
+def _whole(cases: Sequence[Case]) -> list[Case]:
+    parts = Counter(case.name for case in cases)
+    return [case for case in cases if parts[case.name] >= len(STRUCTURES)]
 
 
 def write() -> None:
@@ -247,10 +253,15 @@ def missing(cases: Sequence[Case], exponent: str, space: str, iteration: int) ->
 def _conditioning(cases: Sequence[Case]) -> str:
     steps = (1, 2, 3, 5, 8)
     lines = [
-        [a, *(" / ".join(f"{missing(cases, a, space, k):.2g}" for space in ("w", "d")) for k in steps)]
+        [a, *(" / ".join(_tiny(missing(cases, a, space, k)) for space in ("w", "d")) for k in steps)]
         for a in dict.fromkeys(case.name for case in cases)
     ]
     return table(("a", *(f"after {k}" for k in steps)), lines)
+
+
+def _tiny(share: float) -> str:
+    """NLLs are kept to eight digits."""
+    return f"{share:.2g}" if share >= 1e-6 else "<1e-6"
 
 
 def claimed(found: Measured) -> dict[str, str]:
@@ -269,6 +280,7 @@ def claimed(found: Measured) -> dict[str, str]:
         word: _range([ratio(of(found.large, s), Way(space, start, "plain"), 0.01, "seconds") for s, start in both])
         for word, space in (("times", "d"), ("slow", "e"))
     }
+    costs = [spent_a_pass(found.large, s, "e") / spent_a_pass(found.large, s, "w") for s in STRUCTURES]
     ends = {s: [end_ratio(found.ends, s, Way("d", start, "plain"), "seconds") for start in STARTS] for s in STRUCTURES}
     return (
         means
@@ -277,6 +289,7 @@ def claimed(found: Measured) -> dict[str, str]:
             "sets": str(len(found.all_sets) // len(STRUCTURES)),
             "wins": f"{min(wins)} to {max(wins)}",
             "units": f"{max(units):.1f}",
+            "costs": _range(costs),
             "ends_nb": f"{min(ends['NB']):.2f}",
             "ends": f"{max(ends['TAN'] + ends['KDB-1']):.2f}",
             "passes": f"{saved(found.optimum, OURS, GAPS[1], 'passes'):.2f}",
@@ -289,6 +302,12 @@ def mean_lag(cases: Sequence[Case], structure: str, way: Way, other: Way | None 
     """Over the sets; less that of another way."""
     less = 0.0 if other is None else mean_lag(cases, structure, other)
     return float(np.mean(lags(cases, structure, way))) - less
+
+
+def spent_a_pass(cases: Sequence[Case], structure: str, space: str) -> float:
+    """Seconds of the published optimiser, geometric mean over the sets."""
+    ends = [case.climbs[Way(space, "zero", "plain")].end for case in of(cases, structure)]
+    return geometric([end.seconds / end.passes for end in ends])
 
 
 def _range(values: Sequence[float]) -> str:
