@@ -28,6 +28,8 @@ fit holes.csv --param map -q -o holes.bnc
 fit tumours.csv --structure interactions --penalty 1 --bins 40 -q -o wide.bnc
 discretize iris.csv -q --cuts-out cuts.json
 fit monks1.csv --group-levels 2 --param map -q -o pooled.bnc
+fit iris.csv --optimizer bfgs --param discriminative --penalty 1 --trace d.csv -q -o d.bnc
+fit iris.csv --penalty 1 --trace w.csv -q -o w.bnc
 fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
@@ -93,6 +95,8 @@ export tan.bnc --to dot -o tan.dot
 export tan.bnc --to bif -o tan.bif
 compare iris.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --repeats 2 --jobs 1
 compare iris.csv tumours.csv holes.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --jobs 1
+convergence d.csv w.csv
+convergence d.csv w.csv --lag w --svg curves.svg --histogram lags.svg
 compare iris.csv --learner a=--param_map --folds 2 --jobs 1 METRICS
 """
 
@@ -118,7 +122,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[st
         metrics = " ".join(f"--metric {metric}" for metric in METRICS)
         for line in PRINTING.replace("METRICS", metrics).strip().splitlines():
             words = [word.replace("_", " ") if "=--" in word else word for word in line.split()]
-            quiet = [] if words[0] == "inspect" else ["-q"]
+            quiet = [] if words[0] in ("inspect", "convergence") else ["-q"]
             found.setdefault(words[0], []).append((line, _object([*words, "--json", *quiet], folder / "printed.json")))
     return found
 
