@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from bncli.catalogue import CHOICES, COMMANDS, NETWORKS, OPTIONS
 from bncli.choices import Choice, Method
 from bncli.cli.numbers import metavar
+from bncli.cli.presets import PAPERS
 from bncli.cli.topics import GROUPS
 from bncli.engine.model import StoppedBy
 from tests.published import classifiers, references
@@ -152,6 +153,12 @@ def _figures() -> Evidence:
     return evidence(recorded(classifiers.FIGURES) + recorded(references.FIGURES))
 
 
+def papers_table() -> str:
+    """The learners of the presets of papers, without what all of them have."""
+    rows = [(one.name, f"`{one.options}`", one.sections) for _, ones in PAPERS.values() for one in ones]
+    return table(("learner", "options", "sections"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "commands": commands_table,
     "methods": methods_table,
@@ -161,6 +168,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "topics": topics_table,
     "rooms": rooms_table,
     "engine rooms": engine_rooms_table,
+    "papers": papers_table,
     "passes": passes_table,
     "results": lambda: manual_table(_figures()),
     "results in short": lambda: readme_table(_figures()),

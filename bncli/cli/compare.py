@@ -14,6 +14,7 @@ from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import flag
 from bncli.cli.numbers import whole
+from bncli.cli.presets import PRESETS
 from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 bncli compare data.csv                                      a few good learners on one table
-bncli compare sets/*.csv --preset papers --repeats 5 --folds 2 --resume papers.jsonl
+bncli compare sets/*.csv --preset zaidi --repeats 5 --folds 2 --groups rows:10000 --resume zaidi.jsonl
+bncli compare sets/*.csv --preset papers --metric log-loss --metric fit-seconds --resume papers.jsonl
 bncli compare a.csv b.csv c.csv --learner "--structure tan" \\
     --learner "best=--structure kdb --k 2 --param map --smoothing hdp" --metric log-loss --json
 """
@@ -40,10 +42,10 @@ WHO = (
         "--preset",
         group=_LEARNERS,
         metavar="NAME",
-        type=click.Choice(list(learner_words.PRESETS)),
+        type=click.Choice(list(PRESETS)),
         multiple=True,
         stands_for="fast, without --learner",
-        words=tuple((word, what) for word, (what, _) in learner_words.PRESETS.items()),
+        words=tuple((word, what) for word, (what, _) in PRESETS.items()),
         help="Learners that are compared together often; they come after those typed.",
     ),
 )

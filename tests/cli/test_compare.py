@@ -114,7 +114,7 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
         (("iris.csv", "--learner", "", "--learner", ""), 2, "'' is no learner"),
         (("iris.csv", "--learner", "a=", "--learner", "a="), 2, "two learners are called 'a'"),
         (("iris.csv", "--learner", "a=--structur nb"), 2, "in --learner 'a=--structur nb'"),
-        (("iris.csv", "--preset", "best"), 2, "'best' is not one of 'fast', 'papers', 'all'"),
+        (("iris.csv", "--preset", "best"), 2, "'best' is not one of 'fast', 'all-methods', 'zaidi'"),
         (("iris.csv", "gone.csv"), 1, "no such file, gone.csv"),
         (("iris.csv", "broken.csv"), 1, "malformed row: expected 2 fields, found 1, broken.csv line 3"),
         (("iris.csv", "single.csv"), 1, "has only one value"),
