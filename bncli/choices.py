@@ -238,7 +238,8 @@ class Option(NamedTuple):
     """A learning option that is not a choice of method.
 
     default: as it would be typed, "" for none; stands_for: the default in words, where it takes more to say.
-    everyday: `--help` shows it, which leaves the others to `--help-all`.
+    everyday: `--help` shows it, which leaves the others to `--help-all`. tacit: a recipe says nothing of the default,
+    so that what was written before there was the option is still written so.
     """
 
     flag: str
@@ -249,6 +250,7 @@ class Option(NamedTuple):
     metavar: str = ""
     stands_for: str = ""
     everyday: bool = False
+    tacit: bool = False
 
     @property
     def shown_default(self) -> str:

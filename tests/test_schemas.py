@@ -28,6 +28,7 @@ fit holes.csv --param map -q -o holes.bnc
 fit tumours.csv --structure interactions --penalty 1 --bins 40 -q -o wide.bnc
 discretize iris.csv -q --cuts-out cuts.json
 fit monks1.csv --group-levels 2 --param map -q -o pooled.bnc
+fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
 learn-structure iris.csv --structure interactions -q -o interactions.json
@@ -52,6 +53,7 @@ inspect auto.bnc
 inspect auto.bnc --tables
 inspect auto.bnc --effects
 inspect holes.bnc
+inspect plain.bnc
 inspect wide.bnc --tables
 inspect wide.bnc --effects
 inspect kikuchi.bnc

@@ -40,6 +40,7 @@ __all__ = [
     "SMOOTHINGS",
     "STRUCTURE",
     "STRUCTURES",
+    "TACIT",
     "WRITTEN_WHERE_USED",
     "refuse_idle",
 ]
@@ -84,7 +85,10 @@ OPTIONS = tuple(entry for entry in LEARNING if isinstance(entry, Option))
 KEYS = (*(key_of(entry.flag) for entry in LEARNING), "seed")
 """What a recipe says: a value for each learning option, and the seed where anything is random."""
 
-WRITTEN_WHERE_USED = frozenset(map(key_of, CATEGORIES))
+TACIT = {key_of(option.flag): option.kind.read(option.default) for option in OPTIONS if option.tacit}
+"""Keys whose default a recipe does not say, and the default."""
+
+WRITTEN_WHERE_USED = frozenset((*map(key_of, CATEGORIES), *TACIT))
 """Keys that a file has only where they have a value; of all others it says that they have none."""
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from bncli.choices import PARAMETER, Choice, Method, Option, Real, Whole
+from bncli.choices import PARAMETER, Choice, Method, Option, Real, Whole, Word
+
+_CONDITIONED = ("--preconditioner",)
 
 OPTIMIZERS = Choice(
     "--optimizer",
     "newton",
     (
-        Method("newton", "lbfgs, then truncated Newton steps where it is slow"),
-        Method("lbfgs", "limited-memory BFGS, conditioned by cell counts"),
+        Method("newton", "lbfgs, then truncated Newton steps where it is slow", _CONDITIONED),
+        Method("lbfgs", "limited-memory BFGS, conditioned by cell counts", _CONDITIONED),
         Method("bfgs", "BFGS as Nash published it; memory: parameters squared"),
         Method("cg", "conjugate gradients as Nash published them"),
         Method("cgb", "conjugate gradients with Brent's line search"),
@@ -21,6 +23,14 @@ OPTIMIZERS = Choice(
 )
 
 OPTIONS: tuple[Option, ...] = (
+    Option(
+        "--preconditioner",
+        Word(("on", "off")),
+        "on",
+        PARAMETER,
+        "off: the method as published, which knows nothing of cell counts.",
+        tacit=True,
+    ),
     Option("--tolerance", Real(), "1e-10", PARAMETER, "Stop when the objective improves by less than this share."),
     Option("--max-iterations", Whole(), "500", PARAMETER, "Stop after so many iterations."),
 )

@@ -5,7 +5,7 @@ out of bounds or without effect, with a UsageError that the command line prints 
 the catalogue; the few rules that take two options together stand below.
 
 Never paths or threads: the same recipe on the same rows gives the same bytes, unless it limits the seconds. An option
-that has no effect with the chosen methods is None.
+that has no effect with the chosen methods is None, and so is one of the catalogue's TACIT that has its default.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, STRUCTURES
+from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, STRUCTURES, TACIT
 from bncli.choices import Choice, Method, Option, Switch, flag_of, key_of
 from bncli.errors import BncliError
 from bncli.recipe.defaults import BY_FLAG, NOTHING, Chosen, Files, arcs_of, read, values
@@ -53,7 +53,8 @@ class Recipe:
 
     def options(self, method: Method | None) -> dict[str, Any]:
         """The values of the options that the function of this method takes by name; no method (a file) takes none."""
-        return {} if method is None else {key_of(flag): self._values[key_of(flag)] for flag in method.own_options}
+        keys = () if method is None else map(key_of, method.own_options)
+        return {key: TACIT.get(key) if self._values[key] is None else self._values[key] for key in keys}
 
     def replaced(self, **values: Any) -> Recipe:
         """This recipe with other values, unchecked."""

@@ -15,6 +15,7 @@ from bncli.catalogue import (
     PARAMETERS,
     SCORES,
     STRUCTURES,
+    TACIT,
 )
 from bncli.choices import CATEGORIES, Choice, Method, Option, Switch, Whole, decimal, flag_of, key_of, written
 from bncli.errors import UsageError
@@ -246,4 +247,5 @@ def values(chosen: Chosen, seed: int) -> dict[str, Any]:
         taken |= {"discretize": "auto", **dict.fromkeys(map(key_of, DISCRETIZERS.governed - {*CATEGORIES}))}
     taken |= optimization(chosen)
     random = chosen.param.word == "auto" or "cv" in (taken["penalty"], taken["early_stop"])
+    taken |= {key: None for key, default in TACIT.items() if taken[key] == default}
     return {key: taken.get(key) for key in KEYS} | {"seed": seed if random else None}

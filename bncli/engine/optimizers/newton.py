@@ -3,7 +3,8 @@
 Most problems are at their optimum after some dozens of passes of preconditioned L-BFGS, and Newton's method would have
 taken more. What is left after NEWTON_FROM passes is hard: rare classes, almost separable rows, a small penalty. There
 the curvature changes all along the way, and products with the present Hessian, each the cost of one pass, beat the
-memory of old ones (`newton_direction` of `bncli.engine.optimizers.quasi_newton`).
+memory of old ones (`newton_direction` of `bncli.engine.optimizers.quasi_newton`). Without the preconditioner both parts
+are the methods as published.
 """
 
 from __future__ import annotations
@@ -17,8 +18,22 @@ NEWTON_FROM = 80
 """Evaluations made by then."""
 
 
-def minimise(objective: Objective, start: Array, *, tolerance: float, max_iterations: int, report: Report) -> Optimum:
+def minimise(
+    objective: Objective,
+    start: Array,
+    *,
+    tolerance: float,
+    max_iterations: int,
+    report: Report,
+    preconditioner: str = "on",
+) -> Optimum:
     """The minimiser found from `start`, shape (P,); deterministic."""
     return descend(
-        objective, start, newton_from=NEWTON_FROM, tolerance=tolerance, max_iterations=max_iterations, report=report
+        objective,
+        start,
+        newton_from=NEWTON_FROM,
+        preconditioner=preconditioner,
+        tolerance=tolerance,
+        max_iterations=max_iterations,
+        report=report,
     )

@@ -1,13 +1,15 @@
 """Descent along preconditioned quasi-Newton directions, and along truncated Newton directions from some point on.
 
 The step along a direction d is 1 or found by cubic interpolation, and satisfies the strong Wolfe conditions with
-constants 1e-4 and 0.9.
+constants 1e-4 and 0.9. Without a preconditioner the quasi-Newton part is the published L-BFGS, with its own search
+(`bncli.engine.optimizers.scipy_lbfgs`), and the conjugate gradients of the Newton part start from the gradient itself.
 
 Stops, with f the objective: `gradient` when the decrease predicted, g'Hg / 2, is under tolerance f / 100 (a vanishing
 gradient in the problem's own metric); `tolerance` when the last WINDOW quasi-Newton iterations, or NEWTON_WINDOW Newton
 iterations, together improved f by no more than tolerance f; `line-search` when no better point exists along a Newton
 direction, or along the preconditioned gradient; `separable` when the objective says so; `max-iterations`. The distance
-to the optimum is then of the order of tolerance f.
+to the optimum is then of the order of tolerance f. Newton steps without a preconditioner end by `tolerance` alone: the
+gradient in itself predicts nothing.
 
 A product with the Hessian costs about as much as an evaluation, and is told as one of the gradient.
 """
@@ -17,12 +19,13 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, StoppedBy
+from bncli.engine.optimizers.acceptable_point import Evaluate
 from bncli.engine.optimizers.line_search import Probe, search
 from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
 
@@ -42,16 +45,43 @@ TRUNCATION = 0.3
 MAX_PRODUCTS = 200
 FLAT = 1e-12
 
+Followed = Callable[
+    [Probe, Evaluate, Callable[[Array], bool], Callable[[Probe, float], None]],
+    StoppedBy | None,
+]
+"""A descent from a point: whether to go on along a direction is asked, every point and its step are told."""
+
 
 def descend(
-    objective: Objective, start: Array, *, newton_from: float, tolerance: float, max_iterations: int, report: Report
+    objective: Objective,
+    start: Array,
+    *,
+    newton_from: float,
+    preconditioner: str,
+    tolerance: float,
+    max_iterations: int,
+    report: Report,
 ) -> Optimum:
-    """The minimiser found from `start`, shape (P,); directions are Newton's after `newton_from` evaluations."""
-    run = _Run(objective, start, tolerance, max_iterations, report)
-    reason = run.quasi_newton(newton_from) or run.newton()
+    """The minimiser found from `start`, shape (P,); directions are Newton's after `newton_from` evaluations.
+
+    `preconditioner` is `on`, or `off` for the published methods.
+    """
+    if preconditioner == "off":
+        from bncli.engine.optimizers import scipy_lbfgs  # loads for longer than a small fit takes, and before it starts
+
+        run = _Run(_plain(objective), start, tolerance, max_iterations, report)
+        reason = run.followed(scipy_lbfgs.descend, newton_from) or run.newton(guess=False)
+    else:
+        run = _Run(objective, start, tolerance, max_iterations, report)
+        reason = run.quasi_newton(newton_from) or run.newton()
     here = run.here
     spent = (run.iteration, run.evaluations)
     return Optimum(here.point, here.value, _norm(here.gradient), *spent, reason, run.products)
+
+
+def _plain(objective: Objective) -> Objective:
+    """The objective without anything known of its inverse Hessian."""
+    return replace(objective, precondition=np.copy, refreshed=lambda point, cost: np.copy)
 
 
 class _Run:
@@ -87,11 +117,29 @@ class _Run:
                 return StoppedBy.LINE_SEARCH
         return None
 
-    def newton(self) -> StoppedBy:
-        """Descend till there is a reason to stop."""
+    def followed(self, method: Followed, until: float) -> StoppedBy | None:
+        """The same by another method's loop, which asks and tells."""
+        values = deque([self.here.value], maxlen=WINDOW + 1)
+        reason: StoppedBy | None = None
+
+        def goes_on(direction: Array) -> bool:
+            nonlocal reason
+            if self.evaluations >= until:
+                return False
+            reason = self._finished(direction, values)
+            return reason is None
+
+        def arrived(found: Probe, step: float) -> None:
+            self._arrive(found, step)
+            values.append(found.value)
+
+        return method(self.here, self._evaluate, goes_on, arrived) or reason
+
+    def newton(self, guess: bool = True) -> StoppedBy:
+        """Descend till there is a reason to stop; `guess`: whether the preconditioner says how far it is."""
         values = deque([self.here.value], maxlen=NEWTON_WINDOW + 1)
         while True:
-            reason = self._finished(-self._refresh.precondition(self.here.gradient), values)
+            reason = self._finished(-self._refresh.precondition(self.here.gradient) if guess else None, values)
             if reason is not None:
                 return reason
             product = self._objective.hessian(self.here.point)
@@ -101,14 +149,17 @@ class _Run:
                 return StoppedBy.LINE_SEARCH
             values.append(self.here.value)
 
-    def _finished(self, direction: Array, values: deque[float]) -> StoppedBy | None:
-        """The reason to stop, if there is one; `values` are those of the last iterations, full after a whole window."""
+    def _finished(self, direction: Array | None, values: deque[float]) -> StoppedBy | None:
+        """The reason to stop, if there is one; `values` are those of the last iterations, full after a whole window.
+
+        Without a `direction` nothing is predicted of the next step.
+        """
         # of separable rows the value itself falls to 0, and no share of it would ever be enough: hence the floor
         enough = self._tolerance * max(abs(self.here.value), self._floor)
         if self._objective.separable(self.here.value):
             return StoppedBy.SEPARABLE
         # the decrease that a quadratic model predicts; a hundredth, because its curvature is only a guess
-        if -float(direction @ self.here.gradient) / 2 <= 1e-2 * enough:
+        if direction is not None and -float(direction @ self.here.gradient) / 2 <= 1e-2 * enough:
             return StoppedBy.GRADIENT
         if len(values) == values.maxlen and values[0] - values[-1] <= enough:
             return StoppedBy.TOLERANCE
@@ -123,15 +174,21 @@ class _Run:
     def _advance(self, direction: Array) -> bool:
         """One iteration along `direction`; False where no point there is better."""
         slope = float(direction @ self.here.gradient)
-        found, step, tries = search(self._objective.value_and_gradient, self.here, direction, slope)
-        self.evaluations += tries
+        found, step, _ = search(self._evaluate, self.here, direction, slope)
         if found is None:
             return False
+        self._arrive(found, step)
+        return True
+
+    def _evaluate(self, point: Array) -> tuple[float, Array]:
+        self.evaluations += 1
+        return self._objective.value_and_gradient(point)
+
+    def _arrive(self, found: Probe, step: float) -> None:
         self.here = found
         self.iteration += 1
         self._refresh.at(found.point, self._spent)
         self._tell(step)
-        return True
 
     def _tell(self, step: float) -> None:
         here = self.here

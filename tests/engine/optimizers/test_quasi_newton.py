@@ -35,9 +35,10 @@ from tests.problems import (
 
 Array = NDArray[np.float64]
 
-SWITCHES = {"quasi-newton": math.inf, "newton": 1, "both": 12}
-"""The number of evaluations from which on steps are Newton's."""
+SWITCHES = {"quasi-newton": math.inf, "newton": 1, "both": 12, "published": math.inf, "published, then newton": 12}
+"""The number of evaluations from which on steps are Newton's; the published ones are without preconditioner."""
 every_switch = pytest.mark.parametrize("switch", SWITCHES)
+conditioned = pytest.mark.parametrize("switch", [word for word in SWITCHES if not word.startswith("published")])
 
 
 def minimise(switch: str, problem: Objective, start: Array, **options: Any) -> tuple[Optimum, list[Step]]:
@@ -45,7 +46,12 @@ def minimise(switch: str, problem: Objective, start: Array, **options: Any) -> t
     steps: list[Step] = []
     settings = {"tolerance": 1e-12, "max_iterations": 2000, **options}
     found = quasi_newton.descend(
-        problem, start, newton_from=SWITCHES[switch], report=lambda step, _: steps.append(step), **settings
+        problem,
+        start,
+        newton_from=SWITCHES[switch],
+        preconditioner="off" if switch.startswith("published") else "on",
+        report=lambda step, _: steps.append(step),
+        **settings,
     )
     return found, steps
 
@@ -73,7 +79,7 @@ def test_as_low_as_scipy_gets(switch: str, name: str, preconditioned: bool) -> N
     assert found.stopped_by in (StoppedBy.TOLERANCE, StoppedBy.GRADIENT)
 
 
-@every_switch
+@conditioned
 @given(n=st.integers(1, 12), seed=st.integers(0, 99), condition=st.floats(1, 1e5))
 def test_with_the_inverse_hessian_a_bowl_takes_one_step(switch: str, n: int, seed: int, condition: float) -> None:
     function, a = quadratic(n, seed, condition)
@@ -224,7 +230,7 @@ def test_a_minimum_of_value_zero_is_reached_quietly(switch: str) -> None:
     assert found.value < 1e-8
 
 
-@every_switch
+@conditioned
 def test_a_wall_of_infinity_is_not_entered(switch: str) -> None:
     found, _ = minimise(switch, objective(barrier), np.array([30.0]))
     assert found.point[0] == pytest.approx(1.0, abs=1e-4)
@@ -239,7 +245,7 @@ def test_random_softmax_problems_reach_the_optimum(switch: str, seed: int, penal
     assert found.value <= peer.fun * (1 + 1e-9)
 
 
-@every_switch
+@conditioned
 def test_the_preconditioner_made_at_a_point_of_the_way_is_used(switch: str) -> None:
     """The first is hopeless, the refreshed one exact."""
     function, a = quadratic(40, 0, 1e8)
