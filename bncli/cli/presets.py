@@ -65,7 +65,7 @@ class Published(NamedTuple):
 CUTS = "--discretize mdl --group-levels off"
 """What all learners of papers have: numbers cut by MDL, categories as they are."""
 
-_CLIMB = "--penalty 0 --optimizer lbfgs --tolerance 1e-32 --max-iterations 10000"
+_CLIMB = "--penalty 0 --optimizer lbfgs --preconditioner off --tolerance 1e-32 --max-iterations 10000"
 _ZAIDI = [
     learner
     for name, structure, section in (
