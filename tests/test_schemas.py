@@ -97,6 +97,7 @@ compare iris.csv --learner a=--structure_nb_--param_map --learner b=--param_map 
 compare iris.csv tumours.csv holes.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --jobs 1
 convergence d.csv w.csv
 convergence d.csv w.csv --lag w --svg curves.svg --histogram lags.svg
+compare iris.csv holes.csv --learner a=--structure_nb --learner b=--param_map --folds 2 --jobs 1 --groups rows:160 COSTS
 compare iris.csv --learner a=--param_map --folds 2 --jobs 1 METRICS
 """
 
@@ -119,8 +120,9 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[st
         patch.chdir(folder)
         for line in MAKING.strip().splitlines():
             assert run(line.split()) == 0, line
+        costs = " ".join(f"--metric {cost}" for cost in ("fit-seconds", "iterations", "passes"))
         metrics = " ".join(f"--metric {metric}" for metric in METRICS)
-        for line in PRINTING.replace("METRICS", metrics).strip().splitlines():
+        for line in PRINTING.replace("METRICS", metrics).replace("COSTS", costs).strip().splitlines():
             words = [word.replace("_", " ") if "=--" in word else word for word in line.split()]
             quiet = [] if words[0] in ("inspect", "convergence") else ["-q"]
             found.setdefault(words[0], []).append((line, _object([*words, "--json", *quiet], folder / "printed.json")))

@@ -29,7 +29,7 @@ from bncli.engine.evaluation.baseline import Baseline, class_frequencies, measur
 from bncli.engine.evaluation.metrics import Metrics, measure
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.learn import Given, learn
-from bncli.engine.model import Model
+from bncli.engine.model import Model, StoppedBy
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
@@ -64,8 +64,9 @@ class Examined:
 class Fold:
     """One fold of one repeat: the rows held out, how they were predicted, and the penalty of the fit (None: closed).
 
-    base: how the class frequencies of the rows learnt from would have predicted them. pooled: what its learning did
-    with levels that were too many, a sentence each. size: that of the sample learnt from, None for all other rows.
+    iterations and passes over the rows are those of the final optimization, None for parameters in closed form. base:
+    how the class frequencies of the rows learnt from would have predicted them. pooled: what its learning did with
+    levels that were too many, a sentence each. size: that of the sample learnt from, None for all other rows.
     """
 
     repeat: int
@@ -76,6 +77,8 @@ class Fold:
     base: Baseline
     pooled: tuple[str, ...] = ()
     size: int | None = None
+    iterations: int | None = None
+    passes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,11 @@ def hold_out(
     examined = examine(learnt.model, columns.take(split.rows))
     pooled = () if given.cuts else tuple(told(learnt.model.schema.attributes, len(split.others)))
     base = _base(columns, split)
-    return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty, base, pooled, split.size)
+    fold = Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty, base, pooled, split.size)
+    parameters = learnt.parameters
+    if parameters.stopped_by is StoppedBy.CLOSED_FORM:
+        return fold
+    return replace(fold, iterations=parameters.iterations, passes=parameters.passes)
 
 
 def _base(columns: Columns, split: Split) -> Baseline:
