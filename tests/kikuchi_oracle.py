@@ -70,16 +70,16 @@ class Slow:
         table = oracles.count(self.data, region)
         return np.asarray((table + self.theta / table.size) / (self.total + self.theta))
 
-    def log_probabilities(self, regions: Iterable[Region]) -> list[list[float]]:
-        """ln P(y | x_t) of every row."""
-        numbers = region_graph(regions)
-        return [oracles.log_posterior(self._scores(numbers, t)) for t in range(self.data.n_rows)]
+    def log_probabilities(self, regions: Iterable[Region], rows: Dataset | None = None) -> list[list[float]]:
+        """ln P(y | x_t) of every row learnt from, or of others."""
+        numbers, asked = region_graph(regions), self.data if rows is None else rows
+        return [oracles.log_posterior(self._scores(numbers, asked, t)) for t in range(asked.n_rows)]
 
-    def _scores(self, numbers: dict[frozenset[int], int], t: int) -> list[float]:
+    def _scores(self, numbers: dict[frozenset[int], int], rows: Dataset, t: int) -> list[float]:
         scores = [0.0] * self.data.n_labels
         for members, number in numbers.items():
             region = tuple(sorted(members))
-            of_row = self.submodel(region)[tuple(int(self.data.codes[i][t]) for i in region)]
+            of_row = self.submodel(region)[tuple(int(rows.codes[i][t]) for i in region)]
             scores = [score + number * math.log(p) for score, p in zip(scores, of_row, strict=True)]
         return scores
 

@@ -89,7 +89,7 @@ class GrowingModel:
         [table] = self._counts.tables([region])
         added = addition(table, region, counting_changes(covered), self.data.total_weight, self.theta)
         radices = table.shape[:-1]
-        grown = self.data.map(_look_up, region, radices, np.ascontiguousarray(added.T), states=self.scores)
+        grown = self.data.map(look_up, region, radices, np.ascontiguousarray(added.T), states=self.scores)
         self.scores = [scores for scores, _ in grown]
         self._df += self.rule.added(covered)
         self.df.append(max(self._df, self.data.n_labels - 1))
@@ -102,7 +102,7 @@ class GrowingModel:
         return SearchTrace(tuple(self.df), tuple(self.log_likelihood), tuple(self.log_posterior), best)
 
 
-def _look_up(block: RowBlock, region: Region, radices: tuple[int, ...], added: Array) -> tuple[Array, float]:
+def look_up(block: RowBlock, region: Region, radices: tuple[int, ...], added: Array) -> tuple[Array, float]:
     """The row block's scores with the region's table, `added` (K, cells), and the log-likelihood of its classes."""
     scores = np.zeros((len(added), block.n_rows)) if block.state is None else block.state.copy()
     log_likelihood = 0.0
