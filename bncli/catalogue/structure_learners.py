@@ -112,8 +112,8 @@ OPTIONS: tuple[Option, ...] = (
         Word(("conditional", "joint", "structural-zeros")),
         "",
         STRUCTURE,
-        "What kikuchi's prior counts: the free numbers of P(class | attributes), those of P(class, attributes), or "
-        "the first over the cells that occur.",
+        "What kikuchi's prior counts: the free numbers of the class given the attributes, of both jointly, or of the "
+        "class given the attributes over the cells that occur.",
         stands_for="conditional",
     ),
     Option("--max-seconds", Real(above=True), "", STRUCTURE, "kikuchi goes no further after this time.", "SECONDS"),
