@@ -33,6 +33,8 @@ fit iris.csv --penalty 1 --trace w.csv -q -o w.bnc
 fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
+learn-structure monks1.csv --structure kikuchi --bootstrap 2 --degrees-of-freedom joint -q -o checked.json
+fit monks1.csv --structure checked.json -q -o checked.bnc
 learn-structure iris.csv --structure interactions -q -o interactions.json
 """
 
@@ -70,6 +72,8 @@ inspect cuts.json
 inspect pooled.bnc
 inspect tan.json
 inspect regions.json
+inspect checked.json
+inspect checked.bnc
 inspect interactions.json
 describe iris.csv
 describe holes.csv --schema-out d.json
@@ -79,6 +83,7 @@ learn-structure iris.csv
 learn-structure iris.csv -o s.json
 learn-structure iris.csv --structure hill-climb
 learn-structure monks1.csv --structure kikuchi
+learn-structure monks1.csv --structure kikuchi --bootstrap 2
 learn-structure iris.csv --structure interactions
 discretize iris.csv
 discretize holes.csv
