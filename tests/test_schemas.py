@@ -25,6 +25,7 @@ discretize dated.csv -q --cuts-out dated.json
 fit iris.csv --structure interactions --penalty 1 -q -o interactions.bnc
 fit holes.csv --missing-policy marginalize --param em --structure nb -q -o em.bnc
 fit holes.csv --param map -q -o holes.bnc
+fit monks1.csv --param extended --penalty 1 --restarts 2 -q -o restarts.bnc
 fit tumours.csv --structure interactions --penalty 1 --bins 40 -q -o wide.bnc
 discretize iris.csv -q --cuts-out cuts.json
 fit monks1.csv --group-levels 2 --param map -q -o pooled.bnc
@@ -39,6 +40,7 @@ fit iris.csv --structure nb
 fit iris.csv --structure hill-climb --param map --max-parents 1
 fit iris.csv --structure auto --time-limit 1
 fit monks1.csv --structure kikuchi
+fit monks1.csv --param extended --penalty 1 --restarts 1 --max-iterations 5
 fit monks1.csv --structure regions.json --param kmap
 fit holes.csv --missing-policy marginalize --param extended --early-stop cv --structure nb --max-iterations 4
 evaluate iris.csv --param map
@@ -46,6 +48,7 @@ evaluate iris.csv --param map --test iris.csv
 evaluate iris.csv --model tan.bnc
 evaluate iris.csv --param map --folds 2 --repeats 2
 inspect tan.bnc
+inspect restarts.bnc
 inspect tan.bnc --tables
 inspect tan.bnc --effects
 inspect auto.bnc

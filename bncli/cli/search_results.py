@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.engine.model import ChosenPenalty, HeldOut, TriedArcs, TriedCandidate
+    from bncli.engine.model import ChosenPenalty, HeldOut, Restarts, TriedArcs, TriedCandidate
     from bncli.steps.run import NamedMove
 
 _OF_A_CANDIDATE = ("candidate", "penalty", "log-loss", "error", "weight")
@@ -43,6 +43,15 @@ def chosen_text(penalty: ChosenPenalty) -> str:
     if penalty.penalty in (most, least):
         which = f", the {'largest' if penalty.penalty == most else 'smallest'} of those tried"
     return f"{penalty.penalty:g}, chosen by cross-validation{which}"
+
+
+def restarts_text(restarts: Restarts) -> str:
+    """How many starts there were, how far apart they ended, and which one is kept."""
+    what = "held-out likelihoods" if restarts.held_out else "objectives"
+    n = len(restarts.objectives) - 1
+    which = f"random start {restarts.kept}" if restarts.kept else "the usual start"
+    ends = f"{what} from {min(restarts.objectives):.7g} to {restarts.best:.7g} nats"
+    return f"{which} kept of the usual one and {n:,} random: {ends}"
 
 
 def arcs_text(arcs: Sequence[TriedArcs], kept: int) -> str:
