@@ -47,6 +47,7 @@ evaluate iris.csv --param map
 evaluate iris.csv --param map --test iris.csv
 evaluate iris.csv --model tan.bnc
 evaluate iris.csv --param map --folds 2 --repeats 2
+evaluate iris.csv --param map --folds 2 --scores
 inspect tan.bnc
 inspect restarts.bnc
 inspect tan.bnc --tables
@@ -74,6 +75,7 @@ describe copies.csv
 describe alone.csv
 learn-structure iris.csv
 learn-structure iris.csv -o s.json
+learn-structure iris.csv --scores
 learn-structure iris.csv --structure hill-climb
 learn-structure monks1.csv --structure kikuchi
 learn-structure iris.csv --structure interactions

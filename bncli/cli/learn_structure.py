@@ -8,7 +8,7 @@ from bncli.cli import learning, options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.regions import regions_text
-from bncli.cli.search_results import move_lines
+from bncli.cli.search_results import move_lines, score_lines
 
 if TYPE_CHECKING:
     from bncli.steps.learn_structure import StructureReport
@@ -25,7 +25,7 @@ bncli learn-structure train.csv --cuts cuts.json --structure kdb --k 2
     (options.data,),
     learning.STRUCTURE,
     options.TABLE,
-    (options.output("The structure file [standard output]."),),
+    (options.output("The structure file [standard output]."), options.SCORES),
     options.RUNNING,
 )
 def command(**typed: Any) -> None:
@@ -44,6 +44,7 @@ def command(**typed: Any) -> None:
             chosen.recipe,
             output=options.output_path(typed),
             supplied=chosen.supplied,
+            scores=typed["scores"],
             run=Run(options.threads(typed), watch=console.watch),
         )
         console.summary(summary(report))
@@ -63,6 +64,7 @@ def summary(report: StructureReport) -> list[str]:
         f"rows        {report.rows:,}",
         f"structure   {report.structure.method}, {size}",
         *move_lines(report.moves),
+        *([] if report.scored is None else score_lines(report.scored)),
         *([] if regions is None else [f"regions     {regions_text(regions)}", f"seconds     {seconds}"]),
         *([] if report.structure_file is None else [f"written     {report.structure_file}"]),
     ]

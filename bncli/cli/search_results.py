@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bncli.engine.model import ChosenPenalty, HeldOut, Restarts, TriedArcs, TriedCandidate
+    from bncli.engine.training.network_scores import ScoredNetwork
     from bncli.steps.run import NamedMove
 
 _OF_A_CANDIDATE = ("candidate", "penalty", "log-loss", "error", "weight")
@@ -26,6 +27,22 @@ def move_lines(moves: Sequence[NamedMove]) -> list[str]:
         f"            {move.kind:<7}  {arc:<{arc_width}}  {gain:>{gain_width}}"
         for move, arc, gain in zip(moves, arcs, gains, strict=True)
     ]
+
+
+def score_lines(scored: ScoredNetwork) -> list[str]:
+    """The scores of a network, a line each."""
+    cells = [(name, "-" if value is None else f"{value:,.4f}") for name, value in scored.scores._asdict().items()]
+    width = max(len(text) for _, text in cells)
+    heads = ["scores", *[""] * (len(cells) - 1)]
+    lines = [f"{head:<12}{name:<5}{text:>{width}}" for head, (name, text) in zip(heads, cells, strict=True)]
+    if scored.acll_relative_error is not None:
+        lines[-1] += f", {acll_error_text(scored.acll_relative_error)}"
+    return lines
+
+
+def acll_error_text(error: float) -> str:
+    """How far the approximation is off."""
+    return f"{100 * error:.4g} % off the CLL of the same parameters"
 
 
 def held_out_text(held_out: HeldOut) -> str:

@@ -25,6 +25,7 @@ from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer
+from bncli.engine.training.network_scores import mean_scores
 from bncli.files.model import read_model
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.scores import NOT_WRITTEN, WRITTEN, write_predictions
@@ -33,7 +34,7 @@ from bncli.recipe import Recipe
 from bncli.steps.evaluating.pictures import check_folder, write_pictures
 from bncli.steps.evaluating.report import EvaluateReport, FoldReport, Pooled
 from bncli.steps.run import Stopwatch, limited
-from bncli.steps.supplied_files import Supplied
+from bncli.steps.supplied_files import Supplied, refuse_scores
 from bncli.watch import Note, Run, Stage, Watch, warnings_of
 
 
@@ -61,6 +62,8 @@ def evaluate(
     """Cross-validates `recipe` on `source`; what is supplied stands in for its methods in every fold."""
     _check_files(outputs, source, *supplied.paths)
     recipe, watch = supplied.recipe(recipe), Stopwatch(run.watch)
+    if protocol.scores:
+        refuse_scores(recipe, supplied)
     run = run._replace(watch=watch)
     watch(Stage("read"))
     columns = supplied.read(source, run)
@@ -204,6 +207,7 @@ def _averaged(protocol: str, columns: Columns, timed: list[tuple[Fold, dict[str,
         pooled=Pooled(out_of_fold(folds, columns.n_rows), label.codes, columns.weights),
         std=_each([report.metrics for report in reports], METRICS, stdev, at_least=2),
         folds=reports,
+        scored=None if folds[0].scored is None else mean_scores([fold.scored for fold in folds if fold.scored]),
     )
 
 

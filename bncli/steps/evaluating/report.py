@@ -11,6 +11,7 @@ from bncli.engine.evaluation.baseline import Baseline, skill_score
 from bncli.engine.evaluation.confusion import LabelFigures
 from bncli.engine.evaluation.curves import Curve, LabelCurves, label_curves
 from bncli.engine.kernels.arrays import Array, Integers
+from bncli.engine.training.network_scores import ScoredNetwork
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class EvaluateReport:
     A figure is None where it is not defined. base: those of the class frequencies of the rows learnt from, a mean over
     the folds too; of a model file, which does not keep them, of the rows tested. confusion[true][predicted], in the
     order of `labels`, is summed over the folds, and the figures `per_label` are those of the sum. pooled: every row
-    with its prediction, out of fold (of the first repeat). seconds: fit (None for a model file) and score, means too.
+    with its prediction, out of fold (of the first repeat). scored: the networks on the rows that they were learnt from,
+    a mean over the folds; None unless asked for. seconds: fit (None for a model file) and score, means too.
     """
 
     rows: int
@@ -63,6 +65,7 @@ class EvaluateReport:
     pooled: Pooled
     std: dict[str, float | None] | None = None
     folds: tuple[FoldReport, ...] | None = None
+    scored: ScoredNetwork | None = None
 
     @cached_property
     def curves(self) -> list[LabelCurves]:
@@ -91,9 +94,16 @@ class EvaluateReport:
             ],
             "curves": curves_json(self.labels, self.curves),
         }
+        if self.scored is not None:
+            report |= scored_json(self.scored)
         if self.folds is not None:
             report |= {"std": self.std, "folds": [fold.as_json() for fold in self.folds]}
         return report
+
+
+def scored_json(scored: ScoredNetwork) -> dict[str, Any]:
+    """The keys `scores` and `acll_relative_error`."""
+    return {"scores": scored.scores._asdict(), "acll_relative_error": scored.acll_relative_error}
 
 
 def curves_json(labels: Sequence[str], curves: Sequence[LabelCurves]) -> dict[str, Any]:
