@@ -146,7 +146,7 @@ def test_carvalho() -> None:
 def test_feelders() -> None:
     """Sections 4 to 6: greedy perfect graphs by a penalised likelihood; from Laplace's rule, by Nash's CG and BFGS."""
     found = of("feelders")
-    spaces = {"lr": "lr", "bn": "extended"}
+    spaces = {"lr": "lr", "roos": "lr-roos", "bn": "extended"}
     optimizers = ("cg", "cgb", "bfgs")
     assert set(found) == {f"{space} {optimizer}" for space in spaces for optimizer in optimizers}
     for name, recipe in found.items():
