@@ -185,7 +185,10 @@ class StoppedBy(Enum):
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where an optimiser ended: point, objective (to be minimised, nats), gradient norm, and what it took."""
+    """Where an optimiser ended: point, objective (to be minimised, nats), gradient norm, and what it took.
+
+    An evaluation gives value and gradient; `products` are those with the Hessian.
+    """
 
     point: Array
     value: float
@@ -193,6 +196,7 @@ class Optimum:
     iterations: int
     evaluations: int
     stopped_by: StoppedBy
+    products: int = 0
 
 
 class Tried(NamedTuple):
@@ -246,7 +250,7 @@ class Parameters:
     """What a parameter learner returns; n_parameters are the free ones.
 
     cll_start and cll are conditional log-likelihoods of the training rows, nats, without penalty. `held_out` is None
-    where no row was.
+    where no row was. `products` are those with the Hessian.
     """
 
     predictor: Predictor
@@ -258,6 +262,12 @@ class Parameters:
     stopped_by: StoppedBy
     penalty_cv: ChosenPenalty | None = None
     held_out: HeldOut | None = None
+    products: int = 0
+
+    @property
+    def passes(self) -> int:
+        """What the optimization cost in passes over the rows: an evaluation is one, and so is a product."""
+        return self.evaluations + self.products
 
     @property
     def tables(self) -> Tables:

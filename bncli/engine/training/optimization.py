@@ -167,6 +167,7 @@ def optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> Paramet
         optimum.iterations,
         optimum.evaluations,
         optimum.stopped_by,
+        products=optimum.products,
     )
 
 
