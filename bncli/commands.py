@@ -20,6 +20,7 @@ COMMANDS = (
     Command("score", "Stream a table through a model; write one row of predictions a row."),
     Command("evaluate", "Cross-validate the learning options, or test a model on a table."),
     Command("compare", "Compare several learners over several tables, with tests of significance."),
+    Command("convergence", "How fast several fits converge: curves of their traces, and who lags behind whom."),
     Command("inspect", "Describe a model, structure or cuts file."),
     Command("export", "Write a model in another format."),
     Command("simulate", "Draw rows from a model or from a random network."),

@@ -82,6 +82,13 @@ def warnings_of(watch: Watch, where: str = "") -> Watch:
     return told
 
 
+class TimeLimit(NamedTuple):
+    """So many seconds by a clock; without one the limit is not kept."""
+
+    seconds: float
+    clock: Clock | None = None
+
+
 class Run(NamedTuple):
     """How a computation is carried out; no part of it changes a result, but for a limit in seconds that a recipe sets.
 

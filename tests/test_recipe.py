@@ -28,7 +28,10 @@ def test_a_given_structure() -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "value"), [("k", "two"), ("k", True), ("k", 1.5), ("forest", 1), ("epsilon", "x")])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("k", "two"), ("k", True), ("k", 1.5), ("forest", 1), ("epsilon", "x"), ("degrees_of_freedom", "many")],
+)
 def test_an_option_of_another_type_is_an_error(name: str, value: Any) -> None:
     with pytest.raises(BncliError, match=f"the structure's option '{name}' is {value!r}"):
         Recipe().with_structure("tan", {name: value})

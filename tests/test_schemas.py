@@ -28,9 +28,13 @@ fit holes.csv --param map -q -o holes.bnc
 fit tumours.csv --structure interactions --penalty 1 --bins 40 -q -o wide.bnc
 discretize iris.csv -q --cuts-out cuts.json
 fit monks1.csv --group-levels 2 --param map -q -o pooled.bnc
+fit iris.csv --optimizer bfgs --param discriminative --penalty 1 --trace d.csv -q -o d.bnc
+fit iris.csv --penalty 1 --trace w.csv -q -o w.bnc
 fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
+learn-structure monks1.csv --structure kikuchi --bootstrap 2 --degrees-of-freedom joint -q -o checked.json
+fit monks1.csv --structure checked.json -q -o checked.bnc
 learn-structure iris.csv --structure interactions -q -o interactions.json
 """
 
@@ -46,6 +50,8 @@ evaluate iris.csv --param map
 evaluate iris.csv --param map --test iris.csv
 evaluate iris.csv --model tan.bnc
 evaluate iris.csv --param map --folds 2 --repeats 2
+evaluate iris.csv --param map --structure nb --folds 2 --train-rows 20,all
+evaluate iris.csv --param map --structure nb --test iris.csv --train-rows 20
 inspect tan.bnc
 inspect tan.bnc --tables
 inspect tan.bnc --effects
@@ -66,6 +72,8 @@ inspect cuts.json
 inspect pooled.bnc
 inspect tan.json
 inspect regions.json
+inspect checked.json
+inspect checked.bnc
 inspect interactions.json
 describe iris.csv
 describe holes.csv --schema-out d.json
@@ -75,6 +83,7 @@ learn-structure iris.csv
 learn-structure iris.csv -o s.json
 learn-structure iris.csv --structure hill-climb
 learn-structure monks1.csv --structure kikuchi
+learn-structure monks1.csv --structure kikuchi --bootstrap 2
 learn-structure iris.csv --structure interactions
 discretize iris.csv
 discretize holes.csv
@@ -91,6 +100,8 @@ export tan.bnc --to dot -o tan.dot
 export tan.bnc --to bif -o tan.bif
 compare iris.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --repeats 2 --jobs 1
 compare iris.csv tumours.csv holes.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --jobs 1
+convergence d.csv w.csv
+convergence d.csv w.csv --lag w --svg curves.svg --histogram lags.svg
 compare iris.csv holes.csv --learner a=--structure_nb --learner b=--param_map --folds 2 --jobs 1 --groups rows:160 COSTS
 compare iris.csv --learner a=--param_map --folds 2 --jobs 1 METRICS
 """
@@ -118,7 +129,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[st
         metrics = " ".join(f"--metric {metric}" for metric in METRICS)
         for line in PRINTING.replace("METRICS", metrics).replace("COSTS", costs).strip().splitlines():
             words = [word.replace("_", " ") if "=--" in word else word for word in line.split()]
-            quiet = [] if words[0] == "inspect" else ["-q"]
+            quiet = [] if words[0] in ("inspect", "convergence") else ["-q"]
             found.setdefault(words[0], []).append((line, _object([*words, "--json", *quiet], folder / "printed.json")))
     return found
 

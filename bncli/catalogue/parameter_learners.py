@@ -78,10 +78,15 @@ PARAMETERS = Choice(
         Method(
             "kbma",
             "regions: the models on the path of the search, averaged by their posterior; kikuchi's default",
-            ("--theta",),
+            ("--theta", "--degrees-of-freedom"),
             networks=False,
         ),
-        Method("kmap", "regions: the model of highest posterior alone", ("--theta",), networks=False),
+        Method(
+            "kmap",
+            "regions: the model of highest posterior alone",
+            ("--theta", "--degrees-of-freedom"),
+            networks=False,
+        ),
         Method("auto", "those of --structure auto", ("--metric", "--time-limit"), has_module=False, networks=False),
     ),
     PARAMETER,

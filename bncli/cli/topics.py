@@ -10,7 +10,7 @@ GROUPS = (
     ("Data", ("describe", "data", "discretize", "missing-values")),
     ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto")),
     ("Parameters", ("parameters", "smoothing", "penalties", "optimizers")),
-    ("Using a model", ("score", "explain", "inspect", "evaluate", "compare", "export", "simulate")),
+    ("Using a model", ("score", "explain", "inspect", "evaluate", "compare", "convergence", "export", "simulate")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "internals", "sources")),
 )
 """Every topic, as a reader may want to meet them."""
@@ -25,6 +25,7 @@ OF_COMMANDS = {
     "score": ("score", "explain", "missing-values", "data", "shell"),
     "evaluate": ("evaluate", "compare", "which-one", "json"),
     "compare": ("compare", "evaluate", "which-one"),
+    "convergence": ("convergence", "optimizers", "parameters"),
     "inspect": ("inspect", "explain", "files"),
     "export": ("export", "files"),
     "simulate": ("simulate", "evaluate"),

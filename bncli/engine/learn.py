@@ -38,7 +38,7 @@ from bncli.engine.training.penalty_cv import (
 )
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
-from bncli.watch import Note, Run, Stage, Watch, silent
+from bncli.watch import Note, Run, Stage, TimeLimit, Watch, silent
 
 
 @dataclass(frozen=True)
@@ -143,9 +143,10 @@ def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structu
     """The structure that the recipe asks for; BncliError where its search would take more than `run.memory`."""
     refuse_wide(counts.data.schema, recipe, run.memory)
     method = _method(STRUCTURES, recipe.structure)
-    timed = {"clock": run.clock} if method.clock else {}
-    search = _module(STRUCTURES, recipe.structure).learn
-    return search(counts, watch=run.watch, **recipe.options(method), **timed)  # type: ignore[no-any-return]
+    options = recipe.options(method)
+    if options.get("max_seconds") is not None:
+        options["max_seconds"] = TimeLimit(options["max_seconds"], run.clock)
+    return _module(STRUCTURES, recipe.structure).learn(counts, watch=run.watch, **options)  # type: ignore[no-any-return]
 
 
 def _are_learnt(cuts: Cuts | None) -> bool:

@@ -77,7 +77,7 @@ def axis_of(values: Sequence[float], logarithmic: bool | None = None) -> Axis:
     if logarithmic and high <= _LOG_SPAN * low:
         middle = math.sqrt(low * high)
         low, high = middle / _LOG_SPAN, middle * _LOG_SPAN
-    if low > 0 and high > _LOG_SPAN * low:
+    if logarithmic is not False and low > 0 and high > _LOG_SPAN * low:
         return Axis(low, high, True, _log_ticks(low, high))
     if high - low <= 1e-9 * max(abs(low), abs(high)):
         low, high = low - 0.1 * abs(low) - 1e-3, high + 0.1 * abs(high) + 1e-3

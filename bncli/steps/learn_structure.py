@@ -9,9 +9,12 @@ from bncli.catalogue import DISCRETIZERS
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.kikuchi.bootstrap import Resampling, with_log_losses
 from bncli.engine.learn import learn_structure as search
 from bncli.engine.learn import missing_policy
+from bncli.engine.structure_search.missing_levels import with_missing_levels
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
+from bncli.engine.structures.structure import Regions
 from bncli.files.graphs import content_json
 from bncli.files.paths import check_outputs
 from bncli.files.structure import dump_structure, write_structure
@@ -20,7 +23,7 @@ from bncli.recipe import Recipe
 from bncli.steps.regions import RegionsReport, report_of_search
 from bncli.steps.run import Moves, NamedMove, Stopwatch, limited
 from bncli.steps.supplied_files import Supplied
-from bncli.watch import Run, Stage
+from bncli.watch import Run, Stage, silent
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,13 @@ def learn_structure(
     *,
     output: str | None = None,
     supplied: Supplied = Supplied(),
+    check: Resampling | None = None,
     run: Run = Run(),
 ) -> StructureReport:
-    """Learns the recipe's structure from `source`, on learnt cuts or those supplied; `output` is written."""
+    """Learns the recipe's structure from `source`, on learnt cuts or those supplied; `output` is written.
+
+    check: by how many resamples the steps of a search for regions are checked.
+    """
     check_outputs((output,), (*source.paths, source.schema_file, *supplied.paths))
     recipe = supplied.recipe(recipe)
     stopwatch = Stopwatch(run.watch)
@@ -72,13 +79,18 @@ def learn_structure(
     schema = data.schema
     stopwatch(Stage("structure"))
     moves = Moves(stopwatch)
-    structure = name_structure(search(Counts(data), recipe, limited(run._replace(watch=moves))), schema)
+    found = search(Counts(data), recipe, limited(run._replace(watch=moves)))
+    if check is not None and isinstance(found, Regions):
+        stopwatch(Stage("bootstrap"))
+        rows = with_missing_levels(Counts(data), recipe.structure, silent).data
+        found = with_log_losses(rows, found, float(recipe.theta), check, stopwatch)
+    structure = name_structure(found, schema)
     if output is not None:
         write_structure(output, structure)
     arcs = sum(map(len, structure.parents.values())) if isinstance(structure, NamedDag) else None
     used = len(set(structure.nodes) - {schema.class_name})
-    found = (data.n_rows, len(schema.attributes), used, arcs, structure)
-    return StructureReport(output, *found, moves.named(schema), stopwatch.seconds())
+    size = (data.n_rows, len(schema.attributes), used, arcs)
+    return StructureReport(output, *size, structure, moves.named(schema), stopwatch.seconds())
 
 
 def _rows(source: Source, recipe: Recipe, supplied: Supplied, run: Run) -> Dataset:

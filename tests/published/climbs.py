@@ -65,8 +65,9 @@ def climb(
     tolerance: float = 1e-8,
     max_iterations: int = 200,
     max_passes: int | None = None,
+    **options: Any,
 ) -> Climb:
-    """One of the product's optimisers, with the product's preconditioners if it uses any."""
+    """One of the product's optimisers, with its own options and the product's preconditioners if it uses any."""
     moments: list[Moment] = []
     began = time.process_time()
 
@@ -79,7 +80,7 @@ def climb(
     objective, start = problem(space, init)
     with suppress(_SpentError):
         importlib.import_module(f"bncli.engine.optimizers.{optimizer}").minimise(
-            objective, start, tolerance=tolerance, max_iterations=max_iterations, report=report
+            objective, start, tolerance=tolerance, max_iterations=max_iterations, report=report, **options
         )
     return Climb(tuple(moments))
 

@@ -1,23 +1,27 @@
 """The convergence experiments of Zaidi et al. (2017), "Efficient parameter learning of Bayesian network classifiers".
 
-Three parameter spaces of the same classifiers: w (`weighted`, level 4), d (`discriminative`), e (`extended`); each
-climbed by plain L-BFGS, no penalty, from 0 and from the generative model. NLL is the negative conditional
-log-likelihood of the training rows.
+Three parameter spaces of the same classifiers: w (`weighted`, level 4), d (`discriminative`), e (`extended`), no
+penalty, climbed from 0 and from the generative model. NLL is the negative conditional log-likelihood of the training
+rows. Run `BNCLI_DATA=FOLDER python -m tests.published.zaidi [STUDY...] [SET...]`: it measures what the files
+`zaidi_STUDY.csv` lack, a set at a time, so that a stopped run goes on where it was, and writes the page.
 """
 
 from __future__ import annotations
 
-import math
+import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.networks.random_networks import conditioning_network
 from bncli.engine.networks.simulation import sample
 from bncli.engine.parameter_learners import discriminative, extended, weighted
@@ -26,7 +30,8 @@ from bncli.engine.structure_learners import kdb, nb, tan
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.optimization import ParameterSpace
 from tests.performance.workloads import real
-from tests.published.climbs import Climb, Moment, climb, published_lbfgs
+from tests.published.climbs import Climb, climb, one_thread, published_lbfgs
+from tests.published.zaidi_runs import COARSE, GRID, IN_UNITS, SPACES, STARTS, Run, Way, recorded, thinned, write
 
 Array = NDArray[np.float64]
 
@@ -45,106 +50,124 @@ TO_THE_END = ("vehicle", "car", "cmc", "tic_tac_toe")
 """Sets small enough for the paper's own stopping rule."""
 PRECISE = ("adult", "connect_4", "nursery", "german", "cmc", "car", "pima")
 """Sets climbed until nothing is left to gain."""
-MOST = 500
-"""Iterations there; passes of the product's optimiser, which finishes the iteration in hand."""
-LATE = 550
-"""Who needs more passes has not arrived: about what 500 iterations of L-BFGS take."""
 DOUBLES = ("_2class", "_train")
 """Names of files that hold other sets' rows end like this."""
-STRUCTURES: dict[str, Callable[[Counts], Dag]] = {
+EXPONENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+DRAWS = 10
+MOST_PASSES = 40
+"""Of the preconditioned runs in all spaces, which are there for their beginning."""
+LEARNERS: dict[str, Callable[[Counts], Dag]] = {
     "NB": nb.learn,
     "TAN": tan.learn,
     "KDB-1": lambda counts: kdb.learn(counts, k=1),
 }
-SPACES = ("w", "d", "e")
-IN_UNITS = "s"
-"""d in another unit: see `_InUnits`."""
-OWN = (("w", "generative"), ("d", "zero"), ("d", "generative"))
-"""Spaces and starts from which the product's optimiser climbs."""
-STARTS = ("zero", "generative")
-AFTER = 5
-"""The iteration at which the paper compares."""
-MAX_ITERATIONS = 200
-MAX_PASSES = 120
-"""For the product's optimiser, whose iterations may take several; an iteration of the others takes about one."""
-EXPONENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-def small_sets() -> list[str]:
-    """Every other table in the folder of real data."""
-    names = {path.name.split(".")[0] for path in Path(os.environ["BNCLI_DATA"]).glob("*.csv*")}
-    return sorted(name for name in names - LARGE.keys() if not name.endswith(DOUBLES))
+class Study(NamedTuple):
+    """Which sets are climbed how: words of the space, starts, and what the optimisers may spend.
 
+    `max_passes` is for the product's default optimiser, whose iterations may take several; one of the published takes
+    about one. `timed`: passes and seconds are kept.
+    """
 
-@dataclass(frozen=True)
-class Case:
-    """A data set with a structure, climbed in the three spaces from both starts; `own` are the product's optimiser."""
-
-    name: str
-    structure: str
-    climbs: dict[tuple[str, str], Climb]
-    own: dict[tuple[str, str], Climb]
+    sets: tuple[str, ...]
+    ways: tuple[Way, ...]
+    max_iterations: int
+    max_passes: int
+    tolerance: float = 0.0
+    timed: bool = True
 
     @property
-    def lowest(self) -> float:
-        return min(-each.best for each in (*self.climbs.values(), *self.own.values()))
-
-    def target(self, share: float) -> float:
-        """The CLL at which all but this share of the way from uniform probabilities to the best is made."""
-        return -self.lowest - share * (-self.climbs["w", "zero"].start - self.lowest)
-
-    def arrival(self, run: Climb, gap: float) -> Moment | None:
-        """When the NLL comes within this share of the lowest; None if it never does, or too late."""
-        moment = run.reaching(-self.lowest * (1 + gap))
-        return None if moment is None or moment.passes > LATE else moment
-
-    def lag(self, space: str, start: str) -> int:
-        """Iterations after the fifth that `space` needs to be where w was after five; negative where w needs them."""
-        w, other = self.climbs["w", start], self.climbs[space, start]
-        ahead, behind, sign = (w, other, 1) if at(w, AFTER) >= at(other, AFTER) else (other, w, -1)
-        moment = behind.reaching(at(ahead, AFTER))
-        last = behind.end.iteration if moment is None else moment.iteration
-        return sign * max(0, last - AFTER)
+    def grid(self) -> Sequence[int]:
+        return GRID if self.timed else COARSE
 
 
-def at(run: Climb, iteration: int) -> float:
-    """The CLL after so many iterations, or at the end of a shorter run."""
-    return run.moments[min(iteration, len(run.moments) - 1)].cll
+def _ways(optimizer: str, spaces: Sequence[str] = SPACES, starts: Sequence[str] = STARTS) -> tuple[Way, ...]:
+    return tuple(Way(space, start, optimizer) for space in spaces for start in starts)
 
 
-def cases(
-    name: str,
-    n_rows: int | None = None,
-    *,
-    words: Sequence[str] = SPACES,
-    starts: Sequence[str] = STARTS,
-    max_iterations: int = MAX_ITERATIONS,
-    tolerance: float = 0.0,
-    own: Sequence[tuple[str, str]] = (),
-    max_passes: int = MAX_PASSES,
-) -> Iterator[Case]:
-    """The set with each of the three structures; skips the test where it is not at hand."""
-    counts = Counts(real(name, n_rows))
-    for structure, learn in STRUCTURES.items():
-        spaces = spaces_of(counts, learn(counts))
-        climbs = {
-            (word, start): published_lbfgs(spaces[word], start, max_iterations, tolerance=tolerance)
-            for word in words
-            for start in starts
-        }
-        ours = {
-            (word, start): climb(spaces[word], "newton", init=start, tolerance=1e-12, max_passes=max_passes)
-            for word, start in own
-        }
-        yield Case(name, structure, climbs, ours)
+OURS = (Way("w", "generative", "newton"), Way("d", "zero", "newton"), Way("d", "generative", "newton"))
+"""Spaces and starts from which the default optimiser climbs."""
 
 
-def to_the_optimum(name: str) -> Iterator[Case]:
-    """From the generative model, until little is left to gain."""
-    return cases(name, starts=("generative",), max_iterations=MOST, own=(("d", "generative"),), max_passes=MOST)
+def studies() -> dict[str, Study]:
+    """All that is measured, by the name of its file."""
+    both = (*_ways("plain"), *_ways("lbfgs"))
+    from_model = (*_ways("plain", starts=("generative",)), Way("d", "generative", "newton"))
+    return {
+        "large": Study(tuple(LARGE), (*both, *OURS), 200, 120),
+        "small": Study(_small_sets(), (*both, *_ways("plain", (IN_UNITS,))), 100, 120, timed=False),
+        "ends": Study(TO_THE_END, _ways("plain"), 2000, 0, tolerance=1e-32),
+        "optimum": Study(PRECISE, from_model, 500, 500),
+        "conditioning": Study(tuple(f"{a:g}" for a in EXPONENTS), (), 100, 0, timed=False),
+    }
 
 
-def spaces_of(counts: Counts, structure: Dag) -> dict[str, ParameterSpace]:
+def _small_sets() -> tuple[str, ...]:
+    """Every other table in the folder of real data."""
+    names = {path.name.split(".")[0] for path in Path(os.environ["BNCLI_DATA"]).glob("*.csv*")}
+    return tuple(sorted(name for name in names - LARGE.keys() if not name.endswith(DOUBLES)))
+
+
+def main(words: Sequence[str]) -> None:
+    """Measures what is missing, of the studies and sets that are named if any are; the page once nothing is."""
+    with one_thread():
+        list(climbed("car", "NB", studies()["small"]))  # warms up
+        for name, table, part in list(_missing()):
+            if not words or {name, table, f"{name}/{table}"} & {*words}:
+                _measure(name, studies()[name], table, part)
+    if not any(_missing()):
+        from tests.published import zaidi_page
+
+        zaidi_page.write()
+
+
+def _missing() -> Iterator[tuple[str, str, str]]:
+    """Studies, their sets and structures (of the conditioning experiment draws) that the files lack."""
+    for name, study in studies().items():
+        done = {run[:2] for run in recorded(name)}
+        yield from ((name, *pair) for pair in _pairs(name, study) if pair not in done)
+
+
+def _pairs(name: str, study: Study) -> list[tuple[str, str]]:
+    """In the order of the file."""
+    parts = map(str, range(DRAWS)) if name == "conditioning" else LEARNERS
+    return list(itertools.product(study.sets, parts))
+
+
+def _measure(name: str, study: Study, table: str, part: str) -> None:
+    runs = [*(conditioning(float(table), int(part)) if name == "conditioning" else climbed(table, part, study))]
+    order = _pairs(name, study)
+    write(name, sorted([*recorded(name), *runs], key=lambda run: order.index(run[:2])), timed=study.timed)
+    print(name, table, part, flush=True)
+
+
+def climbed(name: str, structure: str, study: Study) -> Iterator[Run]:
+    """The set with this structure, climbed in every way of the study; thinned."""
+    counts = Counts(rows_of(name))
+    spaces = spaces_of(counts, LEARNERS[structure](counts))
+    climbs = {way: _climb(spaces[way.space], way, study) for way in study.ways}
+    yield from (Run(name, structure, way, run) for way, run in thinned(climbs, study.grid).items())
+
+
+def rows_of(name: str) -> Dataset:
+    return real(name, LARGE.get(name))
+
+
+def _climb(space: ParameterSpace, way: Way, study: Study) -> Climb:
+    if way.optimizer == "plain":
+        return published_lbfgs(space, way.start, study.max_iterations, tolerance=study.tolerance)
+    return climb(
+        space,
+        way.optimizer,
+        init=way.start,
+        tolerance=1e-12,
+        max_iterations=study.max_iterations,
+        max_passes=study.max_passes if way.optimizer == "newton" else MOST_PASSES,
+    )
+
+
+def spaces_of(counts: Counts, structure: Dag) -> Mapping[str, ParameterSpace]:
     free = discriminative.space(counts, structure, smoothing=SMOOTHING)
     log_theta = free.coordinates.tables(free.coordinates.generative)
     return {
@@ -173,13 +196,17 @@ class _InUnits(PerCell):
         return self.unit * d_tables.ravel()
 
 
-def conditioning(exponent: float, seed: int) -> dict[str, Climb]:
-    """Three binary inputs with coefficients 10^a, 1 and 10^-a, 10,000 rows, naive Bayes, w and d from 0."""
-    columns = sample(conditioning_network(exponent), 10_000, np.random.default_rng(seed))
+def conditioning(exponent: float, draw: int) -> Iterator[Run]:
+    """Three binary inputs with coefficients 10^a, 1 and 10^-a, 10,000 rows, naive Bayes, w and d from 0.
+
+    The draw stands in place of the structure.
+    """
+    columns = sample(conditioning_network(exponent), 10_000, np.random.default_rng(draw))
     counts = Counts(learn_dataset(columns))
     spaces = spaces_of(counts, nb.learn(counts))
-    return {space: published_lbfgs(spaces[space], "zero", 100) for space in ("w", "d")}
+    climbs = {way: published_lbfgs(spaces[way.space], way.start, 100) for way in _ways("plain", ("w", "d"), ("zero",))}
+    yield from (Run(f"{exponent:g}", str(draw), way, run) for way, run in thinned(climbs, GRID).items())
 
 
-def geometric(ratios: list[float]) -> float:
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+if __name__ == "__main__":
+    main(sys.argv[1:])
