@@ -131,6 +131,7 @@ OPTIMIZATION = (
     "--penalty-center",
     "--arcs",
     "--early-stop",
+    "--restarts",
     "--optimizer",
     "--tolerance",
     "--max-iterations",
@@ -185,9 +186,10 @@ class Method(NamedTuple):
     def own_options(self) -> tuple[str, ...]:
         """Those that its function takes by name: no files, and nothing that comes with an optimizer as one value.
 
-        Nor what concerns other columns than those that a discretizer cuts.
+        Nor random starts, which come with their seed, and nothing that concerns other columns than those that a
+        discretizer cuts.
         """
-        shared = OPTIMIZATION if "--optimizer" in self.options else ("--trace",)
+        shared = OPTIMIZATION if "--optimizer" in self.options else ("--trace", "--restarts")
         return tuple(flag for flag in self.options if flag not in (*shared, *CATEGORIES))
 
 

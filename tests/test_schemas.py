@@ -25,6 +25,7 @@ discretize dated.csv -q --cuts-out dated.json
 fit iris.csv --structure interactions --penalty 1 -q -o interactions.bnc
 fit holes.csv --missing-policy marginalize --param em --structure nb -q -o em.bnc
 fit holes.csv --param map -q -o holes.bnc
+fit monks1.csv --param extended --penalty 1 --restarts 2 -q -o restarts.bnc
 fit tumours.csv --structure interactions --penalty 1 --bins 40 -q -o wide.bnc
 discretize iris.csv -q --cuts-out cuts.json
 fit monks1.csv --group-levels 2 --param map -q -o pooled.bnc
@@ -44,6 +45,7 @@ fit iris.csv --structure nb
 fit iris.csv --structure hill-climb --param map --max-parents 1
 fit iris.csv --structure auto --time-limit 1
 fit monks1.csv --structure kikuchi
+fit monks1.csv --param extended --penalty 1 --restarts 1 --max-iterations 5
 fit monks1.csv --structure regions.json --param kmap
 fit holes.csv --missing-policy marginalize --param extended --early-stop cv --structure nb --max-iterations 4
 evaluate iris.csv --param map
@@ -52,7 +54,9 @@ evaluate iris.csv --model tan.bnc
 evaluate iris.csv --param map --folds 2 --repeats 2
 evaluate iris.csv --param map --structure nb --folds 2 --train-rows 20,all
 evaluate iris.csv --param map --structure nb --test iris.csv --train-rows 20
+evaluate iris.csv --param map --folds 2 --scores
 inspect tan.bnc
+inspect restarts.bnc
 inspect tan.bnc --tables
 inspect tan.bnc --effects
 inspect auto.bnc
@@ -81,6 +85,7 @@ describe copies.csv
 describe alone.csv
 learn-structure iris.csv
 learn-structure iris.csv -o s.json
+learn-structure iris.csv --scores
 learn-structure iris.csv --structure hill-climb
 learn-structure monks1.csv --structure kikuchi
 learn-structure monks1.csv --structure kikuchi --bootstrap 2

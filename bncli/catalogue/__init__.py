@@ -88,7 +88,7 @@ KEYS = (*(key_of(entry.flag) for entry in LEARNING), "seed")
 TACIT = {key_of(option.flag): option.kind.read(option.default) for option in OPTIONS if option.tacit}
 """Keys whose default a recipe does not say, and the default."""
 
-WRITTEN_WHERE_USED = frozenset((*map(key_of, (*CATEGORIES, "--degrees-of-freedom")), *TACIT))
+WRITTEN_WHERE_USED = frozenset((*map(key_of, CATEGORIES), *TACIT))
 """Keys that a file has only where they have a value; of all others it says that they have none."""
 
 

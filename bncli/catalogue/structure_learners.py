@@ -110,11 +110,11 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "--degrees-of-freedom",
         Word(("conditional", "joint", "structural-zeros")),
-        "",
+        "conditional",
         STRUCTURE,
         "What kikuchi's prior counts: the free numbers of the class given the attributes, of both jointly, or of the "
         "class given the attributes over the cells that occur.",
-        stands_for="conditional",
+        tacit=True,
     ),
     Option("--max-seconds", Real(above=True), "", STRUCTURE, "kikuchi goes no further after this time.", "SECONDS"),
     Option("--max-candidates", Whole(1), "100000", STRUCTURE, "Regions that kikuchi tries in one step."),

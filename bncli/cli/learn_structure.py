@@ -11,7 +11,7 @@ from bncli.cli.console import Console
 from bncli.cli.flags import flag
 from bncli.cli.numbers import whole
 from bncli.cli.regions import regions_text
-from bncli.cli.search_results import move_lines
+from bncli.cli.search_results import move_lines, score_lines
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ BOOTSTRAP = flag(
     (options.data,),
     (*learning.STRUCTURE, BOOTSTRAP),
     options.TABLE,
-    (options.output("The structure file [standard output]."),),
+    (options.output("The structure file [standard output]."), options.SCORES),
     options.RUNNING,
 )
 def command(**typed: Any) -> None:
@@ -64,6 +64,7 @@ def command(**typed: Any) -> None:
             output=options.output_path(typed),
             supplied=chosen.supplied,
             check=check,
+            scores=typed["scores"],
             run=Run(options.threads(typed), watch=console.watch),
         )
         console.summary(summary(report))
@@ -89,6 +90,7 @@ def summary(report: StructureReport) -> list[str]:
         f"rows        {report.rows:,}",
         f"structure   {report.structure.method}, {size}",
         *move_lines(report.moves),
+        *([] if report.scored is None else score_lines(report.scored)),
         *([] if regions is None else [f"regions     {regions_text(regions)}", f"seconds     {seconds}"]),
         *([] if report.structure_file is None else [f"written     {report.structure_file}"]),
     ]

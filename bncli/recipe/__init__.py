@@ -26,8 +26,8 @@ class Recipe:
     smoothing is `NAME` or `NAME:NUMBER`, with the number always written out where the rule has one, and so is
     structure_score, where the number of `acll` and `acll-uniform` is that of --pseudo-counts. init is resolved: the
     word typed or the default that follows from the penalty. seed draws the folds by which a penalty `cv` is chosen,
-    and the number of iterations where early_stop is `cv`. missing_policy is None in models that were learnt before
-    there was a choice: `level`.
+    the number of iterations where early_stop is `cv`, and random starts where there are `restarts`. missing_policy is
+    None in models that were learnt before there was a choice: `level`.
     """
 
     __slots__ = ("_values",)

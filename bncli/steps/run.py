@@ -13,7 +13,7 @@ from typing import NamedTuple
 from bncli.engine.data.schema import Schema
 from bncli.files.atomic import write_bytes
 from bncli.steps.memory import free_memory
-from bncli.watch import Clock, Event, Iteration, Move, Note, Run, Stage, Watch
+from bncli.watch import Clock, Event, Iteration, Kept, Move, Note, Run, Stage, Watch
 
 TRACED = (*Iteration._fields, "seconds")
 """The columns of a trace."""
@@ -91,19 +91,24 @@ class Trace:
 
     As CSV a row an iteration, with the seconds since the first. Flops are empty where no cost model covers optimizer
     and parameters; ll, the log-likelihood of classes and attributes together, where the conditional one, cll, is
-    maximised; and cll where ll is.
+    maximised; and cll where ll is. Of several runs only the one that is kept.
     """
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._rows: list[tuple[float | None, ...]] = []
+        self._runs: list[list[tuple[float | None, ...]]] = [[]]
         self._begin = 0.0
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Iteration):
             now = time.perf_counter()
-            self._begin = self._begin if self._rows else now
-            self._rows.append((*event, now - self._begin))
+            if event.iteration == 0:
+                self._begin = now
+                self._runs.append([])
+            self._runs[-1].append((*event, now - self._begin))
+        elif isinstance(event, Kept):
+            # the first is of before any run
+            self._runs = [self._runs[event.run + 1]]
         self._watch(event)
 
     def write(self, path: str) -> None:
@@ -111,7 +116,7 @@ class Trace:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(TRACED)
-        writer.writerows(self._rows)
+        writer.writerows(self._runs[-1])
         write_bytes(path, text.getvalue().encode())
 
 

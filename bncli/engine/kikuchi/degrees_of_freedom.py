@@ -37,9 +37,9 @@ DENSE = 8
 
 
 class DegreesOfFreedom:
-    """What sets of attributes add; `kind` is one of the three above, None: conditional."""
+    """What sets of attributes add; `kind` is one of the three above."""
 
-    def __init__(self, data: Dataset, kind: str | None = None) -> None:
+    def __init__(self, data: Dataset, kind: str = "conditional") -> None:
         self._cardinalities, k = data.schema.cardinalities, data.n_labels
         self._of_class, self._factor = k - 1, k if kind == "joint" else k - 1
         self._occurring = _OccurringCells(data) if kind == "structural-zeros" else None

@@ -38,7 +38,7 @@ def follow(
     theta: float,
     watch: Watch = silent,
     *,
-    degrees_of_freedom: str | None = None,
+    degrees_of_freedom: str = "conditional",
 ) -> SearchTrace:
     """What the steps are worth that add these regions in their order; step 0 is the class alone."""
     listed = list(regions)
@@ -59,7 +59,7 @@ class GrowingModel:
     """
 
     def __init__(
-        self, counts: Counts, theta: float, known: Iterable[Region] = (), *, degrees_of_freedom: str | None = None
+        self, counts: Counts, theta: float, known: Iterable[Region] = (), *, degrees_of_freedom: str = "conditional"
     ) -> None:
         self.data, self.theta = counts.data, theta
         self.rule = DegreesOfFreedom(counts.data, degrees_of_freedom)

@@ -26,7 +26,7 @@ def learn(
     structure: Structure,
     *,
     theta: float,
-    degrees_of_freedom: str | None = None,
+    degrees_of_freedom: str = "conditional",
     watch: Watch = silent,
 ) -> Parameters:
     """The average over all steps of the path, the class alone among them."""

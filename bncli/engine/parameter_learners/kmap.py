@@ -21,7 +21,7 @@ def learn(
     structure: Structure,
     *,
     theta: float,
-    degrees_of_freedom: str | None = None,
+    degrees_of_freedom: str = "conditional",
     watch: Watch = silent,
 ) -> Parameters:
     """The model of the best step."""

@@ -46,7 +46,7 @@ def learn(
     max_order: int,
     theta: float,
     max_candidates: int,
-    degrees_of_freedom: str | None = None,
+    degrees_of_freedom: str = "conditional",
     max_seconds: TimeLimit | None = None,
     watch: Watch = silent,
 ) -> Regions:
@@ -63,7 +63,7 @@ def learn(
     }
     if max_seconds is not None:
         options["max_seconds"] = max_seconds.seconds
-    if degrees_of_freedom is not None:
+    if degrees_of_freedom != "conditional":
         options["degrees_of_freedom"] = degrees_of_freedom
     return Regions(tuple(search.growing.regions), search.growing.trace(), method="kikuchi", options=options)
 
