@@ -37,14 +37,6 @@ PARAMETERS = Choice(
             joint=("--lower-orders", *_ARCS),
         ),
         Method(
-            "lr-roos",
-            "the same with the first class fixed at 0, as Roos et al. have it",
-            ("--smoothing", "--theta", *_SEARCH),
-            fixed=_CENTERED,
-            start=("--smoothing", "--theta"),
-            joint=_ARCS,
-        ),
-        Method(
             "extended",
             "conditional probabilities, learnt discriminatively (ELR)",
             ("--smoothing", *OPTIMIZATION),
@@ -59,6 +51,14 @@ PARAMETERS = Choice(
             ("--smoothing", *(flag for flag in _SEARCH if flag not in _ARCS)),
             fixed=_CENTERED,
             start=("--smoothing",),
+        ),
+        Method(
+            "lr-roos",
+            "discriminative with the first class fixed at 0",
+            ("--smoothing", "--theta", *_SEARCH),
+            fixed=_CENTERED,
+            start=("--smoothing", "--theta"),
+            joint=_ARCS,
         ),
         Method(
             "em",
