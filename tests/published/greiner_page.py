@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.evaluation.significance import PairedT, win_draw_loss
-from tests.published import greiner, greiner_studies
+from tests.published import greiner, greiner_curves, greiner_studies
 from tests.published.greiner import BAD, INCOMPLETE, WAYS, Case, Figures, compare, measured, printed
 from tests.published.greiner_remarks import (
     COMPARISONS,
@@ -67,11 +67,17 @@ def of_tables(figures: Figures, tables: str) -> Figures:
 
 def page_of_records() -> str:
     """greiner.md from the files of figures."""
-    return page(greiner.recorded(), greiner_studies.recorded(), greiner.recorded_shares())
+    curves = greiner_curves.section(greiner_curves.recorded())
+    return page(greiner.recorded(), greiner_studies.recorded(), greiner.recorded_shares(), curves)
 
 
-def page(found: Sequence[Case], studies: Sequence[greiner_studies.Case], shares: Mapping[float, Sequence[Case]]) -> str:
-    """greiner.md."""
+def page(
+    found: Sequence[Case],
+    studies: Sequence[greiner_studies.Case],
+    shares: Mapping[float, Sequence[Case]],
+    curves: Sequence[str],
+) -> str:
+    """greiner.md; `curves` are the paragraphs of Figure 2."""
     claims = [*printed_claims(), *OWN]
     of_text = [claim for claim in claims if claim.tables == "all" and not claim.where.startswith("Table")]
     by_network = [claim for claim in claims if claim.tables != "all"]
@@ -84,6 +90,7 @@ def page(found: Sequence[Case], studies: Sequence[greiner_studies.Case], shares:
     parts += ["## Ever more missing values (Figure 7b)", SHARES]
     for rows in ("holes", "everywhere"):
         parts += [f"### {_TITLES[rows]}", table(("missing", *INCOMPLETE), _shares(shares, rows))]
+    parts += curves
     for rows, ways in WAYS.items():
         parts += [f"## Accuracy in percent: {_TITLES[rows]}", table(("table", *ways), _accuracies(found, rows))]
     return "\n\n".join([*parts, *_studied(studies)]) + "\n"
