@@ -6,7 +6,6 @@ tables of a text as they are to be; with BNCLI_UPDATE=1 the tests put them there
 
 from __future__ import annotations
 
-import csv
 import importlib
 import pkgutil
 import re
@@ -17,16 +16,16 @@ from bncli.choices import Choice, Method
 from bncli.cli.numbers import metavar
 from bncli.cli.topics import GROUPS
 from bncli.engine.model import StoppedBy
-from tests.published import classifiers, references
+from tests.performance import passes
+from tests.performance.results import read as measured
+from tests.published import classifiers, defaults, penalty_center, references
 from tests.published.classifiers_evidence import Evidence, evidence
 from tests.published.classifiers_page import manual_table, readme_table
 from tests.published.references import recorded
 from tests.transcripts import ROOT
 
 MANUAL = ROOT / "bncli" / "manual"
-PASSES = ROOT / "tests" / "performance" / "passes.csv"
 SURVEYED = ("adult", "connect_4", "covertype", "letter", "nursery", "shuttle", "satimage", "spambase")
-MOST_PASSES = 500
 
 
 def renewed(text: str) -> str:
@@ -131,21 +130,43 @@ def _said(module: str) -> str:
 
 def passes_table() -> str:
     """Passes to the optimum, of the larger tables, at both penalties."""
-    with PASSES.open() as file:
-        found = {(row["table"], row["structure"], row["lambda"]): row for row in csv.DictReader(file)}
+    found = {(line.table, line.structure, line.penalty): line for line in passes.recorded()}
     rows = []
     for name in SURVEYED:
         for structure in ("NB", "TAN"):
-            one, low = found[name, structure, "1"], found[name, structure, "0.01"]
-            sizes = [f"{int(one['rows']):,}", structure, f"{int(one['parameters']):,}"]
-            rows.append([name, *sizes, *_passes(one), *_passes(low)])
+            one, low = found[name, structure, 1.0], found[name, structure, 0.01]
+            rows.append([name, f"{one.rows:,}", structure, f"{one.parameters:,}", *_passes(one), *_passes(low)])
     penalties = ("`--penalty 1`", "L-BFGS-B", "`--penalty 0.01`", "L-BFGS-B")
     return table(("table", "rows", "structure", "parameters", *penalties), rows)
 
 
-def _passes(row: dict[str, str]) -> list[str]:
-    other = int(row["lbfgs"])
-    return [f"{row['own']} + {row['own_setup']}", str(other) if other < MOST_PASSES else f"over {MOST_PASSES}"]
+def _passes(line: passes.Line) -> list[str]:
+    other = f"{line.peer:.0f}" if line.peer < passes.CAP else f"over {passes.CAP}"
+    return [f"{line.own:.0f} + {line.own_setup:.0f}", other]
+
+
+def mean_passes_table() -> str:
+    """Geometric means of passes at every penalty, over all tables and over the large ones."""
+    lines, rows = passes.recorded(), []
+    for penalty in passes.PENALTIES:
+        for least, which in ((0, "all"), (passes.MANY_ROWS, f"over {passes.MANY_ROWS:,}")):
+            found = passes.means(lines, penalty, least)
+            numbers = [f"{number:.0f}" for number in (found.passes, found.total, found.peer)]
+            rows.append([f"{penalty:g}", which, str(found.problems), *numbers, str(found.late), str(found.peer_late)])
+    ours = ("passes", "with preconditioners")
+    late = (f"over {passes.CAP}", f"L-BFGS-B over {passes.CAP}")
+    return table(("`--penalty`", "rows", "problems", *ours, "L-BFGS-B", *late), rows)
+
+
+def missing_passes_table() -> str:
+    """What a pass over incomplete rows takes, and how many table entries it works on."""
+    found = [figure for figure in measured().figures if figure.section.startswith("Rows with holes")]
+    rows = []
+    for figure in found:
+        entries = re.search(r"([0-9,]+) entries", figure.detail)
+        assert entries is not None
+        rows.append((figure.what.split()[1].rstrip(","), f"{figure.measured:.3g}", entries[1]))
+    return table(("structure", "times a complete pass", "table entries"), rows)
 
 
 def _figures() -> Evidence:
@@ -162,6 +183,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "rooms": rooms_table,
     "engine rooms": engine_rooms_table,
     "passes": passes_table,
+    "mean passes": mean_passes_table,
+    "missing passes": missing_passes_table,
+    "from one to another": lambda: penalty_center.center_table(penalty_center.recorded()),
+    "settings": lambda: defaults.settings_table(defaults.recorded()),
+    "chosen penalties": lambda: defaults.penalties_table(defaults.recorded()),
     "results": lambda: manual_table(_figures()),
     "results in short": lambda: readme_table(_figures()),
 }

@@ -28,10 +28,11 @@ SPACES: dict[str, dict[str, Any]] = {
     "weighted 4": {"level": 4},
     "extended": {},
     "lr": {},
+    "lr_roos": {},
 }
-"""Name (the learner's word first) and the learner's own options."""
+"""Name (the learner's module first) and the learner's own options."""
 
-RICH_SPACES = ("discriminative", "discriminative with lower orders", "weighted 4", "extended", "lr")
+RICH_SPACES = ("discriminative", "discriminative with lower orders", "weighted 4", "extended", "lr", "lr_roos")
 """Those that reach the same optimum."""
 
 

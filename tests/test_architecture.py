@@ -179,3 +179,36 @@ def test_files_are_short_and_explain_themselves(path: Path) -> None:
     assert len(text.splitlines()) <= 500
     assert ast.get_docstring(ast.parse(text)), "a module begins by saying what it is"
     assert "TODO" not in text
+
+
+def test_an_expected_failure_names_its_exception_and_is_strict() -> None:
+    """What may fail in any way, or pass, says nothing."""
+    for path in Path(__file__).parent.rglob("*.py"):
+        text = path.read_text()
+        if "xfail" in text:
+            assert not list(_weak_expectations(ast.parse(text))), path
+
+
+@pytest.mark.parametrize(
+    ("text", "n_weak"),
+    [
+        ("pytest.mark.xfail(raises=ValueError)", 0),
+        ("pytest.mark.xfail(raises=ValueError, strict=True)", 0),
+        ("pytest.mark.xfail(raises=ValueError, strict=False)", 1),
+        ("pytest.mark.xfail(reason='so')", 1),
+        ("@pytest.mark.xfail\ndef test() -> None: ...", 1),
+        ("def test() -> None:\n    pytest.xfail('so')", 1),
+    ],
+)
+def test_weak_expectations_are_found(text: str, n_weak: int) -> None:
+    assert len(list(_weak_expectations(ast.parse(text)))) == n_weak
+
+
+def _weak_expectations(tree: ast.AST) -> Iterator[int]:
+    """Lines of expected failures without an exception, or that may pass."""
+    calls = {id(node.func): node.keywords for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "xfail":
+            given = {one.arg: ast.unparse(one.value) for one in calls.get(id(node), ())}
+            if "raises" not in given or given.get("strict", "True") != "True":
+                yield node.lineno

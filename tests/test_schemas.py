@@ -48,6 +48,8 @@ evaluate iris.csv --param map
 evaluate iris.csv --param map --test iris.csv
 evaluate iris.csv --model tan.bnc
 evaluate iris.csv --param map --folds 2 --repeats 2
+evaluate iris.csv --param map --structure nb --folds 2 --train-rows 20,all
+evaluate iris.csv --param map --structure nb --test iris.csv --train-rows 20
 inspect tan.bnc
 inspect tan.bnc --tables
 inspect tan.bnc --effects

@@ -37,6 +37,14 @@ PARAMETERS = Choice(
             joint=("--lower-orders", *_ARCS),
         ),
         Method(
+            "lr-roos",
+            "the same with the first class fixed at 0, as Roos et al. have it",
+            ("--smoothing", "--theta", *_SEARCH),
+            fixed=_CENTERED,
+            start=("--smoothing", "--theta"),
+            joint=_ARCS,
+        ),
+        Method(
             "extended",
             "conditional probabilities, learnt discriminatively (ELR)",
             ("--smoothing", *OPTIMIZATION),

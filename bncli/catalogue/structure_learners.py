@@ -38,7 +38,7 @@ STRUCTURES = Choice(
             "overlapping regions with the class, grown one at a time by their posterior",
             ("--max-order", "--theta", "--max-seconds", "--max-candidates"),
             defaults=(("--theta", "1"),),
-            params=("kbma", "kmap", "discriminative"),
+            params=("kbma", "kmap", "discriminative", "lr-roos"),
             clock=True,
             alone=("--max-order", 2),
             needs=(("--max-order", "--max-candidates", 1),),

@@ -9,7 +9,7 @@ from bncli.cli import learning, options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import flag
-from bncli.cli.numbers import whole
+from bncli.cli.numbers import SizesType, whole
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +38,14 @@ PROTOCOL = (
         stands_for="1",
         help="Do it so often, with new random folds.",
     ),
+    flag(
+        "--train-rows",
+        group=_PROTOCOL,
+        metavar="N,N,...",
+        type=SizesType(),
+        setting=False,
+        help="A learning curve: learn from so many of the rows too, ascending; the last may be all.",
+    ),
     flag("--test", group=_PROTOCOL, metavar="FILE", help="Learn on DATA, test on FILE."),
     flag("--model", group=_PROTOCOL, metavar="FILE", help="Test this model on DATA; nothing is learnt."),
 )
@@ -53,7 +61,11 @@ PICTURES = flag(
     group="Output",
     metavar="DIR",
     help="Draw ROC, precision-recall and reliability curves into this folder (roc.svg, precision_recall.svg, "
-    "reliability.svg), each label against all others, from all rows tested together.",
+    "reliability.svg), each label against all others, from all rows tested together; with --train-rows also "
+    "learning_curve.svg.",
+)
+CURVE = flag(
+    "--csv", group="Output", metavar="FILE", help="Write the learning curve of --train-rows, a line a size and fold."
 )
 
 FIGURES = (
@@ -84,7 +96,7 @@ FIGURES = (
     options.TABLE,
     options.UNSEEN,
     options.MISSING_COLUMNS,
-    (PREDICTIONS, PICTURES),
+    (PREDICTIONS, PICTURES, CURVE),
     options.RUNNING,
     more="Cuts and structure are learnt anew inside every fold. "
     "std is the standard deviation over the folds of all repeats. Figures of single labels are those of the confusion "
@@ -111,14 +123,19 @@ def command(**typed: Any) -> None:
 def _measured(
     typed: Mapping[str, Any], chosen: learning.Learning, source: Source, test: Source | None, console: Console
 ) -> EvaluateReport:
+    from dataclasses import replace
+
     from bncli.engine.evaluation.validate import Protocol
     from bncli.steps.evaluate import Outputs, evaluate, evaluate_model, evaluate_on
+    from bncli.steps.evaluating.learning_curve import Samples
     from bncli.watch import Run
 
     run = Run(options.threads(typed), watch=console.watch)
     outputs = Outputs(typed["predictions"], typed["svg"])
     if typed["model"]:
         return evaluate_model(typed["model"], source, outputs=outputs, unseen=typed["unseen"], run=run)
+    samples = Samples(typed["train_rows"] or (), typed["repeats"] or 1, typed["seed"])
+    outputs = replace(outputs, samples=samples, csv=options.named(typed["csv"]))
     how: dict[str, Any] = {"outputs": outputs, "unseen": typed["unseen"] or "average", "run": run}
     if test is not None:
         return evaluate_on(source, test, chosen.recipe, supplied=chosen.supplied, **how)
@@ -131,18 +148,22 @@ def _refuse_idle(typed: Mapping[str, Any]) -> None:
     from bncli.cli.settings import settings_of_run
 
     settings = settings_of_run()
-    names = ("--folds", "--repeats", "--test", "--categorical", "--numeric", "--ignore")
-    given = [name for name in names if typed[name[2:]] and name[2:] not in settings]
-    protocol, columns = [name for name in given if name in names[:3]], [name for name in given if name in names[3:]]
+    names = ("--folds", "--repeats", "--test", "--train-rows", "--csv", "--categorical", "--numeric", "--ignore")
+    keys = {name: name[2:].replace("-", "_") for name in names}
+    given = [name for name, key in keys.items() if typed[key] and key not in settings]
+    protocol, columns = [name for name in given if name in names[:5]], [name for name in given if name in names[5:]]
     if typed["model"]:
         idle, why = [*learning.given_flags(typed), *protocol, *columns], "--model: nothing is learnt"
     elif typed["test"]:
-        idle, why = [name for name in protocol if name != "--test"], "--test"
+        drawn = [] if typed["train_rows"] else ["--repeats"]  # without samples there is nothing to repeat
+        idle, why = [name for name in protocol if name in ("--folds", *drawn)], "--test"
     else:
         idle, why = (
             ["--allow-missing-columns"] * (typed["allow_missing_columns"] and "allow_missing_columns" not in settings),
             "cross-validation: all rows are of DATA",
         )
+    if typed["csv"] and not typed["train_rows"] and not idle:
+        raise UsageError("--csv has no effect without --train-rows", hint="it is the file of the learning curve")
     if idle:
         raise UsageError(f"{idle[0]} has no effect with {why}", hint="leave one of them out")
 
@@ -159,7 +180,12 @@ def _test_source(typed: Mapping[str, Any]) -> Source | None:
 
 
 def _tables(report: EvaluateReport) -> list[str | Table]:
-    tables: list[str | Table] = [f"{report.rows:,} rows; {report.protocol}", _figures(report), *_per_label(report)]
+    tables: list[str | Table] = [
+        f"{report.rows:,} rows; {report.protocol}",
+        _figures(report),
+        *_curve(report),
+        *_per_label(report),
+    ]
     if len(report.labels) <= _LABELS_SHOWN:
         tables += _confusion(report)
     return tables
@@ -182,6 +208,21 @@ def _figures(report: EvaluateReport) -> Table:
         if seconds is not None:
             add_row(table, f"seconds, {stage}", f"{seconds:.3f}")
     return table
+
+
+def _curve(report: EvaluateReport) -> Iterator[Table]:
+    """A line a size, of the figures that are looked at most."""
+    from bncli.cli.tables import add_row, plain_table
+
+    if not report.learning_curve:
+        return
+    shown = ("error", "log_loss", "auc")
+    headings = [heading for name in shown for heading in (name.replace("_", "-"), "std")]
+    table = plain_table("Learning curve", "rows learnt from", *headings, numbers=range(7))
+    for point in report.learning_curve:
+        cells = [_number(figures[name]) for name in shown for figures in (point.metrics, point.std)]
+        add_row(table, f"{point.rows:,}", *cells)
+    yield table
 
 
 def _per_label(report: EvaluateReport) -> Iterator[Table | str]:

@@ -29,6 +29,29 @@ class KindType(_ParamType):
             self.fail(str(error), param, ctx)
 
 
+class SizesType(_ParamType):
+    """The type of an option that takes ascending numbers of rows, and at the end perhaps `all`: 50,100,200,all."""
+
+    name = "N,N,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int | str, ...]:
+        """The sizes that were typed."""
+        *words, last = [word.strip() for word in str(value).split(",")]
+        sizes: list[int] = []
+        for word in words if last == "all" else [*words, last]:
+            if word == "all":
+                self.fail("'all' is the largest size, and stands at the end", param, ctx)
+            try:
+                size = int(Whole(1).read(word))
+            except ValueError as error:
+                self.fail(f"{error}; say for example 50,100,200,all", param, ctx)
+            if sizes and size <= sizes[-1]:
+                how = "twice" if size == sizes[-1] else f"after {sizes[-1]}"
+                self.fail(f"{size} stands {how}: sizes must ascend, each of them once", param, ctx)
+            sizes.append(size)
+        return (*sizes, last) if last == "all" else tuple(sizes)
+
+
 def metavar(kind: Kind) -> str:
     """What stands for a value of a kind in the help."""
     if isinstance(kind, Word):

@@ -68,10 +68,10 @@ class Axis:
         return math.log(value) if self.logarithmic else value
 
 
-def axis_of(values: Sequence[float]) -> Axis:
-    """An axis from the least to the largest of the values."""
+def axis_of(values: Sequence[float], *, linear: bool = False) -> Axis:
+    """An axis from the least to the largest of the values; logarithmic only where it may be."""
     low, high = min(values, default=0.0), max(values, default=1.0)
-    if low > 0 and high > _LOG_SPAN * low:
+    if not linear and low > 0 and high > _LOG_SPAN * low:
         return Axis(low, high, True, _log_ticks(low, high))
     if high - low <= 1e-9 * max(abs(low), abs(high)):
         low, high = low - 0.1 * abs(low) - 1e-3, high + 0.1 * abs(high) + 1e-3

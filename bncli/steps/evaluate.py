@@ -2,13 +2,14 @@
 
 Three protocols: cross-validation of the learning options on one table; learning on one table and testing on another;
 testing a model file on a table. A report holds means over the folds, their standard deviations, and every fold; what
-needs all rows at once (curves, figures of every label) comes from the predictions of all folds together.
+needs all rows at once (curves, figures of every label) comes from the predictions of all folds together. With samples
+of the rows to learn from, a learning curve stands beside it all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 from typing import NamedTuple
 
@@ -30,8 +31,9 @@ from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.scores import NOT_WRITTEN, WRITTEN, write_predictions
 from bncli.files.table import Source, read_labelled
 from bncli.recipe import Recipe
+from bncli.steps.evaluating.learning_curve import Sampled, Samples, learn_samples, learning_curve, write_curve
 from bncli.steps.evaluating.pictures import check_folder, write_pictures
-from bncli.steps.evaluating.report import EvaluateReport, FoldReport, Pooled
+from bncli.steps.evaluating.report import EvaluateReport, FoldReport, Pooled, summarized
 from bncli.steps.run import Stopwatch, limited
 from bncli.steps.supplied_files import Supplied
 from bncli.watch import Note, Run, Stage, Watch, warnings_of
@@ -39,13 +41,16 @@ from bncli.watch import Note, Run, Stage, Watch, warnings_of
 
 @dataclass(frozen=True)
 class Outputs:
-    """What an evaluation writes; None: not this.
+    """What an evaluation gives beside its figures, and the files that it writes; None: not this.
 
     predictions: a file of the (out-of-fold) predictions, in row order. svg: a folder of pictures of the curves.
+    samples: what else is learnt from, for a learning curve; csv: a file of its outcomes.
     """
 
     predictions: str | None = None
     svg: str | None = None
+    csv: str | None = None
+    samples: Samples = field(default_factory=Samples)
 
 
 def evaluate(
@@ -65,9 +70,13 @@ def evaluate(
     watch(Stage("read"))
     columns = supplied.read(source, run)
     reading = Reading(source.missing_tokens, unseen)
-    folds = cross_validate(columns, recipe, protocol, given=supplied, reading=reading, run=limited(run))
-    timed = list(_timed(folds, watch))
-    return _told(_averaged(str(protocol), columns, timed), outputs, watch)
+    most = columns.n_rows - columns.n_rows // protocol.folds
+    sizes = outputs.samples.of(most, f"to learn from in a fold ({columns.n_rows:,} rows, {protocol.folds} folds)")
+    folds = cross_validate(columns, recipe, protocol, given=supplied, reading=reading, run=limited(run), sizes=sizes)
+    whole, sampled = _sorted_out(_timed(folds, watch))
+    report = _averaged(str(protocol), columns, whole)
+    assert report.folds is not None
+    return _told(replace(report, learning_curve=learning_curve(sizes, sampled, report.folds)), outputs, watch)
 
 
 def evaluate_on(
@@ -86,15 +95,39 @@ def evaluate_on(
     run = run._replace(watch=watch)
     watch(Stage("read"))
     columns = supplied.read(source, run)
+    sizes = outputs.samples.of(columns.n_rows, "to learn from")
     watch(Stage("fit"))
-    quiet = limited(run._replace(watch=warnings_of(watch)))
     reading = Reading(source.missing_tokens, unseen)
-    model = learn(columns, recipe, given=supplied, reading=reading, run=quiet).model
-    tested, spent = _tested(model, test, run), watch.seconds()
+
+    def learnt(rows: Columns, told: Watch) -> Model:
+        return learn(rows, recipe, given=supplied, reading=reading, run=limited(run._replace(watch=told))).model
+
+    model = learnt(columns, warnings_of(watch))
+    seconds: dict[str, float | None] = {"fit": watch.seconds()["fit"]}
+    sampled = list(learn_samples(columns, outputs.samples, sizes, learnt, watch))
+    rows = _read_test([model, *(one.model for one in sampled)], test, run)
+    tested = _tested(model, rows, test, run)
     frequencies = class_frequencies(label_codes(columns, model.schema), len(model.schema.labels), columns.weights)
-    seconds = {"fit": spent["fit"], "score": spent["score"]}
+    seconds["score"] = watch.seconds()["score"]
     report = _single("trained on one table, tested on another", tested, frequencies, seconds)
-    return _told(report, outputs, watch)
+    others = [(one.size, _sample_report(one, tested, rows, test, watch)) for one in sampled]
+    whole = _as_folds(report, outputs.samples.repeats if sizes else 0, model.penalty)
+    return _told(replace(report, learning_curve=learning_curve(sizes, others, whole)), outputs, watch)
+
+
+def _sample_report(sample: Sampled, tested: _Tested, rows: Columns, test: Source, watch: Stopwatch) -> FoldReport:
+    """What the model of a sample says of the test rows."""
+    begun = watch.seconds()["score"]
+    figures = examine(sample.model, rows, allow_missing=test.allow_missing_columns).metrics.figures()
+    base = measure_baseline(sample.frequencies, tested.codes, tested.weights)
+    seconds = {"fit": sample.seconds, "score": watch.seconds()["score"] - begun}
+    return FoldReport(sample.repeat, 0, rows.n_rows, figures, base, sample.model.penalty, seconds)
+
+
+def _as_folds(report: EvaluateReport, repeats: int, penalty: float | None) -> list[FoldReport]:
+    """The report of a test table as that of the one fold of each repeat."""
+    seconds = {stage: value for stage, value in report.seconds.items() if value is not None}
+    return [FoldReport(i, 0, report.rows, report.metrics, report.base, penalty, seconds) for i in range(repeats)]
 
 
 def evaluate_model(
@@ -111,7 +144,9 @@ def evaluate_model(
     model = read_model(path)
     if unseen is not None:
         model = replace(model, schema=replace(model.schema, unseen=unseen))
-    tested, spent = _tested(model, source, run._replace(watch=watch)), watch.seconds()
+    run = run._replace(watch=watch)
+    tested = _tested(model, _read_test([model], source, run), source, run)
+    spent = watch.seconds()
     frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
     report = _single("a model on a test set", tested, frequencies, {"fit": None, "score": spent["score"]})
     return _told(report, outputs, watch)
@@ -120,8 +155,8 @@ def evaluate_model(
 def _check_files(outputs: Outputs, source: Source, *others: str | None) -> None:
     """UsageError for outputs that cannot be written, or would be written over what is read."""
     refuse_ending(outputs.predictions, NOT_WRITTEN, WRITTEN)
-    pictures = () if outputs.svg is None else check_folder(outputs.svg)
-    check_outputs((outputs.predictions, *pictures), (*source.paths, source.schema_file, *others))
+    pictures = () if outputs.svg is None else check_folder(outputs.svg, curve=bool(outputs.samples.sizes))
+    check_outputs((outputs.predictions, outputs.csv, *pictures), (*source.paths, source.schema_file, *others))
 
 
 class _Tested(NamedTuple):
@@ -133,16 +168,19 @@ class _Tested(NamedTuple):
     examined: Examined
 
 
-def _tested(model: Model, source: Source, run: Run) -> _Tested:
-    """Reads a table and has the model predict it."""
+def _read_test(models: Sequence[Model], source: Source, run: Run) -> Columns:
+    """The rows of a test table, with all columns that the models use; the first model knows the values of all."""
     run.watch(Stage("read"))
-    used = [model.schema.attributes[i].name for i in compile_scorer(model).used]
-    columns = read_labelled(
-        source, model.schema, used, threads=run.threads, watch=run.watch, memory=limited(run).memory
-    )
+    used = dict.fromkeys(m.schema.attributes[i].name for m in models for i in compile_scorer(m).used)
+    memory = limited(run).memory
+    return read_labelled(source, models[0].schema, list(used), threads=run.threads, watch=run.watch, memory=memory)
+
+
+def _tested(model: Model, rows: Columns, source: Source, run: Run) -> _Tested:
+    """Has the model predict the rows of a table."""
     run.watch(Stage("score"))
-    examined = examine(model, columns, allow_missing=source.allow_missing_columns)
-    return _Tested(model.schema.labels, label_codes(columns, model.schema), columns.weights, examined)
+    examined = examine(model, rows, allow_missing=source.allow_missing_columns)
+    return _Tested(model.schema.labels, label_codes(rows, model.schema), rows.weights, examined)
 
 
 def _single(protocol: str, tested: _Tested, frequencies: Array, seconds: Mapping[str, float | None]) -> EvaluateReport:
@@ -167,6 +205,8 @@ def _told(report: EvaluateReport, outputs: Outputs, watch: Watch) -> EvaluateRep
     watch(Stage("write"))
     if outputs.predictions is not None:
         write_predictions(outputs.predictions, report.labels, report.pooled.log_probabilities)
+    if outputs.csv is not None:
+        write_curve(outputs.csv, report.learning_curve)
     if outputs.svg is not None:
         write_pictures(report, outputs.svg)
     if report.skill_score is not None and report.skill_score <= 0:
@@ -187,6 +227,19 @@ def _timed(folds: Iterable[Fold], watch: Stopwatch) -> Iterator[tuple[Fold, dict
         before = {stage: now[stage] for stage in before}
 
 
+def _sorted_out(
+    timed: Iterable[tuple[Fold, dict[str, float]]],
+) -> tuple[list[tuple[Fold, dict[str, float]]], list[tuple[int, FoldReport]]]:
+    """The folds with their seconds, and the reports of their samples by size, whose predictions are not kept."""
+    folds, sampled = list[tuple[Fold, dict[str, float]]](), list[tuple[int, FoldReport]]()
+    for fold, seconds in timed:
+        if fold.size is None:
+            folds.append((fold, seconds))
+        else:
+            sampled.append((fold.size, _fold_report(fold, seconds)))
+    return folds, sampled
+
+
 def _averaged(protocol: str, columns: Columns, timed: list[tuple[Fold, dict[str, float]]]) -> EvaluateReport:
     label, folds = columns.label, [fold for fold, _ in timed]
     assert label is not None
@@ -195,14 +248,14 @@ def _averaged(protocol: str, columns: Columns, timed: list[tuple[Fold, dict[str,
     return EvaluateReport(
         rows=columns.n_rows,
         protocol=protocol,
-        metrics=_each([report.metrics for report in reports], METRICS, fmean),
+        metrics=summarized([report.metrics for report in reports], METRICS, fmean),
         base=Baseline(fmean(fold.base.accuracy for fold in folds), fmean(fold.base.log_loss for fold in folds)),
-        seconds=_each([report.seconds for report in reports], ("fit", "score"), fmean),
+        seconds=summarized([report.seconds for report in reports], ("fit", "score"), fmean),
         labels=label.levels,
         confusion=confusion.tolist(),
         per_label=per_label(confusion),
         pooled=Pooled(out_of_fold(folds, columns.n_rows), label.codes, columns.weights),
-        std=_each([report.metrics for report in reports], METRICS, stdev, at_least=2),
+        std=summarized([report.metrics for report in reports], METRICS, stdev, at_least=2),
         folds=reports,
     )
 
@@ -210,14 +263,3 @@ def _averaged(protocol: str, columns: Columns, timed: list[tuple[Fold, dict[str,
 def _fold_report(fold: Fold, seconds: dict[str, float]) -> FoldReport:
     figures = fold.examined.metrics.figures()
     return FoldReport(fold.repeat, fold.number, len(fold.rows), figures, fold.base, fold.penalty, seconds)
-
-
-def _each(
-    folds: Sequence[Mapping[str, float | None]],
-    names: tuple[str, ...],
-    summary: Callable[[list[float]], float],
-    at_least: int = 1,
-) -> dict[str, float | None]:
-    """The summary of each figure over the folds where it is defined; None where those are too few."""
-    defined = {name: [value for fold in folds if (value := fold[name]) is not None] for name in names}
-    return {name: summary(values) if len(values) >= at_least else None for name, values in defined.items()}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
-from bncli.engine.doubts import MANY, NOISE, doubts_about, gains_nothing
+from bncli.engine.doubts import doubts_about, gains_nothing
 from bncli.engine.evaluation.validate import Protocol, cross_validate
 from bncli.engine.learn import learn
 from bncli.engine.model import Component, Ensemble, HeldOut
@@ -18,6 +18,8 @@ from bncli.recipe import Recipe
 from bncli.watch import Event, Note, Run
 
 N = 600
+MANY, NOISE = 20, 1e-3
+"""Values of a column that are not many; a share of a loss that is no gain."""
 
 
 def table(**columns: Column) -> Columns:
@@ -99,7 +101,8 @@ def test_a_model_no_better_than_the_class_frequencies(rng: np.random.Generator, 
 def test_no_better_is_told_from_hardly_better() -> None:
     assert gains_nothing(HeldOut(0.7, 0.69))
     assert gains_nothing(HeldOut(0.69, 0.69))
-    assert not gains_nothing(HeldOut(0.69 * (1 - 2 * NOISE), 0.69))
+    assert gains_nothing(HeldOut(0.69 * (1 - 0.9 * NOISE), 0.69))
+    assert not gains_nothing(HeldOut(0.69 * (1 - 1.1 * NOISE), 0.69))
 
 
 def test_the_column_that_makes_most_parameters_is_named(rng: np.random.Generator, good: dict[str, Column]) -> None:
@@ -142,6 +145,25 @@ def test_many_parameters_of_few_values_are_a_doubt_where_nothing_holds_them_down
 def test_as_many_values_as_are_not_many(rng: np.random.Generator, good: dict[str, Column]) -> None:
     codes = names(np.arange(N) % MANY, MANY)
     assert told(table(codes=codes, **good), structure="kdb", k=2) == []
+
+
+@pytest.mark.parametrize(("n_parameters", "is_told"), [(50 * N, False), (50 * N + 1, True)])
+def test_fifty_times_the_rows_are_too_many_parameters_without_a_penalty(
+    good: dict[str, Column], n_parameters: int, is_told: bool
+) -> None:
+    found = learn(table(**good), Recipe.of(param="map"))
+    texts = list(doubts_about(found.model, replace(found.parameters, n_parameters=n_parameters)))
+    assert [text.startswith(f"{n_parameters:,} parameters from 600 rows, and no penalty") for text in texts] == (
+        [True] if is_told else []
+    )
+
+
+@pytest.mark.parametrize(("n_values", "is_told"), [(20, False), (21, True)])
+def test_more_than_twenty_values_are_many(good: dict[str, Column], n_values: int, is_told: bool) -> None:
+    codes = names(np.arange(N) % n_values, n_values)
+    found = learn(table(codes=codes, **good), Recipe.of(param="map", structure="nb", group_levels="off"))
+    texts = list(doubts_about(found.model, replace(found.parameters, n_parameters=N + 1)))
+    assert ["'codes' and its 21 values" in text for text in texts] == ([True] if is_told else [])
 
 
 def test_an_ensemble_is_judged_by_held_out_rows_alone(rng: np.random.Generator, good: dict[str, Column]) -> None:

@@ -25,7 +25,6 @@ def search(data: Dataset) -> None:
     gbn.learn(Counts(data), epsilon=0.01)
 
 
-@pytest.mark.xfail(reason="sorts of all rows for every cut-set; MIIC asks fewer questions", strict=False)
 @pytest.mark.parametrize("name", ["letter", "adult"])
 def test_beside_miic(name: str, record: Recorder) -> None:
     gum = pytest.importorskip("pyagrum")
@@ -35,7 +34,8 @@ def test_beside_miic(name: str, record: Recorder) -> None:
     learner.setNumberOfThreads(1)
     times = alternate({"own": lambda: search(data), "theirs": learner.learnBN}, repeats=3)
     detail = f"own {times['own'].cpu:.2f} s, pyAgrum {version('pyagrum')} {times['theirs'].cpu:.2f} s"
-    record(f"{name}, beside MIIC", times["own"].cpu / times["theirs"].cpu, "x", 1.0, detail)
+    missed = "sorts of all rows for every cut-set; MIIC asks fewer questions"
+    record(f"{name}, beside MIIC", times["own"].cpu / times["theirs"].cpu, "x", 1.0, detail, missed=missed)
 
 
 @pytest.mark.filterwarnings("ignore")

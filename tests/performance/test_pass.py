@@ -57,7 +57,6 @@ def test_beside_the_yardsticks(name: str, word: str, record: Recorder) -> None:
     record(what, own / (c if few else csr), "x the C kernel" if few else "x scipy CSR", limit, detail)
 
 
-@pytest.mark.xfail(reason="short numpy calls hand the interpreter lock over too often", strict=False)
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is one core only")
 @pytest.mark.parametrize("n_labels", [2, 5])
 def test_two_threads_use_two_cores(n_labels: int, record: Recorder) -> None:
@@ -81,7 +80,8 @@ def test_two_threads_use_two_cores(n_labels: int, record: Recorder) -> None:
     if shares["C"] > 0.7:
         pytest.skip(f"no second core was free: the C kernel gains nothing from it either ({detail})")
     what = f"two threads, simulated TAN, 800,000 rows, K = {n_labels}"
-    record(what, shares["own"], "x the wall time of one", 1.2 * shares["C"], detail)
+    missed = "short numpy calls hand the interpreter lock over too often"
+    record(what, shares["own"], "x the wall time of one", 1.2 * shares["C"], detail, missed=missed)
 
 
 def random_tables(likelihood: ConditionalLikelihood) -> Array:

@@ -26,8 +26,12 @@ from tests.published.pages import read_csv
 from tests.published.targets import SEED, Split, rows_of, splits
 
 FIGURES = Path(__file__).with_name("greiner.csv")
+SHARES_FIGURES = Path(__file__).with_name("greiner_shares.csv")
 PRINTED = Path(__file__).with_name("greiner_tables.csv")
 SHARE = 0.25
+SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, SHARE, 0.5, 0.75)
+"""Of the values of SHARES_TABLE, one after the other."""
+SHARES_TABLE = "letter"
 ITERATIONS = 60
 """At most, of every climb."""
 MOST_PROBABILITIES = 20_000
@@ -56,6 +60,10 @@ WAYS = {"complete": COMPLETE, "holes": INCOMPLETE, "everywhere": INCOMPLETE}
 """By what has holes: nothing, the rows that are learnt from, or those that are predicted too."""
 
 
+Figures = Mapping[tuple[str, str, str], float]
+"""By table, kind of rows, and way."""
+
+
 class Case(NamedTuple):
     """A table learnt in a way, and what has holes: accuracy and log-loss of the rows that are predicted."""
 
@@ -76,12 +84,20 @@ def cases(name: str) -> Iterator[Case]:
     """Every way on a table, complete and with holes; skips the test where the table is not at hand."""
     complete = rows_of(name)
     parts = list(splits(name, complete))
-    punched = with_missing(complete, SHARE)
     networks = [general_network(complete.take(training)) for training, _ in parts]
     for way in COMPLETE:
         yield from _cases(name, way, complete, parts, networks, {"complete": complete})
-    networks = [general_network(complete)] * len(parts)
-    for way in INCOMPLETE:
+    yield from cases_with_holes(name, SHARE)
+
+
+def cases_with_holes(name: str, share: float, ways: Sequence[str] = INCOMPLETE) -> Iterator[Case]:
+    """Learnt from rows of which a share of the values is missing; general networks are those of the complete rows."""
+    complete = rows_of(name)
+    parts = list(splits(name, complete))
+    punched = with_missing(complete, share)
+    general = any(way.startswith("GBN") for way in ways)
+    networks = [general_network(complete) if general else None] * len(parts)
+    for way in ways:
         yield from _cases(name, way, punched, parts, networks, {"holes": complete, "everywhere": punched})
 
 
@@ -110,7 +126,7 @@ def _cases(
     way: str,
     columns: Columns,
     parts: Sequence[Split],
-    networks: Sequence[NamedDag],
+    networks: Sequence[NamedDag | None],
     predicted: Mapping[str, Columns],
 ) -> Iterator[Case]:
     """A way, learnt from the rows of `columns`; `predicted` are the same rows as they are met afterwards, by kind."""
@@ -131,6 +147,14 @@ def recorded() -> list[Case]:
     return [Case(name, rows, way, float(accuracy), float(loss)) for name, rows, way, accuracy, loss in lines]
 
 
+def recorded_shares() -> dict[float, list[Case]]:
+    """The file of figures by share of missing values, of one table."""
+    found: dict[float, list[Case]] = {}
+    for share, rows, way, accuracy, loss in read_csv(SHARES_FIGURES)[1:]:
+        found.setdefault(float(share), []).append(Case(SHARES_TABLE, rows, way, float(accuracy), float(loss)))
+    return found
+
+
 def printed() -> dict[tuple[str, str, str], float]:
     """The paper's Tables 2 and 3: accuracy by table, kind of rows, and way; empty cells are left out."""
     (_, *titles), *lines = read_csv(PRINTED)
@@ -148,14 +172,12 @@ def measured(found: Sequence[Case]) -> dict[tuple[str, str, str], float]:
     return {case[:3]: case.accuracy for case in found}
 
 
-def compare(figures: Mapping[tuple[str, str, str], float], rows: str, first: str, second: str) -> PairedT:
+def compare(figures: Figures, rows: str, first: str, second: str) -> PairedT:
     """Whether `first` has the higher figures over the tables that have both; x+ is every structure in turn."""
     return paired_t(*pairs(figures, rows, first, second))
 
 
-def pairs(
-    figures: Mapping[tuple[str, str, str], float], rows: str, first: str, second: str
-) -> tuple[list[float], list[float]]:
+def pairs(figures: Figures, rows: str, first: str, second: str) -> tuple[list[float], list[float]]:
     """The figures of both, table by table."""
     ways = [(first, second)]
     if first.startswith("x+"):

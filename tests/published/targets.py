@@ -29,9 +29,6 @@ from tests.performance.workloads import real_columns
 
 FOLDS = 5
 SEED = 0
-MOST_TRAINING = 2_000
-MOST_TEST = 2_000
-"""Of larger tables a stratified sample, so that all experiments together take minutes."""
 
 FILES = {
     "australian": "australian",
@@ -98,8 +95,7 @@ def splits(name: str, columns: Columns) -> Iterator[Split]:
         yield Split(np.arange(MOFN_TRAINING), np.arange(MOFN_TRAINING, columns.n_rows))
     elif name in HELD_OUT:
         test = stratified_sample(labels, HELD_OUT[name], SEED)
-        training = np.setdiff1d(np.arange(columns.n_rows), test)
-        yield Split(_sample(labels, training, MOST_TRAINING), _sample(labels, test, MOST_TEST))
+        yield Split(np.setdiff1d(np.arange(columns.n_rows), test), test)
     else:
         fold_of = stratified_folds(labels, FOLDS, SEED)
         for fold in range(FOLDS):
@@ -165,7 +161,3 @@ def _panes(glass: Columns) -> Columns:
     rows = np.flatnonzero(np.isin(kinds, ["1", "2", "3"]))
     floated = CategoricalColumn((kinds[rows] != "2").astype(np.int8), ("other", "float"))
     return replace(glass.take(rows), label=floated)
-
-
-def _sample(labels: NDArray[np.integer], rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    return rows[stratified_sample(labels[rows], most, SEED)]

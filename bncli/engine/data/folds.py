@@ -5,7 +5,11 @@ The rows of each class are shuffled, the classes laid end to end, and the rows g
     fold of the m-th row = m mod F
 
 so two folds differ by at most one row of any class, and by at most one row in all. A sample takes rows at even
-distances.
+distances. Nested samples are the beginnings of one order, in which the m-th of the n_c rows of class c stands at
+
+    (m + 1/2) / n_c,    m = 0 .. n_c - 1
+
+so that n rows are shared out among the classes as Sainte-Laguë (Webster) shares out seats.
 """
 
 from __future__ import annotations
@@ -36,6 +40,17 @@ def stratified_sample(labels: Integers, n_rows: int, seed: int | Sequence[int]) 
     # whole numbers: no rounding can take a row twice
     evenly = np.arange(n_rows) * len(labels) // n_rows
     return np.sort(_laid_out(labels, seed)[evenly])
+
+
+def nested_order(labels: Integers, seed: int | Sequence[int]) -> Index:
+    """All rows, shuffled, in an order each of whose beginnings is a stratified sample; equal places in random order."""
+    shuffled = np.random.default_rng(seed).permutation(len(labels))
+    own = labels[shuffled]
+    by_class = np.argsort(own, kind="stable")
+    sizes = np.bincount(own)
+    places = np.empty(len(labels))
+    places[by_class] = np.arange(len(labels)) - (np.cumsum(sizes) - sizes)[own[by_class]]
+    return shuffled[np.argsort((places + 0.5) / sizes[own], kind="stable")]
 
 
 def _laid_out(labels: Integers, seed: int | Sequence[int]) -> Index:

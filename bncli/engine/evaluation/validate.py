@@ -1,24 +1,28 @@
 """Cross-validation: learn on all folds but one, predict that one, for every fold in turn.
 
 Everything is learnt inside the fold, cuts and levels included; only the labels of the class come from all rows. Each
-repeat draws new random folds, from the seed and the number of the repeat.
+repeat draws new random folds, from the seed and the number of the repeat. For learning curves the same rows are also
+predicted by what is learnt from samples of the others, nested: the larger hold the smaller. A sample follows from the
+seed, the repeat, the fold and its own size, whatever other sizes are asked for.
 
 Conventions: predictions for the rows are those of the first repeat, so that each row is predicted once, by the one
 model that has not seen it. Notes and iterations of a fold's learning are not passed on, but for the warnings of the
 first and for what it did with the columns; the watch hears the stages `fit` and `score` of each fold, how many folds
-are done, and what is tried inside. Cost: folds times repeats fits.
+are done, and what is tried inside; samples count by their rows. A sample is no larger than the rows there are: where
+a size is that of all of them (or of one more, in the smaller folds) nothing is learnt again. Cost: folds times repeats
+fits, and as many of every size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, label_codes
-from bncli.engine.data.folds import stratified_folds
+from bncli.engine.data.folds import nested_order, stratified_folds
 from bncli.engine.data.grouping import told
 from bncli.engine.data.schema import Reading
 from bncli.engine.evaluation.baseline import Baseline, class_frequencies, measure_baseline
@@ -61,7 +65,7 @@ class Fold:
     """One fold of one repeat: the rows held out, how they were predicted, and the penalty of the fit (None: closed).
 
     base: how the class frequencies of the rows learnt from would have predicted them. pooled: what its learning did
-    with levels that were too many, a sentence each.
+    with levels that were too many, a sentence each. size: that of the sample learnt from, None for all other rows.
     """
 
     repeat: int
@@ -71,16 +75,18 @@ class Fold:
     penalty: float | None
     base: Baseline
     pooled: tuple[str, ...] = ()
+    size: int | None = None
 
 
 @dataclass(frozen=True)
 class Split:
-    """The rows of one fold of one repeat, and all the others; both ascending."""
+    """The rows of one fold of one repeat, and all the others, or a sample of `size` of them; both ascending."""
 
     repeat: int
     number: int
     rows: Index
     others: Index
+    size: int | None = None
 
 
 def cross_validate(
@@ -91,17 +97,25 @@ def cross_validate(
     given: Given = Given(),
     reading: Reading = Reading(),
     run: Run = Run(),
+    sizes: Sequence[int] = (),
 ) -> Iterator[Fold]:
-    """Every fold of every repeat, in order; what is given is taken as it is in every fold."""
+    """Every fold of every repeat, in order, each followed by the same fold learnt from samples of `sizes` rows.
+
+    What is given is taken as it is in every fold. A size that is no smaller than the rows to learn from has no sample.
+    """
     total = protocol.folds * protocol.repeats
-    for done, split in enumerate(_splits(columns, protocol)):
-        run.watch(Stage("fit"))
-        inside = _InsideFold(run.watch, done, total)
-        inside.tell("")
-        fold = hold_out(columns, recipe, split, given=given, reading=reading, run=run, inside=inside)
-        for sentence in fold.pooled if done == 0 else ():
-            run.watch(Note(f"in the first fold, {sentence}"))
-        yield fold
+    for number, whole in enumerate(_splits(columns, protocol)):
+        units = len(whole.others) + sum(n for n in sizes if n < len(whole.others))
+        done = float(number)
+        for split in (whole, *samples_of(columns, whole, sizes, protocol.seed)):
+            run.watch(Stage("fit"))
+            inside = _InsideFold(run.watch, split, (number, total), done, len(split.others) / units)
+            inside.tell("")
+            fold = hold_out(columns, recipe, split, given=given, reading=reading, run=run, inside=inside)
+            for sentence in fold.pooled if number == 0 and split is whole else ():
+                run.watch(Note(f"in the first fold, {sentence}"))
+            yield fold
+            done += len(split.others) / units
     run.watch(Progress(total, total))
 
 
@@ -109,11 +123,15 @@ class _InsideFold:
     """A watch for what happens inside a fold, told as progress of all folds: `fold 2 of 5: tree, penalty 10`.
 
     Trying candidates is nearly all of the work where there are any, so their share is that of the fold; elsewhere the
-    stages of learning have no common measure, and the bar waits for the end of the fold.
+    stages of learning have no common measure, and the bar waits for the end of the fold. A fold that is learnt from
+    samples too is done by the rows of each: `fold 2 of 5, 100 rows: tree`.
     """
 
-    def __init__(self, watch: Watch, done: int, total: int) -> None:
-        self._watch, self._done, self._total = watch, done, total
+    def __init__(self, watch: Watch, split: Split, fold: tuple[int, int], done: float, units: float) -> None:
+        self._watch, self._done, self._units, self._total = watch, done, units, fold[1]
+        self._first = fold[0] == 0
+        sample = "" if split.size is None else f", {split.size:,} rows"
+        self._fold, self._sample = f"fold {fold[0] + 1} of {fold[1]}{sample}", sample
         self._stage, self._share = "", 0.0
 
     def __call__(self, event: Event) -> None:
@@ -123,13 +141,13 @@ class _InsideFold:
             if self._stage == "candidates" and event.total:
                 self._share = max(self._share, TRYING * event.done / event.total)
             self.tell(event.detail)
-        elif isinstance(event, Note) and event.warning and not self._done:
-            self._watch(Note(f"in the first fold, {event.text}", warning=True))
+        elif isinstance(event, Note) and event.warning and self._first:
+            self._watch(Note(f"in the first fold{self._sample}, {event.text}", warning=True))
 
     def tell(self, detail: str) -> None:
         """Where the folds stand, and what the one in hand is at."""
-        fold = f"fold {self._done + 1} of {self._total}"
-        self._watch(Progress(self._done + self._share, self._total, f"{fold}: {detail}" if detail else fold))
+        done = self._done + self._share * self._units
+        self._watch(Progress(done, self._total, f"{self._fold}: {detail}" if detail else self._fold))
 
 
 def hold_out(
@@ -152,7 +170,7 @@ def hold_out(
     examined = examine(learnt.model, columns.take(split.rows))
     pooled = () if given.cuts else tuple(told(learnt.model.schema.attributes, len(split.others)))
     base = _base(columns, split)
-    return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty, base, pooled)
+    return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty, base, pooled, split.size)
 
 
 def _base(columns: Columns, split: Split) -> Baseline:
@@ -175,6 +193,17 @@ def split_of(fold_of: Index, repeat: int, number: int) -> Split:
     """The fold of this number, from the fold of every row."""
     held_out = fold_of == number
     return Split(repeat, number, np.flatnonzero(held_out), np.flatnonzero(~held_out))
+
+
+def samples_of(columns: Columns, whole: Split, sizes: Sequence[int], seed: int) -> Iterator[Split]:
+    """The split with nested samples of its other rows in their place; sizes that leave none of them out are skipped."""
+    assert columns.label is not None
+    smaller = [size for size in sizes if size < len(whole.others)]
+    if smaller:
+        # one more than the number: as seeds, numpy takes (s, r) and (s, r, 0) for the same, and (s, r) drew the folds
+        order = nested_order(columns.label.codes[whole.others], (seed, whole.repeat, whole.number + 1))
+    for size in smaller:
+        yield replace(whole, others=whole.others[np.sort(order[:size])], size=size)
 
 
 def examine(model: Model, columns: Columns, *, allow_missing: bool = False) -> Examined:

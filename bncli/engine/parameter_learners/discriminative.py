@@ -21,21 +21,16 @@ from typing import TypedDict, Unpack
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.kikuchi.paths import region_tables
-from bncli.engine.model import Parameters, Tables
+from bncli.engine.model import Parameters
 from bncli.engine.parameter_spaces.coordinates import PerCell
 from bncli.engine.parameter_spaces.effect_blocks import effects_of
 from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
 from bncli.engine.parameter_spaces.flops import of_free_tables
-from bncli.engine.structures.structure import Regions, Structure
-from bncli.engine.training.generative import generative_tables
+from bncli.engine.structures.structure import Structure
+from bncli.engine.training.generative import generative_start, is_regrouped
 from bncli.engine.training.likelihood import conditional_likelihood
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, optimize
-from bncli.errors import BncliError
 from bncli.watch import Watch, silent
-
-THETA = 1.0
-"""Rows spread over the cells of a region, unless told."""
 
 
 class Options(TypedDict, total=False):
@@ -69,9 +64,9 @@ def space(
     lower_orders: bool = False,
 ) -> ParameterSpace:
     """Free tables: those of a network's families, which need `smoothing`, or of regions, which may have a `theta`."""
-    if coding != "cells" or lower_orders or _is_regrouped(structure):
+    if coding != "cells" or lower_orders or is_regrouped(structure):
         return _effects(counts, structure, smoothing, theta, coding, lower_orders)
-    tables = _generative(counts, structure, smoothing, theta)
+    tables = generative_start(counts, structure, smoothing, theta)
     likelihood = conditional_likelihood(counts.data, tables.families)
     costs = of_free_tables(tables.families, counts.data.n_rows, counts.data.n_labels)
     return ParameterSpace(likelihood, _Free(likelihood.flatten(tables)), costs)
@@ -87,24 +82,9 @@ def _effects(
     effects = effects_of(likelihood.families, data.schema, weights, coding=coding, lower_orders=lower_orders)
 
     def cells() -> Array:
-        return likelihood.flatten(_generative(counts, structure, smoothing, theta))
+        return likelihood.flatten(generative_start(counts, structure, smoothing, theta))
 
     return ParameterSpace(likelihood, EffectCoordinates(effects, data.n_labels, cells))
-
-
-def _is_regrouped(structure: Structure) -> bool:
-    """Whether regions have some attribute in a coarser binning than it is cut."""
-    return isinstance(structure, Regions) and any(map(any, structure.groupings))
-
-
-def _generative(counts: Counts, structure: Structure, smoothing: str | None, theta: float | None) -> Tables:
-    if _is_regrouped(structure):
-        what = "regions that see an attribute both finely and coarsely have no generative model to start from"
-        raise BncliError(what, hint="use --init zero")
-    if isinstance(structure, Regions):
-        return region_tables(counts, structure, THETA if theta is None else theta)
-    assert smoothing is not None
-    return generative_tables(counts, structure, smoothing)
 
 
 @dataclass(frozen=True)

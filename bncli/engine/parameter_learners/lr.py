@@ -15,16 +15,15 @@ Conventions: of equally frequent values the first is the reference. Cost: that o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters
-from bncli.engine.parameter_spaces.coordinates import PerCell
+from bncli.engine.parameter_spaces.contrasts import Contrasts
 from bncli.engine.parameter_spaces.flops import Costs, logistic
-from bncli.engine.parameter_spaces.predictors import Predictors, predictors_of
+from bncli.engine.parameter_spaces.predictors import predictors_of
 from bncli.engine.structures.structure import Regions, Structure
 from bncli.engine.training.generative import generative_tables
 from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
@@ -45,7 +44,7 @@ def space(counts: Counts, structure: Structure, *, smoothing: str) -> ParameterS
     _refuse_imperfect(counts, structure)
     tables = generative_tables(counts, structure, smoothing)
     likelihood = conditional_likelihood(counts.data, tables.families)
-    contrasts = _Contrasts(likelihood.flatten(tables), predictors_of(tables.families, _references(counts, structure)))
+    contrasts = Contrasts(likelihood.flatten(tables), predictors_of(tables.families, _references(counts, structure)))
     return ParameterSpace(likelihood, contrasts, _costs(likelihood, contrasts))
 
 
@@ -71,33 +70,7 @@ def _references(counts: Counts, structure: Structure) -> list[int]:
     return [by_attribute.get(i, 0) for i in range(len(counts.data.codes))]
 
 
-@dataclass(frozen=True)
-class _Contrasts(PerCell):
-    """p (K - 1, M), flat: the predictors' parameters for the classes 1, 2, ...; `log_theta` are generative tables."""
-
-    predictors: Predictors
-
-    @property
-    def n_parameters(self) -> int:
-        return (len(self.log_theta) - 1) * self.predictors.n_predictors
-
-    @property
-    def generative(self) -> Array:
-        return self.predictors.parameters(self.log_theta[1:] - self.log_theta[0]).ravel()
-
-    @property
-    def sharing(self) -> Predictors:
-        return self.predictors
-
-    def tables(self, p: Array) -> Array:
-        tables = self.predictors.tables(p.reshape(-1, self.predictors.n_predictors))
-        return np.concatenate([np.zeros((1, tables.shape[1])), tables])
-
-    def pull_back(self, p: Array, d_tables: Array) -> Array:
-        return self.predictors.sums(d_tables[1:]).ravel()
-
-
-def _costs(likelihood: ConditionalLikelihood, contrasts: _Contrasts) -> Costs:
+def _costs(likelihood: ConditionalLikelihood, contrasts: Contrasts) -> Costs:
     """|Z| is counted on the rows, whatever they weigh."""
     data = likelihood.data
     rows = replace(likelihood, data=replace(data, weights=None)).cell_weights()

@@ -6,7 +6,7 @@ A space gives the tables W (K, n_cells) of a parameter vector p (P,), and the tr
 
 Most spaces have one parameter per table entry, p = (K, n_cells) flat; where entries share parameters, `sharing` says
 how: each follows one parameter (`Sharing`), or is the sum of those of its predictors, class 0 staying at 0, with
-p = (K - 1, M) flat (`Predictors`), or a sum of effects, with p = (K, effects) flat (`Effects`).
+p = (K - 1, M) flat (`Predictors`, `CellPredictors`), or a sum of effects, with p = (K, effects) flat (`Effects`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.parameter_spaces.effects import Effects
-from bncli.engine.parameter_spaces.predictors import Predictors
+from bncli.engine.parameter_spaces.predictors import CellPredictors, Predictors
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Coordinates(Parameterisation, Protocol):
         ...
 
     @property
-    def sharing(self) -> Sharing | Predictors | Effects | None:
+    def sharing(self) -> Sharing | Predictors | CellPredictors | Effects | None:
         """How entries share parameters; None for one parameter per entry."""
         ...
 
@@ -109,7 +109,7 @@ class PerCell:
         return self.log_theta.ravel()
 
     @property
-    def sharing(self) -> Sharing | Predictors | None:
+    def sharing(self) -> Sharing | Predictors | CellPredictors | None:
         return None
 
     def tables(self, p: Array) -> Array:

@@ -12,15 +12,15 @@ intercept counted), n attributes with d_i values and D = r network parameters:
 count_CLL is the number of times that the iteration evaluates the conditional log-likelihood.
 
 Conventions: the evaluation at the start belongs to no iteration, so it costs nothing; N counts rows whatever they
-weigh; free tables are counted with class 0 fixed to 0, as the paper's mapping of Roos et al. (2005): (K - 1) parameters
-a cell, a one a row for each table; an intercept that a table over the class's parents replaces does not count. What the
-penalty costs does not count either.
+weigh; free tables have K columns where a logistic regression has K - 1, which makes cost_CLL = |Z|K + N(K + 2), and a
+one a row for each table and for the bias; of a network, an intercept that a table over the class's parents replaces
+does not count. What the penalty costs does not count either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bncli.engine.structures.structure import Family
 
@@ -57,9 +57,10 @@ def network(n_parameters: int, n_values: Sequence[int], n_rows: int, n_labels: i
 
 
 def of_free_tables(families: Sequence[Family], n_rows: int, n_labels: int) -> Costs:
-    """A free table entry a cell and class, class 0 fixed to 0."""
-    tables = _tables(families)
-    return logistic(sum(tables) * (n_labels - 1), len(tables) * n_rows, n_rows, n_labels)
+    """A free table entry a cell and class, the bias among them."""
+    n_cells, n_ones = 1 + sum(family.n_cells for family in families), (1 + len(families)) * n_rows
+    columns = logistic(n_cells * n_labels, n_ones, n_rows, n_labels)
+    return replace(columns, cll=columns.cll + n_ones)
 
 
 def of_networks(families: Sequence[Family], n_rows: int, n_labels: int) -> Costs:

@@ -85,6 +85,47 @@ class Predictors:
         return [(r, low[r]) for r, low in zip(raised, self.lowered, strict=True)]
 
 
+@dataclass(frozen=True)
+class CellPredictors:
+    """The same where every one of the `n_cells` cells has its own predictor: some of them follow from others.
+
+    The bias, cell 0, has no predictor where `of_class` (the first cell and the end of a table over the class's parents)
+    takes its place: the intercept is in each cell of that table.
+    """
+
+    n_cells: int
+    of_class: tuple[int, int] | None = None
+
+    @property
+    def n_predictors(self) -> int:
+        return self.n_cells - self._first
+
+    @property
+    def _first(self) -> int:
+        return 0 if self.of_class is None else 1
+
+    def tables(self, parameters: Array) -> Array:
+        cells = np.zeros((len(parameters), self.n_cells))
+        cells[:, self._first :] = parameters
+        return cells
+
+    def sums(self, cells: Array) -> Array:
+        return cells[:, self._first :]
+
+    def parameters(self, tables: Array) -> Array:
+        found = tables[:, self._first :].copy()
+        if self.of_class is not None:
+            start, end = self.of_class
+            found[:, start - 1 : end - 1] += tables[:, :1]
+        return found
+
+    def transposed(self, parameters: Array) -> Array:
+        cells = self.tables(parameters)
+        if self.of_class is not None:
+            cells[:, 0] = cells[:, slice(*self.of_class)].sum(axis=1)
+        return cells
+
+
 def predictors_of(families: Sequence[Family], references: Sequence[int]) -> Predictors:
     """The predictors of tables over `families`; references[i] is the reference value of attribute i."""
     first: dict[tuple[int, ...], int] = {(): 0}  # of each set, its first predictor; the intercept is that of no value

@@ -17,6 +17,7 @@ import numpy as np
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.arrays import Array
+from bncli.engine.kikuchi.paths import region_tables
 from bncli.engine.model import Parameters, StoppedBy, Tables
 from bncli.engine.smoothing.rules import log_conditional
 from bncli.engine.structures.structure import Dag, Family, Regions, Structure
@@ -57,6 +58,26 @@ def _weights(family: Family, table: Array, log_theta: LogTheta) -> Array:
         return log_theta(table, -1 if family.child is None else 0).reshape(family.n_cells, -1)
     alike = log_theta(table.sum(axis=-1, keepdims=True), 0).reshape(family.n_cells, 1)
     return np.repeat(alike, table.shape[-1], axis=1)
+
+
+THETA = 1.0
+"""Rows spread over the cells of a region, unless told."""
+
+
+def generative_start(counts: Counts, structure: Structure, smoothing: str | None, theta: float | None) -> Tables:
+    """The generative model of a network, which needs `smoothing`, or of regions, which may have a `theta`."""
+    if is_regrouped(structure):
+        what = "regions that see an attribute both finely and coarsely have no generative model to start from"
+        raise BncliError(what, hint="use --init zero")
+    if isinstance(structure, Regions):
+        return region_tables(counts, structure, THETA if theta is None else theta)
+    assert smoothing is not None
+    return generative_tables(counts, structure, smoothing)
+
+
+def is_regrouped(structure: Structure) -> bool:
+    """Whether regions have some attribute in a coarser binning than it is cut."""
+    return isinstance(structure, Regions) and any(map(any, structure.groupings))
 
 
 def closed_form(counts: Counts, tables: Tables) -> Parameters:

@@ -45,7 +45,7 @@ from bncli.engine.kernels.prolongation import Subspace
 from bncli.engine.parameter_spaces.coordinates import Coordinates, Sharing
 from bncli.engine.parameter_spaces.effect_features import Features, features
 from bncli.engine.parameter_spaces.effects import Effects
-from bncli.engine.parameter_spaces.predictors import Predictors
+from bncli.engine.parameter_spaces.predictors import CellPredictors, Predictors
 from bncli.engine.training.likelihood import ConditionalLikelihood
 from bncli.engine.training.subspace import subspace, top_only
 
@@ -98,8 +98,14 @@ class Whitening:
 
     @property
     def _cell_penalty(self) -> float:
-        """The penalty as one on the tables: of predictors it is spread over the cells that share them."""
-        return CELLS_OF_PREDICTOR * self.penalty if isinstance(self.space.sharing, Predictors) else self.penalty
+        """The penalty as one on the tables: of predictors it is spread over the cells that share them.
+
+        Of cells with class 0 at 0 it is spread over the classes: a contrast is met most cheaply by moving all of them.
+        """
+        sharing, n_labels = self.space.sharing, self.likelihood.data.n_labels
+        if isinstance(sharing, CellPredictors):
+            return self.penalty * n_labels / max(n_labels - 1, 1)
+        return CELLS_OF_PREDICTOR * self.penalty if isinstance(sharing, Predictors) else self.penalty
 
     def _size(self, passes: float, n_inverses: int) -> int:
         """The columns of a subspace on which half of the cost is spent; more where that makes it the whole."""
@@ -117,7 +123,7 @@ class Whitening:
         grams = self._co_occurrences(columns, n_blocks, tables, budget)
         mass = np.multiply.outer(grams[:, 0, 0] / self.weights[0], self.weights)  # column 0 is active in every row
         sample, space = Sample(grams, columns, mass), self.space
-        if isinstance(space.sharing, Predictors):
+        if isinstance(space.sharing, Predictors | CellPredictors):
             return _of_predictors(space.sharing, scaled(sample, space.scale, self._cell_penalty, n_labels), n_labels)
         if isinstance(space.sharing, Sharing):
             return shared(sample, space.sharing.scale, space.sharing.index, space.n_parameters, self.penalty)
@@ -159,7 +165,7 @@ def whitening(likelihood: ConditionalLikelihood, space: Coordinates, penalty: fl
     return Whitening(likelihood, space, penalty, weights)
 
 
-def _of_predictors(predictors: Predictors, precondition: Precondition, n_labels: int) -> Precondition:
+def _of_predictors(predictors: Predictors | CellPredictors, precondition: Precondition, n_labels: int) -> Precondition:
     """C Q C', Q of free tables, C the map from tables to predictors; the inverse Hessian if Q is one without lambda."""
 
     def apply(g: Array) -> Array:

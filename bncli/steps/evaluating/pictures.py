@@ -1,37 +1,43 @@
-"""The curves of an evaluation as three pictures in a folder: ROC, precision-recall and reliability, a panel a label."""
+"""The curves of an evaluation as pictures in a folder: ROC, precision-recall and reliability, a panel a label.
+
+Where rows were sampled to learn from, a learning curve too: error and log-loss by the rows learnt from.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from bncli.engine.evaluation.curves import LabelCurves
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import check_target, write_bytes
 from bncli.files.curve_plots import CurvePanel, curve_plots
-from bncli.steps.evaluating.report import EvaluateReport
+from bncli.files.learning_curve_plots import FigurePanel, learning_curve_plots
+from bncli.steps.evaluating.report import CurvePoint, EvaluateReport
 
 MOST_PANELS = 24
 """Of more labels those with the most rows are drawn."""
 _FILES = ("roc.svg", "precision_recall.svg", "reliability.svg")
+_LEARNING_CURVE = "learning_curve.svg"
 
 
-def check_folder(path: str) -> tuple[str, ...]:
+def check_folder(path: str, *, curve: bool = False) -> tuple[str, ...]:
     """The files that will be written there if the folder is there already; an error where it can neither be nor become.
 
-    The folder is made when there is something to put into it.
+    The folder is made when there is something to put into it. curve: a learning curve is drawn too.
     """
     if path == "-":
-        raise UsageError("--svg draws three pictures, which the standard output cannot take", hint="name a folder")
+        raise UsageError("--svg draws several pictures, which the standard output cannot take", hint="name a folder")
     if os.path.isdir(path):
-        return tuple(os.path.join(path, name) for name in _FILES)
+        return tuple(os.path.join(path, name) for name in (*_FILES, *[_LEARNING_CURVE] * curve))
     if os.path.lexists(path):
-        raise UsageError(f"--svg needs a folder for three pictures, and {path!r} is none", hint="name another one")
+        raise UsageError(f"--svg needs a folder for its pictures, and {path!r} is none", hint="name another one")
     check_target(path.rstrip("/"))
     return ()
 
 
 def write_pictures(report: EvaluateReport, folder: str) -> None:
-    """Writes the three, each whole or not at all."""
+    """Writes them, each whole or not at all."""
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
@@ -44,6 +50,8 @@ def write_pictures(report: EvaluateReport, folder: str) -> None:
     )
     for name, text in zip(_FILES, pictures, strict=True):
         write_bytes(os.path.join(folder, name), text.encode())
+    if report.learning_curve:
+        write_bytes(os.path.join(folder, _LEARNING_CURVE), _learning_curve(report.learning_curve).encode())
 
 
 _Drawn = list[tuple[str, float, LabelCurves]]
@@ -85,6 +93,17 @@ def _precision_recall(drawn: _Drawn) -> list[CurvePanel]:
         )
         for label, share, curves in drawn
     ]
+
+
+def _learning_curve(curve: Sequence[CurvePoint]) -> str:
+    """Error and log-loss, a panel each."""
+    outcomes = len(curve[0].outcomes)
+    spread = f", with the standard deviation over {outcomes} samples a size" if outcomes > 1 else ""
+    panels = [
+        FigurePanel(told, [(point.rows, point.metrics[name], point.std[name]) for point in curve])
+        for name, told in (("error", "error"), ("log_loss", "log-loss"))
+    ]
+    return learning_curve_plots(f"Learning curve: figures by the rows learnt from{spread}", panels)
 
 
 def _reliability(drawn: _Drawn) -> list[CurvePanel]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -34,6 +34,31 @@ class FoldReport:
         return {**fields, "base": self.base._asdict(), "penalty": self.penalty, "seconds": self.seconds}
 
 
+def summarized(
+    folds: Sequence[Mapping[str, float | None]],
+    names: Sequence[str],
+    summary: Callable[[list[float]], float],
+    at_least: int = 1,
+) -> dict[str, float | None]:
+    """The summary of each figure over the folds where it is defined; None where those are too few."""
+    defined = {name: [value for fold in folds if (value := fold[name]) is not None] for name in names}
+    return {name: summary(values) if len(values) >= at_least else None for name, values in defined.items()}
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A size: the means of the figures over its outcomes, their standard deviations, and the outcomes, one a fit."""
+
+    rows: int
+    metrics: dict[str, float | None]
+    std: dict[str, float | None]
+    outcomes: tuple[FoldReport, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The means as keys of their own."""
+        return {"rows": self.rows, **self.metrics, "std": self.std}
+
+
 class Pooled(NamedTuple):
     """The rows tested, all together: ln P(c | x_t), shape (K, N), their labels as positions, their weights or None."""
 
@@ -50,6 +75,7 @@ class EvaluateReport:
     the folds too; of a model file, which does not keep them, of the rows tested. confusion[true][predicted], in the
     order of `labels`, is summed over the folds, and the figures `per_label` are those of the sum. pooled: every row
     with its prediction, out of fold (of the first repeat). seconds: fit (None for a model file) and score, means too.
+    learning_curve: a point a size of the samples that were learnt from too, ascending.
     """
 
     rows: int
@@ -63,6 +89,7 @@ class EvaluateReport:
     pooled: Pooled
     std: dict[str, float | None] | None = None
     folds: tuple[FoldReport, ...] | None = None
+    learning_curve: tuple[CurvePoint, ...] = ()
 
     @cached_property
     def curves(self) -> list[LabelCurves]:
@@ -75,7 +102,7 @@ class EvaluateReport:
         return skill_score(self.metrics["log_loss"], self.base.log_loss)
 
     def as_json(self) -> dict[str, Any]:
-        """Every figure as a key of its own; `std` and `folds` only under cross-validation."""
+        """Every figure as a key of its own; `std` and `folds` only under cross-validation, a curve only of samples."""
         report: dict[str, Any] = {
             "rows": self.rows,
             "protocol": self.protocol,
@@ -93,6 +120,8 @@ class EvaluateReport:
         }
         if self.folds is not None:
             report |= {"std": self.std, "folds": [fold.as_json() for fold in self.folds]}
+        if self.learning_curve:
+            report["learning_curve"] = [point.as_json() for point in self.learning_curve]
         return report
 
 

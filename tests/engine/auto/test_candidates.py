@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bncli.engine.auto.candidates import ALL_PAIRS, Rows, candidate, names
+from bncli.engine.auto.candidates import Rows, candidate, names
 from bncli.engine.auto.paths import space_of
 from bncli.engine.structures.structure import Regions
 from tests.datasets import random_dataset
@@ -50,8 +50,8 @@ def test_few_attributes_have_few_candidates(n: int) -> None:
 
 
 def test_all_pairs_only_of_so_many_attributes() -> None:
-    assert "all pairs" in names(random_dataset(20, (2,) * ALL_PAIRS, 2))
-    assert "all pairs" not in names(random_dataset(20, (2,) * (ALL_PAIRS + 1), 2))
+    assert "all pairs" in names(random_dataset(20, (2,) * 20, 2))
+    assert "all pairs" not in names(random_dataset(20, (2,) * 21, 2))
 
 
 @pytest.mark.parametrize("many", [False, True])

@@ -1,26 +1,35 @@
-"""Tables grow with the rows."""
+"""Tables grow with the rows: intervals for a hundred rows a cell, sets by the fourth root."""
 
 from __future__ import annotations
 
-from bncli.engine.auto.capacity import BINS, CELL_ROWS, FEW_ROWS, FINEST, SETS, Capacity, capacity
+import itertools
+
+import pytest
+
+from bncli.engine.auto.capacity import Capacity, capacity
 
 
 def test_few_rows_have_what_they_always_have() -> None:
-    assert capacity(FEW_ROWS) == capacity(1) == Capacity()
-    assert Capacity().bins == (None, BINS[2], BINS[3])
+    assert capacity(3_000) == capacity(1) == Capacity((None, 8, 4), 3, 2, 2)
 
 
-def test_more_rows_have_more_and_finer_sets_within_bounds() -> None:
-    sizes = [capacity(n) for n in (FEW_ROWS + 1, 10_000, 100_000, 10**8)]
-    for k in (2, 3, 4):
-        bins = [size.bins[k - 1] or 0 for size in sizes]
-        assert bins == sorted(bins)
-        assert BINS[k] <= bins[0]
-        assert bins[-1] == FINEST[k]
-    assert [size.pairs for size in sizes] == sorted(size.pairs for size in sizes)
-    assert SETS[2] == sizes[0].pairs < sizes[-1].pairs
+@pytest.mark.parametrize(
+    ("n_rows", "expected"),
+    [
+        (3_001, Capacity((None, 8, 4, 4), 3, 2, 2)),
+        # 200 cells: 14 squared, 5 to the power of 3, 3 to the power of 4; 1.607 times as many sets
+        (20_000, Capacity((None, 14, 5, 4), 4, 3, 3)),
+        # 100, 21 and 10 would be too fine; 4.273 times
+        (1_000_000, Capacity((None, 20, 8, 6), 12, 8, 8)),
+    ],
+)
+def test_more_rows_have_more_and_finer_sets_within_bounds(n_rows: int, expected: Capacity) -> None:
+    assert capacity(n_rows) == expected
 
 
-def test_a_pair_has_rows_for_its_cells() -> None:
-    n = 200 * CELL_ROWS
-    assert capacity(n).bins[1] == 14
+def test_nothing_shrinks_where_rows_are_added() -> None:
+    sizes = [capacity(n) for n in (1, 3_000, 3_001, 10_000, 100_000, 10**8)]
+    for size, larger in itertools.pairwise(sizes):
+        assert (size.pairs, size.triples, size.quadruples) <= (larger.pairs, larger.triples, larger.quadruples)
+        for k in (1, 2):
+            assert (size.bins[k] or 0) <= (larger.bins[k] or 0)

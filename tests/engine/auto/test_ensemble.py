@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.auto.ensemble import LEAST, least_squares_weights, mixture_logs, mixture_weights
+from bncli.engine.auto.ensemble import least_squares_weights, mixture_logs, mixture_weights
 
 Array = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ def test_no_member_could_be_given_more(seed: int, n_models: int) -> None:
     logs = logs_of(seed, n_models)
     v = mixture_weights(logs)
     assert v.sum() == pytest.approx(1.0)
-    assert all(weight == 0.0 or weight >= LEAST for weight in v)
+    assert all(weight == 0.0 or weight >= 0.01 for weight in v)
     kept = v > 0
     gains = np.exp(logs - mixture_logs(logs, v)).mean(axis=1)
     np.testing.assert_allclose(gains[kept], 1.0, atol=1e-3)
@@ -52,6 +52,38 @@ def test_the_better_of_two_takes_all() -> None:
     logs = np.log(np.array([[0.9, 0.8, 0.9], [0.1, 0.2, 0.1]]))
     np.testing.assert_array_equal(mixture_weights(logs), [1.0, 0.0])
     np.testing.assert_array_equal(least_squares_weights(logs), [1.0, 0.0])
+
+
+def logs_of_groups(*sizes: int) -> Array:
+    """As many models as groups of rows; each is certain of the rows of its group, and knows nothing of the others."""
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    return np.log(np.where(group == np.arange(len(sizes))[:, np.newaxis], 1.0, 1e-9))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ((900, 70, 30), (0.9, 0.07, 0.03)),
+        ((970, 19, 11), (0.97, 0.019, 0.011)),
+        ((970, 21, 9), (970 / 991, 21 / 991, 0.0)),
+        ((985, 9, 6), (1.0, 0.0, 0.0)),
+    ],
+)
+def test_a_weight_is_the_share_of_the_rows_and_below_a_hundredth_it_is_none(
+    sizes: tuple[int, ...], expected: tuple[float, ...]
+) -> None:
+    v = mixture_weights(logs_of_groups(*sizes))
+    np.testing.assert_allclose(v, expected, atol=1e-6)
+    np.testing.assert_array_equal(v == 0, np.array(expected) == 0)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"), [((900, 100), (0.9, 0.1)), ((989, 11), (0.989, 0.011)), ((991, 9), (1.0, 0.0))]
+)
+def test_so_it_is_by_squared_errors(sizes: tuple[int, ...], expected: tuple[float, ...]) -> None:
+    """n_1 (1 - v_1)^2 + n_2 (1 - v_2)^2 is least on the simplex at the shares."""
+    v = least_squares_weights(logs_of_groups(*sizes))
+    np.testing.assert_allclose(v, expected, atol=1e-4)
 
 
 def test_probabilities_near_nothing() -> None:

@@ -21,6 +21,7 @@ from bncli.engine.model import Model
 from bncli.errors import BncliError
 from bncli.files.model import dump_model
 from bncli.watch import Event, Note, Progress, Run, Stage
+from tests.datasets import random_dataset
 from tests.engine.auto.rows import coded, ensemble_of, mixed, recipe
 
 GRID = (30.0, 3.0, 0.3)
@@ -127,6 +128,13 @@ def test_many_rows_are_held_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.n_rows == 300
     assert ensemble_of(found).components
     assert math.isfinite(ensemble_of(found).trials[0].log_loss)
+
+
+@pytest.mark.parametrize(("n_rows", "taken"), [(24_000, 24_000), (25_000, 25_000), (30_000, 25_000)])
+def test_of_very_many_rows_25_000_are_drawn_and_a_fifth_is_held_out(n_rows: int, taken: int) -> None:
+    (fold,) = learning._folds(random_dataset(n_rows, (2, 2), 2), 0)
+    assert fold.rows.data.n_rows + fold.held_out.n_rows == pytest.approx(taken, abs=1)
+    assert fold.held_out.n_rows == pytest.approx(taken / 5, abs=2)
 
 
 @pytest.mark.parametrize(("n_rows", "few"), [(FEW_ROWS, True), (FEW_ROWS + 1, False)])

@@ -1,9 +1,12 @@
+from collections import Counter
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.data.folds import stratified_folds, stratified_sample
+from bncli.engine.data.folds import nested_order, stratified_folds, stratified_sample
 from bncli.errors import BncliError
 
 
@@ -43,3 +46,24 @@ def test_a_sample_keeps_the_share_of_every_class(classes: list[int], n_rows: int
     for label in set(classes):
         share = (labels == label).sum() * len(rows) / len(labels)
         assert abs((labels[rows] == label).sum() - share) < 1
+
+
+@given(st.lists(st.integers(0, 5), max_size=60), st.integers(0, 99))
+def test_nested_samples_share_rows_out_as_seats_are(classes: list[int], seed: int) -> None:
+    """Sainte-Laguë: the next seat goes to the largest of n_c / (2 seats + 1), here with ties to either."""
+    labels = np.array(classes, np.uint8)
+    order = nested_order(labels, seed)
+    assert sorted(order.tolist()) == list(range(len(labels)))
+    assert (nested_order(labels, seed) == order).all()
+    votes, seats = Counter(classes), Counter[int]()
+    for row in order:
+        quotients = {label: Fraction(n, 2 * seats[label] + 1) for label, n in votes.items()}
+        assert quotients[classes[row]] == max(quotients.values())
+        seats[classes[row]] += 1
+
+
+def test_the_seed_decides_nested_samples_and_ties_fall_to_either_class() -> None:
+    labels = np.arange(40) % 2
+    orders = [nested_order(labels, (seed, 0, 1)) for seed in range(20)]
+    assert len({tuple(order) for order in orders}) == 20
+    assert {int(labels[order[0]]) for order in orders} == {0, 1}

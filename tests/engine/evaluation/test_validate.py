@@ -14,6 +14,7 @@ from bncli.engine.evaluation.validate import (
     hold_out,
     out_of_fold,
     predict,
+    samples_of,
     split_of,
 )
 from bncli.engine.learn import Given, learn
@@ -99,6 +100,47 @@ def test_what_the_watch_hears() -> None:
     folds = [Progress(0, 2, "fold 1 of 2"), Progress(1, 2, "fold 2 of 2"), Progress(2, 2)]
     cut = [[Progress(f, 2, f"fold {f + 1} of 2: {name}") for name in ("number", "word")] for f in range(2)]
     assert events == [fit, folds[0], *cut[0], score, fit, folds[1], *cut[1], score, folds[2]]
+
+
+def test_samples_of_a_fold_are_nested_and_each_is_learnt_from_alone() -> None:
+    columns, protocol = table(61), Protocol(3, 2, 5)
+    folds = list(cross_validate(columns, RECIPE, protocol, sizes=(7, 20, 41)))
+    # of 61 rows in 3 folds 40 or 41 are learnt from: where there are no more than 41, no sample is drawn
+    assert [(f.repeat, f.number, f.size) for f in folds] == [
+        (r, f, size) for r in (0, 1) for f in (0, 1, 2) for size in (None, 7, 20)
+    ]
+    for whole, *sampled in (folds[i : i + 3] for i in range(0, 18, 3)):
+        split = split_of(folds_of(columns, protocol, whole.repeat), whole.repeat, whole.number)
+        samples = list(samples_of(columns, split, (7, 20, 41), protocol.seed))
+        assert [len(sample.others) for sample in samples] == [7, 20]
+        assert set(samples[0].others) < set(samples[1].others) < set(split.others)
+        for fold, sample in zip(sampled, samples, strict=True):
+            assert (np.diff(sample.others) > 0).all()
+            assert (fold.rows == whole.rows).all()
+            model = learn(columns.take(sample.others), RECIPE).model
+            assert (predict(model, columns.take(fold.rows)) == fold.examined.log_probabilities).all()
+            (alone,) = samples_of(columns, split, (len(sample.others),), protocol.seed)
+            assert (alone.others == sample.others).all()
+
+
+def test_samples_differ_between_repeats_folds_and_seeds() -> None:
+    columns = table(60)
+    splits = [split_of(folds_of(columns, Protocol(3), 0), repeat, fold) for repeat in (0, 1) for fold in (0, 1)]
+    drawn = [
+        tuple(sample.others) for seed in (0, 1) for split in splits for sample in samples_of(columns, split, (9,), seed)
+    ]
+    assert len(set(drawn)) == 8
+
+
+def test_the_watch_hears_of_samples_by_their_rows() -> None:
+    events: list[Event] = []
+    list(cross_validate(table(20), RECIPE, Protocol(2), run=Run(watch=events.append), sizes=(2, 4)))
+    told = [(event.done, event.detail) for event in events if isinstance(event, Progress) and ":" not in event.detail]
+    # 10 rows, then 2, then 4: 16 of them are a fold
+    where = ["fold 1 of 2", "fold 1 of 2, 2 rows", "fold 1 of 2, 4 rows"]
+    assert [detail for _, detail in told] == [*where, *(one.replace("1 of", "2 of") for one in where), ""]
+    assert [done for done, _ in told] == pytest.approx([0, 10 / 16, 12 / 16, 1, 26 / 16, 28 / 16, 2])
+    assert {event.total for event in events if isinstance(event, Progress)} == {2}
 
 
 def test_the_watch_hears_what_auto_tries_inside_a_fold() -> None:

@@ -17,7 +17,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters
 from bncli.engine.parameter_learners import lr
-from bncli.engine.parameter_spaces.flops import logistic, of_free_tables
+from bncli.engine.parameter_spaces.flops import logistic
 from bncli.engine.structure_learners import kdb
 from bncli.engine.structures.structure import Dag, Regions
 from bncli.errors import BncliError
@@ -119,7 +119,7 @@ def test_the_published_example() -> None:
     data = random_dataset(100, (2,) * 5, 2)
     dag = Dag(((), (), (0,), (2,), ()), (2, 3, 4), (0, 1))
     assert fit("lr", data, dag, penalty=1.0).n_parameters == 9
-    assert of_free_tables(dag.families((2,) * 5), 100, 2).n_parameters == 14
+    assert fit("lr_roos", data, dag, penalty=1.0).n_parameters == 14
 
 
 def test_other_graphs_are_refused_by_name() -> None:

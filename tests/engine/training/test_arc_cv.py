@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.model import TriedArcs
+from bncli.engine.model import ChosenPenalty, Tried, TriedArcs
 from bncli.engine.parameter_learners import weighted
 from bncli.engine.structure_learners import kdb, tan
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training import arc_cv
 from bncli.engine.training.arc_cv import ChosenArcs, choose_arcs, supported
 from bncli.engine.training.optimization import ParameterSpace
-from bncli.engine.training.penalty_cv import GRID, best_of, held_out_folds, penalty_path
+from bncli.engine.training.penalty_cv import GRID, HeldOutFold, best_of, held_out_folds, penalty_path
 from bncli.watch import Event, Progress
 from tests import oracles
 from tests.datasets import dataset_of, random_dataset
@@ -162,6 +162,36 @@ def test_with_many_rows_two_folds_judge_and_all_choose_the_penalty(monkeypatch: 
     two, every = (penalty_path(some, space_of, center=0.0) for some in (folds[:2], folds))
     assert won.log_loss == pytest.approx(min(one.log_loss for one in two.tried), rel=2e-3)
     assert chosen.penalty.log_loss == pytest.approx(min(one.log_loss for one in every.tried), rel=2e-3)
+
+
+@pytest.mark.parametrize(("n_supported", "competes"), [(0, False), (1, True), (6, True), (7, False), (8, False)])
+def test_supported_arcs_compete_where_they_are_some_and_at_most_three_quarters(
+    n_supported: int, competes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of eight arcs."""
+    chain = Dag(((), *((i,) for i in range(8))), tuple(range(9)))
+    kept = Dag(tuple(parents if i <= n_supported else () for i, parents in enumerate(chain.parents)), tuple(range(9)))
+    assert (chain.n_arcs, kept.n_arcs) == (8, n_supported)
+    monkeypatch.setitem(arc_cv._SUBSETS, "supported", lambda counts, structure: kept)
+    networks = arc_cv._distinct(Counts(random_dataset(20, (2,) * 9, 2)), chain)
+    assert ("supported" in networks) is competes
+    assert set(networks) >= {"class", "none", "all"}
+
+
+@pytest.mark.parametrize(("n_rows", "n_judges"), [(9_999, 5), (10_000, 2)])
+def test_of_ten_thousand_rows_two_folds_judge(n_rows: int, n_judges: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[int] = []
+
+    def path(folds: list[HeldOutFold], *_: object, **__: object) -> ChosenPenalty:
+        used.append(len(folds))
+        return ChosenPenalty(1.0, (Tried(1.0, 0.5),))
+
+    monkeypatch.setattr(arc_cv, "penalty_path", path)
+    choose(random_dataset(n_rows, (2, 2), 2))
+    # the class alone and no arcs at least, and then the winner on every fold
+    judging, last = (used, 5) if n_judges == 5 else (used[:-1], used[-1])
+    assert len(judging) >= 2
+    assert (set(judging), last) == ({n_judges}, 5)
 
 
 def test_progress_names_the_arcs_and_never_ends_above_its_total() -> None:

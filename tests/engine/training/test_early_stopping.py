@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from bncli.engine.data.folds import stratified_folds
 from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.parameter_learners import extended
 from bncli.engine.structures.structure import Dag
+from bncli.engine.training import early_stopping
 from bncli.engine.training.early_stopping import FOLDS, _peak, best_iterations
 from bncli.engine.training.optimization import optimize
 from bncli.watch import Event, Iteration, Progress, silent
@@ -87,6 +88,42 @@ def test_long_runs_that_serve_are_followed(monkeypatch: pytest.MonkeyPatch) -> N
     assert best_iterations(data, SPACE, how(**slowly), seed=0, watch=silent) == at_once > 1
 
 
+@dataclass
+class MadeUp:
+    """A fold of which the likelihood held out is known after every iteration; how often it is followed how far."""
+
+    held_out: list[float]
+    caps: list[int] = field(default_factory=list)
+
+    def find_optimum(self, settings: Any) -> early_stopping._Path:
+        self.caps.append(settings.max_iterations)
+        return early_stopping._Path(self.held_out[: self.caps[-1] + 1], self.caps[-1] >= len(self.held_out))
+
+
+@pytest.mark.parametrize(
+    ("peak", "n", "most", "caps", "best"),
+    [
+        (5, 100, 90, [8], 5),
+        (6, 100, 90, [8, 16], 6),
+        (10, 100, 90, [8, 16], 10),
+        (11, 100, 90, [8, 16, 32], 11),
+        (30, 100, 90, [8, 16, 32, 64], 30),
+        (30, 100, 20, [8, 16, 20], 20),
+        (6, 7, 90, [8], 6),
+        (3, 100, 2, [2], 2),
+    ],
+)
+def test_runs_are_followed_half_as_long_again_as_the_likelihood_rose(
+    peak: int, n: int, most: int, caps: list[int], best: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It rises to its peak and falls; after n iterations the optimizer is there."""
+    fold = MadeUp([-abs(i - peak) - 1.0 for i in range(n)])
+    monkeypatch.setattr(early_stopping, "_folds", lambda *_: [fold])
+    data = random_dataset(10, (2,), 2)
+    assert best_iterations(data, SPACE, how(max_iterations=most), seed=0, watch=silent) == best
+    assert fold.caps == caps
+
+
 def test_the_watch_hears_of_folds_and_only_of_the_last_run() -> None:
     events: list[Event] = []
     learnt = fit(with_missing(random_dataset(60, (3, 2, 3), 2), 0.2), watch=events.append)
@@ -111,3 +148,4 @@ def test_paths_end_where_they_end_and_ties_go_to_fewer() -> None:
     assert _peak([[-3.0, -2.0, -1.0], [-1.0, -2.0]]) == 2
     assert _peak([[-3.0, -2.0, -2.5], [-1.0, -2.0, -1.5]]) == 0
     assert _peak([[-1.0]]) == 0
+    assert _peak([[-1.0, -0.9999999]]) == 1
