@@ -131,6 +131,7 @@ OPTIMIZATION = (
     "--penalty-center",
     "--arcs",
     "--early-stop",
+    "--restarts",
     "--optimizer",
     "--tolerance",
     "--max-iterations",
@@ -158,7 +159,7 @@ class Method(NamedTuple):
     the reason. Of parameters: `networks` says whether they go with networks, `probabilities` whether they are the
     probabilities of one, so that what is missing can be marginalized, `incomplete` whether they are meant for that.
     `start` are flags that only make the generative start, so that they have no effect from zero; `joint` those that
-    only concern families of several attributes. `clock`: its function takes a clock, by which it keeps a limit of time.
+    only concern families of several attributes.
 
     Of structures as well: `alone` is the option, and its value, up to which every family has a single attribute ("":
     always, None: never); `needs` are flags that have an effect only where another one is above a value.
@@ -180,15 +181,15 @@ class Method(NamedTuple):
     joint: tuple[str, ...] = ()
     alone: tuple[str, int] | None = None
     needs: tuple[tuple[str, str, int], ...] = ()
-    clock: bool = False
 
     @property
     def own_options(self) -> tuple[str, ...]:
         """Those that its function takes by name: no files, and nothing that comes with an optimizer as one value.
 
-        Nor what concerns other columns than those that a discretizer cuts.
+        Nor random starts, which come with their seed, and nothing that concerns other columns than those that a
+        discretizer cuts.
         """
-        shared = OPTIMIZATION if "--optimizer" in self.options else ("--trace",)
+        shared = OPTIMIZATION if "--optimizer" in self.options else ("--trace", "--restarts")
         return tuple(flag for flag in self.options if flag not in (*shared, *CATEGORIES))
 
 

@@ -1,4 +1,4 @@
-"""How a computation is carried out (`Run`) and what it tells whoever watches it: one callback, five kinds of events.
+"""How a computation is carried out (`Run`) and what it tells whoever watches it: one callback, six kinds of events.
 
 The engine and the readers never print and never look at a clock. They call `watch(event)`; a command turns the
 events into stages with their seconds, progress bars, notes, the rows of `--trace` and a list of moves.
@@ -50,6 +50,15 @@ class Iteration(NamedTuple):
     ll: float | None = None
 
 
+class Kept(NamedTuple):
+    """Of the runs of an optimiser told since the stage began, each from its iteration 0 on, this one (from 0) is kept.
+
+    Told only where there were several.
+    """
+
+    run: int
+
+
 MoveKind = Literal["add", "delete", "reverse"]
 
 
@@ -62,7 +71,7 @@ class Move(NamedTuple):
     gain: float
 
 
-Event = Stage | Progress | Note | Iteration | Move
+Event = Stage | Progress | Note | Iteration | Kept | Move
 Watch = Callable[[Event], None]
 Clock = Callable[[], float]
 """Seconds since some moment: handed in where a limit of time has to be kept, for the engine has no clock."""
@@ -80,6 +89,13 @@ def warnings_of(watch: Watch, where: str = "") -> Watch:
             watch(Note(f"{where}{event.text}", warning=True))
 
     return told
+
+
+class TimeLimit(NamedTuple):
+    """So many seconds by a clock; without one the limit is not kept."""
+
+    seconds: float
+    clock: Clock | None = None
 
 
 class Run(NamedTuple):

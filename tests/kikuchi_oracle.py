@@ -42,11 +42,26 @@ def degrees_of_freedom(regions: Iterable[Region], cardinalities: Sequence[int], 
     return sum(number * (cells[r] * n_labels - cells[r]) for r, number in region_graph(regions).items())
 
 
+def degrees_of_kind(data: Dataset, regions: Iterable[Region], kind: str) -> int:
+    """The same as the paper's equations 7 and 5 and its section 6.3 have it; at least those of the class alone."""
+    total = 0
+    for members, number in region_graph(regions).items():
+        region = tuple(sorted(members))
+        every = list(itertools.product(*(range(data.schema.cardinalities[i]) for i in region)))
+        with_class = [(*cell, label) for cell in every for label in range(data.n_labels)]
+        if kind == "structural-zeros":
+            rows = [tuple(int(data.codes[i][t]) for i in region) for t in range(data.n_rows)]
+            seen = {(*row, int(label)) for row, label in zip(rows, data.labels, strict=True)}
+            every, with_class = sorted(set(rows)), sorted(seen)
+        total += number * (len(with_class) - (1 if kind == "joint" else len(every)))
+    return max(total, data.n_labels - 1)
+
+
 class Slow:
     """Models of one data set."""
 
-    def __init__(self, data: Dataset, theta: float) -> None:
-        self.data, self.theta = data, theta
+    def __init__(self, data: Dataset, theta: float, kind: str = "conditional") -> None:
+        self.data, self.theta, self.kind = data, theta, kind
         self.weights = oracles.weights_of(data)
         self.total = math.fsum(self.weights)
         self.submodel = cache(self._submodel)
@@ -55,16 +70,16 @@ class Slow:
         table = oracles.count(self.data, region)
         return np.asarray((table + self.theta / table.size) / (self.total + self.theta))
 
-    def log_probabilities(self, regions: Iterable[Region]) -> list[list[float]]:
-        """ln P(y | x_t) of every row."""
-        numbers = region_graph(regions)
-        return [oracles.log_posterior(self._scores(numbers, t)) for t in range(self.data.n_rows)]
+    def log_probabilities(self, regions: Iterable[Region], rows: Dataset | None = None) -> list[list[float]]:
+        """ln P(y | x_t) of every row learnt from, or of others."""
+        numbers, asked = region_graph(regions), self.data if rows is None else rows
+        return [oracles.log_posterior(self._scores(numbers, asked, t)) for t in range(asked.n_rows)]
 
-    def _scores(self, numbers: dict[frozenset[int], int], t: int) -> list[float]:
+    def _scores(self, numbers: dict[frozenset[int], int], rows: Dataset, t: int) -> list[float]:
         scores = [0.0] * self.data.n_labels
         for members, number in numbers.items():
             region = tuple(sorted(members))
-            of_row = self.submodel(region)[tuple(int(self.data.codes[i][t]) for i in region)]
+            of_row = self.submodel(region)[tuple(int(rows.codes[i][t]) for i in region)]
             scores = [score + number * math.log(p) for score, p in zip(scores, of_row, strict=True)]
         return scores
 
@@ -74,7 +89,7 @@ class Slow:
 
     def step(self, regions: Iterable[Region]) -> Step:
         listed = list(regions)
-        df = degrees_of_freedom(listed, self.data.schema.cardinalities, self.data.n_labels)
+        df = degrees_of_kind(self.data, listed, self.kind)
         prior = -self.total * df / (self.total - df - 1) if df < self.total - 1 else -math.inf
         log_likelihood = self.log_likelihood(listed)
         return Step(df, log_likelihood, log_likelihood + prior)
@@ -86,9 +101,9 @@ class Step(NamedTuple):
     log_posterior: float
 
 
-def search(data: Dataset, max_order: int, theta: float) -> tuple[list[Region], list[Step]]:
+def search(data: Dataset, max_order: int, theta: float, kind: str = "conditional") -> tuple[list[Region], list[Step]]:
     """The regions in the order found, and the steps, the class alone first."""
-    slow = Slow(data, theta)
+    slow = Slow(data, theta, kind)
     regions: list[Region] = []
     steps = [slow.step([])]
     largest = min(max_order - 1, len(data.schema.informative))

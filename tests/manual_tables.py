@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from bncli.catalogue import CHOICES, COMMANDS, NETWORKS, OPTIONS
 from bncli.choices import Choice, Method
 from bncli.cli.numbers import metavar
+from bncli.cli.presets import PAPERS
 from bncli.cli.topics import GROUPS
 from bncli.engine.model import StoppedBy
 from tests.performance import passes
@@ -173,6 +174,12 @@ def _figures() -> Evidence:
     return evidence(recorded(classifiers.FIGURES) + recorded(references.FIGURES))
 
 
+def papers_table() -> str:
+    """The learners of the presets of papers, without what all of them have."""
+    rows = [(one.name, f"`{one.options}`", one.sections) for _, ones in PAPERS.values() for one in ones]
+    return table(("learner", "options", "sections"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "commands": commands_table,
     "methods": methods_table,
@@ -182,6 +189,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "topics": topics_table,
     "rooms": rooms_table,
     "engine rooms": engine_rooms_table,
+    "papers": papers_table,
     "passes": passes_table,
     "mean passes": mean_passes_table,
     "missing passes": missing_passes_table,

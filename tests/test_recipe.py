@@ -28,7 +28,10 @@ def test_a_given_structure() -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "value"), [("k", "two"), ("k", True), ("k", 1.5), ("forest", 1), ("epsilon", "x")])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("k", "two"), ("k", True), ("k", 1.5), ("forest", 1), ("epsilon", "x"), ("degrees_of_freedom", "many")],
+)
 def test_an_option_of_another_type_is_an_error(name: str, value: Any) -> None:
     with pytest.raises(BncliError, match=f"the structure's option '{name}' is {value!r}"):
         Recipe().with_structure("tan", {name: value})
@@ -84,7 +87,7 @@ def test_what_a_file_does_not_say_is_none() -> None:
 
 
 REFUSED = (
-    r"--smoothing has no effect with --param (discriminative|extended|lr) that starts from zero"
+    r"--smoothing has no effect with --param (discriminative|extended|lr|lr-roos) that starts from zero"
     r"|--discretize knows no 'auto'"
 )
 """What is recorded and cannot be typed: the smoothing of a start that is not made, and the cuts of auto."""

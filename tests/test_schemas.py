@@ -25,6 +25,7 @@ discretize dated.csv -q --cuts-out dated.json
 fit iris.csv --structure interactions --penalty 1 -q -o interactions.bnc
 fit holes.csv --missing-policy marginalize --param em --structure nb -q -o em.bnc
 fit holes.csv --param map -q -o holes.bnc
+fit monks1.csv --param extended --penalty 1 --restarts 2 -q -o restarts.bnc
 fit tumours.csv --structure interactions --penalty 1 --bins 40 -q -o wide.bnc
 discretize iris.csv -q --cuts-out cuts.json
 fit monks1.csv --group-levels 2 --param map -q -o pooled.bnc
@@ -33,6 +34,8 @@ fit iris.csv --penalty 1 --trace w.csv -q -o w.bnc
 fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
+learn-structure monks1.csv --structure kikuchi --bootstrap 2 --degrees-of-freedom joint -q -o checked.json
+fit monks1.csv --structure checked.json -q -o checked.bnc
 learn-structure iris.csv --structure interactions -q -o interactions.json
 """
 
@@ -42,6 +45,7 @@ fit iris.csv --structure nb
 fit iris.csv --structure hill-climb --param map --max-parents 1
 fit iris.csv --structure auto --time-limit 1
 fit monks1.csv --structure kikuchi
+fit monks1.csv --param extended --penalty 1 --restarts 1 --max-iterations 5
 fit monks1.csv --structure regions.json --param kmap
 fit holes.csv --missing-policy marginalize --param extended --early-stop cv --structure nb --max-iterations 4
 evaluate iris.csv --param map
@@ -50,7 +54,9 @@ evaluate iris.csv --model tan.bnc
 evaluate iris.csv --param map --folds 2 --repeats 2
 evaluate iris.csv --param map --structure nb --folds 2 --train-rows 20,all
 evaluate iris.csv --param map --structure nb --test iris.csv --train-rows 20
+evaluate iris.csv --param map --folds 2 --scores
 inspect tan.bnc
+inspect restarts.bnc
 inspect tan.bnc --tables
 inspect tan.bnc --effects
 inspect auto.bnc
@@ -70,6 +76,8 @@ inspect cuts.json
 inspect pooled.bnc
 inspect tan.json
 inspect regions.json
+inspect checked.json
+inspect checked.bnc
 inspect interactions.json
 describe iris.csv
 describe holes.csv --schema-out d.json
@@ -77,8 +85,10 @@ describe copies.csv
 describe alone.csv
 learn-structure iris.csv
 learn-structure iris.csv -o s.json
+learn-structure iris.csv --scores
 learn-structure iris.csv --structure hill-climb
 learn-structure monks1.csv --structure kikuchi
+learn-structure monks1.csv --structure kikuchi --bootstrap 2
 learn-structure iris.csv --structure interactions
 discretize iris.csv
 discretize holes.csv
@@ -97,6 +107,7 @@ compare iris.csv --learner a=--structure_nb_--param_map --learner b=--param_map 
 compare iris.csv tumours.csv holes.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --jobs 1
 convergence d.csv w.csv
 convergence d.csv w.csv --lag w --svg curves.svg --histogram lags.svg
+compare iris.csv holes.csv --learner a=--structure_nb --learner b=--param_map --folds 2 --jobs 1 --groups rows:160 COSTS
 compare iris.csv --learner a=--param_map --folds 2 --jobs 1 METRICS
 """
 
@@ -119,8 +130,9 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[st
         patch.chdir(folder)
         for line in MAKING.strip().splitlines():
             assert run(line.split()) == 0, line
+        costs = " ".join(f"--metric {cost}" for cost in ("fit-seconds", "iterations", "passes"))
         metrics = " ".join(f"--metric {metric}" for metric in METRICS)
-        for line in PRINTING.replace("METRICS", metrics).strip().splitlines():
+        for line in PRINTING.replace("METRICS", metrics).replace("COSTS", costs).strip().splitlines():
             words = [word.replace("_", " ") if "=--" in word else word for word in line.split()]
             quiet = [] if words[0] in ("inspect", "convergence") else ["-q"]
             found.setdefault(words[0], []).append((line, _object([*words, "--json", *quiet], folder / "printed.json")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,13 +15,26 @@ Losses = Mapping[tuple[str, str], Sequence[float | None]]
 """The losses of the folds, repeat after repeat, by data set and learner."""
 
 
-def trial_of(losses: Losses, *, folds: int = 2, seconds: Mapping[str, float] | None = None, rows: int = 100) -> Trial:
-    """A trial whose folds have these errors; accuracy is 1 less it, and cll minus it; figures nowhere are gaps."""
+def trial_of(
+    losses: Losses,
+    *,
+    folds: int = 2,
+    seconds: Mapping[str, float] | None = None,
+    iterations: Mapping[str, int] | None = None,
+    rows: int | Sequence[int] = 100,
+) -> Trial:
+    """A trial whose folds have these errors; accuracy is 1 less it, and cll minus it; figures nowhere are gaps.
+
+    Seconds are by learner, and so are the iterations, where it has some; passes are one more.
+    """
     data, learners = (tuple(dict.fromkeys(pair[i] for pair in losses)) for i in (0, 1))
     n = max(map(len, losses.values()))
     repeats = n // folds
     outcomes = [
-        _outcome(name, learner, number, folds, losses[name, learner][number], (seconds or {}).get(learner, 1.0))
+        replace(
+            _outcome(name, learner, number, folds, losses[name, learner][number], (seconds or {}).get(learner, 1.0)),
+            costs=_costs((iterations or {}).get(learner)),
+        )
         for name in data
         for learner in learners
         if (name, learner) in losses
@@ -30,7 +44,8 @@ def trial_of(losses: Losses, *, folds: int = 2, seconds: Mapping[str, float] | N
     gaps = tuple(Gap(name, learner, "too large") for name, learner in _missing(data, learners, losses))
     options = {learner: f"--structure {learner}" for learner in learners}
     protocol = Protocol(folds, repeats, 0)
-    return Trial(learners, data, dict.fromkeys(data, rows), protocol, tuple(outcomes), parts, options, gaps)
+    sizes = dict.fromkeys(data, rows) if isinstance(rows, int) else dict(zip(data, rows, strict=True))
+    return Trial(learners, data, sizes, protocol, tuple(outcomes), parts, options, gaps)
 
 
 def _outcome(name: str, learner: str, number: int, folds: int, loss: float | None, seconds: float) -> Outcome:
@@ -41,7 +56,11 @@ def _outcome(name: str, learner: str, number: int, folds: int, loss: float | Non
         "cll": None if loss is None else -loss,
     }
     times = {"fit": seconds, "score": seconds / 10}
-    return Outcome(name, learner, number // folds, number % folds, 50, metrics, times, np.zeros(50, np.uint8))
+    return Outcome(name, learner, number // folds, number % folds, 50, metrics, times, {}, np.zeros(50, np.uint8))
+
+
+def _costs(iterations: int | None) -> dict[str, int | None]:
+    return {"iterations": iterations, "passes": None if iterations is None else iterations + 1}
 
 
 def _parts(values: Sequence[float | None]) -> BiasVariance:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bncli.choices import OPTIMIZATION, PARAMETER, Choice, Method, Number, Option, Real, Switch, Word
+from bncli.choices import OPTIMIZATION, PARAMETER, Choice, Method, Number, Option, Real, Switch, Whole, Word
 
-_SEARCH = tuple(flag for flag in OPTIMIZATION if flag != "--early-stop")
+_SEARCH = tuple(flag for flag in OPTIMIZATION if flag not in ("--early-stop", "--restarts"))
 _ARCS = ("--arcs",)
 """Which arcs help is asked with the penalty, of networks that stay networks of the same kind without some of them."""
 _CENTERED = (("--penalty-center", "0"),)
@@ -63,14 +63,14 @@ PARAMETERS = Choice(
         Method(
             "em",
             "most likely probabilities given rows with missing values (expectation maximisation)",
-            ("--smoothing", "--tolerance", "--max-iterations", "--trace"),
+            ("--smoothing", "--restarts", "--tolerance", "--max-iterations", "--trace"),
             probabilities=True,
             incomplete=True,
         ),
         Method(
             "apn",
             "the same by gradients (adaptive probabilistic networks)",
-            ("--smoothing", "--optimizer", "--tolerance", "--max-iterations", "--trace"),
+            ("--smoothing", "--restarts", "--optimizer", "--tolerance", "--max-iterations", "--trace"),
             defaults=(("--optimizer", "cg"),),
             probabilities=True,
             incomplete=True,
@@ -78,10 +78,15 @@ PARAMETERS = Choice(
         Method(
             "kbma",
             "regions: the models on the path of the search, averaged by their posterior; kikuchi's default",
-            ("--theta",),
+            ("--theta", "--degrees-of-freedom"),
             networks=False,
         ),
-        Method("kmap", "regions: the model of highest posterior alone", ("--theta",), networks=False),
+        Method(
+            "kmap",
+            "regions: the model of highest posterior alone",
+            ("--theta", "--degrees-of-freedom"),
+            networks=False,
+        ),
         Method("auto", "those of --structure auto", ("--metric", "--time-limit"), has_module=False, networks=False),
     ),
     PARAMETER,
@@ -166,5 +171,14 @@ OPTIONS: tuple[Option, ...] = (
         PARAMETER,
         "cv: extended stops after as many iterations as serve held-out rows.",
         stands_for="cv with marginalize, else none",
+    ),
+    Option(
+        "--restarts",
+        Whole(0, 1000),
+        "0",
+        PARAMETER,
+        "Random starts beside the usual one in extended, em and apn, which have local optima; the best end is kept.",
+        "N",
+        tacit=True,
     ),
 )

@@ -36,10 +36,9 @@ STRUCTURES = Choice(
         Method(
             "kikuchi",
             "overlapping regions with the class, grown one at a time by their posterior",
-            ("--max-order", "--theta", "--max-seconds", "--max-candidates"),
+            ("--max-order", "--theta", "--degrees-of-freedom", "--max-seconds", "--max-candidates"),
             defaults=(("--theta", "1"),),
             params=("kbma", "kmap", "discriminative", "lr-roos"),
-            clock=True,
             alone=("--max-order", 2),
             needs=(("--max-order", "--max-candidates", 1),),
             idle=(("--smoothing",), "with regions, which are smoothed by --theta"),
@@ -107,6 +106,15 @@ OPTIONS: tuple[Option, ...] = (
         STRUCTURE,
         "Rows that are spread evenly over the cells of every region.",
         stands_for="1",
+    ),
+    Option(
+        "--degrees-of-freedom",
+        Word(("conditional", "joint", "structural-zeros")),
+        "conditional",
+        STRUCTURE,
+        "What kikuchi's prior counts: the free numbers of the class given the attributes, of both jointly, or of the "
+        "class given the attributes over the cells that occur.",
+        tacit=True,
     ),
     Option("--max-seconds", Real(above=True), "", STRUCTURE, "kikuchi goes no further after this time.", "SECONDS"),
     Option("--max-candidates", Whole(1), "100000", STRUCTURE, "Regions that kikuchi tries in one step."),

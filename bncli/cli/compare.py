@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bncli.choices import Whole
 from bncli.cli import learner_words, options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import flag
 from bncli.cli.numbers import whole
+from bncli.cli.presets import PRESETS
 from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +22,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 bncli compare data.csv                                      a few good learners on one table
-bncli compare sets/*.csv --preset papers --repeats 5 --folds 2 --resume papers.jsonl
+bncli compare sets/*.csv --preset zaidi --repeats 5 --folds 2 --groups rows:10000 --resume zaidi.jsonl
+bncli compare sets/*.csv --preset papers --metric log-loss --metric fit-seconds --resume papers.jsonl
 bncli compare a.csv b.csv c.csv --learner "--structure tan" \\
     --learner "best=--structure kdb --k 2 --param map --smoothing hdp" --metric log-loss --json
 """
@@ -38,10 +42,10 @@ WHO = (
         "--preset",
         group=_LEARNERS,
         metavar="NAME",
-        type=click.Choice(list(learner_words.PRESETS)),
+        type=click.Choice(list(PRESETS)),
         multiple=True,
         stands_for="fast, without --learner",
-        words=tuple((word, what) for word, (what, _) in learner_words.PRESETS.items()),
+        words=tuple((word, what) for word, (what, _) in PRESETS.items()),
         help="Learners that are compared together often; they come after those typed.",
     ),
 )
@@ -69,8 +73,15 @@ CONCLUSIONS = (
         metavar="NAME",
         multiple=True,
         stands_for="error log-loss rmse",
-        help="What is compared: accuracy, error, log-loss, rmse, brier, auc, ece, cll, balanced-accuracy, mcc; "
-        "may be repeated.",
+        help="What is compared: accuracy, error, log-loss, rmse, brier, auc, ece, cll, balanced-accuracy, mcc; or what "
+        "learning in a fold costs: fit-seconds (of the processor), iterations, passes over the rows; may be repeated.",
+    ),
+    flag(
+        "--groups",
+        group=_CONCLUSIONS,
+        metavar="rows:N[,N]",
+        multiple=True,
+        help="Sum up the tables with fewer than N rows, and those with N or more, apart too.",
     ),
     flag(
         "--baseline",
@@ -139,7 +150,9 @@ def command(**typed: Any) -> None:
             who,
             Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"]),
             question=Question(
-                [name.replace("-", "_") for name in typed["metric"]] or DEFAULT_METRICS, typed["baseline"]
+                [name.replace("-", "_") for name in typed["metric"]] or DEFAULT_METRICS,
+                typed["baseline"],
+                _bounds(typed["groups"]),
             ),
             unseen=typed["unseen"] or "average",
             outputs=Outputs(
@@ -153,6 +166,28 @@ def command(**typed: Any) -> None:
             run=Run(_jobs(typed), watch=console.watch),
         )
     _tell_gaps(report)
+
+
+def _bounds(texts: Sequence[str]) -> tuple[int, ...]:
+    """Numbers of rows out of rows:N,N; UsageError for what is no such list, or does not rise."""
+    bounds: list[int] = []
+    for text in texts:
+        key, _, numbers = text.partition(":")
+        if key != "rows" or not numbers:
+            raise UsageError(
+                f"--groups {text} names no groups", hint="tables go by their rows, as in --groups rows:10000"
+            )
+        for number in numbers.split(","):
+            try:
+                bounds.append(int(_ROWS.read(number)))
+            except ValueError as error:
+                raise UsageError(f"in --groups {text}, {error}") from error
+    if any(b <= a for a, b in pairwise(bounds)):
+        raise UsageError(f"the numbers of rows in --groups do not rise: {', '.join(map(str, bounds))}")
+    return tuple(bounds)
+
+
+_ROWS = Whole(1)
 
 
 def _jobs(typed: Mapping[str, Any]) -> int:

@@ -1,9 +1,9 @@
 """What a person sees of a comparison: the figures on every data set, then who wins over all of them, and how fast.
 
 With one data set there is one table, a line a learner. With more there are two a metric: the figures, a line a data
-set, and the ranks and tests, a line a learner, with a legend below the first of these. A table that is wider than the
-page goes on below; no word is broken. Marks stand behind the figures, since colour does not survive a pipe;
-the seconds, which no two runs share, come last.
+set, and the ranks and tests, a line a learner, with a legend below the first of these; and one more a group. A table
+that is wider than the page goes on below; no word is broken. Marks stand behind the figures, since colour does not
+survive a pipe; the seconds, which no two runs share, come last.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from bncli.cli.console import page_width
 from bncli.cli.tables import TextColumn, add_row, fitted_tables, plain_table, shortened
+from bncli.steps.comparing.outcomes import COSTS, COUNTS
 from bncli.steps.comparing.report import CompareReport, Figure, Summary, told
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _BEST, _NOT_WORSE = "*", "="
 _MARKS = f"{_BEST} best   {_NOT_WORSE} not significantly worse (corrected resampled t-test, 5 %)"
 _LEGEND = (
     ("rank", "average rank over the data sets; 1 is the best everywhere"),
+    ("mean", "geometric mean of its figures, of costs"),
     ("group", "with a letter in common: not told apart (Nemenyi, 5 %)"),
     ("W-D-L", "on how many data sets it wins, draws, loses against the baseline"),
     ("ratio", "geometric mean of its figures over the baseline's"),
@@ -36,6 +38,7 @@ _LEGEND = (
     ("t p", "p-value: is its mean better than the baseline's? (paired t, one-sided)"),
 )
 """What each column of the ranks answers; a line has at most 80 letters."""
+_UNTESTED = ("rank", "W-D-L", "ratio")
 
 
 def tables(report: CompareReport) -> list[str | Table]:
@@ -50,7 +53,7 @@ def tables(report: CompareReport) -> list[str | Table]:
     if report.gaps:
         shown.append(_gap_table(report))
     if len(trial.learners) > 1:
-        shown.append(_MARKS)
+        shown.append(_MARKS if set(report.metrics) - set(COSTS) else f"{_BEST} best")
     return [*shown, "", *_pace_tables(report)]
 
 
@@ -65,7 +68,7 @@ def _one_set(report: CompareReport) -> Iterator[Table]:
     """All metrics of all learners."""
     (data,), learners = report.trial.data, report.trial.learners
     columns = [
-        TextColumn(told(metric), [_cell(report.figure(data, name, metric), spread=True) for name in learners])
+        TextColumn(told(metric), [_cell(report.figure(data, name, metric), metric, spread=True) for name in learners])
         for metric in report.metrics
     ]
     yield from fitted_tables(data, TextColumn("learner", learners), columns, "further figures")
@@ -76,40 +79,63 @@ def _several_sets(report: CompareReport, metric: str, *, legend: bool) -> list[s
     shown: list[str | Table] = [*_figure_tables(report, metric)]
     summary = report.summaries.get(metric)
     if summary is not None:
-        shown += [*_rank_tables(report, summary, metric), *_remarks(summary), ""]
-        shown += [*(f"{heading:<10}{answer}" for heading, answer in _LEGEND), ""] if legend else []
+        shown += _ranks(report, summary, metric)
+        shown += [*_legend(report), ""] if legend else []
+    for group in report.groups:
+        if metric in group.summaries:
+            shown += _ranks(report, group.summaries[metric], metric, group.name)
     return shown
+
+
+def _ranks(report: CompareReport, summary: Summary, metric: str, group: str = "") -> list[str | Table]:
+    """Ranks and tests, and remarks below them."""
+    remarks = _remarks(report, summary, metric)
+    return [*_rank_tables(report, summary, metric, group), *remarks, *([""] if remarks else [])]
+
+
+def _legend(report: CompareReport) -> list[str]:
+    """What the columns answer that some table has."""
+    summaries = [report.summaries, *(group.summaries for group in report.groups)]
+    headings = {heading for ones in summaries for metric, one in ones.items() for heading in _headings(one, metric)}
+    return [f"{heading:<10}{answer}" for heading, answer in _LEGEND if heading in headings]
+
+
+def _headings(summary: Summary, metric: str) -> list[str]:
+    if metric in COSTS:
+        return ["rank", "mean", "W-D-L", "ratio"]
+    return [heading for heading, _ in _LEGEND if heading != "mean" and (summary.friedman or heading in _UNTESTED)]
 
 
 def _figure_tables(report: CompareReport, metric: str) -> Iterator[Table]:
     """A line a data set, a column a learner."""
     data, learners = report.trial.data, report.trial.learners
     spread = len(learners) <= _MOST_WITH_SPREAD
-    columns = [TextColumn(name, [_cell(report.figure(one, name, metric), spread) for one in data]) for name in learners]
+    columns = [
+        TextColumn(name, [_cell(report.figure(one, name, metric), metric, spread) for one in data]) for name in learners
+    ]
     yield from fitted_tables(told(metric), TextColumn("data", data), columns, "further learners")
 
 
-def _cell(figure: Figure | None, spread: bool) -> str:
+def _cell(figure: Figure | None, metric: str, spread: bool) -> str:
     """The mean, its mark, and the standard deviation."""
     if figure is None:
         return "-"
     mark = _BEST if figure.best else _NOT_WORSE if figure.not_worse else " "
-    std = f" ±{_number(figure.std)}" if spread and figure.std is not None else ""
-    return f"{_number(figure.mean)}{std} {mark}"
+    std = f" ±{_number(figure.std, metric)}" if spread and figure.std is not None else ""
+    return f"{_number(figure.mean, metric)}{std} {mark}"
 
 
-def _rank_tables(report: CompareReport, summary: Summary, metric: str) -> Iterator[Table]:
+def _rank_tables(report: CompareReport, summary: Summary, metric: str, group: str) -> Iterator[Table]:
     """The learners from the best average rank on, each beside the baseline."""
-    against = shortened(report.baseline, page_width() // 3)
-    title = f"{told(metric)} over {len(summary.sets)} data sets, each learner against {against}"
+    against, n = shortened(report.baseline, page_width() // 3), len(summary.sets)
+    over = f"{n} data set{'s' if n > 1 else ''}{f' of {group}' if group else ''}"
+    title = f"{told(metric)} over {over}, each learner against {against}"
     letters = _letters(summary)
     names = sorted(summary.average_ranks, key=lambda name: summary.average_ranks[name])
-    rows = [
-        (f"{summary.average_ranks[name]:.2f}", letters[name], *_pair(summary, name, report.baseline)) for name in names
-    ]
+    cells = [_pair(summary, metric, name, report.baseline) | {"group": letters[name]} for name in names]
     columns = [
-        TextColumn(heading, cells, number=heading != "group")
-        for (heading, _), cells in zip(_LEGEND, zip(*rows, strict=True), strict=True)
+        TextColumn(heading, [one.get(heading, "") for one in cells], number=heading != "group")
+        for heading in _headings(summary, metric)
     ]
     yield from fitted_tables(title, TextColumn("learner", names), columns, "further columns")
 
@@ -123,34 +149,40 @@ def _letters(summary: Summary) -> dict[str, str]:
     return letters
 
 
-def _pair(summary: Summary, name: str, baseline: str) -> list[str]:
-    """W-D-L, the ratio and the p-values of a learner."""
+def _pair(summary: Summary, metric: str, name: str, baseline: str) -> dict[str, str]:
+    """The rank, the mean, W-D-L, the ratio and the p-values of a learner, by heading."""
+    cells = {"rank": f"{summary.average_ranks[name]:.2f}", "mean": _number(summary.geometric_means[name], metric)}
     pair = summary.against(name, baseline)
     if pair is None:
-        return ["baseline" if name == baseline else "-", "", "", "", "", ""]
-    ps = (pair.sign_p, pair.wilcoxon_p, pair.holm_p, pair.t_p)
+        return cells | {"W-D-L": "baseline" if name == baseline else "-"}
+    ps = {"sign p": pair.sign_p, "Wilcoxon": pair.wilcoxon_p, "Holm p": pair.holm_p, "t p": pair.t_p}
     ratio = "-" if pair.ratio is None else f"{pair.ratio:.3f}"
-    return [f"{pair.wins}-{pair.draws}-{pair.losses}", ratio, *map(_p, ps)]
+    counts = f"{pair.wins}-{pair.draws}-{pair.losses}"
+    return cells | {"W-D-L": counts, "ratio": ratio} | {heading: _p(p) for heading, p in ps.items()}
 
 
-def _remarks(summary: Summary) -> list[str | Table]:
+def _remarks(report: CompareReport, summary: Summary, metric: str) -> list[str | Table]:
     """The tests of all learners together, and who is not in them."""
-    test = summary.friedman
-    lines = [
-        f"Friedman: chi² {_statistic(test.chi_squared)}, p {_p(test.p)}; "
-        f"Iman-Davenport: F {_statistic(test.f)}, p {_p(test.f_p)}",
-        f"Nemenyi: ranks differ significantly when {summary.critical_difference:.2f} or more apart (5 %)",
-    ]
+    lines, test = [], summary.friedman
+    if test is not None:
+        lines += [
+            f"Friedman: chi² {_statistic(test.chi_squared)}, p {_p(test.p)}; "
+            f"Iman-Davenport: F {_statistic(test.f)}, p {_p(test.f_p)}",
+            f"Nemenyi: ranks differ significantly when {summary.critical_difference:.2f} or more apart (5 %)",
+        ]
     if summary.left_out:
         lines.append(f"Left out, for a learner has no figure there: {', '.join(summary.left_out)}")
     if summary.without_figures:
-        lines.append(f"Left out, for they have no figures: {', '.join(summary.without_figures)}")
+        why = f"parameters in closed form have no {told(metric)}" if metric in COSTS else "they have no figures"
+        lines.append(f"Left out, for {why}: {', '.join(summary.without_figures)}")
+        if report.baseline in summary.without_figures:
+            lines.append(f"The baseline, {report.baseline}, is among them; name another one with --baseline")
     return [*lines]
 
 
 def _pace_tables(report: CompareReport) -> Iterator[Table]:
     against = shortened(report.baseline, page_width() // 3)
-    title = f"Seconds a fold; ratios are geometric means against {against}"
+    title = f"Seconds a fold, of the processor; ratios are geometric means against {against}"
     columns: list[TextColumn] = []
     for stage in ("fit", "score"):
         columns.append(TextColumn(f"{stage} s", [f"{pace.seconds[stage]:.3f}" for pace in report.paces.values()]))
@@ -171,13 +203,13 @@ def _gap_table(report: CompareReport) -> Table:
     return table
 
 
-def _number(value: float | None) -> str:
-    """Four decimals, fewer for large numbers."""
+def _number(value: float | None, metric: str = "") -> str:
+    """Four decimals, fewer for large numbers and for counts."""
     if value is None:
         return "-"
     if not math.isfinite(value):
         return "∞" if value > 0 else "-∞"
-    return f"{round(value, 4) + 0.0:.4f}" if abs(value) < 100 else f"{value:.1f}"
+    return f"{value:.1f}" if abs(value) >= 100 or metric in COUNTS else f"{round(value, 4) + 0.0:.4f}"
 
 
 def _statistic(value: float) -> str:

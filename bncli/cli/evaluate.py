@@ -15,6 +15,7 @@ from bncli.errors import UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from bncli.engine.training.network_scores import ScoredNetwork
     from bncli.files.table import Source
     from bncli.steps.evaluating.report import EvaluateReport
 
@@ -96,7 +97,7 @@ FIGURES = (
     options.TABLE,
     options.UNSEEN,
     options.MISSING_COLUMNS,
-    (PREDICTIONS, PICTURES, CURVE),
+    (PREDICTIONS, PICTURES, CURVE, options.SCORES),
     options.RUNNING,
     more="Cuts and structure are learnt anew inside every fold. "
     "std is the standard deviation over the folds of all repeats. Figures of single labels are those of the confusion "
@@ -139,7 +140,7 @@ def _measured(
     how: dict[str, Any] = {"outputs": outputs, "unseen": typed["unseen"] or "average", "run": run}
     if test is not None:
         return evaluate_on(source, test, chosen.recipe, supplied=chosen.supplied, **how)
-    protocol = Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"])
+    protocol = Protocol(typed["folds"] or 5, typed["repeats"] or 1, typed["seed"], typed["scores"])
     return evaluate(source, chosen.recipe, protocol, supplied=chosen.supplied, **how)
 
 
@@ -151,6 +152,10 @@ def _refuse_idle(typed: Mapping[str, Any]) -> None:
     names = ("--folds", "--repeats", "--test", "--train-rows", "--csv", "--categorical", "--numeric", "--ignore")
     keys = {name: name[2:].replace("-", "_") for name in names}
     given = [name for name, key in keys.items() if typed[key] and key not in settings]
+    if typed["scores"] and (typed["model"] or typed["test"]):
+        why = "a model file keeps no rows to score" if typed["model"] else "--test has no folds"
+        hint = "leave one of them out; learn-structure --scores tells them of one table"
+        raise UsageError(f"--scores goes with cross-validation: {why}", hint=hint)
     protocol, columns = [name for name in given if name in names[:5]], [name for name in given if name in names[5:]]
     if typed["model"]:
         idle, why = [*learning.given_flags(typed), *protocol, *columns], "--model: nothing is learnt"
@@ -186,6 +191,8 @@ def _tables(report: EvaluateReport) -> list[str | Table]:
         *_curve(report),
         *_per_label(report),
     ]
+    if report.scored is not None:
+        tables += _scores(report.scored)
     if len(report.labels) <= _LABELS_SHOWN:
         tables += _confusion(report)
     return tables
@@ -223,6 +230,21 @@ def _curve(report: EvaluateReport) -> Iterator[Table]:
         cells = [_number(figures[name]) for name in shown for figures in (point.metrics, point.std)]
         add_row(table, f"{point.rows:,}", *cells)
     yield table
+
+
+def _scores(scored: ScoredNetwork) -> Iterator[str | Table]:
+    """What the networks learnt in the folds are worth on average, in nats."""
+    from bncli.cli.search_results import acll_error_text
+    from bncli.cli.tables import add_row, plain_table
+
+    title = "Scores of the network learnt in a fold, on the rows it was learnt from, in nats: means"
+    table = plain_table(title, "score", "nats", numbers=(1,))
+    for name, value in scored.scores._asdict().items():
+        add_row(table, name, "-" if value is None else f"{value:,.4f}")
+    yield table
+    if scored.acll_relative_error is not None:
+        yield f"acll is {acll_error_text(scored.acll_relative_error)}, on average"
+        yield ""
 
 
 def _per_label(report: EvaluateReport) -> Iterator[Table | str]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from bncli import catalogue
 from bncli.cli import learning, options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.flags import flag
+from bncli.cli.numbers import whole
 from bncli.cli.regions import regions_text
-from bncli.cli.search_results import move_lines
+from bncli.cli.search_results import move_lines, score_lines
+from bncli.errors import UsageError
 
 if TYPE_CHECKING:
     from bncli.steps.learn_structure import StructureReport
@@ -19,13 +23,24 @@ bncli learn-structure train.csv --cuts cuts.json --structure kdb --k 2
 """
 
 
+BOOTSTRAP = flag(
+    "--bootstrap",
+    group=catalogue.STRUCTURE,
+    everyday=False,
+    metavar="N",
+    type=whole(1),
+    setting=False,
+    help="Tell what each step of kikuchi would lose on new rows, by N bootstrap resamples.",
+)
+
+
 @declare(
     "learn-structure",
     EXAMPLES,
     (options.data,),
-    learning.STRUCTURE,
+    (*learning.STRUCTURE, BOOTSTRAP),
     options.TABLE,
-    (options.output("The structure file [standard output]."),),
+    (options.output("The structure file [standard output]."), options.SCORES),
     options.RUNNING,
 )
 def command(**typed: Any) -> None:
@@ -33,9 +48,13 @@ def command(**typed: Any) -> None:
     learning.refuse_structure_file(typed["structure"])
     chosen = learning.learning(typed)
     learning.refuse_auto(chosen.recipe.structure)
+    _refuse_bootstrap(typed["bootstrap"], chosen.recipe.structure)
     source = options.source(typed, typed["data"])
+    from bncli.engine.kikuchi.bootstrap import Resampling
     from bncli.steps.learn_structure import learn_structure
     from bncli.watch import Run
+
+    check = None if typed["bootstrap"] is None else Resampling(typed["bootstrap"], typed["seed"])
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(chosen.notes)
@@ -44,6 +63,8 @@ def command(**typed: Any) -> None:
             chosen.recipe,
             output=options.output_path(typed),
             supplied=chosen.supplied,
+            check=check,
+            scores=typed["scores"],
             run=Run(options.threads(typed), watch=console.watch),
         )
         console.summary(summary(report))
@@ -51,6 +72,12 @@ def command(**typed: Any) -> None:
             console.json(report)
         elif report.structure_file is None:
             console.text(report.text())
+
+
+def _refuse_bootstrap(resamples: int | None, structure: str) -> None:
+    if resamples is not None and structure != "kikuchi":
+        what = f"--bootstrap has no effect with --structure {structure}"
+        raise UsageError(what, hint="it goes with --structure kikuchi")
 
 
 def summary(report: StructureReport) -> list[str]:
@@ -63,6 +90,7 @@ def summary(report: StructureReport) -> list[str]:
         f"rows        {report.rows:,}",
         f"structure   {report.structure.method}, {size}",
         *move_lines(report.moves),
+        *([] if report.scored is None else score_lines(report.scored)),
         *([] if regions is None else [f"regions     {regions_text(regions)}", f"seconds     {seconds}"]),
         *([] if report.structure_file is None else [f"written     {report.structure_file}"]),
     ]

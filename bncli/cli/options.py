@@ -242,3 +242,13 @@ def threads(typed: Mapping[str, Any]) -> int:
     if typed["threads"] is not None:
         return int(typed["threads"])
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+SCORES = flag(
+    "--scores",
+    group="Output",
+    is_flag=True,
+    everyday=False,
+    help="Also tell what the network is worth by ll, bic, aic, k2, bdeu and acll, in nats, on the rows learnt from, "
+    "and how far acll is off the conditional log-likelihood that it stands for.",
+)

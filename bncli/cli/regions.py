@@ -29,12 +29,14 @@ def path_table(steps: Sequence[NamedStep], best: int) -> Table:
     """Every step on a line, the best one marked."""
     from bncli.cli.tables import add_row, plain_table
 
+    checked = any(step.bootstrap_log_loss is not None for step in steps)
     headings = ("step", "", "region", "df", "log likelihood", "log posterior", "weight")
-    table = plain_table("Path", *headings, numbers=(0, 3, 4, 5, 6))
+    table = plain_table("Path", *headings, *(("bootstrap log-loss",) if checked else ()), numbers=(0, 3, 4, 5, 6, 7))
     for number, step in enumerate(steps):
         mark, region = "*" if number == best else "", ", ".join(step.region) or "the class alone"
         logs = (f"{step.log_likelihood:.4f}", f"{step.log_posterior:.4f}")
-        add_row(table, str(number), mark, region, f"{step.df:,}", *logs, f"{step.weight:.4f}")
+        loss = () if step.bootstrap_log_loss is None else (f"{step.bootstrap_log_loss:.4f}",)
+        add_row(table, str(number), mark, region, f"{step.df:,}", *logs, f"{step.weight:.4f}", *loss)
     return table
 
 

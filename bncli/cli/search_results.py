@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.engine.model import ChosenPenalty, HeldOut, TriedArcs, TriedCandidate
+    from bncli.engine.model import ChosenPenalty, HeldOut, Restarts, TriedArcs, TriedCandidate
+    from bncli.engine.training.network_scores import ScoredNetwork
     from bncli.steps.run import NamedMove
 
 _OF_A_CANDIDATE = ("candidate", "penalty", "log-loss", "error", "weight")
@@ -28,6 +29,22 @@ def move_lines(moves: Sequence[NamedMove]) -> list[str]:
     ]
 
 
+def score_lines(scored: ScoredNetwork) -> list[str]:
+    """The scores of a network, a line each."""
+    cells = [(name, "-" if value is None else f"{value:,.4f}") for name, value in scored.scores._asdict().items()]
+    width = max(len(text) for _, text in cells)
+    heads = ["scores", *[""] * (len(cells) - 1)]
+    lines = [f"{head:<12}{name:<5}{text:>{width}}" for head, (name, text) in zip(heads, cells, strict=True)]
+    if scored.acll_relative_error is not None:
+        lines[-1] += f", {acll_error_text(scored.acll_relative_error)}"
+    return lines
+
+
+def acll_error_text(error: float) -> str:
+    """How far the approximation is off."""
+    return f"{100 * error:.4g} % off the CLL of the same parameters"
+
+
 def held_out_text(held_out: HeldOut) -> str:
     """How good the model was on rows kept back, beside what can be had without a model."""
     base = f"{held_out.base_log_loss:.4g} by the class frequencies alone"
@@ -43,6 +60,15 @@ def chosen_text(penalty: ChosenPenalty) -> str:
     if penalty.penalty in (most, least):
         which = f", the {'largest' if penalty.penalty == most else 'smallest'} of those tried"
     return f"{penalty.penalty:g}, chosen by cross-validation{which}"
+
+
+def restarts_text(restarts: Restarts) -> str:
+    """How many starts there were, how far apart they ended, and which one is kept."""
+    what = "held-out likelihoods" if restarts.held_out else "objectives"
+    n = len(restarts.objectives) - 1
+    which = f"random start {restarts.kept}" if restarts.kept else "the usual start"
+    ends = f"{what} from {min(restarts.objectives):.7g} to {restarts.best:.7g} nats"
+    return f"{which} kept of the usual one and {n:,} random: {ends}"
 
 
 def arcs_text(arcs: Sequence[TriedArcs], kept: int) -> str:

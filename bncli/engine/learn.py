@@ -36,9 +36,10 @@ from bncli.engine.training.penalty_cv import (
     relearnt_folds,
     sample_of,
 )
+from bncli.engine.training.restarts import Starts
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
-from bncli.watch import Note, Run, Stage, Watch, silent
+from bncli.watch import Note, Run, Stage, TimeLimit, Watch, silent
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ def learn(
     del sample
     structure, penalty = _choose(counts, structure, folds, recipe, run)
     parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty)
-    model = Model(schema, structure, parameters.predictor, recipe, data.n_rows, __version__, penalty)
+    found = parameters.predictor
+    model = Model(schema, structure, found, recipe, data.n_rows, __version__, penalty, parameters.restarts)
     return _doubted(Learnt(_recorded(model), parameters, sum(data.n_missing)), run.watch)
 
 
@@ -143,9 +145,10 @@ def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structu
     """The structure that the recipe asks for; BncliError where its search would take more than `run.memory`."""
     refuse_wide(counts.data.schema, recipe, run.memory)
     method = _method(STRUCTURES, recipe.structure)
-    timed = {"clock": run.clock} if method.clock else {}
-    search = _module(STRUCTURES, recipe.structure).learn
-    return search(counts, watch=run.watch, **recipe.options(method), **timed)  # type: ignore[no-any-return]
+    options = recipe.options(method)
+    if options.get("max_seconds") is not None:
+        options["max_seconds"] = TimeLimit(options["max_seconds"], run.clock)
+    return _module(STRUCTURES, recipe.structure).learn(counts, watch=run.watch, **options)  # type: ignore[no-any-return]
 
 
 def _are_learnt(cuts: Cuts | None) -> bool:
@@ -206,7 +209,9 @@ def learn_parameters(
     """The parameters that the recipe asks for; `chosen` is the penalty where that is `cv`."""
     method, module = _method(PARAMETERS, recipe.param), _module(PARAMETERS, recipe.param)
     watch(Stage("parameters"))
-    settings = {} if recipe.optimizer is None else {"settings": _settings(recipe, chosen)}
+    settings: dict[str, Any] = {} if recipe.optimizer is None else {"settings": _settings(recipe, chosen)}
+    if recipe.optimizer is None and recipe.restarts:
+        settings["starts"] = Starts(recipe.restarts, recipe.seed)
     parameters: Parameters = module.learn(counts, structure, watch=watch, **recipe.options(method), **settings)
     return replace(parameters, penalty_cv=chosen, held_out=_held_out(counts, chosen, recipe))
 
@@ -230,6 +235,7 @@ def _settings(recipe: Recipe, chosen: ChosenPenalty | None) -> OptimizerSettings
         max_iterations=recipe.max_iterations,
         early_stop=recipe.early_stop or "none",
         seed=recipe.seed or 0,
+        restarts=recipe.restarts or 0,
         options=recipe.options(_method(OPTIMIZERS, recipe.optimizer)),
     )
 

@@ -185,7 +185,10 @@ class StoppedBy(Enum):
 
 @dataclass(frozen=True)
 class Optimum:
-    """Where an optimiser ended: point, objective (to be minimised, nats), gradient norm, and what it took."""
+    """Where an optimiser ended: point, objective (to be minimised, nats), gradient norm, and what it took.
+
+    An evaluation gives value and gradient; `products` are those with the Hessian.
+    """
 
     point: Array
     value: float
@@ -193,6 +196,7 @@ class Optimum:
     iterations: int
     evaluations: int
     stopped_by: StoppedBy
+    products: int = 0
 
 
 class Tried(NamedTuple):
@@ -241,12 +245,38 @@ class HeldOut(NamedTuple):
     base_log_loss: float
 
 
+class Restarts(NamedTuple):
+    """Where the starts of an optimization ended, the usual one first, then random ones: objectives, to be maximised.
+
+    In nats, the penalty taken off. `held_out`: log-likelihoods of held-out rows, by which early stopping chooses.
+    """
+
+    objectives: tuple[float, ...]
+    held_out: bool = False
+
+    @property
+    def best(self) -> float:
+        """The highest objective."""
+        return max(self.objectives)
+
+    @property
+    def kept(self) -> int:
+        """The start that ended there, the first of equals."""
+        return self.objectives.index(self.best)
+
+    @property
+    def spread(self) -> float:
+        """From the lowest to the highest."""
+        return self.best - min(self.objectives)
+
+
 @dataclass(frozen=True)
 class Parameters:
     """What a parameter learner returns; n_parameters are the free ones.
 
     cll_start and cll are conditional log-likelihoods of the training rows, nats, without penalty. `held_out` is None
-    where no row was.
+    where no row was. `products` are those with the Hessian. With `restarts` all figures are those of the start that is
+    kept.
     """
 
     predictor: Predictor
@@ -258,6 +288,13 @@ class Parameters:
     stopped_by: StoppedBy
     penalty_cv: ChosenPenalty | None = None
     held_out: HeldOut | None = None
+    restarts: Restarts | None = None
+    products: int = 0
+
+    @property
+    def passes(self) -> int:
+        """What the optimization cost in passes over the rows: an evaluation is one, and so is a product."""
+        return self.evaluations + self.products
 
     @property
     def tables(self) -> Tables:
@@ -270,7 +307,8 @@ class Model:
     """Everything that a model file holds: how to read a row, how to score it, and how it was made.
 
     n_rows counts the training rows; version is the version of bncli that learnt it. penalty_cv is there if the recipe
-    leaves the penalty to cross-validation. The structure of an ensemble is that of its heaviest component.
+    leaves the penalty to cross-validation, restarts if it asks for random starts. The structure of an ensemble is that
+    of its heaviest component.
     """
 
     schema: Schema
@@ -280,6 +318,7 @@ class Model:
     n_rows: int
     version: str
     penalty_cv: ChosenPenalty | None = None
+    restarts: Restarts | None = None
 
     @property
     def tables(self) -> Tables:

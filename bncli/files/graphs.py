@@ -3,10 +3,10 @@
 A graph has the key `parents`: every column with the list of those it depends on. A list of regions has the key
 `regions`: attributes that are looked up together with the class, in the order in which a search added them; `df`,
 `log_likelihood` and `log_posterior` then have one number more than there are regions, for step 0, the class alone, and
-`map_step` counts the regions of the best model. A log posterior of null is minus infinity. `bins` is there where
-regions see attributes more coarsely than they were cut: the most intervals that an attribute has in regions of 1, 2,
-3, ... attributes, the last for larger ones (null: as cut). `gains` has the candidate gain of each region when
-it was chosen, in nats, where a search tells that.
+`map_step` counts the regions of the best model. A log posterior of null is minus infinity. `bootstrap_log_loss`, as
+long as these, is there where it was asked for. `bins` is there where regions see attributes more coarsely than they
+were cut: the most intervals that an attribute has in regions of 1, 2, 3, ... attributes, the last for larger ones
+(null: as cut). `gains` has the candidate gain of each region when it was chosen, in nats, where a search tells that.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from bncli.errors import BncliError
 from bncli.files.documents import Node
 
 _STEPS = ("df", "log_likelihood", "log_posterior", "map_step")
+_CHECK = "bootstrap_log_loss"
 
 
 def graph_json(structure: NamedStructure) -> dict[str, Any]:
@@ -45,11 +46,13 @@ def content_json(structure: NamedStructure) -> dict[str, Any]:
 
 
 def _search_json(trace: SearchTrace) -> dict[str, Any]:
+    checked = {_CHECK: [float(value) for value in trace.bootstrap_log_loss]} if trace.bootstrap_log_loss else {}
     return {
         "df": [int(df) for df in trace.df],
         "log_likelihood": [float(value) for value in trace.log_likelihood],
         "log_posterior": [posterior_json(value) for value in trace.log_posterior],
         "map_step": int(trace.map_step),
+        **checked,
     }
 
 
@@ -66,7 +69,7 @@ def read_graph(node: Node, besides: tuple[str, ...] = ()) -> NamedStructure:
         node.fail(
             "the structure has both 'parents' and 'regions'", hint="a structure is either a graph or a list of regions"
         )
-    optional = ("bins", "gains", *_STEPS) if content == "regions" else ()
+    optional = ("bins", "gains", *_STEPS, _CHECK) if content == "regions" else ()
     fields = node.fields((*besides, "class", content), ("method", "options", *optional))
     class_name = fields["class"].text()
     method = fields["method"].text() if "method" in fields else "file"
@@ -101,7 +104,7 @@ def _read_bins(node: Node) -> tuple[int | None, ...]:
 def _read_search(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:
     """What a search says of the steps: all of it or nothing."""
     missing = [key for key in _STEPS if key not in fields]
-    if len(missing) == len(_STEPS):
+    if len(missing) == len(_STEPS) and _CHECK not in fields:
         return None
     if missing:
         node.fail(f"the key '{missing[0]}' is missing", hint=f"give {', '.join(_STEPS)}, or none of them")
@@ -111,4 +114,5 @@ def _read_search(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:
         tuple(item.number() for item in log_likelihood.items()),
         tuple(-math.inf if item.value is None else item.number() for item in log_posterior.items()),
         map_step.integer(),
+        tuple(item.number() for item in fields[_CHECK].items()) if _CHECK in fields else (),
     )

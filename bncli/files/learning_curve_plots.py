@@ -59,7 +59,7 @@ def _draw(drawing: Drawing, left: float, top: float, across: Axis, panel: Figure
     points = [(rows, mean, std or 0.0) for rows, mean, std in panel.points if mean is not None and math.isfinite(mean)]
     points = [(rows, mean, std if math.isfinite(std) else 0.0) for rows, mean, std in points]
     ends = [end for _, mean, std in points for end in (max(mean - std, 0.0), mean + std)]
-    upwards = axis_of(ends, linear=True)
+    upwards = axis_of(ends, logarithmic=False)
     _draw_frame(drawing, left, top, across, upwards, panel.name)
 
     def place(rows: int, value: float) -> tuple[float, float]:

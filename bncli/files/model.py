@@ -31,10 +31,11 @@ from bncli.files.atomic import write_bytes
 from bncli.files.documents import Node, parse
 from bncli.files.families import families_json, read_families
 from bncli.files.graphs import graph_json, read_graph
-from bncli.files.penalties import penalty_json, read_penalty
+from bncli.files.penalties import penalty_json, read_penalty, read_restarts, restarts_json
 from bncli.files.predictors import (
     CHOSEN,
     KEYS,
+    RESTARTS,
     Frame,
     array_names,
     predictor_arrays,
@@ -66,17 +67,22 @@ def dump_model(model: Model) -> bytes:
 
 def _describe(model: Model) -> dict[str, Any]:
     chosen = {} if model.penalty_cv is None else {CHOSEN: penalty_json(model.penalty_cv)}
-    return chosen | {
-        "format": "bncli-model",
-        "version": VERSION,
-        "bncli_version": model.version,
-        "rows": int(model.n_rows),
-        "recipe": recipe_json(model.recipe),
-        "schema": schema_json(model.schema),
-        "structure": graph_json(name_structure(model.structure, model.schema)),
-        "families": families_json(model.predictor.families, model.schema),
-        **predictor_json(model.predictor, model.schema),
-    }
+    restarts = {} if model.restarts is None else {RESTARTS: restarts_json(model.restarts)}
+    return (
+        chosen
+        | restarts
+        | {
+            "format": "bncli-model",
+            "version": VERSION,
+            "bncli_version": model.version,
+            "rows": int(model.n_rows),
+            "recipe": recipe_json(model.recipe),
+            "schema": schema_json(model.schema),
+            "structure": graph_json(name_structure(model.structure, model.schema)),
+            "families": families_json(model.predictor.families, model.schema),
+            **predictor_json(model.predictor, model.schema),
+        }
+    )
 
 
 def read_model(path: str) -> Model:
@@ -84,7 +90,7 @@ def read_model(path: str) -> Model:
     with open_archive(path) as archive:
         document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        fields = document.fields(keys, (CHOSEN, *KEYS))
+        fields = document.fields(keys, (CHOSEN, RESTARTS, *KEYS))
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
         families = read_families(fields["families"], schema, structure)
@@ -100,6 +106,7 @@ def read_model(path: str) -> Model:
             fields["rows"].integer(0),
             fields["bncli_version"].text(),
             read_penalty(fields[CHOSEN]) if CHOSEN in fields else None,
+            read_restarts(fields[RESTARTS]) if RESTARTS in fields else None,
         )
 
 

@@ -1,14 +1,19 @@
-"""A penalty that cross-validation chose: `{"chosen": 3.0, "tried": [{"lambda": 10.0, "log_loss": 0.7}, ...]}`.
+"""What the search for parameters went through: penalties and random starts, in a model file and as JSON.
+
+A penalty that cross-validation chose: `{"chosen": 3.0, "tried": [{"lambda": 10.0, "log_loss": 0.7}, ...]}`.
 
 Where the arcs of a network were chosen with it there is one key more, the choices from few arcs to many:
 `"arcs": [{"arcs": "none", "n_arcs": 0, "lambda": 3.0, "log_loss": 0.6}, ...]`.
+
+Random starts: `{"objectives": [-67.33, -67.32], "kept": 1, "best": -67.32, "spread": 0.01, "rows": "training"}`, the
+usual start first; `kept` is the place of the best.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from bncli.engine.model import ChosenPenalty, Tried, TriedArcs
+from bncli.engine.model import ChosenPenalty, Restarts, Tried, TriedArcs
 from bncli.files.documents import Node
 
 
@@ -46,6 +51,35 @@ def _read_arcs(node: Node) -> TriedArcs:
 def _read_tried(node: Node) -> Tried:
     fields = node.fields(("lambda", "log_loss"))
     return Tried(_positive(fields["lambda"]), fields["log_loss"].number())
+
+
+def restarts_json(restarts: Restarts) -> dict[str, Any]:
+    """Where every start ended, and which one is kept."""
+    return {
+        "objectives": list(restarts.objectives),
+        "kept": restarts.kept,
+        "best": restarts.best,
+        "spread": restarts.spread,
+        "rows": _ROWS[restarts.held_out],
+    }
+
+
+_ROWS = ("training", "held-out")
+
+
+def read_restarts(node: Node) -> Restarts:
+    """What `restarts_json` wrote."""
+    fields = node.fields(("objectives", "kept", "best", "spread", "rows"))
+    objectives = tuple(item.number() for item in fields["objectives"].items())
+    if len(objectives) < 2:
+        fields["objectives"].fail("there are at least two starts")
+    rows = fields["rows"].text()
+    if rows not in _ROWS:
+        fields["rows"].fail(f"objectives are those of rows that are {' or '.join(_ROWS)}")
+    restarts = Restarts(objectives, rows == _ROWS[True])
+    if restarts_json(restarts) != {key: field.value for key, field in fields.items()}:
+        node.fail("the best of the objectives, or their spread, is another one")
+    return restarts
 
 
 def _positive(node: Node) -> float:

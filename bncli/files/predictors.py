@@ -28,6 +28,8 @@ from bncli.files.steps_json import read_steps, steps_json
 
 CHOSEN = "penalty_cv"
 """A key of models whose penalty was chosen by cross-validation, since version 2."""
+RESTARTS = "restarts"
+"""A key of models that random starts were tried for."""
 _FAR, _ROUNDING = 1e4, 1e-6
 """No log probability of a submodel lies so far below 0; their sum may be so far from 1."""
 

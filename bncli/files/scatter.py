@@ -1,7 +1,8 @@
 """Comparative scatter plots: a panel a learner, a point a data set, the baseline's figure across and its own upwards.
 
-All panels have the same axes, logarithmic where all figures are positive and the largest is more than four times the
-smallest. On the dashed diagonal both are equal; the corners count the data sets on either side of it.
+All panels have the same axes, logarithmic where that is asked for, or all figures are positive and the largest is more
+than four times the smallest. On the dashed diagonal both are equal; the corners count the data sets on either side of
+it.
 """
 
 from __future__ import annotations
@@ -33,13 +34,15 @@ class Panel:
     worse: int
 
 
-def scatter_plots(title: str, baseline: str, panels: Sequence[Panel], *, lower_is_better: bool) -> str:
-    """The SVG text."""
+def scatter_plots(
+    title: str, baseline: str, panels: Sequence[Panel], *, lower_is_better: bool, logarithmic: bool | None = None
+) -> str:
+    """The SVG text; where axes are to be `logarithmic`, all figures are positive."""
     columns = min(_COLUMNS, math.ceil(math.sqrt(len(panels))))
     wide, high = _LEFT + SIDE + _RIGHT, _ABOVE + SIDE + _BELOW
     drawing = Drawing(columns * wide, _HEAD + math.ceil(len(panels) / columns) * high, title)
     drawing.text(16, 24, shortened(title, columns * wide - 32))
-    axis = axis_of([value for panel in panels for _, *pair in panel.points for value in pair])
+    axis = axis_of([value for panel in panels for _, *pair in panel.points for value in pair], logarithmic)
     for i, panel in enumerate(panels):
         left, top = i % columns * wide + _LEFT, _HEAD + i // columns * high + _ABOVE
         _draw_frame(drawing, axis, left, top, panel.name, baseline)
@@ -68,10 +71,13 @@ class Axis:
         return math.log(value) if self.logarithmic else value
 
 
-def axis_of(values: Sequence[float], *, linear: bool = False) -> Axis:
-    """An axis from the least to the largest of the values; logarithmic only where it may be."""
+def axis_of(values: Sequence[float], logarithmic: bool | None = None) -> Axis:
+    """An axis from the least to the largest of the values; None: logarithmic where they span enough."""
     low, high = min(values, default=0.0), max(values, default=1.0)
-    if not linear and low > 0 and high > _LOG_SPAN * low:
+    if logarithmic and high <= _LOG_SPAN * low:
+        middle = math.sqrt(low * high)
+        low, high = middle / _LOG_SPAN, middle * _LOG_SPAN
+    if logarithmic is not False and low > 0 and high > _LOG_SPAN * low:
         return Axis(low, high, True, _log_ticks(low, high))
     if high - low <= 1e-9 * max(abs(low), abs(high)):
         low, high = low - 0.1 * abs(low) - 1e-3, high + 0.1 * abs(high) + 1e-3

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, STRUCTURES, TACIT
-from bncli.choices import Choice, Method, Option, Switch, flag_of, key_of
+from bncli.choices import Choice, Method, Option, Switch, Word, flag_of, key_of
 from bncli.errors import BncliError
 from bncli.recipe.defaults import BY_FLAG, NOTHING, Chosen, Files, arcs_of, read, values
 from bncli.recipe.refusals import refuse
@@ -26,8 +26,8 @@ class Recipe:
     smoothing is `NAME` or `NAME:NUMBER`, with the number always written out where the rule has one, and so is
     structure_score, where the number of `acll` and `acll-uniform` is that of --pseudo-counts. init is resolved: the
     word typed or the default that follows from the penalty. seed draws the folds by which a penalty `cv` is chosen,
-    and the number of iterations where early_stop is `cv`. missing_policy is None in models that were learnt before
-    there was a choice: `level`.
+    the number of iterations where early_stop is `cv`, and random starts where there are `restarts`. missing_policy is
+    None in models that were learnt before there was a choice: `level`.
     """
 
     __slots__ = ("_values",)
@@ -69,13 +69,15 @@ class Recipe:
         return self.replaced(discretize=method, **{key: options.get(key) for key in map(key_of, DISCRETIZERS.governed)})
 
     def with_structure(self, method: str, options: Mapping[str, int | float | str | bool]) -> Recipe:
-        """This recipe for a structure that is supplied, made by `method` with `options`; a theta that is set stays.
+        """This recipe for a structure that is supplied, made by `method` with `options`.
 
-        Raises BncliError for an option that cannot be that of a structure; unknown ones are left out.
+        A theta and degrees of freedom that are set stay. Raises BncliError for an option that cannot be that of a
+        structure; unknown ones are left out.
         """
         values = {key: _checked(key, options.get(key)) for key in map(key_of, STRUCTURES.governed)}
-        if self.theta is not None:
-            values["theta"] = self.theta
+        for key in _OF_REGIONS:
+            if getattr(self, key) is not None:
+                values[key] = getattr(self, key)
         if self.penalty == "cv":
             usual = arcs_of(method, values, self.param)
             values["arcs"] = usual if usual is None or self.arcs is None else self.arcs
@@ -103,6 +105,10 @@ class Recipe:
         return Recipe.recorded, (self.as_dict(),)
 
 
+_OF_REGIONS = ("theta", "degrees_of_freedom")
+"""Options of kikuchi that its parameters have too."""
+
+
 def _checked(key: str, value: Any) -> Any:
     """An option of a structure file."""
     if value is None:
@@ -115,11 +121,16 @@ def _checked(key: str, value: Any) -> Any:
     if kind is not wanted:
         hint = f"it should be of the type {wanted.__name__}"
         raise BncliError(f"the structure's option {key!r} is {value!r}", hint=hint)
+    if isinstance(entry, Option) and isinstance(entry.kind, Word) and value not in entry.kind.words:
+        hint = f"it should be one of {', '.join(entry.kind.words)}"
+        raise BncliError(f"the structure's option {key!r} is {value!r}", hint=hint)
     return value
 
 
 def _typical(option: Option) -> object:
     """Some value of an option."""
+    if isinstance(option.kind, Word):
+        return option.kind.words[0]
     return True if isinstance(option.kind, Switch) else option.default or "1"
 
 

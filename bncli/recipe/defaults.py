@@ -246,6 +246,6 @@ def values(chosen: Chosen, seed: int) -> dict[str, Any]:
     if chosen.kind == "auto":
         taken |= {"discretize": "auto", **dict.fromkeys(map(key_of, DISCRETIZERS.governed - {*CATEGORIES}))}
     taken |= optimization(chosen)
-    random = chosen.param.word == "auto" or "cv" in (taken["penalty"], taken["early_stop"])
     taken |= {key: None for key, default in TACIT.items() if taken[key] == default}
+    random = chosen.param.word == "auto" or "cv" in (taken["penalty"], taken["early_stop"]) or taken["restarts"]
     return {key: taken.get(key) for key in KEYS} | {"seed": seed if random else None}

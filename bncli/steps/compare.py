@@ -19,7 +19,9 @@ from bncli.files.table import Source
 from bncli.steps.comparing.analysis import analyse
 from bncli.steps.comparing.checkpoint import Checkpoint
 from bncli.steps.comparing.entries import Entry, read_entries
+from bncli.steps.comparing.groups import groups_by_rows
 from bncli.steps.comparing.learners import Learner, check_names
+from bncli.steps.comparing.outcomes import COSTS
 from bncli.steps.comparing.outputs import refuse_idle_outputs, write_outputs
 from bncli.steps.comparing.report import CompareReport
 from bncli.steps.comparing.runner import Plan
@@ -48,10 +50,14 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Question:
-    """By which metrics learners are compared, and with whom the others are (None: the first)."""
+    """By which metrics learners are compared, with whom the others are (None: the first), and over which tables.
+
+    group_bounds: numbers of rows, ascending, between which data sets are summed up apart too.
+    """
 
     metrics: Sequence[str] = DEFAULT_METRICS
     baseline: str | None = None
+    group_bounds: Sequence[int] = ()
 
 
 def compare(
@@ -71,11 +77,13 @@ def compare(
     """
     _check(sources, learners, question, outputs)
     entries = read_entries(sources, protocol, threads=run.threads, watch=run.watch)
+    groups = groups_by_rows(question.group_bounds, {entry.name: entry.n_rows for entry in entries})
     plan = _plan(entries, learners, protocol, unseen, run.threads)
     with closing(Checkpoint(outputs.resume, plan, entries)) as checkpoint:
         trial = run_plan(plan, entries, checkpoint, jobs=run.threads, watch=run.watch)
     run.watch(Stage("analyse"))
-    report = analyse(trial, metrics=tuple(dict.fromkeys(question.metrics)), baseline=question.baseline)
+    metrics = tuple(dict.fromkeys(question.metrics))
+    report = analyse(trial, metrics=metrics, baseline=question.baseline, groups=groups)
     outputs.show(report)
     write_outputs(report, csv=outputs.csv, latex=outputs.latex, diagram=outputs.diagram, scatter=outputs.scatter)
     return report
@@ -104,12 +112,15 @@ def _check(sources: Sequence[Source], learners: Sequence[Learner], question: Que
     check_names(learners)
     names = [learner.name for learner in learners]
     for metric in question.metrics:
-        _check_known(metric, METRICS, "metric")
+        _check_known(metric, (*METRICS, *COSTS), "metric")
     if question.baseline is not None:
         _check_known(question.baseline, names, "learner")
     if any(source.bad_rows_file for source in sources):
         raise UsageError("a file for bad rows would be written by every process", hint="say fail or skip")
-    refuse_idle_outputs(len(learners), len(sources), diagram=outputs.diagram, scatter=outputs.scatter)
+    sizes = (len(learners), len(sources))
+    refuse_idle_outputs(*sizes, question.metrics[0], diagram=outputs.diagram, scatter=outputs.scatter)
+    if question.group_bounds and len(sources) < 2:
+        raise UsageError("--groups splits data sets, and there is one", hint="give more DATA")
     inputs = [path for source in sources for path in (*source.paths, source.schema_file)]
     supplied = [path for learner in learners for path in learner.supplied.paths]
     written = (outputs.resume, outputs.csv, outputs.latex, outputs.diagram, outputs.scatter)

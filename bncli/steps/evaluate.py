@@ -26,6 +26,7 @@ from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer
+from bncli.engine.training.network_scores import mean_scores
 from bncli.files.model import read_model
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.scores import NOT_WRITTEN, WRITTEN, write_predictions
@@ -35,7 +36,7 @@ from bncli.steps.evaluating.learning_curve import Sampled, Samples, learn_sample
 from bncli.steps.evaluating.pictures import check_folder, write_pictures
 from bncli.steps.evaluating.report import EvaluateReport, FoldReport, Pooled, summarized
 from bncli.steps.run import Stopwatch, limited
-from bncli.steps.supplied_files import Supplied
+from bncli.steps.supplied_files import Supplied, refuse_scores
 from bncli.watch import Note, Run, Stage, Watch, warnings_of
 
 
@@ -66,6 +67,8 @@ def evaluate(
     """Cross-validates `recipe` on `source`; what is supplied stands in for its methods in every fold."""
     _check_files(outputs, source, *supplied.paths)
     recipe, watch = supplied.recipe(recipe), Stopwatch(run.watch)
+    if protocol.scores:
+        refuse_scores(recipe, supplied)
     run = run._replace(watch=watch)
     watch(Stage("read"))
     columns = supplied.read(source, run)
@@ -257,6 +260,7 @@ def _averaged(protocol: str, columns: Columns, timed: list[tuple[Fold, dict[str,
         pooled=Pooled(out_of_fold(folds, columns.n_rows), label.codes, columns.weights),
         std=summarized([report.metrics for report in reports], METRICS, stdev, at_least=2),
         folds=reports,
+        scored=None if folds[0].scored is None else mean_scores([fold.scored for fold in folds if fold.scored]),
     )
 
 

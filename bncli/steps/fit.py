@@ -10,13 +10,13 @@ from typing import Any
 
 from bncli.engine.data.schema import NumericAttribute, Reading, Schema, Unseen
 from bncli.engine.learn import Learnt, learn
-from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, StoppedBy, TriedCandidate
+from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, Restarts, StoppedBy, TriedCandidate
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag
 from bncli.files.ensembles import trials_json
 from bncli.files.model import write_model
 from bncli.files.paths import beside, check_outputs
-from bncli.files.penalties import arcs_json, tried_json
+from bncli.files.penalties import arcs_json, restarts_json, tried_json
 from bncli.files.places import check_data
 from bncli.files.table import Source
 from bncli.recipe import Recipe
@@ -39,7 +39,8 @@ class FitReport:
     `trials` are the candidates of an ensemble, whose `penalty` is that of its heaviest component.
     cll_start and cll are conditional log-likelihoods of the training rows in nats, without the penalty; log_loss is
     -cll a row. `held_out` has the losses of rows that were held out to choose something by: None where none were, as
-    with a penalty that was typed. `warnings` say why the model may not be worth what it looks like.
+    with a penalty that was typed. With random starts all figures are those of the start that is kept; `restarts`, None
+    without them, says where each of them ended. `warnings` say why the model may not be worth what it looks like.
     """
 
     model: str
@@ -68,6 +69,7 @@ class FitReport:
     cll: float
     log_loss: float
     held_out: HeldOut | None
+    restarts: Restarts | None
     iterations: int
     evaluations: int
     stopped_by: StoppedBy
@@ -83,7 +85,8 @@ class FitReport:
         lists["trials"] = trials_json(self.trials)
         words = {"stopped_by": self.stopped_by.word, "penalty_cv": tried, "arcs_cv": arcs_json(self.penalty_cv)}
         held_out = None if self.held_out is None else self.held_out._asdict()
-        return fields | lists | words | {"held_out": held_out}
+        restarts = None if self.restarts is None else restarts_json(self.restarts)
+        return fields | lists | words | {"held_out": held_out, "restarts": restarts}
 
 
 def fit(
@@ -164,6 +167,7 @@ def _report(path: str, learnt: Learnt, supplied: NamedStructure | None) -> Calla
         cll=parameters.cll,
         log_loss=0.0 - parameters.cll / _weight(schema, model.n_rows),
         held_out=parameters.held_out,
+        restarts=parameters.restarts,
         iterations=parameters.iterations,
         evaluations=parameters.evaluations,
         stopped_by=parameters.stopped_by,

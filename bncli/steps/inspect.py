@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from bncli.engine.data.schema import Attribute, Cuts, Schema
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import ChosenPenalty, Ensemble, Model, Path, Predictor, Tables, TriedCandidate
+from bncli.engine.model import ChosenPenalty, Ensemble, Model, Path, Predictor, Restarts, Tables, TriedCandidate
 from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.structure import Family
@@ -22,7 +22,7 @@ from bncli.files.ensembles import trials_json
 from bncli.files.formats import EXPORTS
 from bncli.files.graphs import graph_json
 from bncli.files.model import format_version, read_model
-from bncli.files.penalties import arcs_json, tried_json
+from bncli.files.penalties import arcs_json, restarts_json, tried_json
 from bncli.files.places import cannot_read
 from bncli.files.recipes import recipe_json
 from bncli.files.recognition import HEAD, recognise
@@ -73,7 +73,7 @@ class ModelReport:
     Where it averages over the `steps` of a path, `tables` are those of the `best_step`, `parameters` those of all; in
     an ensemble, for which there were `trials`, `tables` and `structure` are those of the heaviest of its `components`.
     missing_tokens: None = those that mean a missing value by default. `penalty` is None for parameters in closed form;
-    penalty_cv says how it was chosen, if it was.
+    penalty_cv says how it was chosen, if it was, and `restarts` where random starts ended.
     """
 
     format: str
@@ -93,6 +93,7 @@ class ModelReport:
     rows: int
     parameters: int
     tables: tuple[Table, ...] | None
+    restarts: Restarts | None = None
     steps: tuple[NamedStep, ...] | None = None
     best_step: int | None = None
     trials: tuple[TriedCandidate, ...] | None = None
@@ -126,6 +127,8 @@ class ModelReport:
             "rows": self.rows,
             "parameters": self.parameters,
         }
+        if self.restarts is not None:
+            report["restarts"] = restarts_json(self.restarts)
         if self.steps is not None:
             report |= {"steps": [step.as_json() for step in self.steps], "best_step": self.best_step}
         if self.trials is not None:
@@ -222,6 +225,7 @@ def _report(model: Model, version: int, tables: bool, effects: bool) -> ModelRep
         recipe=model.recipe,
         penalty=model.penalty,
         penalty_cv=model.penalty_cv,
+        restarts=model.restarts,
         rows=model.n_rows,
         parameters=model.predictor.n_parameters,
         tables=_tables(model.tables, model.schema) if tables else None,

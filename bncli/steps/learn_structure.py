@@ -9,18 +9,24 @@ from bncli.catalogue import DISCRETIZERS
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.kikuchi.bootstrap import Resampling, with_log_losses
 from bncli.engine.learn import learn_structure as search
 from bncli.engine.learn import missing_policy
+from bncli.engine.structure_search.missing_levels import with_missing_levels
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
+from bncli.engine.structures.structure import Regions
+from bncli.engine.training.generative import only_network
+from bncli.engine.training.network_scores import ScoredNetwork, Strengths, score_network
 from bncli.files.graphs import content_json
 from bncli.files.paths import check_outputs
 from bncli.files.structure import dump_structure, write_structure
 from bncli.files.table import Source
 from bncli.recipe import Recipe
+from bncli.steps.evaluating.report import scored_json
 from bncli.steps.regions import RegionsReport, report_of_search
 from bncli.steps.run import Moves, NamedMove, Stopwatch, limited
-from bncli.steps.supplied_files import Supplied
-from bncli.watch import Run, Stage
+from bncli.steps.supplied_files import Supplied, refuse_scores
+from bncli.watch import Run, Stage, silent
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,7 @@ class StructureReport:
 
     `attributes` counts those of the schema, of which `used` are in the structure. `arcs` counts those of a graph: None
     for regions. `moves` are those of a greedy search for a graph, in the order they were made.
+    `scored`: what the network is worth, None unless asked for.
     """
 
     structure_file: str | None
@@ -39,6 +46,7 @@ class StructureReport:
     structure: NamedStructure
     moves: tuple[NamedMove, ...]
     seconds: dict[str, float]
+    scored: ScoredNetwork | None = None
 
     @property
     def regions(self) -> RegionsReport | None:
@@ -49,7 +57,9 @@ class StructureReport:
         """Every field by name; the structure as its method, and its content by the keys of the structure file."""
         moves = [move._asdict() for move in self.moves]
         report = asdict(self) | {"structure": self.structure.method, "moves": moves}
-        return report | content_json(self.structure)
+        del report["scored"]
+        scores = {} if self.scored is None else scored_json(self.scored)
+        return report | scores | content_json(self.structure)
 
     def text(self) -> str:
         """The text of the structure file."""
@@ -62,23 +72,38 @@ def learn_structure(
     *,
     output: str | None = None,
     supplied: Supplied = Supplied(),
+    check: Resampling | None = None,
+    scores: bool = False,
     run: Run = Run(),
 ) -> StructureReport:
-    """Learns the recipe's structure from `source`, on learnt cuts or those supplied; `output` is written."""
+    """Learns the recipe's structure from `source`, on learnt cuts or those supplied; `output` is written.
+
+    check: by how many resamples the steps of a search for regions are checked. `scores`: with what the network is worth
+    by every score.
+    """
     check_outputs((output,), (*source.paths, source.schema_file, *supplied.paths))
     recipe = supplied.recipe(recipe)
+    if scores:
+        refuse_scores(recipe, supplied)
     stopwatch = Stopwatch(run.watch)
     data = _rows(source, recipe, supplied, run._replace(watch=stopwatch))
     schema = data.schema
     stopwatch(Stage("structure"))
     moves = Moves(stopwatch)
-    structure = name_structure(search(Counts(data), recipe, limited(run._replace(watch=moves))), schema)
+    counts = Counts(data)
+    found = search(counts, recipe, limited(run._replace(watch=moves)))
+    if check is not None and isinstance(found, Regions):
+        stopwatch(Stage("bootstrap"))
+        rows = with_missing_levels(counts, recipe.structure, silent).data
+        found = with_log_losses(rows, found, float(recipe.theta), check, stopwatch)
+    structure = name_structure(found, schema)
+    scored = score_network(counts, only_network(found), Strengths.of(recipe)) if scores else None
     if output is not None:
         write_structure(output, structure)
     arcs = sum(map(len, structure.parents.values())) if isinstance(structure, NamedDag) else None
     used = len(set(structure.nodes) - {schema.class_name})
-    found = (data.n_rows, len(schema.attributes), used, arcs, structure)
-    return StructureReport(output, *found, moves.named(schema), stopwatch.seconds())
+    told = (data.n_rows, len(schema.attributes), used, arcs, structure)
+    return StructureReport(output, *told, moves.named(schema), stopwatch.seconds(), scored)
 
 
 def _rows(source: Source, recipe: Recipe, supplied: Supplied, run: Run) -> Dataset:

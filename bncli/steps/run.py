@@ -13,18 +13,18 @@ from typing import NamedTuple
 from bncli.engine.data.schema import Schema
 from bncli.files.atomic import write_bytes
 from bncli.steps.memory import free_memory
-from bncli.watch import Event, Iteration, Move, Note, Run, Stage, Watch
+from bncli.watch import Clock, Event, Iteration, Kept, Move, Note, Run, Stage, Watch
 
 TRACED = (*Iteration._fields, "seconds")
 """The columns of a trace."""
 
 
 class Stopwatch:
-    """A watch that hands every event on and notes how long each stage lasted."""
+    """A watch that hands every event on and notes how long each stage lasted, by a clock in seconds."""
 
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
-        self._begin = self._since = time.perf_counter()
+    def __init__(self, watch: Watch, clock: Clock = time.perf_counter) -> None:
+        self._watch, self._clock = watch, clock
+        self._begin = self._since = clock()
         self._stage: str | None = None
         self._seconds: dict[str, float] = {}
 
@@ -37,10 +37,10 @@ class Stopwatch:
     def seconds(self) -> dict[str, float]:
         """The seconds of each stage so far, in order, then the `total` since the watch was made."""
         self._close()
-        return {**self._seconds, "total": time.perf_counter() - self._begin}
+        return {**self._seconds, "total": self._clock() - self._begin}
 
     def _close(self) -> None:
-        now = time.perf_counter()
+        now = self._clock()
         if self._stage is not None:
             self._seconds[self._stage] = self._seconds.get(self._stage, 0.0) + now - self._since
         self._since = now
@@ -91,19 +91,24 @@ class Trace:
 
     As CSV a row an iteration, with the seconds since the first. Flops are empty where no cost model covers optimizer
     and parameters; ll, the log-likelihood of classes and attributes together, where the conditional one, cll, is
-    maximised; and cll where ll is.
+    maximised; and cll where ll is. Of several runs only the one that is kept.
     """
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._rows: list[tuple[float | None, ...]] = []
+        self._runs: list[list[tuple[float | None, ...]]] = [[]]
         self._begin = 0.0
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Iteration):
             now = time.perf_counter()
-            self._begin = self._begin if self._rows else now
-            self._rows.append((*event, now - self._begin))
+            if event.iteration == 0:
+                self._begin = now
+                self._runs.append([])
+            self._runs[-1].append((*event, now - self._begin))
+        elif isinstance(event, Kept):
+            # the first is of before any run
+            self._runs = [self._runs[event.run + 1]]
         self._watch(event)
 
     def write(self, path: str) -> None:
@@ -111,7 +116,7 @@ class Trace:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(TRACED)
-        writer.writerows(self._rows)
+        writer.writerows(self._runs[-1])
         write_bytes(path, text.getvalue().encode())
 
 

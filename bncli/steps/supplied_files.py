@@ -20,6 +20,7 @@ from bncli.files.cuts import read_cuts
 from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
+from bncli.recipe.defaults import kind_of
 from bncli.steps.run import limited
 from bncli.watch import Run
 
@@ -94,6 +95,14 @@ def class_named_by(path: str | None, class_name: str | None) -> Iterator[None]:
         advice = f"; {error.hint}" if error.hint else ""
         hint = f"{path} names it as the class{advice}"
         raise UsageError(error.what, where=error.where, hint=hint) from error
+
+
+def refuse_scores(recipe: Recipe, supplied: Supplied) -> None:
+    """UsageError where what is learnt is no Bayesian network, whose scores these are."""
+    kind = supplied.kind or kind_of(recipe.structure)
+    if kind:
+        what = f"--scores has no meaning with --structure {kind}: only Bayesian networks have these scores"
+        raise UsageError(what, hint="choose another structure, or leave --scores out")
 
 
 def read_supplied(cuts_path: str | None = None, structure_path: str | None = None) -> Supplied:

@@ -237,3 +237,49 @@ def test_notes_go_to_the_standard_error(bncli: Bncli, tmp_path: Path) -> None:
     assert ran.err.startswith("Note: ")
     json.loads(ran.out)
     assert bncli("discretize", "monks1.csv", "--json", "--quiet").err == ""
+
+
+SIX = ["ll", "bic", "aic", "k2", "bdeu", "acll"]
+
+
+def test_scores_of_the_structure_learnt(bncli: Bncli) -> None:
+    ran = bncli("learn-structure", "tumours.csv", "--scores", "--json")
+    report = json.loads(ran.out)
+    assert list(report["scores"]) == SIX
+    assert report["scores"]["ll"] > report["scores"]["aic"] > report["scores"]["bic"]
+    assert report["acll_relative_error"] > 0
+    assert "scores" not in json.loads(bncli("learn-structure", "tumours.csv", "--json").out)
+    told = bncli("learn-structure", "tumours.csv", "--scores", "-o", "s.json").err
+    assert f"scores      ll   {report['scores']['ll']:,.4f}" in told
+    assert f"{100 * report['acll_relative_error']:.4g} % off the CLL of the same parameters" in told
+
+
+def test_scores_of_the_structures_learnt_in_the_folds_are_means(bncli: Bncli) -> None:
+    one = json.loads(bncli("learn-structure", "monks1.csv", "--structure", "nb", "--scores", "--json").out)
+    evaluate = ("evaluate", "monks1.csv", "--structure", "nb", "--param", "map", "--scores")
+    found = json.loads(bncli(*evaluate, "--json").out)
+    assert list(found["scores"]) == SIX
+    # four fifths of the rows, of nearly the same frequencies
+    assert found["scores"]["ll"] == pytest.approx(0.8 * one["scores"]["ll"], rel=0.01)
+    assert "scores" not in json.loads(bncli(*evaluate[:-1], "--json").out)
+    table = bncli(*evaluate).out
+    assert "Scores of the network learnt in a fold, on the rows it was learnt from, in nats: means" in table
+    assert f"{found['scores']['k2']:,.4f}" in table
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("evaluate monks1.csv --scores --structure kikuchi", "--scores has no meaning with --structure kikuchi"),
+        ("evaluate monks1.csv --scores --structure auto", "--scores has no meaning with --structure auto"),
+        ("evaluate monks1.csv --scores --structure interactions", "--scores has no meaning with --structure inter"),
+        ("learn-structure monks1.csv --scores --structure kikuchi", "--scores has no meaning with --structure kikuchi"),
+        ("evaluate monks1.csv --scores --test monks1.csv", "--scores goes with cross-validation: --test has no folds"),
+        ("evaluate monks1.csv --scores --model m.bnc", "--scores goes with cross-validation: a model file keeps no"),
+    ],
+)
+def test_scores_that_cannot_be(bncli: Bncli, words: str, told: str) -> None:
+    ran = bncli(*words.split())
+    assert ran.code == 2
+    assert told in ran.err
+    assert ran.err.count("\n") == 1

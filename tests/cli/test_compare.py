@@ -59,6 +59,29 @@ def test_the_number_of_processes_changes_nothing(bncli: Bncli) -> None:
     assert one == two
 
 
+def test_costs_and_groups(bncli: Bncli, tmp_path: Path) -> None:
+    """The iterations are those that fit tells, and the groups hold the tables that their names say."""
+    words = ("--learner", "a=--structure nb --penalty 1", "--learner", "b=--param map", "--folds", "2", "--jobs", "1")
+    costs = ("--metric", "iterations", "--metric", "fit-seconds", "--groups", "rows:200", "--scatter", "s.svg")
+    ran = bncli("compare", "iris.csv", "tumours.csv", "monks1.csv", *words, *costs, "--json", "--csv", "o.csv", "-q")
+    assert ran.code == 1
+    assert "no data set has iterations of a and of another learner to draw, s.svg" in ran.err
+    report = json.loads(ran.out)
+    assert [(group["name"], group["tables"]) for group in report["groups"]] == [
+        ("rows<200", ["iris"]),
+        ("rows>=200", ["tumours", "monks1"]),
+    ]
+    assert [group["summary"]["fit_seconds"]["sets"] for group in report["groups"]] == [["iris"], ["tumours", "monks1"]]
+    assert "iterations" not in report["summary"]
+    assert report["data"][0]["results"][1]["iterations"] is None
+    rows = list(csv.DictReader((tmp_path / "o.csv").read_text().splitlines()))
+    for row, fold in zip(rows, report["folds"], strict=True):
+        assert float(row["fit_seconds"]) == fold["seconds"]["fit"] > 0
+        assert [row["iterations"], row["passes"]] == [str(fold[name] or "") for name in ("iterations", "passes")]
+        assert (fold["passes"] or 0) >= (fold["iterations"] or 0)
+        assert (fold["learner"] == "a") == (fold["iterations"] is not None)
+
+
 def test_table_options_hold_for_every_table(bncli: Bncli) -> None:
     words = ("--class", "petal_width", "--ignore", "class", "--categorical", "petal_width", "--metric", "error")
     report = json.loads(bncli("compare", "iris.csv", *WORDS, *words, "--json", "--jobs", "1").out)
@@ -91,7 +114,7 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
         (("iris.csv", "--learner", "", "--learner", ""), 2, "'' is no learner"),
         (("iris.csv", "--learner", "a=", "--learner", "a="), 2, "two learners are called 'a'"),
         (("iris.csv", "--learner", "a=--structur nb"), 2, "in --learner 'a=--structur nb'"),
-        (("iris.csv", "--preset", "best"), 2, "'best' is not one of 'fast', 'papers', 'all'"),
+        (("iris.csv", "--preset", "best"), 2, "'best' is not one of 'fast', 'all-methods', 'zaidi'"),
         (("iris.csv", "gone.csv"), 1, "no such file, gone.csv"),
         (("iris.csv", "broken.csv"), 1, "malformed row: expected 2 fields, found 1, broken.csv line 3"),
         (("iris.csv", "single.csv"), 1, "has only one value"),
@@ -107,6 +130,16 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
         (("iris.csv", "--resume", "x", "--csv", "x"), 2, "it is written as 'x'"),
         (("iris.csv", "--on-bad-row", "bad.csv"), 2, "say fail or skip"),
         (("iris.csv", "--diagram", "x.svg"), 2, "give more DATA"),
+        (("iris.csv", "tumours.csv", "--metric", "passes", "--diagram", "x.svg"), 2, "draw them with --scatter"),
+        (("iris.csv", "--metric", "seconds"), 2, "there is no metric 'seconds'; did you mean fit-seconds?"),
+        (("iris.csv", "--groups", "rows:100"), 2, "--groups splits data sets, and there is one; give more DATA"),
+        (("iris.csv", "tumours.csv", "--groups", "100"), 2, "--groups 100 names no groups; tables go by their rows"),
+        (("iris.csv", "tumours.csv", "--groups", "rows:"), 2, "--groups rows: names no groups"),
+        (("iris.csv", "tumours.csv", "--groups", "rows:1e3"), 2, "in --groups rows:1e3, '1e3' is not a whole number"),
+        (("iris.csv", "tumours.csv", "--groups", "rows:0"), 2, "'0' is not a whole number of at least 1"),
+        (("iris.csv", "tumours.csv", "--groups", "rows:200,160"), 2, "in --groups do not rise: 200, 160"),
+        (("iris.csv", "tumours.csv", *("--groups", "rows:200") * 2), 2, "in --groups do not rise: 200, 200"),
+        (("iris.csv", "tumours.csv", "--groups", "rows:10000"), 2, "no table has 10,000 rows or more: iris has 150"),
         (("iris.csv", "--class", "klass"), 2, "there is no column 'klass', iris.csv; did you mean 'class'?"),
         (("iris.csv", "--jobs", "0"), 2, "--jobs"),
         ((), 2, "DATA"),

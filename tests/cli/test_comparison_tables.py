@@ -163,3 +163,42 @@ def test_names_that_would_look_alike_are_told_whole(monkeypatch: pytest.MonkeyPa
     report = analyse(trial_of({("s", name): [0.1, 0.2] for name in names}), metrics=["error"])
     lines = on_a_page(report, 80, monkeypatch)
     assert sum(line.split()[:1] == [name] for line in lines for name in names) == 6
+
+
+def told(report: CompareReport, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines with anything in them."""
+    return [line.strip() for line in on_a_page(report, 160, monkeypatch) if line.strip()]
+
+
+COSTLY = {(data, name): [0.1, 0.2] for data in "stu" for name in ("map", "slow", "fast")}
+
+
+def test_costs_have_ratios_and_no_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = trial_of(COSTLY, seconds={"map": 0.2, "slow": 0.3, "fast": 0.1}, iterations={"slow": 30, "fast": 10})
+    lines = told(analyse(trial, metrics=["iterations"], baseline="fast"), monkeypatch)
+    start = next(i for i, line in enumerate(lines) if line.startswith("iterations over 3 data sets"))
+    assert lines[start + 1].split() == ["learner", "rank", "mean", "W-D-L", "ratio"]
+    assert lines[start + 3].split() == ["fast", "1.00", "10.0", "baseline"]
+    assert lines[start + 4].split() == ["slow", "2.00", "30.0", "0-0-3", "3.000"]
+    assert lines[start + 5] == "Left out, for parameters in closed form have no iterations: map"
+    assert lines[start + 6].startswith("rank ")
+    assert next(line for line in lines if line.startswith("s ")).split() == [
+        "s", "-", "30.0", "±0.0", "10.0", "±0.0", "*",
+    ]  # fmt: skip
+    assert not any(word in line for line in lines for word in ("Friedman", "Nemenyi", "t-test", "sign p"))
+    lines = told(analyse(trial, metrics=["iterations"]), monkeypatch)
+    assert "The baseline, map, is among them; name another one with --baseline" in lines
+
+
+def test_a_table_more_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = trial_of(COSTLY, rows=[10, 20, 30])
+    report = analyse(trial, metrics=["error"], groups={"rows<20": ("s",), "rows>=20": ("t", "u")})
+    lines = told(report, monkeypatch)
+    small, large = (
+        next(i for i, line in enumerate(lines) if line.startswith(f"error over {over}, each learner against map"))
+        for over in ("1 data set of rows<20", "2 data sets of rows>=20")
+    )
+    assert lines[small + 1].split() == ["learner", "rank", "W-D-L", "ratio"]
+    assert "Wilcoxon" in lines[large + 1]
+    assert any("Friedman" in line for line in lines[large:])
+    assert not any("Friedman" in line for line in lines[small:large])

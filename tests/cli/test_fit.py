@@ -316,3 +316,55 @@ def test_a_number_of_ten_thousand_digits_is_named(bncli: Bncli, tmp_path: Path, 
     (tmp_path / "f.json").write_text(f'{{"format": "bncli-{kind}", "version": {"1" * 10_000}}}')
     ran = bncli(*words.split())
     assert ran.err == "Error: the file holds a number of 10000 digits, f.json; is it damaged?\n"
+
+
+LOCAL_OPTIMA = ("fit", "monks1.csv", "--structure", "kdb", "--param", "extended", "--penalty", "1", "--json")
+
+
+def test_random_starts_are_told_kept_and_traced(bncli: Bncli, tmp_path: Path) -> None:
+    fit = [*LOCAL_OPTIMA, "--k", "2", "--restarts", "2"]
+    first = bncli(*fit, "-o", "one.bnc", "--trace", "t.csv", "--threads", "1")
+    again = bncli(*fit, "-o", "two.bnc", "--threads", "2")
+    report = json.loads(first.out)
+    starts = report["restarts"]
+    assert starts["kept"] > 0
+    assert starts["spread"] > 0.004
+    assert starts["best"] == max(starts["objectives"]) == json.loads(again.out)["restarts"]["best"]
+    assert (tmp_path / "one.bnc").read_bytes() == (tmp_path / "two.bnc").read_bytes()
+    last = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))[-1]
+    assert (int(last["iteration"]), float(last["cll"])) == (report["iterations"], report["cll"])
+    assert first.err.startswith("Note: the usual start and 2 random ones have objectives from -67.33")
+    shown = json.loads(bncli("inspect", "one.bnc", "--json").out)
+    assert (shown["restarts"], shown["recipe"]["restarts"], shown["recipe"]["seed"]) == (starts, 2, 0)
+    assert "kept of the usual one and 2 random" in bncli("inspect", "one.bnc").out
+
+
+def test_no_random_starts_leave_no_mark(bncli: Bncli, tmp_path: Path) -> None:
+    fit = [*LOCAL_OPTIMA, "--max-iterations", "3"]
+    assert json.loads(bncli(*fit, "-o", "one.bnc").out)["restarts"] is None
+    bncli(*fit, "-o", "two.bnc", "--restarts", "0")
+    assert (tmp_path / "one.bnc").read_bytes() == (tmp_path / "two.bnc").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--restarts -1", "'-1' is not a whole number of at least 0"),
+        ("--restarts 1001", "1001 is too much: the most is 1000"),
+        ("--restarts 99999999999999999999", "is too much"),
+        ("--restarts 1.5", "'1.5' is not a whole number"),
+        (
+            "--restarts 3 --param weighted",
+            "--restarts has no effect with --param weighted; it goes with --param extend",
+        ),
+        ("--restarts 3 --param lr", "--restarts has no effect with --param lr"),
+        ("--restarts 3 --param map", "--restarts has no effect with --param map"),
+        ("--restarts 3 --structure kikuchi", "--restarts has no effect with --param kbma"),
+    ],
+)
+def test_random_starts_that_cannot_be(bncli: Bncli, words: str, told: str) -> None:
+    param = [] if "--param" in words or "kikuchi" in words else ["--param", "extended"]
+    ran = bncli("fit", "monks1.csv", *param, *words.split())
+    assert ran.code == 2
+    assert told in ran.err
+    assert ran.err.count("\n") == 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bncli.catalogue import CHOICES
-from bncli.cli.learner_words import FAST, PAPERS, PRESETS, help_rows, learner, learners
+from bncli.cli.learner_words import help_rows, learner, learners
+from bncli.cli.presets import FAST, PRESETS
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
 
@@ -83,15 +84,9 @@ def test_presets_come_after_what_is_typed() -> None:
         "z",
         *(name for name in fast if name != "tan map"),
     ]
-    assert names([], ["fast", "papers"]) == names([], ["all"])
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_learners_of_a_preset_exist_and_differ(preset: str) -> None:
-    made = learners([], [preset], 0)
-    assert len({one.name for one in made}) == len(made)
-    assert len({one.recipe for one in made}) == len(made)
-    assert set(PRESETS["all"][1]) == {*FAST, *PAPERS}
+    assert names([], ["fast", "all-methods"]) == names([], ["all-methods"])
+    jakulin = [text.partition("=")[0] for text in PRESETS["jakulin"][1]]
+    assert names([], ["jakulin", "fast"]) == [*jakulin, *fast]
 
 
 def test_help_rows_are_those_of_the_learning_options() -> None:

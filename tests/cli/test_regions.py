@@ -93,6 +93,68 @@ def test_a_search_step_by_step_is_the_same_file(bncli: Bncli, tmp_path: Path) ->
     assert bncli("export", "all.bnc", "--to", "json").out == (tmp_path / "s.json").read_text()
 
 
+def test_the_bootstrap_stands_beside_the_posterior(bncli: Bncli, tmp_path: Path) -> None:
+    words = ("learn-structure", "monks1.csv", "--structure", "kikuchi")
+    bncli(*words, "-o", "plain.json")
+    assert bncli(*words, "--bootstrap", "3", "--seed", "7", "-o", "checked.json").code == 0
+    plain, checked = (json.loads((tmp_path / name).read_text()) for name in ("plain.json", "checked.json"))
+    losses = checked.pop("bootstrap_log_loss")
+    assert len(losses) == len(plain["df"])
+    assert checked == plain | {"options": plain["options"] | {"bootstrap": 3, "seed": 7}}
+    shown = bncli("inspect", "checked.json").out
+    assert all(f"{loss:.4f}" in shown for loss in losses)
+    assert "bootstrap log-loss" in shown
+    assert "bootstrap" not in bncli("inspect", "plain.json").out
+    report = json.loads(bncli(*words, "--bootstrap", "3", "--seed", "7", "--json").out)
+    assert report["bootstrap_log_loss"] == losses
+
+
+def test_the_bootstrap_of_a_table_with_missing_values(bncli: Bncli, tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text("a,b,y\n" + "".join(f"{'uv?'[i % 3]},{'pq'[i % 2]},{i % 2}\n" for i in range(40)))
+    words = (
+        "learn-structure",
+        "h.csv",
+        "--structure",
+        "kikuchi",
+        "--bootstrap",
+        "2",
+        "--missing-policy",
+        "marginalize",
+    )
+    assert bncli(*words, "-o", "s.json").code == 0
+    assert "bootstrap_log_loss" in json.loads((tmp_path / "s.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--bootstrap", "3"), "Error: --bootstrap has no effect with --structure tan; it goes with --structure k"),
+        (("--structure", "kikuchi", "--bootstrap", "0"), "Error: Invalid value for '--bootstrap': "),
+    ],
+)
+def test_a_bootstrap_of_nothing_is_refused(bncli: Bncli, words: tuple[str, ...], line: str) -> None:
+    ran = bncli("learn-structure", "monks1.csv", *words)
+    assert ran.code == 2
+    assert ran.err.startswith(line)
+
+
+@pytest.mark.parametrize("kind", ["joint", "structural-zeros"])
+def test_other_degrees_of_freedom_step_by_step_are_the_same_file(bncli: Bncli, tmp_path: Path, kind: str) -> None:
+    typed = ("--structure", "kikuchi", "--degrees-of-freedom", kind)
+    bncli("learn-structure", "tumours.csv", *typed, "-o", "s.json")
+    bncli("fit", "tumours.csv", "--structure", "s.json", "-o", "one.bnc")
+    bncli("fit", "tumours.csv", *typed, "-o", "all.bnc")
+    bncli("fit", "tumours.csv", "--structure", "kikuchi", "-o", "plain.bnc")
+    assert (tmp_path / "one.bnc").read_bytes() == (tmp_path / "all.bnc").read_bytes()
+    steps = {name: json.loads(bncli("inspect", f"{name}.bnc", "--json").out)["steps"] for name in ("all", "plain")}
+    written = json.loads((tmp_path / "s.json").read_text())
+    assert written["options"]["degrees_of_freedom"] == kind
+    assert [step["df"] for step in steps["all"]] == written["df"]
+    assert steps["all"] != steps["plain"]
+    bncli("fit", "tumours.csv", "--structure", "s.json", "--degrees-of-freedom", "conditional", "-o", "other.bnc")
+    assert json.loads(bncli("inspect", "other.bnc", "--json").out)["steps"][0]["df"] == steps["plain"][0]["df"]
+
+
 def test_what_needs_a_network_refuses(bncli: Bncli, tmp_path: Path) -> None:
     write_regions(tmp_path / "r.json", "a5", "a1 a2")
     bncli("fit", "monks1.csv", "--structure", "r.json", "-o", "m.bnc")

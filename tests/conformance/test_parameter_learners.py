@@ -37,6 +37,7 @@ VALUES: dict[str, list[Any]] = {
     "--tolerance": [1e-10],
     "--max-iterations": [300],
     "--theta": [1.0],
+    "--degrees-of-freedom": [None, "joint", "structural-zeros"],
     "--coding": ["cells", "thermometer"],
     "--lower-orders": [False, True],
 }

@@ -30,6 +30,7 @@ VALUES = {
     "--epsilon": [0.01],
     "--max-order": [4, 3, 2],
     "--theta": [1.0, 0.5],
+    "--degrees-of-freedom": [None, "joint", "structural-zeros"],
     "--max-seconds": [None],
     "--max-candidates": [100_000],
 }
@@ -76,8 +77,7 @@ def assert_same(one: Structure, other: Structure) -> None:
 def test_the_signature_is_the_contract(method: Any, options: dict[str, Any]) -> None:
     parameters = inspect.signature(importlib.import_module(STRUCTURES.module_of(method.word)).learn).parameters
     assert next(iter(parameters)) == "counts"
-    timed = {"clock"} if "max_seconds" in options else set()
-    assert set(parameters) == {"counts", "watch", *options, *timed}
+    assert set(parameters) == {"counts", "watch", *options}
     assert parameters["watch"].default is not inspect.Parameter.empty
 
 

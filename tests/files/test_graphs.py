@@ -117,6 +117,15 @@ def test_statistics_are_read(tmp_path: Path) -> None:
     assert found == NamedRegions("y", (("a",), ("b", "a")), trace, "kikuchi")
 
 
+def test_what_the_bootstrap_says_is_kept_where_it_was_asked(tmp_path: Path) -> None:
+    found = read(tmp_path, document(**STATISTICS, bootstrap_log_loss=[3.5, 2.5, 2]))
+    assert isinstance(found, NamedRegions)
+    assert found.trace is not None
+    assert found.trace.bootstrap_log_loss == (3.5, 2.5, 2.0)
+    assert json.loads(dump_structure(found))["bootstrap_log_loss"] == [3.5, 2.5, 2.0]
+    assert read(tmp_path, dump_structure(found).encode()) == found
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -138,6 +147,9 @@ def test_statistics_are_read(tmp_path: Path) -> None:
         (STATISTICS | {"map_step": ...}, "the key 'map_step' is missing"),
         (STATISTICS | {"regions": [["a", "b"], ["b"]]}, r"regions\[1\] is inside an earlier region"),
         (STATISTICS | {"regions": [["a"], ["a"]]}, r"regions\[1\] is inside an earlier region"),
+        ({"bootstrap_log_loss": [1.0, 2.0, 3.0]}, "the key 'df' is missing"),
+        (STATISTICS | {"bootstrap_log_loss": [1.0]}, "bootstrap_log_loss has 1 values for 2 regions"),
+        (STATISTICS | {"bootstrap_log_loss": [1.0, 2.0, None]}, r"found null, .*json, bootstrap_log_loss\[2\]"),
         (STATISTICS | {"df": [1, 2]}, "df has 2 values for 2 regions"),
         (STATISTICS | {"df": [1, 2, 3.5]}, r"expected a whole number, found a number, .*json, df\[2\]"),
         (STATISTICS | {"df": [1, 2, -3]}, r"out of range, .*json, df\[2\]"),

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
-from bncli.engine.model import ChosenPenalty, Model, Tables, Tried
+from bncli.engine.model import ChosenPenalty, Model, Restarts, Tables, Tried
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError
 from bncli.files.archive import npy_bytes, pack
@@ -115,6 +115,16 @@ def test_a_penalty_that_was_chosen_is_kept_with_those_tried(tmp_path: Path) -> N
     assert (again.penalty_cv, again.penalty, again.recipe) == (chosen, 3.0, model.recipe)
     assert (MODEL.penalty_cv, MODEL.penalty) == (None, 1.0)
     assert replace(MODEL, recipe=MODEL.recipe.replaced(penalty=None)).penalty is None
+
+
+def test_where_random_starts_ended_is_kept_and_models_without_them_do_not_speak_of_them(tmp_path: Path) -> None:
+    model = replace(MODEL, recipe=MODEL.recipe.replaced(restarts=2), restarts=Restarts((-3.0, -1.5, -2.0)))
+    again = read(tmp_path, dump_model(model))
+    assert (again.restarts, again.recipe) == (model.restarts, model.recipe)
+    assert b"restarts" not in BYTES
+
+
+ENDS = {"objectives": [1.0, 2.0], "kept": 1, "best": 2.0, "spread": 1.0, "rows": "training"}
 
 
 def test_equal_models_are_equal_bytes_however_their_arrays_lie() -> None:
@@ -243,6 +253,10 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         (lambda d: d["recipe"].update(penalty="vc"), "expected a number, found a text, .*recipe.penalty"),
         (lambda d: d["recipe"].update(tolerance="cv"), "expected a number, found a text, .*recipe.tolerance"),
         (lambda d: d.update(penalty_cv=3), "expected an object, found a number, .*penalty_cv"),
+        (lambda d: d.update(restarts={"objectives": [1.0]}), "the key 'kept' is missing, .*restarts"),
+        (lambda d: d.update(restarts=ENDS | {"objectives": [1.0]}), "at least two starts, .*restarts.objectives"),
+        (lambda d: d.update(restarts=ENDS | {"rows": "some"}), "training or held-out, .*restarts.rows"),
+        (lambda d: d.update(restarts=ENDS | {"kept": 0}), "the best of the objectives, .*restarts"),
         (lambda d: d.update(penalty_cv={"chosen": 3}), "the key 'tried' is missing, .*penalty_cv"),
         (lambda d: d.update(penalty_cv={"chosen": 0, "tried": []}), "a penalty is above 0, .*penalty_cv.chosen"),
         (lambda d: d.update(penalty_cv={"chosen": 1, "tried": [{"lambda": 1}]}), "'log_loss' is missing, .*tried.0."),

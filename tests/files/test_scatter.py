@@ -59,6 +59,16 @@ def test_axes(values: list[float]) -> None:
     assert all(0 <= axis.share(tick) <= 1 for tick in axis.ticks)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(1e-9, 1e6), min_size=1, max_size=8))
+def test_logarithmic_axes_where_asked_for(values: list[float]) -> None:
+    axis = axis_of(values, logarithmic=True)
+    assert axis.logarithmic
+    assert all(0 <= axis.share(value) <= 1 for value in values)
+    assert 1 <= len(axis.ticks) <= 6
+    assert axis.share(math.sqrt(axis.low * axis.high)) == pytest.approx(0.5)
+
+
 @pytest.mark.parametrize(
     ("values", "ticks"),
     [

@@ -40,7 +40,8 @@ def test_a_step_beside_its_floor(name: str, record: Recorder) -> None:
     schema = data.schema
     growing = GrowingModel(Counts(data), 1.0)
     growing.add((schema.informative[0],))
-    ahead = CandidateGains(growing, Candidates(all_sets(schema.informative, 3), schema.cardinalities, data.n_labels))
+    members = all_sets(data.schema.informative, 3)
+    ahead = CandidateGains(growing, Candidates(members, growing.rule.of_subsets(members)))
     wanted = np.arange(len(ahead.candidates.sets))
     times = alternate({"own": lambda: ahead.gains(wanted, lambda done, total: True), "floor": floor(data)}, repeats=3)
     detail = f"{len(wanted):,} triples, {times['own'].cpu:.3f} s, floor {times['floor'].cpu:.3f} s"
@@ -87,7 +88,7 @@ def test_linear_in_rows(record: Recorder) -> None:
 
 
 def step(data: Dataset) -> None:
-    schema = data.schema
     growing = GrowingModel(Counts(data), 1.0)
-    ahead = CandidateGains(growing, Candidates(all_sets(schema.informative, 2), schema.cardinalities, data.n_labels))
+    members = all_sets(data.schema.informative, 2)
+    ahead = CandidateGains(growing, Candidates(members, growing.rule.of_subsets(members)))
     ahead.gains(np.arange(len(ahead.candidates.sets)), lambda done, total: True)

@@ -16,15 +16,14 @@ from bncli.steps.evaluate import Outputs, evaluate
 from bncli.steps.fit import fit
 from bncli.steps.learn_structure import learn_structure
 from bncli.steps.run import TRACED, Moves, NamedMove, Stopwatch, Trace
-from bncli.watch import Event, Iteration, Move, Note, Stage
+from bncli.watch import Event, Iteration, Kept, Move, Note, Stage
 from tests.datasets import schema_of
 
 
-def test_stages_are_timed_and_events_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stages_are_timed_and_events_handed_on() -> None:
     now = iter([0.0, 1.0, 3.0, 7.0, 15.0, 15.0])
-    monkeypatch.setattr("time.perf_counter", lambda: next(now))
     seen: list[Event] = []
-    watch = Stopwatch(seen.append)
+    watch = Stopwatch(seen.append, lambda: next(now))
     events = [Stage("read"), Note("hello"), Stage("fit"), Stage("read")]
     for event in events:
         watch(event)
@@ -34,6 +33,18 @@ def test_stages_are_timed_and_events_handed_on(monkeypatch: pytest.MonkeyPatch) 
 
 IRIS = Source((str(Path(__file__).parents[2] / "sample_data" / "iris.csv"),))
 GREEDY = Recipe.of(structure="hill-climb", structure_score="k2", param="map")
+
+
+def test_a_trace_is_of_the_run_that_is_kept(tmp_path: Path) -> None:
+    trace = Trace(lambda event: None)
+    for n, value in enumerate((-5.0, -1.0, -3.0)):
+        for i in range(n + 1):
+            trace(Iteration(i, value, 0.0, 1.0, 1.0, i + 1, i + 1))
+    trace(Kept(1))
+    trace.write(str(tmp_path / "t.csv"))
+    rows = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
+    assert [(row["iteration"], row["cll"]) for row in rows] == [("0", "-1.0"), ("1", "-1.0")]
+    assert float(rows[0]["seconds"]) == 0.0
 
 
 def test_moves_are_kept_by_name_and_everything_is_handed_on() -> None:

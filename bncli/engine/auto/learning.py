@@ -203,5 +203,6 @@ def _model(
         sum(one.optimum.iterations for one in fitted),
         sum(one.optimum.evaluations for one in fitted),
         heaviest.optimum.stopped_by,
+        products=sum(one.optimum.products for one in fitted),
     )
     return Model(data.schema, heaviest.candidate.structure, ensemble, recipe, data.n_rows, __version__), parameters

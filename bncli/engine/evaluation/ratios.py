@@ -7,7 +7,9 @@ the inverse. A loss of 0 would decide everything alone, so none counts as less t
 
 - `mean`, a mean over rows (error, log-loss, Brier score, bias, variance): at least 0.5 / N_i;
 - `root`, the square root of one (RMSE): at least sqrt(0.5 / N_i);
-- `plain`, anything that is always positive (seconds, ratios themselves): as it is.
+- `count`, a mean of whole numbers (iterations, passes over the rows): at least half a one;
+- `seconds`: at least a nanosecond, for a clock may say 0 of what is quick;
+- `plain`, anything that is always positive (ratios themselves): as it is.
 
 Cost: a logarithm a figure.
 """
@@ -23,7 +25,7 @@ from numpy.typing import ArrayLike
 from bncli.engine.kernels.arrays import Array
 from bncli.errors import BncliError
 
-Kind = Literal["mean", "root", "plain"]
+Kind = Literal["mean", "root", "count", "seconds", "plain"]
 
 
 def geometric_mean_ratio(first: ArrayLike, second: ArrayLike, rows: ArrayLike, kind: Kind = "mean") -> float:
@@ -37,12 +39,12 @@ def geometric_mean_ratio(first: ArrayLike, second: ArrayLike, rows: ArrayLike, k
         raise BncliError(f"losses and rows come in lists of one length, not of shapes {a.shape}, {b.shape}, {n.shape}")
     if not (n > 0).all():
         raise BncliError("ratios are taken of losses on at least one row")
-    least = {"mean": 0.5, "root": 0.5, "plain": 0.0}[kind] / n
-    floor = np.sqrt(least) if kind == "root" else least
-    return math.exp(float(np.mean(_log(a, floor) - _log(b, floor)))) if len(a) else 1.0
+    least: dict[Kind, Array | float]
+    least = {"mean": 0.5 / n, "root": np.sqrt(0.5 / n), "count": 0.5, "seconds": 1e-9, "plain": 0.0}
+    return math.exp(float(np.mean(_log(a, least[kind]) - _log(b, least[kind])))) if len(a) else 1.0
 
 
-def _log(losses: Array, floor: Array) -> Array:
+def _log(losses: Array, floor: Array | float) -> Array:
     raised = np.maximum(losses, floor)
     if not (np.isfinite(raised).all() and (losses >= 0).all() and (raised > 0).all()):
         raise BncliError("ratios are taken of finite losses that are not negative")

@@ -20,7 +20,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.folds import nested_order, stratified_folds
 from bncli.engine.data.grouping import told
@@ -29,8 +31,10 @@ from bncli.engine.evaluation.baseline import Baseline, class_frequencies, measur
 from bncli.engine.evaluation.metrics import Metrics, measure
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.learn import Given, learn
-from bncli.engine.model import Model
+from bncli.engine.model import Model, StoppedBy
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.training.generative import only_network
+from bncli.engine.training.network_scores import ScoredNetwork, Strengths, score_network
 from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
 from bncli.watch import Event, Note, Progress, Run, Stage, Watch, silent
@@ -41,11 +45,15 @@ TRYING = 0.9
 
 @dataclass(frozen=True)
 class Protocol:
-    """Stratified folds, repeated with new random folds, and the seed of them all."""
+    """Stratified folds, repeated with new random folds, and the seed of them all.
+
+    `scores`: the networks learnt are scored on the rows that they were learnt from.
+    """
 
     folds: int = 5
     repeats: int = 1
     seed: int = 0
+    scores: bool = False
 
     def __str__(self) -> str:
         times = f"{self.repeats} x " if self.repeats > 1 else ""
@@ -64,8 +72,10 @@ class Examined:
 class Fold:
     """One fold of one repeat: the rows held out, how they were predicted, and the penalty of the fit (None: closed).
 
-    base: how the class frequencies of the rows learnt from would have predicted them. pooled: what its learning did
-    with levels that were too many, a sentence each. size: that of the sample learnt from, None for all other rows.
+    iterations and passes over the rows are those of the final optimization, None for parameters in closed form. base:
+    how the class frequencies of the rows learnt from would have predicted them. pooled: what its learning did with
+    levels that were too many, a sentence each. size: that of the sample learnt from, None for all other rows. scored:
+    the network learnt, on the rows learnt from, if asked.
     """
 
     repeat: int
@@ -76,6 +86,9 @@ class Fold:
     base: Baseline
     pooled: tuple[str, ...] = ()
     size: int | None = None
+    iterations: int | None = None
+    passes: int | None = None
+    scored: ScoredNetwork | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +124,9 @@ def cross_validate(
             run.watch(Stage("fit"))
             inside = _InsideFold(run.watch, split, (number, total), done, len(split.others) / units)
             inside.tell("")
-            fold = hold_out(columns, recipe, split, given=given, reading=reading, run=run, inside=inside)
+            fold, model = _hold_out(columns, recipe, split, given=given, reading=reading, run=run, inside=inside)
+            if protocol.scores and split is whole:
+                fold = replace(fold, scored=scored(model, columns.take(split.others), run.threads))
             for sentence in fold.pooled if number == 0 and split is whole else ():
                 run.watch(Note(f"in the first fold, {sentence}"))
             yield fold
@@ -164,13 +179,31 @@ def hold_out(
 
     `inside` hears all that the learning has to say.
     """
+    return _hold_out(columns, recipe, split, given=given, reading=reading, run=run, inside=inside)[0]
+
+
+def _hold_out(
+    columns: Columns, recipe: Recipe, split: Split, *, given: Given, reading: Reading, run: Run, inside: Watch
+) -> tuple[Fold, Model]:
     quiet = run._replace(watch=inside)
     learnt = learn(columns.take(split.others), recipe, given=given, reading=reading, run=quiet)
     run.watch(Stage("score"))
     examined = examine(learnt.model, columns.take(split.rows))
     pooled = () if given.cuts else tuple(told(learnt.model.schema.attributes, len(split.others)))
     base = _base(columns, split)
-    return Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty, base, pooled, split.size)
+    fold = Fold(split.repeat, split.number, split.rows, examined, learnt.model.penalty, base, pooled, split.size)
+    parameters = learnt.parameters
+    if parameters.stopped_by is not StoppedBy.CLOSED_FORM:
+        fold = replace(fold, iterations=parameters.iterations, passes=parameters.passes)
+    return fold, learnt.model
+
+
+def scored(model: Model, columns: Columns, threads: int = 1) -> ScoredNetwork:
+    """The scores of a model's network on the rows that it was learnt from; BncliError where it has none."""
+    schema = model.schema
+    codes = encode_attributes(columns, schema, range(len(schema.attributes))).codes
+    data = Dataset(schema, codes, label_codes(columns, schema), columns.weights, threads)
+    return score_network(Counts(data), only_network(model.structure), Strengths.of(model.recipe))
 
 
 def _base(columns: Columns, split: Split) -> Baseline:

@@ -7,7 +7,8 @@ changes counting numbers and degrees of freedom by
     dc_R = sum over Q in A, R in Q, of u_Q (-1)^|Q - R|
     ddf = (K - 1) sum over Q in A of u_Q prod over i in Q of (|X_i| - 1)
 
-(see `bncli.engine.structures.region_graph`). Both are products of arrays over all candidates at once.
+(see `bncli.engine.structures.region_graph`; the second is that of conditional degrees of freedom, others have other
+terms: `bncli.engine.kikuchi.degrees_of_freedom`). Both are products of arrays over all candidates at once.
 """
 
 from __future__ import annotations
@@ -23,17 +24,15 @@ from bncli.engine.structures.region_graph import Region
 
 
 class Candidates:
-    """sets (M, size), in lexicographic order; covered (M, 2^size), by the numbers of subsets."""
+    """sets (M, size), in lexicographic order; covered and df (M, 2^size), by the numbers of subsets.
 
-    def __init__(self, sets: Index, cardinalities: Sequence[int], n_labels: int) -> None:
-        self.sets, self.size = sets, sets.shape[1]
+    df: what a subset adds to the degrees of freedom when it becomes covered.
+    """
+
+    def __init__(self, sets: Index, df: Array) -> None:
+        self.sets, self.size, self._df = sets, sets.shape[1], df
         self.covered = np.zeros((len(sets), 1 << self.size), bool)
         self.covered[:, 0] = True
-        free = np.array(cardinalities, np.float64)[sets] - 1
-        self._free = np.full(self.covered.shape, n_labels - 1.0)
-        for position, subset in itertools.product(range(self.size), range(1 << self.size)):
-            if subset >> position & 1:
-                self._free[:, subset] *= free[:, position]
 
     def cover(self, sets: Iterable[Region]) -> Index:
         """Marks what the model now covers; the candidates to which that is new."""
@@ -59,7 +58,7 @@ class Candidates:
 
     def added_df(self) -> Array:
         """What every candidate adds to the degrees of freedom."""
-        return np.asarray((self._free * ~self.covered).sum(axis=1))
+        return np.asarray(np.where(self.covered, 0.0, self._df).sum(axis=1))
 
     def changes(self, which: Index) -> Array:
         """dc of these candidates, (len(which), 2^size), by the numbers of subsets."""

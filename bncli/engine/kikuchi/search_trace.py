@@ -22,8 +22,9 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import RowBlock
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import cell_numbers
+from bncli.engine.kikuchi.degrees_of_freedom import DegreesOfFreedom
 from bncli.engine.kikuchi.submodels import addition
-from bncli.engine.structures.region_graph import Coverage, Region, counting_changes, degrees_of_freedom
+from bncli.engine.structures.region_graph import Coverage, Region, counting_changes
 from bncli.engine.structures.structure import SearchTrace
 from bncli.watch import Progress, Watch, silent
 
@@ -31,10 +32,17 @@ BLOCK = 1 << 12
 """Rows at a time, so that their scores stay in the second-level cache."""
 
 
-def follow(counts: Counts, regions: Iterable[Region], theta: float, watch: Watch = silent) -> SearchTrace:
+def follow(
+    counts: Counts,
+    regions: Iterable[Region],
+    theta: float,
+    watch: Watch = silent,
+    *,
+    degrees_of_freedom: str = "conditional",
+) -> SearchTrace:
     """What the steps are worth that add these regions in their order; step 0 is the class alone."""
     listed = list(regions)
-    growing = GrowingModel(counts, theta, listed)
+    growing = GrowingModel(counts, theta, listed, degrees_of_freedom=degrees_of_freedom)
     for done, region in enumerate(listed):
         watch(Progress(done, len(listed), "regions"))
         growing.add(region)
@@ -45,12 +53,16 @@ class GrowingModel:
     """A model that grows region by region, with the running scores of all rows.
 
     scores[b] (K, rows of row block b); df, log_likelihood and log_posterior have an element for every step so far.
+    `rule` tells what sets add to df, which is never below K - 1, that of the class alone.
     Every region is counted from the rows, in one pass for those `known` beforehand: margins of what others counted
     before would be other sums of weights, in the last bit.
     """
 
-    def __init__(self, counts: Counts, theta: float, known: Iterable[Region] = ()) -> None:
+    def __init__(
+        self, counts: Counts, theta: float, known: Iterable[Region] = (), *, degrees_of_freedom: str = "conditional"
+    ) -> None:
         self.data, self.theta = counts.data, theta
+        self.rule = DegreesOfFreedom(counts.data, degrees_of_freedom)
         self._counts = Counts(counts.data)
         self._counts.tables([(), *known])
         self.coverage = Coverage()
@@ -59,24 +71,30 @@ class GrowingModel:
         self.log_likelihood: list[float] = []
         self.log_posterior: list[float] = []
         self.scores: list[Array] | None = None
-        self._grow((), [()], self.data.n_labels - 1)
+        self._df = 0
+        self._grow((), [()])
 
     def add(self, region: Region) -> list[Region]:
         """Takes the region into the model; returns the sets that no region contained before."""
-        schema, covered = self.data.schema, self.coverage.add(region)
-        self._grow(region, covered, self.df[-1] + degrees_of_freedom(covered, schema.cardinalities, len(schema.labels)))
+        covered = self.coverage.add(region)
+        self._grow(region, covered)
         self.regions.append(region)
         return covered
 
-    def _grow(self, region: Region, covered: list[Region], df: int) -> None:
+    def log_priors(self, added_df: Array) -> Array:
+        """The log priors of models that would have so many degrees of freedom more."""
+        return log_priors(self.data.total_weight, np.maximum(self._df + added_df, self.data.n_labels - 1))
+
+    def _grow(self, region: Region, covered: list[Region]) -> None:
         [table] = self._counts.tables([region])
         added = addition(table, region, counting_changes(covered), self.data.total_weight, self.theta)
         radices = table.shape[:-1]
-        grown = self.data.map(_look_up, region, radices, np.ascontiguousarray(added.T), states=self.scores)
+        grown = self.data.map(look_up, region, radices, np.ascontiguousarray(added.T), states=self.scores)
         self.scores = [scores for scores, _ in grown]
-        self.df.append(df)
+        self._df += self.rule.added(covered)
+        self.df.append(max(self._df, self.data.n_labels - 1))
         self.log_likelihood.append(sum(gained for _, gained in grown))
-        self.log_posterior.append(self.log_likelihood[-1] + log_prior(self.data.total_weight, df))
+        self.log_posterior.append(self.log_likelihood[-1] + log_prior(self.data.total_weight, self.df[-1]))
 
     def trace(self) -> SearchTrace:
         """The steps so far."""
@@ -84,7 +102,7 @@ class GrowingModel:
         return SearchTrace(tuple(self.df), tuple(self.log_likelihood), tuple(self.log_posterior), best)
 
 
-def _look_up(block: RowBlock, region: Region, radices: tuple[int, ...], added: Array) -> tuple[Array, float]:
+def look_up(block: RowBlock, region: Region, radices: tuple[int, ...], added: Array) -> tuple[Array, float]:
     """The row block's scores with the region's table, `added` (K, cells), and the log-likelihood of its classes."""
     scores = np.zeros((len(added), block.n_rows)) if block.state is None else block.state.copy()
     log_likelihood = 0.0

@@ -75,7 +75,8 @@ def descend(
         run = _Run(objective, start, tolerance, max_iterations, report)
         reason = run.quasi_newton(newton_from) or run.newton()
     here = run.here
-    return Optimum(here.point, here.value, _norm(here.gradient), run.iteration, run.evaluations, reason)
+    spent = (run.iteration, run.evaluations)
+    return Optimum(here.point, here.value, _norm(here.gradient), *spent, reason, run.products)
 
 
 def _plain(objective: Objective) -> Objective:

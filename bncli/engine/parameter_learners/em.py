@@ -38,6 +38,7 @@ from bncli.engine.smoothing.rules import FLOOR, pseudo_counts
 from bncli.engine.structures.structure import Structure
 from bncli.engine.training.generative import family_tables, generative_tables
 from bncli.engine.training.incomplete_space import conditional_value, tell_work
+from bncli.engine.training.restarts import Starts, best_start, random_point
 from bncli.watch import Iteration, Watch, silent
 
 _LEAST = float(np.finfo(np.float64).tiny)
@@ -51,36 +52,46 @@ def learn(
     smoothing: str,
     tolerance: float,
     max_iterations: int,
+    starts: Starts = Starts(),
     watch: Watch = silent,
 ) -> Parameters:
-    """Probabilities of highest posterior near the start; ln posterior rises with every iteration told."""
+    """Probabilities of highest posterior near the start; ln posterior rises with every iteration told.
+
+    With random starts, the best end of all.
+    """
     tables = generative_tables(counts, structure, smoothing)
     likelihood = incomplete_likelihood(counts.data, tables.families)
     tell_work(likelihood.joint_work, counts.data.schema, watch)
-    start = likelihood.flatten(tables)
+    usual = likelihood.flatten(tables)
     prior = family_tables(counts, structure, lambda table, axis: pseudo_counts(table, smoothing, axis))
-    expectation = _Expectation(likelihood, SharedSoftmax(Softmax(start, tables.families)), likelihood.flatten(prior))
-    end, iterations, evaluations, stopped_by = _iterate(expectation, start, tolerance, max_iterations, watch)
-    cll_start, cll = (conditional_value(likelihood, cells) for cells in (start, end))
-    n_parameters = expectation.coordinates.n_parameters
-    return Parameters(likelihood.tables(end), n_parameters, cll_start, cll, iterations, evaluations, stopped_by)
+    coordinates = SharedSoftmax(Softmax(usual, tables.families))
+    expectation = _Expectation(likelihood, coordinates, likelihood.flatten(prior))
+
+    def attempt(number: int) -> tuple[float, Parameters]:
+        start = coordinates.tables(random_point(coordinates.n_parameters, starts.seed, number)) if number else usual
+        end, iterations, passes, stopped_by = _iterate(expectation, start, tolerance, max_iterations, watch)
+        cll_start, cll = (conditional_value(likelihood, cells) for cells in (start, end.cells))
+        tables, n_parameters = likelihood.tables(end.cells), coordinates.n_parameters
+        return end.log_posterior, Parameters(tables, n_parameters, cll_start, cll, iterations, passes, stopped_by)
+
+    return best_start(attempt, starts.random, watch) if starts.random else attempt(0)[1]
 
 
 def _iterate(
     expectation: _Expectation, start: Array, tolerance: float, max_iterations: int, watch: Watch
-) -> tuple[Array, int, int, StoppedBy]:
-    """The last tables, iterations made, passes, and why it stopped."""
+) -> tuple[_Point, int, int, StoppedBy]:
+    """Where it ended, iterations made, passes, and why it stopped."""
     here, iteration, passes, gain = expectation.at(start), 0, 1, math.inf
     while True:
         watch(_told(here, iteration, passes))
         if gain <= tolerance * abs(here.log_posterior):
-            return here.cells, iteration, passes, StoppedBy.TOLERANCE
+            return here, iteration, passes, StoppedBy.TOLERANCE
         if iteration >= max_iterations:
-            return here.cells, iteration, passes, StoppedBy.MAX_ITERATIONS
+            return here, iteration, passes, StoppedBy.MAX_ITERATIONS
         there = expectation.at(expectation.maximised(here))
         passes, gain = passes + 1, there.log_posterior - here.log_posterior
         if not gain > 0:  # all that is left is rounding
-            return here.cells, iteration, passes, StoppedBy.TOLERANCE
+            return here, iteration, passes, StoppedBy.TOLERANCE
         here, iteration = there, iteration + 1
 
 

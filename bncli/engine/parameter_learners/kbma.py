@@ -21,10 +21,17 @@ from bncli.engine.structures.structure import Structure
 from bncli.watch import Watch, silent
 
 
-def learn(counts: Counts, structure: Structure, *, theta: float, watch: Watch = silent) -> Parameters:
+def learn(
+    counts: Counts,
+    structure: Structure,
+    *,
+    theta: float,
+    degrees_of_freedom: str = "conditional",
+    watch: Watch = silent,
+) -> Parameters:
     """The average over all steps of the path, the class alone among them."""
     regions = only_regions(structure).regions
-    trace = follow(counts, regions, theta, watch)
+    trace = follow(counts, regions, theta, watch, degrees_of_freedom=degrees_of_freedom)
     path = make_path(counts, regions, trace, posterior_weights(trace.log_posterior), theta)
     cll = counts.data.reduce(_log_likelihood, compile_path(path))
     return Parameters(path, trace.df[-1], cll, cll, 0, 1, StoppedBy.CLOSED_FORM)

@@ -16,10 +16,17 @@ from bncli.engine.structures.structure import Structure
 from bncli.watch import Watch, silent
 
 
-def learn(counts: Counts, structure: Structure, *, theta: float, watch: Watch = silent) -> Parameters:
+def learn(
+    counts: Counts,
+    structure: Structure,
+    *,
+    theta: float,
+    degrees_of_freedom: str = "conditional",
+    watch: Watch = silent,
+) -> Parameters:
     """The model of the best step."""
     regions = only_regions(structure).regions
-    trace = follow(counts, regions, theta, watch)
+    trace = follow(counts, regions, theta, watch, degrees_of_freedom=degrees_of_freedom)
     best = trace.map_step
     path = make_path(counts, regions[:best], trace, (*[0.0] * best, 1.0), theta)
     cll = trace.log_likelihood[best]

@@ -11,7 +11,8 @@ rises and the posterior stays within 40 nats of the best. The path is the result
 average a better one (Jakulin & Rish 2006, IBM Research Report: Kikuchi-Bayes).
 
 Conventions: what is below the 12th digit of the log-likelihood of the class alone is rounding; among candidates whose
-posteriors differ by less the first in lexicographic order wins. No log-likelihood exceeds 0, so candidates whose prior
+posteriors differ by less the first in lexicographic order wins. df are conditional degrees of freedom unless others are
+asked for (`bncli.engine.kikuchi.degrees_of_freedom`). No log-likelihood exceeds 0, so candidates whose prior
 alone is no better than what must be beaten are not tried. Where there are more than `max_candidates` of a size, those
 made of the attributes with the best regions of their own are kept. Under `--missing-policy marginalize`, the search
 takes a missing value for one more level (`bncli.engine.structure_search.missing_levels`). Cost: one look-up a row,
@@ -27,10 +28,10 @@ import numpy as np
 from bncli.engine.counting.counts import Counts
 from bncli.engine.kikuchi.candidate_gains import CandidateGains
 from bncli.engine.kikuchi.candidates import Candidates, all_sets, strongest_sets
-from bncli.engine.kikuchi.search_trace import GrowingModel, log_priors
+from bncli.engine.kikuchi.search_trace import GrowingModel
 from bncli.engine.structure_search.missing_levels import with_missing_levels
 from bncli.engine.structures.structure import Regions
-from bncli.watch import Clock, Note, Progress, Watch, silent
+from bncli.watch import Note, Progress, TimeLimit, Watch, silent
 
 LEAST_GAIN = 1e-9
 """A step gains more than so many nats."""
@@ -45,13 +46,14 @@ def learn(
     max_order: int,
     theta: float,
     max_candidates: int,
-    max_seconds: float | None = None,
-    clock: Clock | None = None,
+    degrees_of_freedom: str = "conditional",
+    max_seconds: TimeLimit | None = None,
     watch: Watch = silent,
 ) -> Regions:
-    """The path of regions over the informative attributes; the path so far when `max_seconds` of `clock` have gone."""
+    """The path of regions over the informative attributes; the path so far when `max_seconds` have gone."""
     counts = with_missing_levels(counts, "kikuchi", watch)
-    search = _Search(counts, theta, max_candidates, _Deadline(max_seconds, clock), watch)
+    growing = GrowingModel(counts, theta, degrees_of_freedom=degrees_of_freedom)
+    search = _Search(growing, max_candidates, _Deadline(max_seconds), watch)
     if counts.data.n_labels > 1:
         search.run(min(max_order - 1, len(counts.data.schema.informative)))
     options: dict[str, int | float | str | bool] = {
@@ -60,16 +62,18 @@ def learn(
         "max_candidates": max_candidates,
     }
     if max_seconds is not None:
-        options["max_seconds"] = max_seconds
+        options["max_seconds"] = max_seconds.seconds
+    if degrees_of_freedom != "conditional":
+        options["degrees_of_freedom"] = degrees_of_freedom
     return Regions(tuple(search.growing.regions), search.growing.trace(), method="kikuchi", options=options)
 
 
 class _Deadline:
     """Whether the time is over; never without a limit and a clock."""
 
-    def __init__(self, seconds: float | None, clock: Clock | None) -> None:
-        self._clock = clock
-        self._end = math.inf if seconds is None or clock is None else clock() + seconds
+    def __init__(self, limit: TimeLimit | None) -> None:
+        self._clock = None if limit is None else limit.clock
+        self._end = math.inf if limit is None or limit.clock is None else limit.clock() + limit.seconds
 
     @property
     def over(self) -> bool:
@@ -79,12 +83,12 @@ class _Deadline:
 class _Search:
     """The model on its way."""
 
-    def __init__(self, counts: Counts, theta: float, max_candidates: int, deadline: _Deadline, watch: Watch) -> None:
-        self.growing = GrowingModel(counts, theta)
+    def __init__(self, growing: GrowingModel, max_candidates: int, deadline: _Deadline, watch: Watch) -> None:
+        self.growing = growing
         self._max_candidates, self._deadline, self._watch = max_candidates, deadline, watch
         # differences below the rounding of the log-likelihood are ties, not gains
         self._noise = max(LEAST_GAIN, ROUNDING * abs(self.growing.log_likelihood[0]))
-        self._strongest = list(counts.data.schema.informative)  # in schema order until they are scored
+        self._strongest = list(growing.data.schema.informative)  # in schema order until they are scored
         self._in_time = True
 
     def run(self, largest: int) -> None:
@@ -110,7 +114,7 @@ class _Search:
             members = strongest_sets(self._strongest, size, self._max_candidates)
             left_out = f"{total - len(members):,} of {total:,}"
             self._watch(Note(f"{left_out} {_regions(size)} were not tried (--max-candidates)"))
-        return Candidates(members, schema.cardinalities, len(schema.labels))
+        return Candidates(members, self.growing.rule.of_subsets(members))
 
     def _rank(self, look: CandidateGains) -> None:
         """Orders the attributes by what their own regions gain over the class alone."""
@@ -123,7 +127,7 @@ class _Search:
     def _step(self, look: CandidateGains, least_posterior: float, least_gain: float) -> bool:
         """Adds the candidate of highest posterior if that and its gain in log-likelihood are above these limits."""
         growing, candidates = self.growing, look.candidates
-        priors = log_priors(growing.data.total_weight, growing.df[-1] + candidates.added_df())
+        priors = growing.log_priors(candidates.added_df())
         wanted = np.flatnonzero(~candidates.present & (priors > least_posterior))
         gains = look.gains(wanted, self._proceed)
         if gains is None or not len(gains):

@@ -219,9 +219,9 @@ class NamedRegions:
 
     def _check_trace(self, trace: SearchTrace) -> None:
         n_steps = len(self.regions) + 1
-        for key in ("df", "log_likelihood", "log_posterior"):
+        for key in ("df", "log_likelihood", "log_posterior", "bootstrap_log_loss"):
             values = getattr(trace, key)
-            if len(values) != n_steps:
+            if len(values) != n_steps and (values or key != "bootstrap_log_loss"):
                 what = f"{key} has {len(values)} values for {len(self.regions)} regions"
                 self._fail(what, hint="give one for the class alone, then one for each region")
         if not 0 <= trace.map_step < n_steps:

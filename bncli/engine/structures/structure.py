@@ -152,13 +152,14 @@ class SearchTrace:
     """The steps of a search for regions: element s belongs to the model of the first s regions, 0 to the class alone.
 
     Degrees of freedom; log-likelihood of the classes given the attributes and log posterior, nats; map_step is the step
-    of highest posterior.
+    of highest posterior. bootstrap_log_loss, where it was asked for, is what the step would lose on new rows, nats.
     """
 
     df: tuple[int, ...]
     log_likelihood: tuple[float, ...]
     log_posterior: tuple[float, ...]
     map_step: int
+    bootstrap_log_loss: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

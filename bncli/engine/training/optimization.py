@@ -24,6 +24,7 @@ from bncli.engine.optimizers.objective import Objective, Precondition, Report, S
 from bncli.engine.parameter_spaces.coordinates import Coordinates, Parameterisation
 from bncli.engine.parameter_spaces.flops import Costs
 from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.training.restarts import best_start, random_point
 from bncli.engine.training.whitening import Whitening, whitening
 from bncli.watch import Iteration, Watch
 
@@ -135,7 +136,8 @@ class _Whitened:
 class OptimizerSettings:
     """How to optimize: start (`zero` or `generative`), penalty lambda and its centre, optimiser, stopping rules.
 
-    `seed` draws the folds by which early_stop `cv` chooses; `options` are the optimiser's own.
+    `seed` draws the folds by which early_stop `cv` chooses, and random starts (see `bncli.engine.training.restarts`):
+    so many `restarts` beside the usual start. `start` is the number of the one in hand. `options` are the optimiser's.
     """
 
     init: str
@@ -146,11 +148,23 @@ class OptimizerSettings:
     max_iterations: int
     early_stop: str = "none"
     seed: int = 0
+    restarts: int = 0
+    start: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> Parameters:
-    """The tables of the best parameters found from the start; never worse than the start in the penalised objective."""
+    """The tables of the best parameters found from the start; never worse than the start in the penalised objective.
+
+    With `restarts`, the best end of all starts.
+    """
+    if not settings.restarts:
+        return _optimize(space, settings, watch)[1]
+    return best_start(lambda start: _optimize(space, replace(settings, start=start), watch), settings.restarts, watch)
+
+
+def _optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> tuple[float, Parameters]:
+    """The penalised objective, to be maximised, at the end of one run, and the parameters there."""
     cll_path: list[float] = []
 
     def report(step: Step, p: Array) -> None:
@@ -159,7 +173,7 @@ def optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> Paramet
         watch(_told(step, cll_path[-1], penalty, settings.optimizer, space.costs))
 
     optimum = find_optimum(space, settings, report)
-    return Parameters(
+    learnt = Parameters(
         space.likelihood.tables(space.coordinates.tables(optimum.point)),
         space.coordinates.n_parameters,
         cll_path[0],
@@ -167,7 +181,9 @@ def optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> Paramet
         optimum.iterations,
         optimum.evaluations,
         optimum.stopped_by,
+        products=optimum.products,
     )
+    return 0.0 - optimum.value, learnt
 
 
 def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
@@ -205,8 +221,10 @@ class _Problem:
 
     @property
     def start(self) -> Array:
-        coordinates = self.space.coordinates
-        return coordinates.generative if self.settings.init == "generative" else np.zeros(coordinates.n_parameters)
+        coordinates, settings = self.space.coordinates, self.settings
+        if settings.start:
+            return random_point(coordinates.n_parameters, settings.seed, settings.start)
+        return coordinates.generative if settings.init == "generative" else np.zeros(coordinates.n_parameters)
 
     def value_and_gradient(self, p: Array) -> tuple[float, Array]:
         coordinates = self.space.coordinates

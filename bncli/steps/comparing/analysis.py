@@ -5,33 +5,36 @@ Conventions:
   on some folds is the mean over the others.
 - Of the best learner on a data set and another one, the folds that both have are compared by the corrected resampled
   t-test (Nadeau & Bengio 2003), two-sided at 5 %.
-- Bias and variance have one figure a data set, of all repeats together: no folds, no test.
+- Bias and variance have one figure a data set, of all repeats together: no folds, no test. Costs are not tested either.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
 from bncli.engine.evaluation.ratios import geometric_mean_ratio
 from bncli.engine.evaluation.significance import corrected_resampled_t, paired_differences
 from bncli.errors import UsageError
-from bncli.steps.comparing.outcomes import Outcome, Trial
-from bncli.steps.comparing.report import HIGHER_IS_BETTER, CompareReport, Figure, Pace
+from bncli.steps.comparing.groups import Groups
+from bncli.steps.comparing.outcomes import COSTS, Outcome, Trial
+from bncli.steps.comparing.report import HIGHER_IS_BETTER, CompareReport, Figure, Group, Pace, Summary
 from bncli.steps.comparing.summary import summarise
 
 LEVEL = 0.05
 BIAS_VARIANCE = ("bias", "variance")
 STAGES = ("fit", "score")
 _SAME = 1e-12
-_LEAST_SECONDS = 1e-9
 
 Folds = Mapping[tuple[str, str], Sequence[Outcome]]
 
 
-def analyse(trial: Trial, *, metrics: Sequence[str], baseline: str | None = None) -> CompareReport:
+def analyse(
+    trial: Trial, *, metrics: Sequence[str], baseline: str | None = None, groups: Groups = MappingProxyType({})
+) -> CompareReport:
     """The report of a trial by these metrics; the baseline is the first learner unless another one is named."""
     chosen = trial.learners[0] if baseline is None else baseline
     if chosen not in trial.learners:
@@ -46,13 +49,29 @@ def analyse(trial: Trial, *, metrics: Sequence[str], baseline: str | None = None
         pair: {stage: float(np.mean([one.seconds[stage] for one in ones])) for stage in STAGES}
         for pair, ones in folds.items()
     }
-    summaries = {
-        metric: summary for metric in shown if (summary := summarise(trial, figures, metric, chosen)) is not None
-    }
+
+    def summaries(among: Sequence[str] | None = None) -> dict[str, Summary]:
+        found = {metric: summarise(trial, figures, metric, chosen, among) for metric in shown}
+        return {metric: summary for metric, summary in found.items() if summary is not None}
+
+    return CompareReport(
+        trial,
+        chosen,
+        shown,
+        figures,
+        seconds,
+        summaries(),
+        tuple(Group(name, tables, summaries(tables)) for name, tables in groups.items()),
+        _paces(trial, seconds, chosen),
+        _gaps(trial, folds),
+    )
+
+
+def _gaps(trial: Trial, folds: Folds) -> dict[tuple[str, str], str]:
+    """Why there are no figures, by data set and learner."""
     gaps = {(data, name): "not all folds were run" for data in trial.data for name in trial.learners}
     gaps |= {(gap.data, gap.learner): gap.reason for gap in trial.gaps}
-    gaps = {pair: why for pair, why in gaps.items() if pair not in folds}
-    return CompareReport(trial, chosen, shown, figures, seconds, summaries, _paces(trial, seconds, chosen), gaps)
+    return {pair: why for pair, why in gaps.items() if pair not in folds}
 
 
 def _whole(trial: Trial) -> Folds:
@@ -72,7 +91,7 @@ def _figures(trial: Trial, folds: Folds, metric: str) -> dict[tuple[str, str], F
         if metric in BIAS_VARIANCE:
             marked = _undivided(trial, data, metric)
         else:
-            values = {name: [one.metrics[metric] for one in ones] for name, ones in here.items()}
+            values = {name: [one.figure(metric) for one in ones] for name, ones in here.items()}
             marked = _marked(values, metric, 1 / trial.protocol.folds)
         found |= {(data, name): figure for name, figure in marked.items() if name in here}
     return found
@@ -97,8 +116,8 @@ def _marked(values: Mapping[str, Sequence[float | None]], metric: str, share: fl
     figures: dict[str, Figure] = {}
     for name, mean in means.items():
         best = _as_good(sign * mean, sign * means[winner])
-        not_worse = best or _not_told_apart(values[name], values[winner], share)
-        figures[name] = Figure(mean, _spread(defined[name]), best, not_worse)
+        tested = best or (None if metric in COSTS else _not_told_apart(values[name], values[winner], share))
+        figures[name] = Figure(mean, _spread(defined[name]), best, tested)
     return figures
 
 
@@ -137,10 +156,7 @@ def _paces(trial: Trial, seconds: Mapping[tuple[str, str], Mapping[str, float]],
 def _ratio(
     seconds: Mapping[tuple[str, str], Mapping[str, float]], common: Sequence[str], name: str, baseline: str, stage: str
 ) -> float | None:
-    """A clock may say 0 of what is quick."""
     if not common:
         return None
-    first, second = (
-        [max(seconds[data, learner][stage], _LEAST_SECONDS) for data in common] for learner in (name, baseline)
-    )
-    return geometric_mean_ratio(first, second, np.ones(len(common)), "plain")
+    first, second = ([seconds[data, learner][stage] for data in common] for learner in (name, baseline))
+    return geometric_mean_ratio(first, second, np.ones(len(common)), "seconds")

@@ -2,10 +2,11 @@
 
 The first line says what was run, the others hold an outcome each, all JSON:
 
-    {"format": "bncli-outcomes", "version": 1, "bncli": ..., "protocol": {...}, "learners": [...], "data": [...], ...}
-    {"data": 0, "learner": 1, "repeat": 0, "fold": 2, "rows": 30, "metrics": {...}, "seconds": {...}, "predicted": ...}
+    {"format": "bncli-outcomes", "version": 3, "bncli": ..., "protocol": {...}, "learners": [...], "data": [...], ...}
+    {"data": 0, "learner": 1, "repeat": 0, "fold": 2, "rows": 30, "metrics": {...}, "seconds": {...}, ...}
 
-`predicted` is base64 of zlib of the codes, little-endian, in as few bytes each as the number of labels asks for.
+`costs` are iterations and passes; `predicted` is base64 of zlib of the codes, little-endian, in as few bytes each as
+the number of labels asks for.
 
 Conventions: a file of another run is refused, whatever differs (data are known by their values, learners by their
 recipes and the content of their files); a last line without an end, written when the run was killed, is cut off; any
@@ -29,10 +30,10 @@ from bncli import __version__
 from bncli.engine.data.dataset import code_dtype
 from bncli.errors import BncliError
 from bncli.steps.comparing.entries import Entry
-from bncli.steps.comparing.outcomes import Outcome
+from bncli.steps.comparing.outcomes import COUNTS, Outcome
 from bncli.steps.comparing.runner import Plan, Task
 
-FORMAT, VERSION = "bncli-outcomes", 2
+FORMAT, VERSION = "bncli-outcomes", 3
 
 
 class Checkpoint:
@@ -145,6 +146,9 @@ def _check_header(line: bytes, expected: dict[str, Any], path: str) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise _no_outcomes(path)
     expected = json.loads(json.dumps(expected))
+    if header.get("version") in range(1, VERSION):
+        what = "the outcomes in it are those of an older bncli: they lack the costs"
+        raise BncliError(what, where=path, hint="start anew with another --resume FILE")
     for key, what in _DIFFERENCES.items():
         if header.get(key) != expected[key]:
             hint = "give the options of that run, or another --resume FILE"
@@ -162,7 +166,8 @@ def _failure(path: str, error: OSError) -> BncliError:
 def _outcome_json(outcome: Outcome) -> dict[str, Any]:
     codes = outcome.predicted.astype(outcome.predicted.dtype.newbyteorder("<"))
     packed = base64.b64encode(zlib.compress(codes.tobytes())).decode()
-    return {"rows": outcome.rows, "metrics": outcome.metrics, "seconds": outcome.seconds, "predicted": packed}
+    figures = {"metrics": outcome.metrics, "seconds": outcome.seconds, "costs": outcome.costs}
+    return {"rows": outcome.rows, **figures, "predicted": packed}
 
 
 def _read_outcome(fields: dict[str, Any], task: Task, data: Entry, learner: str) -> Outcome:
@@ -175,4 +180,11 @@ def _read_outcome(fields: dict[str, Any], task: Task, data: Entry, learner: str)
     seconds = {str(name): float(value) for name, value in fields["seconds"].items()}
     if not all(math.isfinite(value) for value in (*metrics.values(), *seconds.values()) if value is not None):
         raise ValueError("not finite")
-    return Outcome(data.name, learner, task.repeat, task.fold, int(fields["rows"]), metrics, seconds, codes)
+    costs = {name: _count(fields["costs"][name]) for name in COUNTS}
+    return Outcome(data.name, learner, task.repeat, task.fold, int(fields["rows"]), metrics, seconds, costs, codes)
+
+
+def _count(value: Any) -> int | None:
+    if value is not None and (type(value) is not int or value < 0):
+        raise ValueError("no count")
+    return value

@@ -16,12 +16,22 @@ if TYPE_CHECKING:
     from bncli.engine.evaluation.bias_variance import BiasVariance
 
 
+COSTS = ("fit_seconds", "iterations", "passes")
+"""What learning in a fold costs, less being better: seconds of the processor; iterations of the final optimization and
+its passes over the rows. Costs compare by ratios; no test asks whether they differ, for the same work costs the same.
+"""
+
+COUNTS = ("iterations", "passes")
+"""Those that are whole numbers in a fold, and that parameters in closed form do not have."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What one learner did on one fold of one repeat of one data set.
 
-    metrics are by name, None where one is not defined; seconds are those to `fit` and to `score`; predicted (rows,)
-    holds the codes of the most probable labels of the rows tested, in ascending order of the rows.
+    metrics are by name, None where one is not defined; seconds of the processor are those to `fit` and to `score`, and
+    `costs` the iterations and passes, None for parameters in closed form; predicted (rows,) holds the codes of the most
+    probable labels of the rows tested, in ascending order of the rows.
     """
 
     data: str
@@ -31,7 +41,14 @@ class Outcome:
     rows: int
     metrics: dict[str, float | None]
     seconds: dict[str, float]
+    costs: dict[str, int | None]
     predicted: Codes
+
+    def figure(self, metric: str) -> float | None:
+        """A metric or a cost by its name."""
+        if metric == "fit_seconds":
+            return self.seconds["fit"]
+        return self.costs[metric] if metric in COUNTS else self.metrics[metric]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from bncli.files.latex import LatexTable, bold, escaped, italic
+from bncli.steps.comparing.outcomes import COSTS, COUNTS
 from bncli.steps.comparing.report import CompareReport, Figure, Pair, Summary, told
 
 _MOST_WITH_SPREAD = 5
@@ -18,8 +19,7 @@ def paper_tables(report: CompareReport) -> list[LatexTable]:
     tables: list[LatexTable] = []
     for metric in report.metrics:
         tables.append(_figures(report, metric))
-        if metric in report.summaries:
-            tables.append(_pairs(report.summaries[metric], metric))
+        tables += [_pairs(where, summary, metric) for where, summary in _summaries(report, metric)]
     return [*tables, _seconds(report)]
 
 
@@ -27,30 +27,37 @@ def _figures(report: CompareReport, metric: str) -> LatexTable:
     learners = report.trial.learners
     spread = len(learners) <= _MOST_WITH_SPREAD
     rows = [
-        [escaped(data), *(_cell(report.figure(data, name, metric), spread) for name in learners)]
+        [escaped(data), *(_cell(report.figure(data, name, metric), metric, spread) for name in learners)]
         for data in report.trial.data
     ]
     what = "Mean and standard deviation" if spread else "Mean"
-    caption = (
-        f"{what} of the {escaped(told(metric))}, {escaped(str(report.trial.protocol))}. Bold: the best; "
-        "italic: not significantly worse than the best (corrected resampled $t$-test, 5\\,\\%)."
-    )
+    caption = f"{what} of the {escaped(told(metric))}, {escaped(str(report.trial.protocol))}. Bold: the best"
+    if metric not in COSTS:
+        caption += "; italic: not significantly worse than the best (corrected resampled $t$-test, 5\\,\\%)"
+    caption += "."
+    below = [row for where, summary in _summaries(report, metric) for row in _below(report, where, summary)]
     summary = report.summaries.get(metric)
-    below = _below(report, summary) if summary else []
     caption += _friedman(summary) if summary else ""
     return LatexTable(caption, ["", *map(escaped, learners)], [rows, below])
 
 
-def _cell(figure: Figure | None, spread: bool) -> str:
+def _summaries(report: CompareReport, metric: str) -> list[tuple[str, Summary]]:
+    """Over all data sets, where that is told, then over each group; with where it is over."""
+    found = [("", report.summaries.get(metric)), *((one.name, one.summaries.get(metric)) for one in report.groups)]
+    return [(f", {escaped(name)}" if name else "", summary) for name, summary in found if summary is not None]
+
+
+def _cell(figure: Figure | None, metric: str, spread: bool) -> str:
     if figure is None:
         return "--"
-    mean = _number(figure.mean)
+    digits = 1 if metric in COUNTS else 4
+    mean = _number(figure.mean, digits)
     mean = bold(mean) if figure.best else italic(mean) if figure.not_worse else mean
-    std = rf" {{\scriptsize$\pm$ {_number(figure.std)}}}" if spread and figure.std is not None else ""
+    std = rf" {{\scriptsize$\pm$ {_number(figure.std, digits)}}}" if spread and figure.std is not None else ""
     return mean + std
 
 
-def _below(report: CompareReport, summary: Summary) -> list[list[str]]:
+def _below(report: CompareReport, where: str, summary: Summary) -> list[list[str]]:
     """Average ranks, and wins, draws and losses against the baseline."""
     learners = report.trial.learners
     ranks = [f"{summary.average_ranks[name]:.2f}" if name in summary.average_ranks else "--" for name in learners]
@@ -58,11 +65,14 @@ def _below(report: CompareReport, summary: Summary) -> list[list[str]]:
     counts = [f"{pair.wins}/{pair.draws}/{pair.losses}" if pair else "" for pair in pairs]
     ratios = [f"{pair.ratio:.3f}" if pair and pair.ratio is not None else "" for pair in pairs]
     against = f"against {escaped(report.baseline)}"
-    return [["average rank", *ranks], [f"W/D/L {against}", *counts], [f"ratio {against}", *ratios]]
+    rows = [["average rank", *ranks], [f"W/D/L {against}", *counts], [f"ratio {against}", *ratios]]
+    return [[head + where, *cells] for head, *cells in rows]
 
 
 def _friedman(summary: Summary) -> str:
     test = summary.friedman
+    if test is None:
+        return ""
     k, n = len(summary.average_ranks), len(summary.sets)
     return (
         rf" Friedman: $\chi^2_{{{k - 1}}} = {_finite(test.chi_squared)}$, ${_p_is(test.p)}$; Iman--Davenport: "
@@ -71,11 +81,17 @@ def _friedman(summary: Summary) -> str:
     )
 
 
-def _pairs(summary: Summary, metric: str) -> LatexTable:
+def _pairs(where: str, summary: Summary, metric: str) -> LatexTable:
+    over = (
+        f"All pairs of learners by {escaped(told(metric))} over {len(summary.sets)} data sets{where}: wins, draws and"
+    )
+    if summary.friedman is None:
+        rows = [[*_first_cells(pair), _number(pair.ratio, 3)] for pair in summary.pairs]
+        caption = f"{over} losses of the first, and the geometric mean of ratios."
+        return LatexTable(caption, ["first", "second", "W/D/L", "ratio"], [rows], names=2)
     caption = (
-        f"All pairs of learners by {escaped(told(metric))} over {len(summary.sets)} data sets: wins, draws "
-        "and losses of the first with the sign test, Wilcoxon's signed-rank test (Holm: adjusted over all pairs), the "
-        "one-sided paired $t$-test for the first being better, and the geometric mean of ratios."
+        f"{over} losses of the first with the sign test, Wilcoxon's signed-rank test (Holm: adjusted over all pairs), "
+        "the one-sided paired $t$-test for the first being better, and the geometric mean of ratios."
     )
     header = ["first", "second", "W/D/L", "sign $p$", "Wilcoxon $p$", "Holm $p$", "$t$ $p$", "ratio"]
     return LatexTable(caption, header, [[_pair(pair) for pair in summary.pairs]], names=2)
@@ -84,8 +100,11 @@ def _pairs(summary: Summary, metric: str) -> LatexTable:
 def _pair(pair: Pair) -> list[str]:
     ps = (pair.sign_p, pair.wilcoxon_p, pair.holm_all_p, pair.t_p)
     told = [f"${_p(p)}$" if p is not None else "--" for p in ps]
-    counts = f"{pair.wins}/{pair.draws}/{pair.losses}"
-    return [escaped(pair.first), escaped(pair.second), counts, *told, _number(pair.ratio, 3)]
+    return [*_first_cells(pair), *told, _number(pair.ratio, 3)]
+
+
+def _first_cells(pair: Pair) -> list[str]:
+    return [escaped(pair.first), escaped(pair.second), f"{pair.wins}/{pair.draws}/{pair.losses}"]
 
 
 def _seconds(report: CompareReport) -> LatexTable:
@@ -97,7 +116,8 @@ def _seconds(report: CompareReport) -> LatexTable:
         ]
         for name, pace in report.paces.items()
     ]
-    caption = f"Seconds a fold, means over the data sets, and geometric means of ratios to {escaped(report.baseline)}."
+    against = escaped(report.baseline)
+    caption = f"Processor seconds a fold, means over the data sets, and geometric means of ratios to {against}."
     return LatexTable(caption, ["", "fit", "score", "ratio, fit", "ratio, score"], [rows])
 
 

@@ -38,11 +38,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two learners over data sets: how often the first is better, equal, worse, and p-values.
+    """Two learners over data sets: how often the first is better, equal, worse, and p-values (None: not tested).
 
-    sign_p and wilcoxon_p are two-sided; t_p is for "the first is better". Holm's adjustment of wilcoxon_p: holm_p over
-    the comparisons with the baseline (None for other pairs), holm_all_p over all pairs. ratio is the geometric mean
-    of the first's figures over the second's (of their sizes: cll is negative).
+    ratio is the geometric mean of the first's figures over the second's (of their sizes: cll is negative). sign_p and
+    wilcoxon_p are two-sided; t_p is for "the first is better". Holm's adjustment of wilcoxon_p: holm_p over the
+    comparisons with the baseline (None for other pairs), holm_all_p over all pairs.
     """
 
     first: str
@@ -50,26 +50,28 @@ class Pair:
     wins: int
     draws: int
     losses: int
-    sign_p: float
-    wilcoxon_p: float
-    holm_p: float | None
-    holm_all_p: float
-    t_p: float | None
     ratio: float | None
+    sign_p: float | None = None
+    wilcoxon_p: float | None = None
+    holm_p: float | None = None
+    holm_all_p: float | None = None
+    t_p: float | None = None
 
 
 @dataclass(frozen=True)
 class Summary:
     """One metric over the data sets on which all the learners ranked have figures.
 
-    groups: learners whose average ranks lie within the critical difference, from the best rank on. left_out: data sets
-    where a learner is missing, and learners that have no figure anywhere.
+    friedman and critical_difference are None where nothing is tested. groups: learners whose average ranks lie within
+    the critical difference, from the best rank on. left_out: data sets where a learner is missing; without_figures:
+    learners that have no figure anywhere.
     """
 
     sets: tuple[str, ...]
     average_ranks: dict[str, float]
-    friedman: Friedman
-    critical_difference: float
+    geometric_means: dict[str, float | None]
+    friedman: Friedman | None
+    critical_difference: float | None
     groups: tuple[tuple[str, ...], ...]
     pairs: tuple[Pair, ...]
     left_out: tuple[str, ...]
@@ -86,7 +88,8 @@ class Summary:
             "left_out": list(self.left_out),
             "without_figures": list(self.without_figures),
             "average_ranks": self.average_ranks,
-            "friedman": {"chi_squared": test.chi_squared, "p": test.p, "f": test.f, "f_p": test.f_p},
+            "geometric_means": self.geometric_means,
+            "friedman": test and {"chi_squared": test.chi_squared, "p": test.p, "f": test.f, "f_p": test.f_p},
             "critical_difference": self.critical_difference,
             "groups": [list(group) for group in self.groups],
             "pairs": [asdict(pair) for pair in self.pairs],
@@ -94,8 +97,23 @@ class Summary:
 
 
 @dataclass(frozen=True)
+class Group:
+    """Data sets of like size, and the summaries over them alone, by metric."""
+
+    name: str
+    tables: tuple[str, ...]
+    summaries: dict[str, Summary]
+
+    def as_json(self) -> dict[str, Any]:
+        summaries = {metric: summary.as_json() for metric, summary in self.summaries.items()}
+        return {"name": self.name, "tables": list(self.tables), "summary": summaries}
+
+
+@dataclass(frozen=True)
 class Pace:
-    """Seconds a fold to fit and to score, means over the data sets; and geometric means of ratios to the baseline's."""
+    """Processor seconds a fold to fit and to score, means over the data sets; and geometric means of ratios to the
+    baseline's.
+    """
 
     seconds: dict[str, float]
     ratio: dict[str, float | None]
@@ -106,7 +124,8 @@ class CompareReport:
     """Everything that was run, and what follows from it.
 
     figures and seconds are by data set and learner, and a pair without an entry is a gap; summaries are by metric, and
-    empty with one data set or one learner. metrics are those asked for and, with repeats, bias and variance.
+    empty with one data set or one learner; groups, where asked for, have summaries of their own. metrics are those
+    asked for and, with repeats, bias and variance.
     """
 
     trial: Trial
@@ -115,6 +134,7 @@ class CompareReport:
     figures: dict[tuple[str, str], dict[str, Figure]]
     seconds: dict[tuple[str, str], dict[str, float]]
     summaries: dict[str, Summary]
+    groups: tuple[Group, ...]
     paces: dict[str, Pace]
     gaps: dict[tuple[str, str], str]
 
@@ -133,6 +153,7 @@ class CompareReport:
                 "fold": one.fold,
                 "rows": one.rows,
                 **one.metrics,
+                **one.costs,
                 "seconds": one.seconds,
             }
             for one in trial.outcomes
@@ -145,6 +166,7 @@ class CompareReport:
             "data": [self._set_json(name) for name in trial.data],
             "gaps": [{"data": data, "learner": name, "reason": why} for (data, name), why in self.gaps.items()],
             "summary": {metric: summary.as_json() for metric, summary in self.summaries.items()},
+            "groups": [group.as_json() for group in self.groups],
             "folds": folds,
         }
 

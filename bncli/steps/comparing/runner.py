@@ -5,7 +5,8 @@ process. The runner only remembers the data set in hand.
 
 Conventions: a task learns everything anew, cuts included, as `bncli evaluate` would with one thread. To learn cuts
 once for all learners of a fold would save 1 to 8 percent (five learners on seven data sets), and the seconds of a
-learner would no longer be its own.
+learner would no longer be its own. Seconds are those of the processor, in this process: other processes beside it,
+and whatever else the machine does, do not count.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Runner:
         plan, learner = self._plan, self._plan.learners[task.learner]
         columns = self._columns(task.data, learner.supplied.cuts)
         fold_of = folds_of(columns, plan.protocol, task.repeat)
-        watch = Stopwatch(silent)
+        watch = Stopwatch(silent, time.process_time)
         watch(Stage("fit"))
         fold = hold_out(
             columns,
@@ -98,6 +99,7 @@ class Runner:
             rows=len(fold.rows),
             metrics=examined.metrics.figures(),
             seconds={"fit": spent["fit"], "score": spent["score"]},
+            costs={"iterations": fold.iterations, "passes": fold.passes},
             predicted=examined.log_probabilities.argmax(axis=0).astype(code_dtype(len(examined.log_probabilities))),
         )
 

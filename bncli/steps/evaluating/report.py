@@ -11,6 +11,7 @@ from bncli.engine.evaluation.baseline import Baseline, skill_score
 from bncli.engine.evaluation.confusion import LabelFigures
 from bncli.engine.evaluation.curves import Curve, LabelCurves, label_curves
 from bncli.engine.kernels.arrays import Array, Integers
+from bncli.engine.training.network_scores import ScoredNetwork
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ class EvaluateReport:
     A figure is None where it is not defined. base: those of the class frequencies of the rows learnt from, a mean over
     the folds too; of a model file, which does not keep them, of the rows tested. confusion[true][predicted], in the
     order of `labels`, is summed over the folds, and the figures `per_label` are those of the sum. pooled: every row
-    with its prediction, out of fold (of the first repeat). seconds: fit (None for a model file) and score, means too.
+    with its prediction, out of fold (of the first repeat). scored: the networks on the rows that they were learnt from,
+    a mean over the folds; None unless asked for. seconds: fit (None for a model file) and score, means too.
     learning_curve: a point a size of the samples that were learnt from too, ascending.
     """
 
@@ -90,6 +92,7 @@ class EvaluateReport:
     std: dict[str, float | None] | None = None
     folds: tuple[FoldReport, ...] | None = None
     learning_curve: tuple[CurvePoint, ...] = ()
+    scored: ScoredNetwork | None = None
 
     @cached_property
     def curves(self) -> list[LabelCurves]:
@@ -118,11 +121,18 @@ class EvaluateReport:
             ],
             "curves": curves_json(self.labels, self.curves),
         }
+        if self.scored is not None:
+            report |= scored_json(self.scored)
         if self.folds is not None:
             report |= {"std": self.std, "folds": [fold.as_json() for fold in self.folds]}
         if self.learning_curve:
             report["learning_curve"] = [point.as_json() for point in self.learning_curve]
         return report
+
+
+def scored_json(scored: ScoredNetwork) -> dict[str, Any]:
+    """The keys `scores` and `acll_relative_error`."""
+    return {"scores": scored.scores._asdict(), "acll_relative_error": scored.acll_relative_error}
 
 
 def curves_json(labels: Sequence[str], curves: Sequence[LabelCurves]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from bncli.errors import BncliError
 
 losses = st.one_of(st.just(0.0), st.floats(1e-3, 2.0))
 cases = st.lists(st.tuples(losses, losses, st.integers(1, 10_000)), min_size=1, max_size=20)
-kinds = st.sampled_from(("mean", "root"))
+kinds = st.sampled_from(("mean", "root", "count", "seconds"))
 
 
 @given(st.lists(st.tuples(st.floats(1e-3, 1e3), st.floats(1e-3, 1e3)), min_size=1, max_size=20))
@@ -40,6 +40,8 @@ def test_none_counts_as_less_than_half_an_error() -> None:
     assert geometric_mean_ratio([0.0], [0.1], [5000], "root") == pytest.approx(0.01 / 0.1)
     assert geometric_mean_ratio([0.0, 0.2], [0.0, 0.1], [50, 7], "mean") == pytest.approx(math.sqrt(2))
     assert geometric_mean_ratio([1e-9], [0.1], [50], "mean") == pytest.approx(0.1)
+    assert geometric_mean_ratio([0.0, 8.0], [2.0, 2.0], [50, 7], "count") == pytest.approx(1.0)
+    assert geometric_mean_ratio([0.0], [1e-3], [50], "seconds") == pytest.approx(1e-6)
 
 
 def test_nothing_to_compare() -> None:

@@ -27,7 +27,7 @@ COVERED = [(0, 3), (1,)]
 def grouped(data: Dataset) -> tuple[Batch, list[np.ndarray]]:
     """The candidates (0, 1, k), and the score tables D (cells, K) that they should have."""
     members = np.array([(0, 1, k) for k in LASTS])
-    candidates = Candidates(members, CARDINALITIES, data.n_labels)
+    candidates = Candidates(members, np.zeros((len(members), 8)))
     candidates.cover(Coverage(COVERED))
     group = Group((0, 1), np.array(LASTS), np.arange(3), (2, 3), np.array([2, 4, 3]))
     [counted] = data.reduce(count, [group], OFFSETS, data.n_labels)

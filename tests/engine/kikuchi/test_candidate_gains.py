@@ -21,9 +21,8 @@ from tests.strategies import datasets
 
 
 def look(growing: GrowingModel, size: int) -> CandidateGains:
-    schema = growing.data.schema
-    members = all_sets(range(len(schema.attributes)), size)
-    return CandidateGains(growing, Candidates(members, schema.cardinalities, len(schema.labels)))
+    members = all_sets(range(len(growing.data.codes)), size)
+    return CandidateGains(growing, Candidates(members, growing.rule.of_subsets(members)))
 
 
 def gains(ahead: CandidateGains) -> np.ndarray:

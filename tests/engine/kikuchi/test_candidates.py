@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.kikuchi.candidates import Candidates, all_sets, strongest_sets
+from bncli.engine.kikuchi.degrees_of_freedom import DegreesOfFreedom
 from bncli.engine.structures.region_graph import Coverage, counting_changes, degrees_of_freedom
+from tests.datasets import random_dataset
 
 N = 5
 REGIONS = st.lists(st.lists(st.integers(0, N - 1), min_size=1, unique=True).map(sorted).map(tuple), max_size=6)
@@ -20,7 +22,8 @@ REGIONS = st.lists(st.lists(st.integers(0, N - 1), min_size=1, unique=True).map(
 def test_what_a_step_needs_of_every_candidate(
     regions: list[tuple[int, ...]], size: int, cardinalities: list[int], n_labels: int
 ) -> None:
-    candidates = Candidates(all_sets(range(N), size), cardinalities, n_labels)
+    sets = all_sets(range(N), size)
+    candidates = Candidates(sets, DegreesOfFreedom(random_dataset(3, cardinalities, n_labels)).of_subsets(sets))
     coverage = Coverage()
     for region in regions:
         candidates.cover(coverage.add(region))
@@ -38,7 +41,7 @@ def _named(changes: np.ndarray, members: tuple[int, ...]) -> dict[tuple[int, ...
 
 
 def test_cover_tells_whom_it_touches() -> None:
-    candidates = Candidates(all_sets(range(4), 2), (2,) * 4, 2)
+    candidates = Candidates(all_sets(range(4), 2), np.ones((6, 4)))
     assert candidates.sets[candidates.cover([(1, 3)])].tolist() == [[1, 3]]
     assert candidates.sets[candidates.cover([(0,)])].tolist() == [[0, 1], [0, 2], [0, 3]]
     assert len(candidates.cover([(), (1, 2, 3)])) == 0

@@ -28,11 +28,11 @@ def paths(draw: st.DrawFn) -> tuple[Dataset, list[Region]]:
     return data, draw(st.lists(region, max_size=6))
 
 
-@given(paths(), st.sampled_from([0.2, 1.0]))
-def test_every_step_is_the_model_rebuilt(case: tuple[Dataset, list[Region]], theta: float) -> None:
+@given(paths(), st.sampled_from([0.2, 1.0]), st.sampled_from(["conditional", "joint", "structural-zeros"]))
+def test_every_step_is_the_model_rebuilt(case: tuple[Dataset, list[Region]], theta: float, kind: str) -> None:
     data, regions = case
-    found = follow(Counts(data), regions, theta)
-    slow = kikuchi_oracle.Slow(data, theta)
+    found = follow(Counts(data), regions, theta, degrees_of_freedom=kind)
+    slow = kikuchi_oracle.Slow(data, theta, kind)
     steps = [slow.step(regions[:s]) for s in range(len(regions) + 1)]
     assert found.df == tuple(step.df for step in steps)
     np.testing.assert_allclose(found.log_likelihood, [step.log_likelihood for step in steps], rtol=1e-9, atol=1e-9)

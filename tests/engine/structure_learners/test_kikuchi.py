@@ -16,14 +16,14 @@ from bncli.engine.kikuchi import batches, candidate_gains
 from bncli.engine.kikuchi.search_trace import follow
 from bncli.engine.structure_learners import kikuchi
 from bncli.engine.structures.structure import Regions, SearchTrace
-from bncli.watch import Event, Note, Progress
+from bncli.watch import Event, Note, Progress, TimeLimit
 from tests import kikuchi_oracle
 from tests.datasets import dataset_of, random_dataset
 from tests.strategies import datasets
 
 
-def search(data: Dataset, max_order: int = 4, theta: float = 1.0, most: int = 1000) -> Regions:
-    return kikuchi.learn(Counts(data), max_order=max_order, theta=theta, max_candidates=most)
+def search(data: Dataset, max_order: int = 4, theta: float = 1.0, most: int = 1000, kind: str | None = None) -> Regions:
+    return kikuchi.learn(Counts(data), max_order=max_order, theta=theta, max_candidates=most, degrees_of_freedom=kind)
 
 
 def woven(seed: int, n_rows: int = 400, n_labels: int = 2) -> Dataset:
@@ -46,11 +46,16 @@ def close(trace: SearchTrace | None, other: SearchTrace | None) -> None:
     np.testing.assert_allclose(trace.log_posterior, other.log_posterior, rtol=1e-9)
 
 
-@settings(max_examples=20)
-@given(datasets(max_attributes=4), st.integers(1, 5), st.sampled_from([0.1, 1.0, 5.0]))
-def test_the_search_that_rescans_everything(data: Dataset, max_order: int, theta: float) -> None:
-    found = search(data, max_order, theta)
-    regions, steps = kikuchi_oracle.search(data, max_order, theta)
+@settings(max_examples=40)
+@given(
+    datasets(max_attributes=4),
+    st.integers(1, 5),
+    st.sampled_from([0.1, 1.0, 5.0]),
+    st.sampled_from([None, "joint", "structural-zeros"]),
+)
+def test_the_search_that_rescans_everything(data: Dataset, max_order: int, theta: float, kind: str | None) -> None:
+    found = search(data, max_order, theta, kind=kind)
+    regions, steps = kikuchi_oracle.search(data, max_order, theta, kind or "conditional")
     assert list(found.regions) == regions
     assert found.trace is not None
     assert found.trace.df == tuple(step.df for step in steps)
@@ -58,11 +63,13 @@ def test_the_search_that_rescans_everything(data: Dataset, max_order: int, theta
     np.testing.assert_allclose(found.trace.log_posterior, [step.log_posterior for step in steps], rtol=1e-9)
 
 
-@pytest.mark.parametrize(("seed", "n_labels"), [(1, 2), (2, 3), (3, 4)])
-def test_pairs_and_triples_are_found(seed: int, n_labels: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "n_labels", "kind"), [(1, 2, None), (2, 3, "structural-zeros"), (3, 4, None), (4, 2, "joint")]
+)
+def test_pairs_and_triples_are_found(seed: int, n_labels: int, kind: str | None) -> None:
     data = woven(seed, 250, n_labels)
-    regions, _ = kikuchi_oracle.search(data, 4, 1.0)
-    assert list(search(data).regions) == regions
+    regions, _ = kikuchi_oracle.search(data, 4, 1.0, kind or "conditional")
+    assert list(search(data, kind=kind).regions) == regions
     assert {len(region) for region in regions} >= {1, 2}
 
 
@@ -101,11 +108,13 @@ def test_threads_change_nothing(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_following_the_path_gives_the_same_bits(seed: int) -> None:
+@pytest.mark.parametrize("kind", [None, "joint", "structural-zeros"])
+def test_following_the_path_gives_the_same_bits(seed: int, kind: str | None) -> None:
     data = woven(seed)
-    found = search(data)
+    found = search(data, kind=kind)
     assert len(found.regions) > 3
-    assert follow(Counts(data), found.regions, 1.0) == found.trace
+    assert found.options.get("degrees_of_freedom") == kind
+    assert follow(Counts(data), found.regions, 1.0, degrees_of_freedom=kind) == found.trace
 
 
 def test_of_copies_the_first_is_taken() -> None:
@@ -192,8 +201,7 @@ def test_no_more_than_the_time_allows() -> None:
             max_order=4,
             theta=1.0,
             max_candidates=100,
-            max_seconds=looks,
-            clock=lambda ticks=ticks: float(next(ticks)),
+            max_seconds=TimeLimit(looks, lambda ticks=ticks: float(next(ticks))),
             watch=events.append,
         )
         assert found.regions == whole[: len(found.regions)]

@@ -16,7 +16,7 @@ from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.parameter_learners import extended
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training import early_stopping
-from bncli.engine.training.early_stopping import FOLDS, _peak, best_iterations
+from bncli.engine.training.early_stopping import FOLDS, Peak, _peak, best_iterations, tuning_folds
 from bncli.engine.training.optimization import optimize
 from bncli.watch import Event, Iteration, Progress, silent
 from tests import oracles
@@ -59,8 +59,11 @@ def test_the_best_number_of_iterations(share: float, optimizer: str, monkeypatch
     monkeypatch.setattr("bncli.engine.training.early_stopping.FIRST", 12)
     data = with_missing(random_dataset(60, (3, 2, 3), 2, seed=5), share)
     scores = slow_scores(data, 12, seed=3, optimizer=optimizer)
-    best = best_iterations(data, SPACE, how(optimizer=optimizer, max_iterations=12), seed=3, watch=silent)
+    best, held_out = best_iterations(
+        tuning_folds(data, SPACE, seed=3), how(optimizer=optimizer, max_iterations=12), watch=silent
+    )
     assert best == int(np.argmax(scores))
+    assert held_out == pytest.approx(max(scores))
     learnt = fit(data, seed=3, optimizer=optimizer, max_iterations=12)
     assert learnt.iterations == best
     assert learnt.stopped_by is (StoppedBy.CROSS_TUNING if best < 12 else StoppedBy.MAX_ITERATIONS)
@@ -83,9 +86,11 @@ def test_long_runs_that_serve_are_followed(monkeypatch: pytest.MonkeyPatch) -> N
     """Cut off after 1, 2, 4, ... iterations, or never: the same choice where the likelihood held out rises first."""
     data = random_dataset(4000, (3, 2, 3), 2, seed=2)
     slowly = {"optimizer": "cg", "init": "zero", "max_iterations": 60}
-    at_once = best_iterations(data, SPACE, how(**slowly), seed=0, watch=silent)
+    folds = tuning_folds(data, SPACE, seed=0)
+    at_once = best_iterations(folds, how(**slowly), watch=silent)
     monkeypatch.setattr("bncli.engine.training.early_stopping.FIRST", 1)
-    assert best_iterations(data, SPACE, how(**slowly), seed=0, watch=silent) == at_once > 1
+    assert best_iterations(folds, how(**slowly), watch=silent) == at_once
+    assert at_once.iterations > 1
 
 
 @dataclass
@@ -114,13 +119,11 @@ class MadeUp:
     ],
 )
 def test_runs_are_followed_half_as_long_again_as_the_likelihood_rose(
-    peak: int, n: int, most: int, caps: list[int], best: int, monkeypatch: pytest.MonkeyPatch
+    peak: int, n: int, most: int, caps: list[int], best: int
 ) -> None:
     """It rises to its peak and falls; after n iterations the optimizer is there."""
     fold = MadeUp([-abs(i - peak) - 1.0 for i in range(n)])
-    monkeypatch.setattr(early_stopping, "_folds", lambda *_: [fold])
-    data = random_dataset(10, (2,), 2)
-    assert best_iterations(data, SPACE, how(max_iterations=most), seed=0, watch=silent) == best
+    assert best_iterations([fold], how(max_iterations=most), watch=silent).iterations == best
     assert fold.caps == caps
 
 
@@ -145,7 +148,6 @@ def test_hardly_any_rows(n_rows: int) -> None:
 
 
 def test_paths_end_where_they_end_and_ties_go_to_fewer() -> None:
-    assert _peak([[-3.0, -2.0, -1.0], [-1.0, -2.0]]) == 2
-    assert _peak([[-3.0, -2.0, -2.5], [-1.0, -2.0, -1.5]]) == 0
-    assert _peak([[-1.0]]) == 0
-    assert _peak([[-1.0, -0.9999999]]) == 1
+    assert _peak([[-3.0, -2.0, -1.0], [-1.0, -2.0]]) == Peak(2, -3.0)
+    assert _peak([[-3.0, -2.0, -2.5], [-1.0, -2.0, -1.5]]) == Peak(0, -4.0)
+    assert _peak([[-1.0]]) == Peak(0, -1.0)

@@ -117,7 +117,7 @@ def test_json() -> None:
     told = json.loads(
         json.dumps(analyse(trial, metrics=["rmse", "error"], baseline="learner 1").as_json(), allow_nan=False)
     )
-    keys = ["protocol", "learners", "baseline", "metrics", "data", "gaps", "summary", "folds"]
+    keys = ["protocol", "learners", "baseline", "metrics", "data", "gaps", "summary", "groups", "folds"]
     assert list(told) == keys
     assert told["protocol"] == {"folds": 5, "repeats": 2, "seed": 0}
     assert list(told["learners"][0]) == ["name", "options", "seconds"]
@@ -132,12 +132,12 @@ def test_json() -> None:
         "wins",
         "draws",
         "losses",
+        "ratio",
         "sign_p",
         "wilcoxon_p",
         "holm_p",
         "holm_all_p",
         "t_p",
-        "ratio",
     ]
     assert list(told["summary"]["error"]["pairs"][0]) == pair
     assert len(told["folds"]) == 3 * 4 * 10
@@ -148,8 +148,28 @@ def test_json() -> None:
         "fold",
         "rows",
         *trial.outcomes[0].metrics,
+        "iterations",
+        "passes",
         "seconds",
     ]
+
+
+def test_costs_are_means_over_folds_and_never_tested() -> None:
+    losses = {("s", name): [0.1, 0.2] for name in ("map", "slow", "fast")}
+    trial = trial_of(losses, seconds={"map": 0.25, "slow": 3.0, "fast": 1.0}, iterations={"slow": 40, "fast": 10})
+    report = analyse(trial, metrics=["fit_seconds", "iterations", "passes"])
+    by_seconds = [report.figure("s", name, "fit_seconds") for name in trial.learners]
+    assert [(one.mean, one.best, one.not_worse) for one in by_seconds if one] == [
+        (0.25, True, True),
+        (3.0, False, None),
+        (1.0, False, None),
+    ]
+    assert report.figure("s", "map", "iterations") is None
+    slow, fast = (report.figure("s", name, "passes") for name in ("slow", "fast"))
+    assert slow is not None
+    assert fast is not None
+    assert (slow.mean, slow.best, fast.mean, fast.best) == (41.0, False, 11.0, True)
+    assert report.as_json()["folds"][0] | {"iterations": None, "passes": None} == report.as_json()["folds"][0]
 
 
 def test_a_figure_that_is_nowhere_is_null_in_json() -> None:

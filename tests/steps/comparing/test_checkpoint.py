@@ -19,6 +19,7 @@ from bncli.steps.comparing.outcomes import Outcome
 from bncli.steps.comparing.runner import Plan, Runner, Task
 from tests.steps.comparing.tables import NB, TAN, planned, write_table
 
+NONE: dict[str, int | None] = {"iterations": None, "passes": None}
 TASKS = [Task(0, 0, 0, 0), Task(0, 1, 0, 2), Task(0, 0, 0, 1)]
 
 
@@ -62,12 +63,23 @@ def test_every_outcome_is_on_the_disk_at_once(plan: tuple[Plan, tuple[Entry, ...
     path = tmp_path / "new.jsonl"
     checkpoint = Checkpoint(str(path), *plan)
     assert len(path.read_bytes().splitlines()) == 1
-    outcome = Outcome("a", "nb", 0, 0, 2, {"auc": None, "error": 0.1}, {"fit": 0.5}, np.array([2, 1], np.uint8))
+    outcome = Outcome(
+        "a",
+        "nb",
+        0,
+        0,
+        2,
+        {"auc": None, "error": 0.1},
+        {"fit": 0.5},
+        {"iterations": None, "passes": 3},
+        np.array([2, 1], np.uint8),
+    )
     checkpoint.add(TASKS[0], outcome)
     assert path.read_bytes().endswith(b"}\n")
     checkpoint.close()
     read = kept_in(path, plan)[TASKS[0]]
     assert (read.metrics, read.seconds, read.predicted.tolist()) == (outcome.metrics, outcome.seconds, [2, 1])
+    assert read.costs == outcome.costs
 
 
 def test_half_a_line_at_the_end_is_cut_off(plan: tuple[Plan, tuple[Entry, ...]], path: Path) -> None:
@@ -114,12 +126,32 @@ def test_a_damaged_line_is_an_error_that_names_it(
 
 
 def test_labels_that_do_not_exist_are_damage(plan: tuple[Plan, tuple[Entry, ...]], path: Path) -> None:
-    wrong = Outcome("a", "nb", 0, 0, 2, {}, {}, np.array([0, 3], np.uint8))
+    wrong = Outcome("a", "nb", 0, 0, 2, {}, {}, NONE, np.array([0, 3], np.uint8))
     checkpoint = Checkpoint(str(path), *plan)
     checkpoint.add(TASKS[0], wrong)
     checkpoint.close()
     with pytest.raises(BncliError, match="line 5"):
         Checkpoint(str(path), *plan)
+
+
+@pytest.mark.parametrize("costs", ['"costs": {"iterations": -1,', '"costs": {"iterations": 1.5,', '"coste": {'])
+def test_costs_that_are_none(plan: tuple[Plan, tuple[Entry, ...]], path: Path, costs: str) -> None:
+    lines = path.read_text().splitlines(keepends=True)
+    assert '"costs": {"iterations": null,' in lines[2]
+    lines[2] = lines[2].replace('"costs": {"iterations": null,', costs)
+    path.write_text("".join(lines))
+    with pytest.raises(BncliError, match=r"the line is damaged, .*line 3; delete this line"):
+        Checkpoint(str(path), *plan)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_of_an_older_version_is_refused(plan: tuple[Plan, tuple[Entry, ...]], path: Path, version: int) -> None:
+    before = path.read_bytes().replace(b'"version": 3', b'"version": %d' % version)
+    path.write_bytes(before)
+    fault = r"those of an older bncli: they lack the costs, .*kept\.jsonl; start anew with another --resume FILE"
+    with pytest.raises(BncliError, match=fault):
+        Checkpoint(str(path), *plan)
+    assert path.read_bytes() == before
 
 
 def test_a_file_of_another_run_is_refused(
@@ -169,6 +201,6 @@ def test_where_nothing_can_be_kept(plan: tuple[Plan, tuple[Entry, ...]], tmp_pat
 
 def test_without_a_path_nothing_is_kept(plan: tuple[Plan, tuple[Entry, ...]]) -> None:
     checkpoint = Checkpoint(None, *plan)
-    checkpoint.add(TASKS[0], Outcome("a", "nb", 0, 0, 0, {}, {}, np.array([], np.uint8)))
+    checkpoint.add(TASKS[0], Outcome("a", "nb", 0, 0, 0, {}, {}, NONE, np.array([], np.uint8)))
     assert checkpoint.kept() == {}
     checkpoint.close()

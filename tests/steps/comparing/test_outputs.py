@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,17 +21,22 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def test_every_outcome_a_line(tmp_path: Path) -> None:
     trial = random_trial(3, 2, repeats=2)
+    counts: dict[str, int | None] = {"iterations": 7, "passes": 8}
+    outcomes = [one if one.learner == "learner 0" else replace(one, costs=counts) for one in trial.outcomes]
+    trial = replace(trial, outcomes=tuple(outcomes))
     write_outputs(analyse(trial, metrics=["error"]), csv=str(tmp_path / "o.csv"))
     rows = list(csv.DictReader((tmp_path / "o.csv").read_text().splitlines()))
     assert len(rows) == len(trial.outcomes)
     assert list(rows[0]) == [
         "data", "learner", "repeat", "fold", "rows", "accuracy", "error", "rmse", "cll", "fit_seconds", "score_seconds",
+        "iterations", "passes",
     ]  # fmt: skip
     for row, outcome in zip(rows, trial.outcomes, strict=True):
         assert (row["data"], row["learner"]) == (outcome.data, outcome.learner)
         assert [int(row[name]) for name in ("repeat", "fold", "rows")] == [outcome.repeat, outcome.fold, outcome.rows]
         assert {name: float(row[name]) for name in outcome.metrics} == outcome.metrics
         assert float(row["score_seconds"]) == outcome.seconds["score"]
+        assert [row["iterations"], row["passes"]] == (["", ""] if outcome.learner == "learner 0" else ["7", "8"])
     assert list(tmp_path.iterdir()) == [tmp_path / "o.csv"]
 
 
@@ -59,19 +65,66 @@ def test_drawings_are_of_the_first_metric(tmp_path: Path) -> None:
     assert f"better {pair.wins}" in words
 
 
+COSTLY = {(data, name): [0.1, 0.2] for data in "st" for name in ("map", "slow", "fast")}
+
+
+def test_a_scatter_of_costs(tmp_path: Path) -> None:
+    """Axes are logarithmic however little the figures differ, and who has no iterations has no panel."""
+    trial = trial_of(COSTLY, seconds={"map": 0.2, "slow": 0.3, "fast": 0.25}, iterations={"slow": 30, "fast": 0})
+    path = tmp_path / "s.svg"
+    write_outputs(analyse(trial, metrics=["fit_seconds"], baseline="fast"), scatter=str(path))
+    root = ElementTree.parse(path).getroot()
+    assert root.findtext(f"{SVG}title") == "fit-seconds on each data set: every learner against fast"
+    words = [element.text for element in root.iter(f"{SVG}text")]
+    assert words.count("map") == words.count("slow") == 1
+    dots = [(float(dot.get("cx", 0)), float(dot.get("cy", 0))) for dot in root.iter(f"{SVG}circle")]
+    (x, y0), (_, y1) = dots[0], dots[2]
+    left = min(float(line.get("points", "").split(",")[0]) for line in root.iter(f"{SVG}polyline"))
+    assert 0 < x - left < 200
+    assert "better 2" in words
+    assert "worse 2" in words
+    write_outputs(analyse(trial, metrics=["iterations"], baseline="fast"), scatter=str(path))
+    words = [element.text for element in ElementTree.parse(path).getroot().iter(f"{SVG}text")]
+    assert "map" not in words
+    assert "slow" in words
+    assert y0 > y1
+    with pytest.raises(BncliError, match=r"no data set has iterations of map and of another learner to draw"):
+        write_outputs(analyse(trial, metrics=["iterations"], baseline="map"), scatter=str(path))
+
+
+def test_latex_tables_of_costs_and_groups() -> None:
+    trial = trial_of(COSTLY, seconds={"map": 0.2, "slow": 0.3, "fast": 0.1}, iterations={"slow": 30, "fast": 10})
+    report = analyse(trial, metrics=["fit_seconds"], baseline="fast", groups={"rows<9": ("s",), "rows>=9": ("t",)})
+    figures, *pairs, _ = paper_tables(report)
+    assert "italic" not in figures.caption
+    assert "Friedman" not in figures.caption
+    assert [row[0] for row in figures.blocks[1]] == [
+        f"{head}{where}"
+        for where in ("", ", rows\\textless{}9", ", rows\\textgreater{}=9")
+        for head in ("average rank", "W/D/L against fast", "ratio against fast")
+    ]
+    assert [table.header for table in pairs] == [["first", "second", "W/D/L", "ratio"]] * 3
+    assert pairs[0].blocks[0] == [
+        ["map", "slow", "2/0/0", "0.667"], ["map", "fast", "0/0/2", "2.000"], ["slow", "fast", "0/0/2", "3.000"],
+    ]  # fmt: skip
+
+
 def test_what_there_will_not_be_is_refused_before_the_work() -> None:
-    refuse_idle_outputs(2, 2, diagram="d.svg", scatter="s.svg")
-    refuse_idle_outputs(2, 1, scatter="s.svg")
-    refuse_idle_outputs(1, 1)
+    refuse_idle_outputs(2, 2, "error", diagram="d.svg", scatter="s.svg")
+    refuse_idle_outputs(2, 1, "error", scatter="s.svg")
+    refuse_idle_outputs(1, 1, "error")
     for n_learners, n_sets, flag, what in (
         (1, 5, "diagram", "learners"),
         (1, 5, "scatter", "learners"),
         (3, 1, "diagram", "data sets"),
     ):
         with pytest.raises(UsageError, match=f"--{flag} draws .*{what}"):
-            refuse_idle_outputs(n_learners, n_sets, **{flag: "x.svg"})
+            refuse_idle_outputs(n_learners, n_sets, "error", **{flag: "x.svg"})
+    refuse_idle_outputs(3, 3, "passes", scatter="s.svg")
+    with pytest.raises(UsageError, match="costs such as fit-seconds are not tested; draw them with --scatter"):
+        refuse_idle_outputs(3, 3, "fit_seconds", diagram="d.svg")
     with pytest.raises(UsageError, match=r"cannot write 'x\.png': drawings are written as SVG"):
-        refuse_idle_outputs(3, 3, scatter="x.png")
+        refuse_idle_outputs(3, 3, "error", scatter="x.png")
 
 
 def test_a_diagram_that_gaps_have_left_nothing_for(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from bncli.steps.comparing.outcomes import Outcome
 from bncli.steps.comparing.runner import Failure, Runner, Task
 from bncli.steps.evaluate import METRICS, evaluate
 from bncli.steps.supplied_files import read_supplied
+from bncli.watch import Event, Iteration, Run
 from tests.steps.comparing.tables import IMPROBABLE, NB, planned, write_table
 
 
@@ -39,6 +40,39 @@ def test_the_figures_are_those_of_evaluate(tmp_path: Path) -> None:
             assert (outcome.repeat, outcome.fold, outcome.rows) == (fold.repeat, fold.fold, fold.rows)
             assert set(outcome.seconds) == {"fit", "score"}
             assert min(outcome.seconds.values()) > 0
+            assert outcome.costs == {"iterations": None, "passes": None} or learner == 1
+
+
+def test_costs_are_those_of_the_fit_of_a_fold(tmp_path: Path) -> None:
+    source = write_table(tmp_path / "a.csv", 60, 0)
+    newton = Recipe.of(penalty=1e-6, tolerance=0.0, max_iterations=120)
+    stopped = Recipe.of(param="extended", early_stop="cv", optimizer="cg", structure="nb")
+    recipes = (NB.recipe, newton, Recipe.of(structure="auto"), stopped)
+    plan, (entry,) = planned([source], tuple(Learner(str(i), recipe) for i, recipe in enumerate(recipes)))
+    columns = read_columns(source)
+    others = np.flatnonzero(stratified_folds(entry.labels, 3, (0, 0)) != 1)
+    for i, recipe in enumerate(recipes):
+        outcome = Runner(plan).run(Task(0, i, 0, 1))
+        assert isinstance(outcome, Outcome), outcome
+        events: list[Event] = []
+        fitted = learn(columns.take(others), recipe, run=Run(watch=events.append)).parameters
+        if i == 0:
+            assert outcome.costs == {"iterations": None, "passes": None}
+        else:
+            assert outcome.costs == {"iterations": fitted.iterations, "passes": fitted.passes}
+        if i in (1, 3):
+            told = [event for event in events if isinstance(event, Iteration)]
+            assert outcome.costs["iterations"] == told[-1].iteration
+            assert (outcome.costs["passes"] or 0) >= max(told[-1].cll_evaluations, told[-1].gradient_evaluations)
+
+
+def test_seconds_are_those_of_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, _ = planned([write_table(tmp_path / "a.csv", 30, 0)])
+    turned = iter([10.0, 10.0, 12.5, 13.0, 13.0])
+    monkeypatch.setattr(module.time, "process_time", lambda: next(turned))
+    outcome = Runner(plan).run(Task(0, 0, 0, 0))
+    assert isinstance(outcome, Outcome)
+    assert outcome.seconds == {"fit": 2.5, "score": 0.5}
 
 
 def test_predictions_are_in_the_order_of_rows(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ def test_as_scipy_has_it(seed: int, n_learners: int, n_sets: int) -> None:
     summary = summary_of(report)
     losses = np.array([means(report, name) for name in report.trial.learners])
     found = stats.friedmanchisquare(*losses)
+    assert summary.friedman is not None
     assert summary.friedman.chi_squared == pytest.approx(found.statistic)
     assert summary.friedman.p == pytest.approx(found.pvalue)
     ranks = stats.rankdata(losses, axis=0).mean(axis=1)
@@ -98,6 +100,7 @@ def test_no_summary_of_one_learner_or_one_set(n_learners: int, n_sets: int) -> N
 def test_learners_that_are_all_alike() -> None:
     report = analyse(trial_of({(data, name): [0.1, 0.2] for data in "stu" for name in "abc"}), metrics=["error"])
     summary = summary_of(report)
+    assert summary.friedman is not None
     assert summary.friedman.p == 1.0
     assert summary.groups == (("a", "b", "c"),)
     assert {(pair.draws, pair.sign_p, pair.holm_all_p, pair.t_p, pair.ratio) for pair in summary.pairs} == {
@@ -124,3 +127,50 @@ def test_infinite_losses_are_ranked_last() -> None:
     pairs = {(pair.first, pair.second): pair for pair in summary.pairs}
     assert (pairs["c", "a"].wins, pairs["c", "a"].draws, pairs["c", "a"].losses) == (0, 1, 2)
     assert (pairs["c", "a"].t_p, pairs["c", "a"].ratio) == (None, None)
+
+
+COSTLY = {(data, name): [0.1, 0.2] for data in "stuv" for name in ("map", "slow", "fast")}
+
+
+def test_costs_compare_by_ratios_and_not_by_tests() -> None:
+    trial = trial_of(COSTLY, seconds={"map": 0.5, "slow": 4.0, "fast": 2.0}, iterations={"slow": 0, "fast": 10})
+    report = analyse(trial, metrics=["fit_seconds", "iterations"], baseline="fast")
+    seconds, iterations = (summary_of(report, metric) for metric in ("fit_seconds", "iterations"))
+    assert (seconds.friedman, seconds.critical_difference, seconds.groups) == (None, None, ())
+    assert seconds.average_ranks == {"map": 1.0, "slow": 3.0, "fast": 2.0}
+    assert seconds.geometric_means == {
+        name: pytest.approx(m) for name, m in zip(("map", "slow", "fast"), (0.5, 4, 2), strict=True)
+    }
+    pair = seconds.against("slow", "fast")
+    assert pair is not None
+    assert (pair.wins, pair.draws, pair.losses, pair.ratio) == (0, 0, 4, pytest.approx(2.0))
+    assert {(one.sign_p, one.wilcoxon_p, one.holm_p, one.holm_all_p, one.t_p) for one in seconds.pairs} == {(None,) * 5}
+    # Parameters in closed form take no part, and no count is less than a half.
+    assert iterations.without_figures == ("map",)
+    assert [(one.first, one.second, one.ratio) for one in iterations.pairs] == [("slow", "fast", pytest.approx(0.05))]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 4), st.lists(st.integers(1, 500), min_size=3, max_size=8))
+def test_a_group_is_summed_up_as_if_it_were_alone(seed: int, n_learners: int, rows: list[int]) -> None:
+    trial = random_trial(n_learners, len(rows), seed=seed)
+    trial = replace(trial, sizes=dict(zip(trial.data, rows, strict=True)))
+    bound = sorted(rows)[len(rows) // 2]
+    chosen = [data for data in trial.data if trial.sizes[data] >= bound]
+    report = analyse(trial, metrics=["error"], groups={"large": tuple(chosen)})
+    alone = replace(
+        trial, data=tuple(chosen), outcomes=tuple(one for one in trial.outcomes if one.data in chosen), gaps=()
+    )
+    (group,) = report.groups
+    assert group.tables == tuple(chosen)
+    if len(chosen) > 1:
+        assert group.summaries == analyse(alone, metrics=["error"]).summaries
+    else:
+        (data,) = chosen
+        one = group.summaries["error"]
+        assert one.friedman is None
+        figures = [report.figure(data, pair.first, "error") for pair in one.pairs]
+        others = [report.figure(data, pair.second, "error") for pair in one.pairs]
+        ratios = [a.mean / b.mean for a, b in zip(figures, others, strict=True) if a and b]
+        assert [pair.ratio for pair in one.pairs] == pytest.approx(ratios)
+        assert {pair.wins + pair.draws + pair.losses for pair in one.pairs} == {1}
