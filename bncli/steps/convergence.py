@@ -42,9 +42,9 @@ class TracePath(NamedTuple):
         return self.typed_name or os.path.splitext(os.path.basename(self.path))[0]
 
     @property
-    def table(self) -> str:
-        """The name of its folder."""
-        return os.path.basename(os.path.dirname(os.path.abspath(self.path)))
+    def folder(self) -> str:
+        """The whole path of its folder."""
+        return os.path.dirname(os.path.abspath(self.path))
 
 
 @dataclass(frozen=True)
@@ -161,12 +161,13 @@ def convergence(
 ) -> ConvergenceReport:
     """Reads the traces, draws what is asked for, and tells how each converged."""
     _check(traces, question, outputs)
+    tables = _tables(traces)
     by_table: dict[str, dict[str, _Run]] = {}
     for source in traces:
-        by_table.setdefault(source.table, {})[source.name] = _read(source, question)
-    _check_alike(by_table)
+        by_table.setdefault(tables[source.folder], {})[source.name] = _read(source, question)
+    _check_alike([run for runs in by_table.values() for run in runs.values()])
     lags = _lags(by_table, question)
-    told = {run.source: each for runs in by_table.values() for run, each in _reports(runs, question.within)}
+    told = {run.source: each for name, runs in by_table.items() for run, each in _reports(name, runs, question.within)}
     if outputs.svg:
         write_bytes(outputs.svg, _curves(by_table, question).encode())
     if outputs.histogram:
@@ -178,9 +179,9 @@ def _check(traces: Sequence[TracePath], question: Question, outputs: Outputs) ->
     """All that can be known to be wrong before a file is read."""
     seen: dict[tuple[str, str], str] = {}
     for source in traces:
-        key = source.table, source.name
+        key = source.folder, source.name
         if key in seen:
-            what = f"two traces of the folder '{key[0]}' are called '{key[1]}': {seen[key]} and {source.path}"
+            what = f"two traces of a folder are called '{source.name}': {seen[key]} and {source.path}"
             raise UsageError(what, hint="name one as NAME=FILE")
         seen[key] = source.path
     names = list(dict.fromkeys(source.name for source in traces))
@@ -196,6 +197,13 @@ def _check(traces: Sequence[TracePath], question: Question, outputs: Outputs) ->
     for path in (outputs.svg, outputs.histogram):
         refuse_ending(path, NOT_DRAWN, "drawings are written as SVG")
     check_outputs((outputs.svg, outputs.histogram), [source.path for source in traces])
+
+
+def _tables(traces: Sequence[TracePath]) -> dict[str, str]:
+    """The name of the table of each folder: its own, with the whole path where two folders have the same."""
+    folders = list(dict.fromkeys(source.folder for source in traces))
+    names = [os.path.basename(folder) for folder in folders]
+    return {folder: name if names.count(name) == 1 else folder for folder, name in zip(folders, names, strict=True)}
 
 
 def _read(source: TracePath, question: Question) -> _Run:
@@ -214,19 +222,16 @@ def _effort(path: str, point: TracePoint, unit: str) -> float:
     return float(found)
 
 
-def _check_alike(by_table: Mapping[str, Mapping[str, _Run]]) -> None:
-    """All traces of a table maximise the same likelihood."""
-    for runs in by_table.values():
-        first, *others = runs.values()
-        for other in others:
-            if other.trace.likelihood != first.trace.likelihood:
-                told = (
-                    f"{first.source.path} tells {first.trace.likelihood}, {other.source.path} {other.trace.likelihood}"
-                )
-                raise UsageError(f"two traces of a table do not maximise the same: {told}", hint="leave one out")
+def _check_alike(runs: Sequence[_Run]) -> None:
+    """All traces maximise the same likelihood."""
+    first, *others = runs
+    for other in others:
+        if other.trace.likelihood != first.trace.likelihood:
+            told = f"{first.source.path} tells {first.trace.likelihood}, {other.source.path} {other.trace.likelihood}"
+            raise UsageError(f"two traces do not maximise the same: {told}", hint="leave one out")
 
 
-def _reports(runs: Mapping[str, _Run], within: float) -> list[tuple[_Run, TraceReport]]:
+def _reports(table: str, runs: Mapping[str, _Run], within: float) -> list[tuple[_Run, TraceReport]]:
     """The traces of a table; the lowest objective is that of them all."""
     goal = (1 + within) * min(min(run.values) for run in runs.values())
     found = []
@@ -235,7 +240,7 @@ def _reports(runs: Mapping[str, _Run], within: float) -> list[tuple[_Run, TraceR
         arrived = next((effort for effort, v in zip(run.efforts, run.values, strict=True) if v <= goal), None)
         likelihood = (run.trace.likelihood, -first.nll, -last.nll, last.penalty)
         spent = (last.iteration, last.passes, last.flops, arrived)
-        found.append((run, TraceReport(run.source.table, run.source.name, run.source.path, *likelihood, *spent)))
+        found.append((run, TraceReport(table, run.source.name, run.source.path, *likelihood, *spent)))
     return found
 
 

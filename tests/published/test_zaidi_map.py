@@ -1,48 +1,20 @@
 """Claims of Table 4 of Zaidi et al. (2017) that hold here, on the figures of zaidi_map.csv.
 
-Some of the figures are measured again in every slow run.
+Slow runs measure some of the figures again.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-
 import pytest
 
 from bncli.engine.evaluation.significance import sign_test
-from tests.performance.workloads import real_path
-from tests.published import zaidi_map
-from tests.published.climbs import one_thread
-from tests.published.pages import UPDATING, write_csv
-from tests.published.zaidi import LARGE, small_sets
-from tests.published.zaidi_map import LOSSES, STRUCTURES, WAYS, Case, big, cases, compare, ratio, recorded
+from tests.published.zaidi_map import LOSSES, STRUCTURES, WAYS, big, cases, compare, ratio, recorded
 from tests.published.zaidi_map_page import PAGE, PRINTED, Printed, page
 
 AGAIN = ("glass", "car")
 """Measured in every slow run."""
 MISPRINTS = (Printed(21, 2, 49, "0.011"), Printed(11, 0, 1, "<0.001"))
 """The sign test gives 0.001 and 0.006."""
-
-
-@pytest.fixture(scope="module")
-def measured_anew() -> None:
-    """With BNCLI_UPDATE=1 the files are measured and written first, by two processes: a quarter of an hour."""
-    if not UPDATING:
-        return
-    names = [*sorted(LARGE), *small_sets()]
-    for name in names:
-        real_path(name)
-    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        found = sorted(case for each in pool.map(_cases, names) for case in each)
-    lines = [(*case[:4], *(f"{loss:.6f}" for loss in case[4:])) for case in found]
-    write_csv(zaidi_map.FIGURES, [Case._fields, *lines])
-    PAGE.write_text(page(recorded()))
-
-
-def _cases(name: str) -> list[Case]:
-    with one_thread():
-        return list(cases(name))
 
 
 @pytest.mark.parametrize("cell", sorted({cell for cells in PRINTED.values() for cell in cells} - set(MISPRINTS)))
@@ -57,7 +29,6 @@ def test_two_are_not(cell: Printed, p: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("measured_anew")
 @pytest.mark.parametrize("name", AGAIN)
 def test_the_figures_are_those_of_this_program(name: str) -> None:
     told = {case[:4]: case[4:] for case in recorded()}
@@ -65,21 +36,15 @@ def test_the_figures_are_those_of_this_program(name: str) -> None:
         assert case[4:] == pytest.approx(told[case[:4]], abs=2e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("measured_anew")
 def test_the_page_shows_the_figures() -> None:
     assert PAGE.read_text() == page(recorded())
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("measured_anew")
 def test_bias_and_variance_add_up_to_the_error() -> None:
     for case in recorded():
         assert case.bias + case.variance == pytest.approx(case.error, abs=2e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("measured_anew")
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_on_big_sets_weights_err_less(structure: str) -> None:
     """Than MAP; 11-1-0, 11-1-0 and 11-0-1 in the paper."""
@@ -89,8 +54,6 @@ def test_on_big_sets_weights_err_less(structure: str) -> None:
     assert ratio(found, structure, "w", "error") < 0.8
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("measured_anew")
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_weights_trade_bias_for_variance(structure: str) -> None:
     found = recorded()
@@ -100,8 +63,6 @@ def test_weights_trade_bias_for_variance(structure: str) -> None:
     assert counted.losses > counted.wins
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("measured_anew")
 def test_tan_with_weights_is_less_sure_to_be_right() -> None:
     """RMSE, all sets: 25-1-46 in the paper."""
     counted = compare(recorded(), "TAN", "w", "rmse")
@@ -109,8 +70,6 @@ def test_tan_with_weights_is_less_sure_to_be_right() -> None:
     assert counted.p < 0.05
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("measured_anew")
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_a_penalty_keeps_the_gain_in_bias_without_the_variance(structure: str) -> None:
     found = recorded()

@@ -96,14 +96,14 @@ def studies() -> dict[str, Study]:
     from_model = (*_ways("plain", starts=("generative",)), Way("d", "generative", "newton"))
     return {
         "large": Study(tuple(LARGE), (*both, *OURS), 200, 120),
-        "small": Study(_small_sets(), (*both, *_ways("plain", (IN_UNITS,))), 100, 120, timed=False),
+        "small": Study(small_sets(), (*both, *_ways("plain", (IN_UNITS,))), 100, 120, timed=False),
         "ends": Study(TO_THE_END, _ways("plain"), 2000, 0, tolerance=1e-32),
         "optimum": Study(PRECISE, from_model, 500, 500),
         "conditioning": Study(tuple(f"{a:g}" for a in EXPONENTS), (), 100, 0, timed=False),
     }
 
 
-def _small_sets() -> tuple[str, ...]:
+def small_sets() -> tuple[str, ...]:
     """Every other table in the folder of real data."""
     names = {path.name.split(".")[0] for path in Path(os.environ["BNCLI_DATA"]).glob("*.csv*")}
     return tuple(sorted(name for name in names - LARGE.keys() if not name.endswith(DOUBLES)))

@@ -2,7 +2,8 @@
 
 Naive Bayes, TAN and KDB-1 on MDL cuts, 5 times 2-fold cross-validation, everything learnt inside the fold; bias and
 variance after Kohavi & Wolpert (1996) by Webb's repeats (2000). W-D-L: on how many data sets w loses less, as much,
-more; p by the two-tailed sign test.
+more; p by the two-tailed sign test. Run `BNCLI_DATA=FOLDER python -m tests.published.zaidi_map`: it measures the sets
+that `zaidi_map.csv` lacks, one by one, and writes the page.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from bncli.engine.learn import learn_parameters, learn_structure
 from bncli.engine.model import Model
 from bncli.recipe import Recipe
 from tests.performance.workloads import real_columns
-from tests.published.pages import read_csv
+from tests.published.climbs import one_thread
+from tests.published.pages import read_csv, write_csv
 
 FIGURES = Path(__file__).with_name("zaidi_map.csv")
 REPEATS, FOLDS = 5, 2
@@ -58,6 +60,22 @@ class Case(NamedTuple):
     variance: float
     error: float
     rmse: float
+
+
+def main() -> None:
+    """Measures what is missing, and writes the page."""
+    from tests.published import zaidi_map_page
+    from tests.published.zaidi import LARGE, small_sets
+
+    for name in sorted([*LARGE, *small_sets()]):
+        found = recorded() if FIGURES.exists() else []
+        if not any(case.name == name for case in found):
+            with one_thread():
+                found = sorted([*found, *cases(name)])
+            lines = [(*case[:4], *(f"{loss:.6f}" for loss in case[4:])) for case in found]
+            write_csv(FIGURES, [Case._fields, *lines])
+            print(name, flush=True)
+    zaidi_map_page.PAGE.write_text(zaidi_map_page.page(recorded()))
 
 
 def recipe_of(structure: str, way: str) -> Recipe:
@@ -144,3 +162,7 @@ def ratio(found: Sequence[Case], structure: str, way: str, loss: str) -> float:
     """The geometric mean of the losses over those of MAP."""
     theirs, ours, rows = pairs(found, structure, way, loss)
     return geometric_mean_ratio(ours, theirs, rows, "root" if loss == "rmse" else "mean")
+
+
+if __name__ == "__main__":
+    main()

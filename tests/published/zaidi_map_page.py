@@ -88,7 +88,7 @@ def _values(found: Sequence[Case], loss: str) -> str:
 
 INTRODUCTION = """# Learnt to discriminate against learnt to describe: Table 4 of Zaidi et al. (2017)
 
-Written by `BNCLI_UPDATE=1 BNCLI_DATA=FOLDER pytest -m slow tests/published/test_zaidi_map.py`; the figures are in
+Written by `BNCLI_DATA=FOLDER python -m tests.published.zaidi_map`; the figures are in
 [zaidi_map.csv](zaidi_map.csv). N. A. Zaidi, G. I. Webb, M. J. Carman, F. Petitjean, W. Buntine, M. Hynes & H. De
 Sterck, "Efficient parameter learning of Bayesian network classifiers", Machine Learning 106, 2017.
 

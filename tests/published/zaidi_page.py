@@ -72,8 +72,9 @@ def write() -> None:
 
 
 def page(found: Measured) -> str:
+    told = claimed(found)
     parts = (
-        INTRODUCTION,
+        INTRODUCTION.format(**told),
         "## Curves: NLL at the start, and of w / d / e after 5, 20 and 100 iterations",
         _curves(found.large),
         f"## Iterations after the fifth until d and e are where w was after {AFTER}",
@@ -95,7 +96,7 @@ def page(found: Measured) -> str:
         _conditioning(found.conditioning),
         CONDITIONING,
         "## What holds, and what does not",
-        VERDICT.format(**claimed(found)),
+        VERDICT.format(**told),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -265,7 +266,7 @@ def _tiny(share: float) -> str:
 
 
 def claimed(found: Measured) -> dict[str, str]:
-    """The figures in the verdict, by the names they have there."""
+    """The figures in the introduction and the verdict, by the names they have there."""
     both = [(structure, start) for structure in STRUCTURES for start in STARTS]
     wins = [ahead(lags(found.all_sets, s, Way("d", start, "plain"))) for s, start in both]
     units = [
@@ -276,6 +277,7 @@ def claimed(found: Measured) -> dict[str, str]:
         for space in ("d", "e")
         for optimizer in ("plain", "lbfgs")
     }
+    large = [mean_lag(found.large, s, Way("d", start, "lbfgs")) for s, start in both]
     times = {
         word: _range([ratio(of(found.large, s), Way(space, start, "plain"), 0.01, "seconds") for s, start in both])
         for word, space in (("times", "d"), ("slow", "e"))
@@ -287,8 +289,11 @@ def claimed(found: Measured) -> dict[str, str]:
         | times
         | {
             "sets": str(len(found.all_sets) // len(STRUCTURES)),
+            "largest": ", ".join(dict.fromkeys(case.name for case in found.large)),
             "wins": f"{min(wins)} to {max(wins)}",
             "units": f"{max(units):.1f}",
+            "dlarge": _range(large),
+            "first": _range([ratio(of(found.large, s), OURS, 0.01, "seconds") for s in STRUCTURES]),
             "costs": _range(costs),
             "ends_nb": f"{min(ends['NB']):.2f}",
             "ends": f"{max(ends['TAN'] + ends['KDB-1']):.2f}",
@@ -311,4 +316,4 @@ def spent_a_pass(cases: Sequence[Case], structure: str, space: str) -> float:
 
 
 def _range(values: Sequence[float]) -> str:
-    return f"{min(values) + 0.0:.1f} to {max(values):.1f}"
+    return " to ".join(f"{round(value, 1) + 0.0:.1f}" for value in (min(values), max(values)))

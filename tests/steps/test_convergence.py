@@ -17,7 +17,7 @@ HEADER = ",".join(TRACED)
 
 def write(path: Path, *nlls: float, penalty: float = 0.0, likelihood: str = "cll") -> TracePath:
     """A trace with these NLLs after iterations 0, 1, ...; an iteration is two passes."""
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(exist_ok=True, parents=True)
     rows = []
     for i, nll in enumerate(nlls):
         cll, ll = (f"{-nll}", "") if likelihood == "cll" else ("", f"{-nll}")
@@ -48,6 +48,14 @@ def test_every_folder_is_a_table_of_its_own(tmp_path: Path) -> None:
     assert [(t.table, t.arrived) for t in convergence(paths).traces] == [("t", 1), ("u", 1)]
     named = [TracePath(paths[0].path, "x"), TracePath(paths[1].path, "y")]
     assert [(t.table, t.name) for t in convergence(named).traces] == [("t", "x"), ("u", "y")]
+
+
+def test_folders_of_one_name_are_two_tables(tmp_path: Path) -> None:
+    paths = [write(tmp_path / f"{one}/iris/{name}.csv", 9, 8, 7) for one in "ab" for name in ("w", "d")]
+    report = convergence(paths, Question(lag="w", at=1))
+    tables = [str(tmp_path / one / "iris") for one in "ab"]
+    assert [trace.table for trace in report.traces] == [tables[0]] * 2 + [tables[1]] * 2
+    assert [each.table for each in report.lags[0].tables] == tables
 
 
 def lag_of(tmp_path: Path, baseline: list[float], other: list[float], at: int) -> tuple[int, bool]:
@@ -118,8 +126,8 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     a, b = write(tmp_path / "t/a.csv", 2, 1), write(tmp_path / "t/b.csv", 2, 1, likelihood="ll")
     other, alone = write(tmp_path / "u/a.csv", 2, 1), write(tmp_path / "u/c.csv", 2, 1)
     assert "a.csv tells cll" in fails([a, b])
-    assert "two traces of the folder 't' are called 'a'" in fails([a, TracePath(b.path, "a")])
-    assert "two traces of the folder 't' are called 'a'" in fails([a, a])
+    assert "two traces of a folder are called 'a'" in fails([a, TracePath(b.path, "a")])
+    assert "two traces of a folder are called 'a'" in fails([a, a])
     assert "does not tell flops" in fails([a], Question(by="flops"))
     assert "say --by passes" in fails([a], Question(by="flops"))
     assert "there is no trace 'w'; the names are a, c" in fails([a, alone], Question(lag="w"))
