@@ -84,7 +84,7 @@ OPTIONS = tuple(entry for entry in LEARNING if isinstance(entry, Option))
 KEYS = (*(key_of(entry.flag) for entry in LEARNING), "seed")
 """What a recipe says: a value for each learning option, and the seed where anything is random."""
 
-WRITTEN_WHERE_USED = frozenset(map(key_of, (*CATEGORIES, "--restarts")))
+WRITTEN_WHERE_USED = frozenset(map(key_of, (*CATEGORIES, "--restarts", "--class-pair-prior")))
 """Keys that a file has only where they have a value; of all others it says that they have none."""
 
 
