@@ -187,15 +187,15 @@ assumptions themselves ln P(c | x) is off by the error of the straight line; its
 (RMSE) can be written down (`carvalho_errors.py`; b = 1,000):"""
 
 OF_LINES = """13.92 % is the mean square error of the Dirichlet line over the mean, to the last digit printed. Twice
-that (1.98 times) is the figure of the uniform line only if the root is taken there. By one measure for both, the Dirichlet
-line has the larger error, not half of it.
+that (1.98 times) is the figure of the uniform line only if the root is taken there. By one measure for both, the
+Dirichlet line has the larger error, not half of it.
 
 On data, |aCLL - CLL| / |CLL| of the rows learnt from, aCLL by the Dirichlet assumption with b = N, both at the same
 tables (`learn-structure --scores` tells it of the tables of highest aCLL):"""
 
 OF_SETS = """With the tables of aCLL the approximation is off by 21 % at the least, in the median by more than 200 %.
-The assumption is about the scale of one row's probabilities; products of many table entries lie far from it. Where nearly
-all rows are certain, as in `mushroom` with smoothed frequencies, the CLL to divide by is almost 0."""
+The assumption is about the scale of one row's probabilities; products of many table entries lie far from it. Where
+nearly all rows are certain, as in `mushroom` with smoothed frequencies, the CLL to divide by is almost 0."""
 
 SHOWN = (
     *(("training", way) for way in ("acll", "uniform", "ll")),
