@@ -34,12 +34,12 @@ class LineError:
 
     @property
     def by_square(self) -> float:
-        """Mean square error a mean."""
-        return self.square / abs(self.mean)
+        """Mean square error over the square of the mean."""
+        return self.square / self.mean**2
 
     @property
     def by_root(self) -> float:
-        """Root mean square error a mean."""
+        """Its root, over the mean."""
         return math.sqrt(self.square) / abs(self.mean)
 
 

@@ -136,7 +136,7 @@ def _figures(cases: Sequence[Case]) -> str:
 
 
 def _line_errors(errors: Sequence[LineError]) -> str:
-    header = ("assumption", "classes", "mean square error", "mean", "MSE / mean", "RMSE / mean", "the paper")
+    header = ("assumption", "classes", "mean square error", "mean", "MSE / mean^2", "RMSE / mean", "the paper")
     printed = {("Dirichlet", 2): "13.92 %", ("uniform", 2): '"twice" that'}
     return table(
         header,
@@ -186,9 +186,9 @@ Dirichlet assumption and obtained 13.92%, which is half of the relative error fo
 assumptions themselves ln P(c | x) is off by the error of the straight line; its mean square (MSE) and the root of that
 (RMSE) can be written down (`carvalho_errors.py`; b = 1,000):"""
 
-OF_LINES = """13.92 % is the mean square error of the Dirichlet line over the mean, to the last digit printed. Twice
-that (1.98 times) is the figure of the uniform line only if the root is taken there. By one measure for both, the
-Dirichlet line has the larger error, not half of it.
+OF_LINES = """13.92 % is the mean square error of the Dirichlet line over the squared mean, to the last digit
+printed. Twice that (1.98 times) is the figure of the uniform line only if the root is taken there. By one measure for
+both, the Dirichlet line has the larger error, not half of it.
 
 On data, |aCLL - CLL| / |CLL| of the rows learnt from, aCLL by the Dirichlet assumption with b = N, both at the same
 tables (`learn-structure --scores` tells it of the tables of highest aCLL):"""

@@ -38,7 +38,7 @@ def test_the_page_shows_the_figures(cases: list[Case]) -> None:
     assert PAGE.read_text() == page(cases, carvalho_errors.read(read_csv(ERRORS)))
 
 
-def test_the_papers_relative_error_is_the_mean_square_over_the_mean() -> None:
+def test_the_papers_relative_error_is_the_mean_square_over_that_of_the_mean() -> None:
     two, three, uniform_two, uniform_three = carvalho_errors.read(read_csv(ERRORS))
     assert f"{100 * two.by_square:.2f}" == "13.92"
     assert f"{uniform_two.by_root / two.by_square:.2f}" == "1.98"
