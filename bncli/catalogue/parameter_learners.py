@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bncli.catalogue.scores import ACLL
 from bncli.choices import OPTIMIZATION, PARAMETER, Choice, Method, Number, Option, Real, Switch, Whole, Word
 
 _SEARCH = tuple(flag for flag in OPTIMIZATION if flag not in ("--early-stop", "--restarts"))
@@ -18,7 +19,7 @@ PARAMETERS = Choice(
         Method(
             "acll",
             "highest approximate conditional log-likelihood, in closed form",
-            ("--pseudo-counts",),
+            ACLL,
             probabilities=True,
         ),
         Method("acll-uniform", "the same with the uniform assumption", ("--pseudo-counts",), probabilities=True),
