@@ -103,6 +103,16 @@ FROM_THE_TABLES = {(claim.where, claim.first, claim.second) for claim in printed
 FROM_THE_TABLES -= {*REVERSED, *NOT_FROM_THE_TABLES}
 
 
+@pytest.mark.parametrize(("where", "n_alike", "n_pairs"), [("Table 4", 14, 15), ("Table 5", 32, 36)])
+def test_the_same_learners_are_ahead_as_in_the_paper(where: str, n_alike: int, n_pairs: int) -> None:
+    pairs = [claim[2:5] for claim in printed_claims() if claim.where == where]
+    theirs = [greiner.compare(greiner.printed(), *pair) for pair in pairs]
+    ours = [greiner.compare(greiner.measured(greiner.recorded()), *pair) for pair in pairs]
+    alike = [paper.mean * here.mean > 0 for paper, here in zip(theirs, ours, strict=True)]
+    assert (sum(alike), len(alike)) == (n_alike, n_pairs)
+    assert all(paper.p > 0.1 for paper, same in zip(theirs, alike, strict=True) if not same)
+
+
 def better(rows: str, first: str, second: str, tables: str = "all") -> float:
     """The p of the paired t-test in accuracy."""
     figures = of_tables(greiner.measured(greiner.recorded()), tables)
@@ -122,7 +132,7 @@ def studied(study: str, first: str, second: str, *, holes: bool = False, setting
 def test_learning_to_classify_makes_the_better_classifier() -> None:
     assert better("complete", "x+ELR", "x+OFE") < 0.0015
     assert better("complete", "NB+ELR", "NB+OFE") < 0.005
-    assert 0.025 < better("complete", "TAN+ELR", "TAN+OFE") < 0.05
+    assert 0.015 < better("complete", "TAN+ELR", "TAN+OFE") < 0.025
     assert better("complete", "GBN+ELR", "GBN+OFE") > 0.1
     for structure in STRUCTURES:
         assert lower("complete", f"{structure}+ELR", f"{structure}+OFE") < 0.05
@@ -140,9 +150,9 @@ def test_also_from_rows_with_holes() -> None:
 
 def test_where_predicted_rows_have_holes_too_little_of_the_lead_is_left() -> None:
     assert better("everywhere", "x+ELR", "x+OFE") < 0.01
-    for other in ("APN", "EM"):
-        assert better("everywhere", "x+ELR", f"x+{other}") > 0.05
-        assert lower("everywhere", "x+ELR", f"x+{other}") < 0.05
+    assert 0.04 < better("everywhere", "x+ELR", "x+APN") < 0.05
+    assert better("everywhere", "x+ELR", "x+EM") > 0.1
+    assert all(lower("everywhere", "x+ELR", f"x+{other}") < 0.05 for other in ("OFE", "APN", "EM"))
 
 
 def test_simple_structures_beat_general_networks() -> None:
