@@ -83,7 +83,7 @@ def page(found: Sequence[Case], studies: Sequence[greiner_studies.Case], shares:
     parts += [table(("learner", *_MEANS), _means(found)), _claims(found, by_network)]
     parts += ["## Ever more missing values (Figure 7b)", SHARES]
     for rows in ("holes", "everywhere"):
-        parts += [f"### {_TITLES[rows]}", table(("missing", *INCOMPLETE), _shares(shares, rows))]
+        parts += [f"### {_TITLES[rows]}", table(("missing", *INCOMPLETE), _shares(found, shares, rows))]
     for rows, ways in WAYS.items():
         parts += [f"## Accuracy in percent: {_TITLES[rows]}", table(("table", *ways), _accuracies(found, rows))]
     return "\n\n".join([*parts, *_studied(studies)]) + "\n"
@@ -150,10 +150,19 @@ def _mean(figures: Figures, rows: str, way: str) -> str:
     return f"{100 * np.mean(chosen):.1f}" if chosen else ""
 
 
-def _shares(shares: Mapping[float, Sequence[Case]], rows: str) -> Iterator[list[str]]:
-    for share, found in shares.items():
-        accuracy = {case.way: case.accuracy for case in found if case.rows == rows}
-        yield [f"{share:.0%}", *(f"{100 * accuracy[way]:.1f}" for way in INCOMPLETE)]
+def by_share(
+    found: Sequence[Case], shares: Mapping[float, Sequence[Case]], rows: str
+) -> Iterator[tuple[float, dict[str, float]]]:
+    """Accuracy by way, complete rows first."""
+    of_table = [case for case in found if case.name == greiner.SHARES_TABLE]
+    yield 0.0, {case.way: case.accuracy for case in of_table if case.rows == "complete"}
+    for share, cases in sorted([(greiner.SHARE, of_table), *shares.items()]):
+        yield share, {case.way: case.accuracy for case in cases if case.rows == rows}
+
+
+def _shares(found: Sequence[Case], shares: Mapping[float, Sequence[Case]], rows: str) -> Iterator[list[str]]:
+    for share, accuracy in by_share(found, shares, rows):
+        yield [f"{share:.0%}", *(f"{100 * accuracy[way]:.1f}" if way in accuracy else "" for way in INCOMPLETE)]
 
 
 def _accuracies(found: Sequence[Case], rows: str) -> Iterator[list[str]]:

@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.published import greiner, greiner_studies
-from tests.published.greiner import BAD, INCOMPLETE, SHARE, SHARES, SHARES_TABLE, STRUCTURES
-from tests.published.greiner_page import PAGE, of_tables, page_of_records, printed_claims
+from tests.published.greiner import BAD, INCOMPLETE, SHARES, SHARES_TABLE, STRUCTURES
+from tests.published.greiner_page import PAGE, by_share, of_tables, page_of_records, printed_claims
 from tests.published.greiner_studies import TRUTHS, Truth, simpler, single
 
 AGAIN = ("corral", "glass2")
@@ -48,11 +48,9 @@ def test_the_figures_of_a_study_are_those_of_this_program() -> None:
         assert case.errors == pytest.approx(told[case[:5]], rel=1e-5)
 
 
-def test_every_share_is_there_and_a_quarter_agrees_with_the_tables() -> None:
+def test_every_share_is_there() -> None:
     found = greiner.recorded_shares()
     assert tuple(found) == SHARES
-    of_the_tables = {case[:3]: case for case in greiner.recorded()}
-    assert all(case == of_the_tables[case[:3]] for case in found[SHARE])
     assert {len(cases) for cases in found.values()} == {2 * len(INCOMPLETE)}
 
 
@@ -140,7 +138,7 @@ def test_learning_to_classify_makes_the_better_classifier() -> None:
 
 def test_also_from_rows_with_holes() -> None:
     assert better("holes", "x+ELR", "x+APN") < 0.0015
-    assert better("holes", "x+ELR", "x+EM") < 0.005
+    assert better("holes", "x+ELR", "x+EM") < 0.0023
     assert better("holes", "NB+ELR", "NB+APN") < 0.025
     assert better("holes", "NB+ELR", "NB+EM") < 0.015
     assert better("holes", "TAN+ELR", "TAN+APN") < 0.001
@@ -185,8 +183,7 @@ def _mean_of_the_bad(figures: greiner.Figures) -> dict[str, float]:
 
 
 def test_on_letter_who_learns_to_classify_leads_until_half_the_values_are_missing() -> None:
-    for share, cases in greiner.recorded_shares().items():
-        accuracy = {case.way: case.accuracy for case in cases if case.rows == "holes"}
+    for share, accuracy in by_share(greiner.recorded(), greiner.recorded_shares(), "holes"):
         for structure in STRUCTURES:
             if 0 < share <= 0.5:
                 others = (accuracy[f"{structure}+{other}"] for other in ("OFE", "APN", "EM"))
