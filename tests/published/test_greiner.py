@@ -193,6 +193,13 @@ def test_on_letter_who_learns_to_classify_leads_until_half_the_values_are_missin
                 assert accuracy[f"{structure}+ELR"] > max(others)
 
 
+def test_on_letter_the_lead_shrinks_as_more_is_missing() -> None:
+    by = [accuracy for _, accuracy in by_share(greiner.recorded(), greiner.recorded_shares(), "holes")][1:]
+    for structure, told in (("NB", {0: 11.5, 3: 5.2, 4: 1.6}), ("TAN", {0: 2.9, 3: 0.9, 4: -0.3})):
+        leads = [100 * (accuracy[f"{structure}+ELR"] - accuracy[f"{structure}+EM"]) for accuracy in by]
+        assert {i: leads[i] for i in told} == pytest.approx(told, abs=0.05)
+
+
 def test_of_those_who_describe() -> None:
     for structure in STRUCTURES:
         assert better("holes", f"{structure}+APN", f"{structure}+EM") > 0.2
