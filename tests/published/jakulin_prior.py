@@ -99,7 +99,7 @@ def recorded() -> list[Point]:
 def drawing() -> str:
     """A panel a set, a point a model: minus log posterior upwards, log-loss by the bootstrap across, nats a row."""
     panels = []
-    for name, found in _by_set().items():
+    for name, found in by_set().items():
         pairs = [(p.model, p.other_rows / p.rows, -p.log_posterior / p.rows) for p in found]
         above = sum(upwards > across for _, across, upwards in pairs)
         panels.append(Panel(name, pairs, len(pairs) - above, 0, above))
@@ -107,7 +107,8 @@ def drawing() -> str:
     return scatter_plots(title, "bootstrap", panels, lower_is_better=True)
 
 
-def _by_set() -> dict[str, list[Point]]:
+def by_set() -> dict[str, list[Point]]:
+    """The file, set after set."""
     found = recorded()
     return {name: [p for p in found if p.name == name] for name in dict.fromkeys(p.name for p in found)}
 
@@ -115,7 +116,7 @@ def _by_set() -> dict[str, list[Point]]:
 def comparison() -> str:
     """How the prior goes with the bootstrap, as a table."""
     lines = []
-    for name, found in _by_set().items():
+    for name, found in by_set().items():
         posterior, likelihood, other = (np.array(v) for v in zip(*map(_numbers, found), strict=True))
         penalty, lost = likelihood - posterior, other + likelihood
         zeros = np.array([-log_prior(p.rows, p.df_zeros) for p in found])
