@@ -187,9 +187,9 @@ INTRODUCTION = """# The tables and figures of Feelders & Ivanovs (2006)
 
 Made of feelders_ivanovs.csv and the files beside it, which `BNCLI_DATA=FOLDER python -m
 tests.published.feelders_ivanovs` completes (it runs what they lack), by `BNCLI_UPDATE=1 pytest
-tests/published/test_feelders_ivanovs.py`. The paper's table 2 is in
-feelders_ivanovs_table2.csv. Figure 1 is a drawn example without data: the network of section 3.3 with its 9 parameters
-in LR and 14 in LR_Roos, which the tests of the program count (`tests/engine/parameter_spaces`).
+tests/published/test_feelders_ivanovs.py`. The paper's table 2 is in feelders_ivanovs_table2.csv. Figure 1 is a drawn
+example without data: the network of section 3.3 with its 9 parameters in LR and 14 in LR_Roos, which the tests of the
+program count (`tests/engine/parameter_spaces`).
 
 A. Feelders & J. Ivanovs, "Discriminative scoring of Bayesian network classifiers: a comparative study", Third European
 Workshop on Probabilistic Graphical Models, 2006. Three parameter spaces (LR: `--param lr`; BN: `--param extended`;
@@ -216,7 +216,8 @@ What differs from the paper:
 
 `ours` is the default optimiser (`newton`) on free tables (`--param discriminative`). It has no part in the scaling."""
 
-MDL_CUTS = """One run, each line over the smallest of the nine, times over `ours`; not part of the means above."""
+MDL_CUTS = """One earlier run, of which ratios were kept (feelders_ivanovs_mdl.csv): each line over the smallest of the
+nine, times over `ours`. It is not part of the means above."""
 
 FIGURE_2 = """`--structure hill-climb --structure-score bic --max-parents 2 --perfect`. The class is a parent of every
 attribute; blue arrows are the arcs that the search adds. The paper has a drawing only, and neither its cuts nor its
