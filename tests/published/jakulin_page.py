@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bncli.engine.evaluation.ranking import average_ranks
+from tests.published import jakulin_prior
 from tests.published import jakulin_remarks as remarks
 from tests.published.jakulin import FITTED, LR, PENALTIES, RANKED, SETS, Facts, Loss, printed
 from tests.published.pages import table
@@ -79,6 +80,14 @@ def page(figures: Figures) -> str:
     parts += ["## Error", _errors(figures), "## Degrees of freedom and seconds", _facts(figures)]
     parts += ["## What stands for LR", remarks.LR, _penalties(figures)]
     parts += ["## Theta", _thetas(figures), remarks.THETA]
+    parts += ["## Figure 1: the prior beside the bootstrap", remarks.FIGURE_1, jakulin_prior.comparison()]
+    parts += [f"![Figure 1]({jakulin_prior.DRAWING.name})", remarks.FIGURE_1_VERDICT]
+    parts += [
+        "## Degrees of freedom of the prior",
+        remarks.DEGREES,
+        jakulin_prior.degrees_table(),
+        remarks.DEGREES_VERDICT,
+    ]
     parts += [
         "## Fitting the tables of the regions",
         remarks.FITTED,

@@ -2,68 +2,75 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from bncli.engine.counting.counts import Counts
 from tests.performance.workloads import real
+from tests.published import feelders_ivanovs as experiment
+from tests.published import feelders_ivanovs_figures as figures
 from tests.published import feelders_ivanovs_page as report
 from tests.published.climbs import one_thread
 from tests.published.feelders_ivanovs import (
-    DRAWS,
+    ALL_SETS,
     OPTIMIZERS,
     OWN,
-    REAL,
+    PAGE,
     SEARCHED,
     SHARES,
     SPACES,
     WAYS,
+    climbs,
     found_structure,
-    trials,
+    recorded,
 )
-from tests.published.pages import UPDATING, read_csv, write_csv
-
-pytestmark = pytest.mark.slow
-
-PAGE = Path(__file__).with_name("feelders_ivanovs.md")
-FIGURES = PAGE.with_suffix(".csv")
+from tests.published.pages import UPDATING, read_csv
 
 
 @pytest.fixture(scope="module")
 def measured() -> report.Trials:
-    """All trials; those on real data only where they are at hand. Writes the files if it is told to."""
-    at_hand = any(Path(os.environ.get("BNCLI_DATA", "")).glob("satimage.csv*"))
-    kinds = (REAL if at_hand else {}) | DRAWS
-    with one_thread():
-        trials("1.5.2-3.100", 1)  # warms up
-        found = {name: trials(name, draws) for name, draws in kinds.items()}
+    """The trials in the file; with BNCLI_UPDATE=1 the page and its drawings are written from them."""
+    found = recorded()
     if UPDATING:
-        assert at_hand, "the page needs the real data too"
-        PAGE.write_text(report.page(found))
-        write_csv(FIGURES, [("set", "figure", *WAYS), *lines(found)])
+        report.write(found)
     return found
 
 
-def lines(found: report.Trials) -> list[tuple[str, ...]]:
-    return [
-        (name, figure, *(f"{number:.3f}" for number in row.mean[: len(WAYS)]))
-        for figure in ("iterations", "flops")
-        for name, row in report.rows(found, figure).items()
-    ]
+def test_the_page_and_its_drawings_are_made_from_the_figures(measured: report.Trials) -> None:
+    assert PAGE.read_text() == report.page(measured)
+    for name, text in figures.drawings().items():
+        assert PAGE.with_name(name).read_text() == text
 
 
-def test_the_figures_are_those_of_the_file(measured: report.Trials) -> None:
+def test_every_set_has_all_its_draws(measured: report.Trials) -> None:
+    assert {name: len(each) for name, each in measured.items()} == ALL_SETS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["pima", "glass", "1.5.2-3.1000", "2.5.2-3.1000"])
+def test_the_figures_are_those_of_this_program(name: str, measured: report.Trials) -> None:
     """Another machine's exponentials may change an iteration here and there."""
-    written = {tuple(line[:2]): line[2:] for line in read_csv(FIGURES)}
-    for name, figure, *numbers in lines(measured):
-        expected = np.array(written[name, figure], np.float64)
-        np.testing.assert_allclose(np.array(numbers, np.float64), expected, rtol=0.3, err_msg=f"{name} {figure}")
-        assert np.mean(np.log(np.array(numbers, np.float64) / expected)) == pytest.approx(0, abs=0.1)
+    with one_thread():
+        found = climbs(name).trial
+    for figure in ("iterations", "flops"):
+        now, told = (np.array([getattr(trial, figure)(way) for way in WAYS]) for trial in (found, measured[name][0]))
+        np.testing.assert_allclose(now, told, rtol=0.3, err_msg=figure)
+        assert np.mean(np.log(now / told)) == pytest.approx(0, abs=0.1)
 
 
+@pytest.mark.slow
+def test_the_structures_and_curves_are_those_of_this_program() -> None:
+    found = experiment.problem("pima")
+    arcs = [tuple(line) for line in read_csv(experiment.ARCS)[1:] if line[0] == "pima"]
+    assert experiment.arcs_of("pima", found[0].data, found[1]) == arcs
+    ways = figures.curves()
+    for way, climb in climbs("pima").climbs.items():
+        told = np.array([cll for _, cll, _ in ways.get(way, [])])
+        now = np.array([moment.cll for moment in climb.moments])[: len(told)]
+        np.testing.assert_allclose(now[:5], told[:5], rtol=1e-6, err_msg=way)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("file", SEARCHED.values())
 def test_all_structures_happen_to_be_perfect(file: str) -> None:
     counts = Counts(real(file))

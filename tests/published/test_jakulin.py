@@ -13,10 +13,10 @@ from bncli.engine.learn import learn_structure
 from bncli.engine.structures.structure import Regions
 from bncli.files.table import Source, read_columns
 from tests.performance.workloads import real_path
-from tests.published import jakulin
+from tests.published import jakulin, jakulin_prior
 from tests.published.jakulin import FACTS, FIGURES, LR, PAGE, RANKED, SETS, THETA, THETA_SETS, Loss
 from tests.published.jakulin_page import RANKS_IN_PAPER, Figures, page, ranks_printed
-from tests.published.pages import UPDATING, write_csv
+from tests.published.pages import UPDATING, read_csv, write_csv
 
 AGAIN = ("lenses", "monk1", "hayes-roth", "tic-tac-toe", "glass")
 """Measured in every slow run, the paper's five classifiers in the first replication."""
@@ -35,8 +35,14 @@ def figures() -> Figures:
         write_csv(FACTS, [_FACTS_HEADER, *((*fact[:3], f"{fact.seconds:.3f}") for _, fact in found)])
         lines = [(name, f"{theta:g}", way, f"{x:.6f}") for s in THETA_SETS for name, theta, way, x in jakulin.thetas(s)]
         write_csv(THETA, [("set", "theta", "classifier", "log-loss"), *lines])
-        PAGE.write_text(page(_recorded()))
+        write_page()
     return _recorded()
+
+
+def write_page() -> None:
+    """The page and its drawing, from the files."""
+    PAGE.write_text(page(_recorded()))
+    jakulin_prior.DRAWING.write_text(jakulin_prior.drawing())
 
 
 _LOSS_HEADER = ("set", "replication", "classifier", "log-loss", "error")
@@ -101,9 +107,39 @@ def test_degrees_of_freedom_of_naive_bayes_are_the_papers(figures: Figures) -> N
     assert {"car", "hayes-roth", "lenses", "p-tumor", "tic-tac-toe", "wine", "zoo"} <= same
 
 
+def test_the_page_and_its_drawing_are_made_from_the_figures() -> None:
+    if UPDATING:
+        write_page()
+    assert PAGE.read_text() == page(_recorded())
+    assert jakulin_prior.DRAWING.read_text() == jakulin_prior.drawing()
+
+
+def test_the_prior_goes_with_the_bootstrap() -> None:
+    """As the caption of figure 1 says; the lines of tic-tac-toe's board are another matter."""
+    for name, points in jakulin_prior.by_set().items():
+        penalty = np.array([-point.log_prior for point in points])
+        lost = np.array([point.other_rows + point.log_likelihood for point in points])
+        assert (lost > 0).all()
+        assert jakulin_prior.correlation(penalty, lost) > (0.7 if name == "tic-tac-toe" else 0.85)
+        assert jakulin_prior.slope(penalty, lost) < 0.5
+        assert max(point.df_zeros - point.df for point in points) <= 0
+
+
 @pytest.mark.slow
-def test_the_page_shows_the_figures(figures: Figures) -> None:
-    assert PAGE.read_text() == page(figures)
+def test_figure_1_is_that_of_this_program() -> None:
+    told = {(point.name, point.model): point for point in jakulin_prior.recorded()}
+    for point in jakulin_prior.points("glass"):
+        expected = told[point.name, point.model]
+        assert (point.df, point.df_zeros) == (expected.df, expected.df_zeros)
+        assert point[5:] == pytest.approx(expected[5:], rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lenses", "hayes-roth"])
+def test_other_degrees_of_freedom_are_those_of_this_program(name: str) -> None:
+    told = {(s, kind, way): float(loss) for s, kind, way, loss in read_csv(jakulin_prior.DEGREES)[1:]}
+    for s, kind, way, loss in jakulin_prior.degrees(name):
+        assert loss == pytest.approx(told[s, kind, way], abs=2e-6)
 
 
 @pytest.mark.slow
