@@ -45,10 +45,7 @@ TRUNCATION = 0.3
 MAX_PRODUCTS = 200
 FLAT = 1e-12
 
-Followed = Callable[
-    [Probe, Evaluate, Callable[[Array], bool], Callable[[Probe, float], None]],
-    StoppedBy | None,
-]
+Followed = Callable[[Probe, Evaluate, Callable[[Array], bool], Callable[[Probe, float], None]], StoppedBy | None]
 """A descent from a point: whether to go on along a direction is asked, every point and its step are told."""
 
 
@@ -69,7 +66,8 @@ def descend(
     if preconditioner == "off":
         from bncli.engine.optimizers import scipy_lbfgs  # loads for longer than a small fit takes, and before it starts
 
-        run = _Run(_plain(objective), start, tolerance, max_iterations, report)
+        plain = replace(objective, precondition=np.copy, refreshed=lambda point, cost: np.copy)
+        run = _Run(plain, start, tolerance, max_iterations, report)
         reason = run.followed(scipy_lbfgs.descend, newton_from) or run.newton(guess=False)
     else:
         run = _Run(objective, start, tolerance, max_iterations, report)
@@ -77,11 +75,6 @@ def descend(
     here = run.here
     spent = (run.iteration, run.evaluations)
     return Optimum(here.point, here.value, _norm(here.gradient), *spent, reason, run.products)
-
-
-def _plain(objective: Objective) -> Objective:
-    """The objective without anything known of its inverse Hessian."""
-    return replace(objective, precondition=np.copy, refreshed=lambda point, cost: np.copy)
 
 
 class _Run:
