@@ -122,7 +122,38 @@ class Switch(NamedTuple):
         return {"type": "boolean"}
 
 
-Kind = Whole | Real | Word | Number | Switch
+_SHAPES, _DRAWS = (1e-3, 1e15), Whole(100, 1_000_000)
+
+
+class Prior(NamedTuple):
+    """A distribution of the joint probabilities of a row and each class: `[beta,]A,B[,C...][:DRAWS[:SEED]]`.
+
+    Dirichlet with these numbers, the last for the rest: A,B stands for A of every class. `beta,A,B`: independent. With
+    draws, what follows from it is estimated from so many.
+    """
+
+    def read(self, value: object) -> str:
+        """The text in the shortest way; the seed is that of the draws."""
+        text = "".join(str(value).split())
+        shape, *drawn = text.split(":")
+        name, numbers = ("beta,", shape[5:]) if shape.startswith("beta,") else ("", shape)
+        found = [decimal(number) for number in numbers.split(",")]
+        if len(found) < 2 or (name and len(found) > 2) or len(drawn) > 2:
+            raise ValueError(f"{str(value)!r} is not A,B (or A,B,C..., or beta,A,B) with :DRAWS behind it or nothing")
+        if not all(number is not None and _SHAPES[0] <= number <= _SHAPES[1] for number in found):
+            raise ValueError(f"{str(value)!r} has a number that is not between {_SHAPES[0]:g} and {_SHAPES[1]:g}")
+        counts = [kind.read(n) for n, kind in zip(drawn, (_DRAWS, Whole()), strict=False)]
+        if name and not counts:
+            raise ValueError(f"{str(value)!r} has no closed form: say how many draws, as in {text}:100000")
+        return ":".join([name + ",".join(written(float(n or 0)) for n in found), *map(str, counts)])
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """As JSON Schema."""
+        return {"type": "string"}
+
+
+Kind = Whole | Real | Word | Number | Switch | Prior
 
 
 OPTIMIZATION = (

@@ -85,7 +85,11 @@ OPTIONS = tuple(entry for entry in LEARNING if isinstance(entry, Option))
 KEYS = (*(key_of(entry.flag) for entry in LEARNING), "seed")
 """What a recipe says: a value for each learning option, and the seed where anything is random."""
 
-TACIT = {key_of(option.flag): option.kind.read(option.default) for option in OPTIONS if option.tacit}
+TACIT = {
+    key_of(option.flag): option.kind.read(option.default) if option.default else None
+    for option in OPTIONS
+    if option.tacit
+}
 """Keys whose default a recipe does not say, and the default."""
 
 WRITTEN_WHERE_USED = frozenset((*map(key_of, CATEGORIES), *TACIT))

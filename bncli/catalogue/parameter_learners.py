@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bncli.catalogue.scores import ACLL
 from bncli.choices import OPTIMIZATION, PARAMETER, Choice, Method, Number, Option, Real, Switch, Whole, Word
 
 _SEARCH = tuple(flag for flag in OPTIMIZATION if flag not in ("--early-stop", "--restarts"))
@@ -18,7 +19,7 @@ PARAMETERS = Choice(
         Method(
             "acll",
             "highest approximate conditional log-likelihood, in closed form",
-            ("--pseudo-counts",),
+            ACLL,
             probabilities=True,
         ),
         Method("acll-uniform", "the same with the uniform assumption", ("--pseudo-counts",), probabilities=True),
@@ -37,14 +38,6 @@ PARAMETERS = Choice(
             joint=("--lower-orders", *_ARCS),
         ),
         Method(
-            "lr-roos",
-            "the same with the first class fixed at 0, as Roos et al. have it",
-            ("--smoothing", "--theta", *_SEARCH),
-            fixed=_CENTERED,
-            start=("--smoothing", "--theta"),
-            joint=_ARCS,
-        ),
-        Method(
             "extended",
             "conditional probabilities, learnt discriminatively (ELR)",
             ("--smoothing", *OPTIMIZATION),
@@ -59,6 +52,14 @@ PARAMETERS = Choice(
             ("--smoothing", *(flag for flag in _SEARCH if flag not in _ARCS)),
             fixed=_CENTERED,
             start=("--smoothing",),
+        ),
+        Method(
+            "lr-roos",
+            "discriminative with the first class fixed at 0",
+            ("--smoothing", "--theta", *_SEARCH),
+            fixed=_CENTERED,
+            start=("--smoothing", "--theta"),
+            joint=_ARCS,
         ),
         Method(
             "em",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from bncli.choices import STRUCTURE, Choice, Method
 
+ACLL = ("--pseudo-counts", "--class-pair-prior")
+"""Options of acll, the score and the parameters."""
+
 SCORES = Choice(
     "--structure-score",
     "cmi",
@@ -14,7 +17,7 @@ SCORES = Choice(
         Method("aic", "log-likelihood less 1 a parameter"),
         Method("k2", "marginal likelihood, 1 added to every count"),
         Method("bdeu", "marginal likelihood, NUMBER [1] rows over the table", number="1"),
-        Method("acll", "approximate conditional log-likelihood, Dirichlet assumption", ("--pseudo-counts",)),
+        Method("acll", "approximate conditional log-likelihood, Dirichlet assumption", ACLL),
         Method("acll-uniform", "approximate conditional log-likelihood, uniform assumption", ("--pseudo-counts",)),
     ),
     STRUCTURE,

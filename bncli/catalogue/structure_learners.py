@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bncli.choices import STRUCTURE, Choice, Method, Option, Real, Switch, Whole, Word
+from bncli.choices import STRUCTURE, Choice, Method, Option, Prior, Real, Switch, Whole, Word
 
 STRUCTURES = Choice(
     "--structure",
@@ -91,6 +91,16 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--pseudo-counts", Real(above=True), "5", STRUCTURE, "The least that a cell counts in acll and acll-uniform."
+    ),
+    Option(
+        "--class-pair-prior",
+        Prior(),
+        "",
+        STRUCTURE,
+        "acll takes the joint probabilities of a row and each class for Dirichlet(A, ..., A, B), or (A, B, ...); with "
+        ":DRAWS by simulation, as beta,A,B:DRAWS (independent) must be.",
+        stands_for="1 and the number of rows",
+        tacit=True,
     ),
     Option(
         "--max-order",

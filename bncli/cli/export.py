@@ -41,9 +41,9 @@ TO = flag(
     (MODEL,),
     (TO, options.output("Where the text goes [standard output]."), options.JSON, options.QUIET),
     (options.SEED, options.CONFIG, options.DEBUG),
-    more="Parameters that are no probabilities (weighted, discriminative, lr) are first turned into a network with the "
-    "same P(class | attributes), which needs a perfect graph. A network is read back and compared with the model on "
-    "10,000 random rows before it is written. Attributes that do not help to tell the class are left out. "
+    more="Parameters that are no probabilities (weighted, discriminative, lr-roos, lr) are first turned into a network "
+    "with the same P(class | attributes), which needs a perfect graph. A network is read back and compared with the "
+    "model on 10,000 random rows before it is written. Attributes that do not help to tell the class are left out. "
     "--json needs -o.",
 )
 def command(**typed: Any) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.choices import Kind, Number, Real, Switch, Whole, Word
+from bncli.choices import Kind, Number, Prior, Real, Switch, Whole, Word
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
@@ -60,6 +60,8 @@ def metavar(kind: Kind) -> str:
         return "|".join(kind.numbers)
     if isinstance(kind, Switch):
         return ""
+    if isinstance(kind, Prior):
+        return "A,B[:DRAWS]"
     return "|".join((*kind.words, "N")) if isinstance(kind, Whole) else "|".join(("NUMBER", *kind.words))
 
 

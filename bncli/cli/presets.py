@@ -121,7 +121,7 @@ _FEELDERS = [
         "--max-iterations 200",
         f"{section}, 4, 5.3, 6",
     )
-    for name, param, section in (("lr", "lr", "3.2"), ("bn", "extended", "5.2"))
+    for name, param, section in (("lr", "lr", "3.2"), ("roos", "lr-roos", "3.1"), ("bn", "extended", "5.2"))
     for optimizer in ("cg", "cgb", "bfgs")
 ]
 

@@ -24,9 +24,10 @@ class Recipe:
     """A value for every learning option, by its name with underscores: `recipe.structure`, `recipe.max_order`.
 
     smoothing is `NAME` or `NAME:NUMBER`, with the number always written out where the rule has one, and so is
-    structure_score, where the number of `acll` and `acll-uniform` is that of --pseudo-counts. init is resolved: the
-    word typed or the default that follows from the penalty. seed draws the folds by which a penalty `cv` is chosen,
-    the number of iterations where early_stop is `cv`, and random starts where there are `restarts`. missing_policy is
+    structure_score, where the number of `acll` and `acll-uniform` is that of --pseudo-counts; what was typed as
+    --class-pair-prior follows after a slash, the seed of its draws written out. init is resolved: the word typed or the
+    default that follows from the penalty. seed draws the folds by which a penalty `cv` is chosen, the number of
+    iterations where early_stop is `cv`, and random starts where there are `restarts`. missing_policy is
     None in models that were learnt before there was a choice: `level`.
     """
 
@@ -138,6 +139,8 @@ def _resolved(words: Mapping[str, Any], files: Files, choices: Collection[Choice
     """A value for every key, from what was typed, the catalogue's defaults and the rules."""
     typed = read(words)
     seed = typed.pop("--seed", 0)
+    if typed.get("--class-pair-prior", "").count(":") == 1:
+        typed["--class-pair-prior"] += f":{seed}"  # draws: the same whatever else is random
     chosen = Chosen.of(typed, files)
     refuse(chosen, files, choices)
     return values(chosen, seed)

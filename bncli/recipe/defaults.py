@@ -218,7 +218,9 @@ def score(chosen: Chosen) -> str | None:
     if "--pseudo-counts" not in SCORES.options_of(word):
         return word
     option = BY_FLAG["--pseudo-counts"]
-    return f"{word}:{written(float(chosen.typed.get('--pseudo-counts') or option.default))}"
+    rule = f"{word}:{written(float(chosen.typed.get('--pseudo-counts') or option.default))}"
+    prior = chosen.typed.get("--class-pair-prior") if "--class-pair-prior" in SCORES.options_of(word) else None
+    return rule if prior is None else f"{rule}/{prior}"
 
 
 def optimization(chosen: Chosen) -> dict[str, Any]:

@@ -368,3 +368,58 @@ def test_random_starts_that_cannot_be(bncli: Bncli, words: str, told: str) -> No
     assert ran.code == 2
     assert told in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_the_distribution_behind_acll_is_typed_recorded_and_counts(bncli: Bncli, tmp_path: Path) -> None:
+    fit = ("fit", "tumours.csv", "--structure-score", "acll", "--param", "acll")
+    prior = ("--class-pair-prior", "1, 1000.0")
+    plain, typed = (json.loads(bncli(*fit, *more, "--json").out)["cll"] for more in ((), prior))
+    assert plain != typed
+    # the rows are 569: the usual distribution, typed
+    assert json.loads(bncli(*fit, "--class-pair-prior", "1,569", "--json").out)["cll"] == pytest.approx(plain)
+    assert bncli(*fit, *prior, "-o", "a.bnc").code == 0
+    recipe = json.loads(bncli("inspect", "a.bnc", "--json").out)["recipe"]
+    assert (recipe["structure_score"], recipe["class_pair_prior"]) == ("acll:5/1,1000", "1,1000")
+    assert bncli("learn-structure", "tumours.csv", "--structure-score", "acll", *prior, "-o", "tan.json").code == 0
+    assert bncli("fit", "tumours.csv", "--structure", "tan.json", "--param", "acll", *prior, "-o", "b.bnc").code == 0
+    assert (tmp_path / "a.bnc").read_bytes() == (tmp_path / "b.bnc").read_bytes()
+    drawn = ("--class-pair-prior", "1,1000:1000", "--seed")
+    assert bncli(*fit, *drawn, "7", "-o", "c.bnc").code == 0
+    assert json.loads(bncli("inspect", "c.bnc", "--json").out)["recipe"]["class_pair_prior"] == "1,1000:1000:7"
+    assert bncli(*fit, *drawn, "7", "-o", "d.bnc", "--threads", "2").code == 0
+    assert (tmp_path / "c.bnc").read_bytes() == (tmp_path / "d.bnc").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("prior", "told"),
+    [
+        ("1", "'1' is not A,B"),
+        ("", "the value is empty"),
+        ("1,x", "'1,x' has a number that is not between 0.001 and 1e+15"),
+        ("0,1000", "has a number that is not between"),
+        ("-1,1000", "has a number that is not between"),
+        ("1,nan", "has a number that is not between"),
+        ("1,1000:5", "'5' is not a whole number of at least 100"),
+        ("1,1000:99999999999", "is too much: the most is 1000000"),
+        ("1,1000:1000:x", "'x' is not a whole number"),
+        ("1,1000:1000:1:1", "is not A,B"),
+        ("beta,1,1", "has no closed form: say how many draws, as in beta,1,1:100000"),
+        ("beta,1,1,1:1000", "is not A,B"),
+    ],
+)
+def test_distributions_that_cannot_be(bncli: Bncli, prior: str, told: str) -> None:
+    ran = bncli("fit", "tumours.csv", "--param", "acll", "--class-pair-prior", prior)
+    assert ran.code == 2
+    assert told in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_a_distribution_of_other_classes_or_without_acll_is_one_line(bncli: Bncli) -> None:
+    prior = ("--class-pair-prior", "1,2,3,1000")
+    ran = bncli("fit", "tumours.csv", "--param", "acll", *prior)
+    assert ran.code == 1
+    assert "the class pair prior 1,2,3,1000 has 4 numbers, but there are 2 classes; give two, A,B, or 3" in ran.err
+    for words in (("--param", "map"), ("--param", "acll-uniform"), ("--structure-score", "acll-uniform")):
+        ran = bncli("fit", "tumours.csv", *words, *prior)
+        assert ran.code == 2
+        assert "--class-pair-prior has no effect with" in ran.err

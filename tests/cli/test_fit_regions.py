@@ -14,7 +14,7 @@ from tests.cli.conftest import Bncli
 
 
 @pytest.mark.parametrize("data", ["monks1.csv", "iris.csv"])
-@pytest.mark.parametrize("param", ["kbma", "kmap", "discriminative"])
+@pytest.mark.parametrize("param", ["kbma", "kmap", "discriminative", "lr-roos"])
 def test_step_by_step_is_all_at_once(bncli: Bncli, tmp_path: Path, data: str, param: str) -> None:
     for words in (
         ("fit", data, "--structure", "kikuchi", "--param", param, "--theta", 2, "-o", "one.bnc"),
@@ -64,7 +64,7 @@ def test_a_list_of_regions_by_hand(bncli: Bncli, tmp_path: Path) -> None:
     assert sum(step["weight"] for step in steps) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("param", ["kbma", "kmap", "discriminative"])
+@pytest.mark.parametrize("param", ["kbma", "kmap", "discriminative", "lr-roos"])
 def test_what_is_unknown_does_not_stop_a_score(bncli: Bncli, tmp_path: Path, param: str) -> None:
     """A value that training never saw, an empty field, a column that is not there."""
     assert bncli("fit", "monks1.csv", "--structure", "kikuchi", "--param", param).code == 0

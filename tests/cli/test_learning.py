@@ -218,7 +218,7 @@ WITHOUT_SUBSETS: dict[str, dict[str, object]] = {
         ({"structure": "nb", "k": 2, "param": "mpa"}, "--param knows no 'mpa'; did you mean map?"),
         *(
             ({"param": param, "smoothing": "fgg"}, f"--smoothing has no effect with --param {param} that starts from")
-            for param in ("discriminative", "lr", "extended")
+            for param in ("discriminative", "lr", "lr-roos", "extended")
         ),
         *(
             ({"param": "discriminative", "lower_orders": True} | words, f"--lower-orders has no effect with {what};")
@@ -297,7 +297,7 @@ def test_defaults_that_follow_from_the_kind_of_structure() -> None:
     assert learning(flags | {"param": "auto"}).recipe == learning(flags | {"structure": "auto"}).recipe
 
 
-@pytest.mark.parametrize("param", ["discriminative", "lr", "extended"])
+@pytest.mark.parametrize("param", ["discriminative", "lr", "lr-roos", "extended"])
 @pytest.mark.parametrize("start", [{"init": "generative"}, {"penalty": 0.0}])
 def test_smoothing_counts_where_the_start_is_generative(param: str, start: dict[str, object]) -> None:
     assert learning({"param": param, "smoothing": "fgg", **start}).recipe.smoothing == "fgg:5"

@@ -148,7 +148,7 @@ def test_no_rows_are_one_clear_error(recipe: Recipe) -> None:
 
 
 @pytest.mark.parametrize("structure", ["nb", "tan", "kdb"])
-@pytest.mark.parametrize("param", ["map", "weighted", "discriminative", "extended", "lr"])
+@pytest.mark.parametrize("param", ["map", "weighted", "discriminative", "extended", "lr", "lr-roos"])
 @pytest.mark.parametrize("rows", ["one row", "one class", "no informative attribute"])
 def test_degenerate_tables_give_a_model(structure: str, param: str, rows: str) -> None:
     recipe = Recipe.of(structure=structure, k=2 if structure == "kdb" else None, param=param)
@@ -203,7 +203,7 @@ def test_missing_values_that_are_marginalized_are_told_by_searches_that_take_the
     assert any("skdb takes a missing value for one more value" in e.text for e in events if isinstance(e, Note))
 
 
-@pytest.mark.parametrize("param", ["weighted", "discriminative", "lr"])
+@pytest.mark.parametrize("param", ["weighted", "discriminative", "lr", "lr-roos"])
 def test_only_probabilities_can_be_summed(param: str) -> None:
     recipe = Recipe.of(structure="nb", param=param).replaced(missing_policy="marginalize")
     with pytest.raises(BncliError, match=f"cannot be marginalized with the parameters '{param}', .*; use --param map"):

@@ -29,8 +29,8 @@ FIGURES = Path(__file__).with_name("greiner.csv")
 SHARES_FIGURES = Path(__file__).with_name("greiner_shares.csv")
 PRINTED = Path(__file__).with_name("greiner_tables.csv")
 SHARE = 0.25
-SHARES = (0.0, 0.05, 0.1, 0.15, 0.2, SHARE, 0.5, 0.75)
-"""Of the values of SHARES_TABLE, one after the other."""
+SHARES = (0.05, 0.1, 0.5, 0.75)
+"""Of the values of SHARES_TABLE; without any and with SHARE it is one of the tables."""
 SHARES_TABLE = "letter"
 ITERATIONS = 60
 """At most, of every climb."""

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.evaluation.significance import PairedT, win_draw_loss
-from tests.published import greiner, greiner_studies
-from tests.published.greiner import BAD, INCOMPLETE, WAYS, Case, Figures, compare, measured, printed
+from tests.published import greiner, greiner_curves, greiner_studies
+from tests.published.greiner import BAD, INCOMPLETE, STRUCTURES, WAYS, Case, Figures, compare, measured, printed
 from tests.published.greiner_remarks import (
     COMPARISONS,
     COMPLEX,
@@ -67,11 +67,17 @@ def of_tables(figures: Figures, tables: str) -> Figures:
 
 def page_of_records() -> str:
     """greiner.md from the files of figures."""
-    return page(greiner.recorded(), greiner_studies.recorded(), greiner.recorded_shares())
+    curves = greiner_curves.section(greiner_curves.recorded())
+    return page(greiner.recorded(), greiner_studies.recorded(), greiner.recorded_shares(), curves)
 
 
-def page(found: Sequence[Case], studies: Sequence[greiner_studies.Case], shares: Mapping[float, Sequence[Case]]) -> str:
-    """greiner.md."""
+def page(
+    found: Sequence[Case],
+    studies: Sequence[greiner_studies.Case],
+    shares: Mapping[float, Sequence[Case]],
+    curves: Sequence[str],
+) -> str:
+    """greiner.md; `curves` are the paragraphs of Figure 2."""
     claims = [*printed_claims(), *OWN]
     of_text = [claim for claim in claims if claim.tables == "all" and not claim.where.startswith("Table")]
     by_network = [claim for claim in claims if claim.tables != "all"]
@@ -81,9 +87,10 @@ def page(found: Sequence[Case], studies: Sequence[greiner_studies.Case], shares:
     parts += ["### All structures at once, and the text", _claims(found, of_text)]
     parts += ["## Good and bad general networks (Figure 10)", NETWORKS]
     parts += [table(("learner", *_MEANS), _means(found)), _claims(found, by_network)]
-    parts += ["## Ever more missing values (Figure 7b)", SHARES]
+    parts += ["## Ever more missing values (Figure 7b)", SHARES + _lacking(shares)]
     for rows in ("holes", "everywhere"):
-        parts += [f"### {_TITLES[rows]}", table(("missing", *INCOMPLETE), _shares(shares, rows))]
+        parts += [f"### {_TITLES[rows]}", table(("missing", *INCOMPLETE), _shares(found, shares, rows))]
+    parts += curves
     for rows, ways in WAYS.items():
         parts += [f"## Accuracy in percent: {_TITLES[rows]}", table(("table", *ways), _accuracies(found, rows))]
     return "\n\n".join([*parts, *_studied(studies)]) + "\n"
@@ -150,10 +157,29 @@ def _mean(figures: Figures, rows: str, way: str) -> str:
     return f"{100 * np.mean(chosen):.1f}" if chosen else ""
 
 
-def _shares(shares: Mapping[float, Sequence[Case]], rows: str) -> Iterator[list[str]]:
-    for share, found in shares.items():
-        accuracy = {case.way: case.accuracy for case in found if case.rows == rows}
-        yield [f"{share:.0%}", *(f"{100 * accuracy[way]:.1f}" for way in INCOMPLETE)]
+def _lacking(shares: Mapping[float, Sequence[Case]]) -> str:
+    """What was not measured, if anything."""
+    told = []
+    for structure in STRUCTURES:
+        there = {share for share, cases in shares.items() if any(case.way.startswith(structure) for case in cases)}
+        lacking = [f"{share:.0%}" for share in greiner.SHARES if share not in there]
+        told += [f"{structure} at {', '.join(lacking)}"] if lacking else []
+    return f" Not measured: {'; '.join(told)}." if told else ""
+
+
+def by_share(
+    found: Sequence[Case], shares: Mapping[float, Sequence[Case]], rows: str
+) -> Iterator[tuple[float, dict[str, float]]]:
+    """Accuracy by way, complete rows first."""
+    of_table = [case for case in found if case.name == greiner.SHARES_TABLE]
+    yield 0.0, {case.way: case.accuracy for case in of_table if case.rows == "complete"}
+    for share, cases in sorted([(greiner.SHARE, of_table), *shares.items()]):
+        yield share, {case.way: case.accuracy for case in cases if case.rows == rows}
+
+
+def _shares(found: Sequence[Case], shares: Mapping[float, Sequence[Case]], rows: str) -> Iterator[list[str]]:
+    for share, accuracy in by_share(found, shares, rows):
+        yield [f"{share:.0%}", *(f"{100 * accuracy[way]:.1f}" if way in accuracy else "" for way in INCOMPLETE)]
 
 
 def _accuracies(found: Sequence[Case], rows: str) -> Iterator[list[str]]:

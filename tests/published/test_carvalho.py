@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 
+import numpy as np
 import pytest
 
+from bncli.engine.scores.acll_approximation import dirichlet, uniform
+from tests.published import carvalho_errors
 from tests.published.carvalho import BINARY, DRAWS, FIGURES, TERNARY, WAYS, Case, artificial_case, real_case
-from tests.published.carvalho_page import HEADER, compared, lines, page, read
+from tests.published.carvalho_page import HEADER, compared, lines, page, read, relative_error
 from tests.published.pages import UPDATING, read_csv, write_csv
 
 PAGE = Path(__file__).with_name("carvalho.md")
 TABLE = PAGE.with_suffix(".csv")
+ERRORS = PAGE.with_name("carvalho_errors.csv")
 QUICK = ("haberman", "crx", "wine")
 """Sets that every run measures again."""
 
@@ -28,8 +33,41 @@ def cases() -> list[Case]:
 
 def test_the_page_shows_the_figures(cases: list[Case]) -> None:
     if UPDATING:
-        PAGE.write_text(page(cases))
-    assert PAGE.read_text() == page(cases)
+        write_csv(ERRORS, [carvalho_errors.HEADER, *carvalho_errors.lines(carvalho_errors.line_errors())])
+        PAGE.write_text(page(cases, carvalho_errors.read(read_csv(ERRORS))))
+    assert PAGE.read_text() == page(cases, carvalho_errors.read(read_csv(ERRORS)))
+
+
+def test_the_papers_relative_error_is_the_mean_square_over_that_of_the_mean() -> None:
+    two, three, uniform_two, uniform_three = carvalho_errors.read(read_csv(ERRORS))
+    assert f"{100 * two.by_square:.2f}" == "13.92"
+    assert f"{uniform_two.by_root / two.by_square:.2f}" == "1.98"
+    assert two.by_root > uniform_two.by_root
+    assert three.by_root > uniform_three.by_root
+    for stored, again in zip((two, three, uniform_two, uniform_three), carvalho_errors.line_errors(), strict=True):
+        assert (stored.square, stored.mean) == pytest.approx((again.square, again.mean), abs=1e-9)
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+@pytest.mark.parametrize("distribution", ["Dirichlet", "uniform"])
+def test_errors_of_the_line_by_simulation(distribution: str, n_labels: int) -> None:
+    rng = np.random.default_rng(5)
+    if distribution == "uniform":
+        u, line = rng.random((200_000, n_labels)), uniform(n_labels)
+    else:
+        u = rng.dirichlet([1.0] * n_labels + [carvalho_errors.REST], 200_000)[:, :n_labels]
+        line = dirichlet(n_labels, carvalho_errors.REST)
+    exact = np.log(u[:, 0]) - np.log(u.sum(axis=1))
+    approximate = np.log(u[:, 0]) - line.beta * np.log(u).sum(axis=1) - line.gamma
+    found = next(e for e in carvalho_errors.line_errors() if (e.distribution, e.n_labels) == (distribution, n_labels))
+    assert np.square(approximate - exact).mean() == pytest.approx(found.square, rel=0.02)
+    assert exact.mean() == pytest.approx(found.mean, rel=0.01)
+
+
+def test_on_data_the_relative_error_is_far_above_the_papers(cases: list[Case]) -> None:
+    real = [case for case in cases if not case.artificial]
+    assert f"{min(relative_error(case, 'acll') for case in real):.2f}" == "0.21"
+    assert median(relative_error(case, "acll") for case in real) > 2
 
 
 @pytest.mark.parametrize("figure", ["training", "held out"])

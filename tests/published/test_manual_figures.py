@@ -110,4 +110,6 @@ def test_from_one_classifier_to_another() -> None:
     figures = penalty_center.recorded()
     assert [figure.options for figure in figures] == list(penalty_center.OPTIONS)
     for figure in figures[::5]:
-        assert penalty_center.measure(figure.options)[1:] == pytest.approx(figure[1:], rel=1e-3)
+        again = penalty_center.measure(figure.options)
+        assert again[1:3] == pytest.approx(figure[1:3], rel=1e-3)
+        assert again.chosen == figure.chosen

@@ -8,14 +8,25 @@ from __future__ import annotations
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Parameters
-from bncli.engine.scores.acll_approximation import dirichlet
+from bncli.engine.scores.acll_approximation import dirichlet, line_of
 from bncli.engine.structures.structure import Structure
 from bncli.engine.training.acll_tables import acll_tables
 from bncli.engine.training.generative import closed_form
 from bncli.watch import Watch, silent
 
 
-def learn(counts: Counts, structure: Structure, *, pseudo_counts: float, watch: Watch = silent) -> Parameters:
-    """`pseudo_counts` N' > 0 is the least that a cell counts; one pass more for the conditional log-likelihood."""
-    beta = dirichlet(counts.data.n_labels, counts.class_counts().sum()).beta
+def learn(
+    counts: Counts,
+    structure: Structure,
+    *,
+    pseudo_counts: float,
+    class_pair_prior: str | None = None,
+    watch: Watch = silent,
+) -> Parameters:
+    """`pseudo_counts` N' > 0 is the least that a cell counts; one pass more for the conditional log-likelihood.
+
+    `class_pair_prior`: another distribution than the usual one (`line_of`).
+    """
+    k, n = counts.data.n_labels, counts.class_counts().sum()
+    beta = (dirichlet(k, n) if class_pair_prior is None else line_of(class_pair_prior, k)).beta
     return closed_form(counts, acll_tables(counts, structure, beta, pseudo_counts))

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.scores import class_contrast
-from bncli.engine.scores.acll_approximation import dirichlet
+from bncli.engine.scores.acll_approximation import dirichlet, line_of
 
 EQUIVALENT = False
 
 
-def family_scores(counts: Array, number: float) -> Array:
-    """Counts (..., r, q, K) to scores (...); `number` is N' > 0."""
-    beta = dirichlet(counts.shape[-1], counts.sum(axis=(-3, -2, -1))).beta
+def family_scores(counts: Array, number: float, prior: str | None = None) -> Array:
+    """Counts (..., r, q, K) to scores (...); `number` is N' > 0. `prior`: another distribution (`line_of`)."""
+    k = counts.shape[-1]
+    beta = (dirichlet(k, counts.sum(axis=(-3, -2, -1))) if prior is None else line_of(prior, k)).beta
     return class_contrast.family_scores(counts, beta, number)

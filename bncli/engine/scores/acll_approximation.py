@@ -22,6 +22,8 @@ it leaves a weighted sum of the ln U_c. beta and gamma follow from what one take
   By z = exp(x) both become integrals over all x of a smooth function that vanishes on either side; the trapezoidal
   rule is then exact to rounding.
 
+`line_of` takes any Dirichlet distribution, and others by simulation (the paper's algorithms 1 and 2).
+
 Source: Carvalho, Adao & Mateus 2013, Entropy 15, who give closed forms for the uniform case with K = 2 and 3 and
 estimate the others by simulation.
 """
@@ -35,6 +37,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.logspace import log_sum
+from bncli.errors import BncliError
 
 STEP = 1.0 / 32.0
 FAR = 45.0
@@ -61,6 +65,67 @@ def dirichlet(n_labels: int, n: ArrayLike) -> Line:
     beta = (polygamma(1, k) - trigamma) / (polygamma(1, 1.0) - k * trigamma)
     gamma = psi(k) - psi(k + rows) - beta * k * (psi(1.0) - psi(k + rows))
     return Line(np.asarray(beta), np.asarray(gamma))
+
+
+@cache
+def line_of(prior: str, n_labels: int) -> Line:
+    """The line under a distribution as it is typed (`bncli.choices.Prior`), for K = `n_labels` classes; two numbers.
+
+    BncliError where its numbers are not those of K classes.
+    """
+    shape, *drawn = prior.split(":")
+    independent = shape.startswith("beta,")
+    numbers = np.array([float(number) for number in shape.removeprefix("beta,").split(",")])
+    if not independent:
+        numbers = np.append(np.full(n_labels, numbers[0]), numbers[1]) if len(numbers) == 2 else numbers
+        if len(numbers) != n_labels + 1:
+            what = f"the class pair prior {shape} has {len(numbers)} numbers, but there are {n_labels} classes"
+            raise BncliError(what, hint=f"give two, A,B, or {n_labels + 1}: one a class, and one for the rest")
+    if not drawn:
+        return _dirichlet_line(numbers)
+    n_draws, seed = map(int, (*drawn, "0")[:2])
+    rng = np.random.default_rng([seed, n_labels])
+    draws = _log_independent if independent else _log_dirichlet
+    return _fitted_line(draws(rng, numbers, n_draws, n_labels))
+
+
+def _dirichlet_line(a: Array) -> Line:
+    """Dir(a_1, ..., a_K, b) in closed form: the sum S of U_1, ..., U_K is Beta(a_+, b), independent of their shares.
+
+    Var(A) = psi'(a_+) - psi'(a_+ + b),    Cov(A, B) = K Var(A),
+    Var(B) = sum over c of psi'(a_c) - K^2 psi'(a_+ + b)
+    """
+    from scipy.special import polygamma, psi
+
+    k, part, whole = len(a) - 1, a[:-1].sum(), a.sum()
+    rest = polygamma(1, whole)
+    beta = k * (polygamma(1, part) - rest) / (polygamma(1, a[:-1]).sum() - k**2 * rest)
+    gamma = psi(part) - psi(whole) - beta * (psi(a[:-1]).sum() - k * psi(whole))
+    return Line(np.asarray(beta), np.asarray(gamma))
+
+
+def _log_dirichlet(rng: np.random.Generator, a: Array, n_draws: int, n_labels: int) -> Array:
+    """The paper's algorithm 2: ln of gamma numbers that are made to sum to 1, without the rest; shape (draws, K)."""
+    log_gammas = _log_gamma(rng, a, (n_draws, len(a)))
+    return np.asarray((log_gammas - log_sum(log_gammas, 1))[:, :n_labels])
+
+
+def _log_independent(rng: np.random.Generator, a: Array, n_draws: int, n_labels: int) -> Array:
+    """ln of independent beta numbers, each a gamma number's share of two; shape (draws, K)."""
+    log_gammas = _log_gamma(rng, a, (n_draws, n_labels, 2))
+    return np.asarray((log_gammas - log_sum(log_gammas, 2))[..., 0])
+
+
+def _log_gamma(rng: np.random.Generator, a: Array, shape: tuple[int, ...]) -> Array:
+    """ln of gamma numbers, finite however small: G(a) is like G(a + 1) U^(1 / a), U uniform."""
+    return np.asarray(np.log(rng.standard_gamma(a + 1.0, shape)) - rng.standard_exponential(shape) / a)
+
+
+def _fitted_line(log_u: Array) -> Line:
+    """The least squares line of A on B, of draws (draws, K): the paper's algorithm 1."""
+    a, b = log_sum(log_u, 1)[:, 0], log_u.sum(axis=1)
+    beta = np.mean((a - a.mean()) * (b - b.mean())) / b.var()
+    return Line(np.asarray(beta), np.asarray(a.mean() - beta * b.mean()))
 
 
 @cache

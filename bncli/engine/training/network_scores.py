@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from bncli.choices import Prior, decimal
 from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Tables
 from bncli.engine.scores import aic, bdeu, bic, k2, ll
-from bncli.engine.scores.acll_approximation import Line, dirichlet
+from bncli.engine.scores.acll_approximation import Line, dirichlet, line_of
 from bncli.engine.scores.class_contrast import contrast
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.acll_tables import acll_tables
@@ -50,24 +51,36 @@ class ScoredNetwork(NamedTuple):
 
 
 class Strengths(NamedTuple):
-    """The numbers that scores take: the rows spread by bdeu, the least that a cell counts in acll."""
+    """What scores take: rows spread by bdeu; for acll the least that a cell counts and a distribution (`line_of`)."""
 
     bdeu: float = 1.0
     pseudo_counts: float = 5.0
+    prior: str | None = None
 
     @classmethod
     def of(cls, recipe: Recipe) -> Strengths:
         """Those of a recipe that learns by such a score, or acll parameters; the usual ones where it does not."""
-        name, _, number = (recipe.structure_score or "").partition(":")
+        name, _, numbers = (recipe.structure_score or "").partition(":")
+        number, _, prior = numbers.partition("/")
         given = {"bdeu": "bdeu", "acll": "pseudo_counts", "acll-uniform": "pseudo_counts"}.get(name)
-        strengths = cls() if given is None else cls()._replace(**{given: float(number)})
-        return strengths if recipe.pseudo_counts is None else strengths._replace(pseudo_counts=recipe.pseudo_counts)
+        value = decimal(number)  # a structure file may say anything
+        found: dict[str, Any] = {} if given is None or not value else {given: value}
+        found |= {"prior": _prior(prior)} if prior else {}
+        typed = {"pseudo_counts": recipe.pseudo_counts, "prior": recipe.class_pair_prior}
+        return cls(**found)._replace(**{key: value for key, value in typed.items() if value})
+
+
+def _prior(text: str) -> str | None:
+    try:
+        return Prior().read(text)
+    except ValueError:
+        return None
 
 
 def score_network(counts: Counts, network: Dag, strengths: Strengths = Strengths()) -> ScoredNetwork:
     """All scores of a network on some rows."""
     nodes = _nodes(counts, network)
-    acll, error = (None, None) if any(counts.data.n_missing) else _acll(counts, network, strengths.pseudo_counts)
+    acll, error = (None, None) if any(counts.data.n_missing) else _acll(counts, network, strengths)
     scores = NetworkScores(
         ll=sum(float(ll.family_scores(n)) for n in nodes),
         bic=sum(float(bic.family_scores(n)) for n in nodes),
@@ -102,11 +115,11 @@ def _nodes(counts: Counts, network: Dag) -> list[Array]:
     return found
 
 
-def _acll(counts: Counts, network: Dag, pseudo_counts: float) -> tuple[float, float | None]:
+def _acll(counts: Counts, network: Dag, strengths: Strengths) -> tuple[float, float | None]:
     """aCLL at its best parameters, and its relative error as an approximation of their CLL."""
-    total = float(counts.class_counts().sum())
-    line = dirichlet(counts.data.n_labels, total)
-    tables = acll_tables(counts, network, line.beta, pseudo_counts)
+    k, n = counts.data.n_labels, float(counts.class_counts().sum())
+    line = dirichlet(k, n) if strengths.prior is None else line_of(strengths.prior, k)
+    tables = acll_tables(counts, network, line.beta, strengths.pseudo_counts)
     approximate, exact = approximate_cll(counts, tables, line), closed_form(counts, tables).cll
     return approximate, abs(approximate - exact) / abs(exact) if exact else None
 

@@ -8,6 +8,7 @@ from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.schema import Reading
 from bncli.engine.evaluation.validate import (
     Protocol,
+    _InsideFold,
     cross_validate,
     examine,
     folds_of,
@@ -172,3 +173,20 @@ def test_rows_must_have_a_class() -> None:
     model = learn(table(20), RECIPE).model
     with pytest.raises(ModelError, match="carry no class"):
         examine(model, Columns(0, {}, "y", None))
+
+
+def test_nine_tenths_of_a_fold_go_into_trying_candidates() -> None:
+    """Stages before and after have no measure: the bar waits."""
+    heard: list[Event] = []
+    inside = _InsideFold(heard.append, 1, 5)
+    for event in (
+        Progress(1, 2, "reading"),
+        Stage("candidates"),
+        Progress(1, 4, "tree"),
+        Progress(4, 4, "pairs"),
+        Stage("parameters"),
+        Progress(1, 2, "fit"),
+    ):
+        inside(event)
+    done = [event.done for event in heard if isinstance(event, Progress)]
+    assert done == pytest.approx([1.0, 1.225, 1.9, 1.9])

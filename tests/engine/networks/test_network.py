@@ -117,7 +117,7 @@ def test_every_smoothing_gives_a_network(param: str, smoothing: str) -> None:
         np.testing.assert_allclose(table.sum(axis=0), 1.0, atol=1e-6)
 
 
-@pytest.mark.parametrize("param", ["weighted", "discriminative", "lr"])
+@pytest.mark.parametrize("param", ["weighted", "discriminative", "lr", "lr-roos"])
 def test_weights_are_no_probabilities(param: str) -> None:
     with pytest.raises(ModelError, match=f"the parameters '{param}' of the model are not .*--param map, acll"):
         network_of(learnt(param))

@@ -117,12 +117,12 @@ def test_the_class_takes_over_what_children_of_its_parents_hand_up() -> None:
     assert network.theta[0].tolist() == [0.5, 0.5]
 
 
-@pytest.mark.parametrize("param", ["weighted 4", "weighted 1", "discriminative", "lr"])
+@pytest.mark.parametrize("param", ["weighted 4", "weighted 1", "discriminative", "lr", "lr_roos"])
 def test_what_was_learnt_becomes_a_network(param: str) -> None:
     data = random_dataset(200, (3, 2, 4), 3)
     dag = Dag(((), (0,), (1,)), (0, 1, 2))
     tables = fit(param, data, dag, penalty=1.0).tables
-    model = Model(data.schema, dag, tables, Recipe(param=param.split()[0]), data.n_rows, "1")
+    model = Model(data.schema, dag, tables, Recipe(param=param.split()[0].replace("_", "-")), data.n_rows, "1")
     assert_equivalent(model, equivalent_network(model))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.parameter_spaces.predictors import predictors_of
+from bncli.engine.parameter_spaces.predictors import CellPredictors, predictors_of
 from bncli.engine.structures.structure import Dag, Family
 from tests import oracles
 from tests.datasets import dense_dataset
@@ -121,3 +121,24 @@ def test_a_wide_family_costs_its_cells_times_its_attributes() -> None:
     assert found.lowered.size == n_attributes * (1 + family.n_cells)
     ones = found.tables(np.ones((1, found.n_predictors)))[0]
     assert ones[-1] == family.n_cells - 1  # every non-empty set; the intercept is in the bias
+
+
+@given(datasets(max_rows=20, max_attributes=4), st.data())
+def test_a_predictor_a_cell(data: Dataset, draw: st.DataObject) -> None:
+    """Sums and transposed are transposes; parameters score rows as the tables do, with a bias and without."""
+    dag = draw.draw(dags(len(data.codes)))
+    families = dag.families(data.schema.cardinalities)
+    n_cells = 1 + sum(family.n_cells for family in families)
+    of_class = (n_cells - families[-1].n_cells, n_cells) if dag.class_parents else None
+    found = CellPredictors(n_cells, of_class)
+    assert found.n_predictors == n_cells - len(dag.class_parents[:1])
+    maps = np.stack([found.tables(unit[np.newaxis])[0] for unit in np.eye(found.n_predictors)], axis=1)
+    ways = np.stack([found.parameters(unit[np.newaxis])[0] for unit in np.eye(n_cells)], axis=1)
+    rng = np.random.default_rng(draw.draw(st.integers(0, 99)))
+    cells, p = rng.normal(size=(3, n_cells)), rng.normal(size=(3, found.n_predictors))
+    np.testing.assert_allclose(found.tables(p), p @ maps.T)
+    np.testing.assert_allclose(found.sums(cells), cells @ maps)
+    np.testing.assert_allclose(found.parameters(cells), cells @ ways.T)
+    np.testing.assert_allclose(found.transposed(p), p @ ways, atol=1e-12)
+    z = oracles.indicators(families, data)
+    np.testing.assert_allclose(z @ found.tables(found.parameters(cells)).T, z @ cells.T, atol=1e-12)

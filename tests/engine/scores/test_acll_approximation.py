@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.special import digamma, polygamma, spence
+from scipy.special import digamma, spence
 
 from bncli.engine.scores.acll_approximation import dirichlet, uniform
 
@@ -78,24 +78,3 @@ def test_dirichlet_by_simulation(n_labels: int, n: float) -> None:
     assert beta == pytest.approx(line.beta, abs=0.005)
     intercept_error = 0.005 * n_labels * abs(float(digamma(1.0) - digamma(n_labels + n))) + 0.01
     assert gamma == pytest.approx(line.gamma, abs=intercept_error)
-
-
-def test_the_papers_relative_error_is_a_mean_square() -> None:
-    """13.92 % under Dir(1, 1, 1000): E[error^2] over E[ln P]^2, from the moments of Dirichlet logarithms.
-
-    Its root is 37.3 %. The paper has the uniform assumption at twice 13.92 %: that is the root, 27.6 %, whose square
-    is 7.6 %.
-    """
-    a, one, rest = (float(polygamma(1, x)) for x in (2.0, 1.0, 1002.0))
-    beta = float(dirichlet(2, 1000).beta)
-    variance, covariance = a - rest, 2 * (a - rest)
-    assert covariance / (2 * one - 4 * rest) == pytest.approx(beta)
-    square = (variance - beta * covariance) / float(digamma(1.0) - digamma(2.0)) ** 2
-    assert square == pytest.approx(0.1392, abs=5e-5)
-    assert math.sqrt(square) == pytest.approx(0.373, abs=5e-4)
-    u = np.random.default_rng(3).random((400_000, 2))
-    total, line = np.log(u.sum(axis=1)), uniform(2)
-    error = total - float(line.beta) * np.log(u).sum(axis=1) - float(line.gamma)
-    root = math.sqrt(float(np.square(error).mean())) / abs(float((np.log(u[:, 0]) - total).mean()))
-    assert root == pytest.approx(0.276, abs=2e-3)
-    assert root**2 == pytest.approx(0.076, abs=1e-3)

@@ -33,6 +33,23 @@ def test_close_to_the_optimum(data: Dataset, penalty: float) -> None:
     assert cll == pytest.approx(best.cll, rel=0.02, abs=0.02 * data.n_rows)
 
 
+def test_the_penalty_is_10_unless_told() -> None:
+    data = random_dataset(150, (4, 5, 3), 3, seed=4)
+    regions = Regions(((0,), (1,), (2,)))
+    likelihood, cells = additive_fit(data, regions.families((4, 5, 3)))
+    best = {
+        penalty: discriminative.learn(
+            Counts(data),
+            regions,
+            coding="thermometer",
+            settings=OptimizerSettings("zero", penalty, 0.0, "newton", 1e-12, 500),
+        ).cll
+        for penalty in (3.0, 10.0, 30.0)
+    }
+    assert best[30.0] < 1.02 * best[10.0] < 1.04 * best[3.0]
+    assert likelihood.value_and_gradient(cells)[0] == pytest.approx(best[10.0], rel=0.005)
+
+
 def test_the_class_alone() -> None:
     data = random_dataset(200, (2, 3), 3)
     _, cells = additive_fit(data, (), 1e-6)

@@ -144,10 +144,16 @@ def test_numbers_of_the_recipe() -> None:
         "bdeu": Recipe.of(structure_score="bdeu:7", param="map"),
         "acll": Recipe.of(structure_score="acll", pseudo_counts=2, param="map"),
         "param": Recipe.of(param="acll", pseudo_counts=3),
+        "prior": Recipe.of(structure_score="acll", class_pair_prior="1,1000", param="map"),
+        "both": Recipe.of(structure_score="acll", class_pair_prior="1,1000:200", param="acll", seed=4),
+        "hostile": Recipe().replaced(structure_score="acll:x/y"),
     }
     assert {key: Strengths.of(recipe) for key, recipe in of.items()} == {
         "cmi": Strengths(),
         "bdeu": Strengths(bdeu=7.0),
         "acll": Strengths(pseudo_counts=2.0),
         "param": Strengths(pseudo_counts=3.0),
+        "prior": Strengths(prior="1,1000"),
+        "both": Strengths(prior="1,1000:200:4"),
+        "hostile": Strengths(),
     }
