@@ -25,7 +25,8 @@ def test_the_papers_own_estimates(n_labels: int) -> None:
     line = line_of("1,1000:100000:3", n_labels)
     for found in (line, line_of("1,1000", n_labels)):
         assert found.beta == pytest.approx(beta, abs=0.004)
-        assert found.gamma == pytest.approx(gamma, abs=0.015)
+        # beta's error times the mean of B, about -15
+        assert found.gamma == pytest.approx(gamma, abs=0.06)
 
 
 @pytest.mark.parametrize("prior", ["1,1000", "0.5,3", "2,1,4,50", "0.3,5,1,0.7"])
