@@ -104,7 +104,9 @@ _GREINER = [
 _CARVALHO = [
     Published("carvalho tan ll", "--structure tan --structure-score ll --param map --smoothing fgg:5", "2.1, 5"),
     Published(
-        "carvalho tan acll", "--structure tan --structure-score acll --param acll --pseudo-counts 5", "3.1.2, 3.2, 5"
+        "carvalho tan acll",
+        "--structure tan --structure-score acll --param acll --pseudo-counts 5 --class-pair-prior 1,1000",
+        "3.1.2, 3.2, 5",
     ),
     Published(
         "carvalho tan uniform",
