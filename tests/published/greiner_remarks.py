@@ -50,11 +50,12 @@ there, 19 here) and over the five on which they are bad (satimage, segment, soyb
 parentheses the means of the paper's Tables 2 and 3, of which Figure 10 is a drawing. Then what its text tests of good
 and bad apart."""
 
-SHARES = """Accuracy in percent on letter, 15,000 rows to learn from and 5,000 to predict, as in the paper, whose Figure
-7b is a drawing without numbers. A value that is missing at a small share is missing at any larger one. The
+SHARES = """Accuracy in percent on letter, 15,000 rows to learn from and 5,000 to predict, as in the paper, whose
+Figure 7b is a drawing without numbers. A value that is missing at a small share is missing at any larger one. The
 general network is that of the complete rows (at 0 %, of those to learn from). At 25 % learning takes 8 seconds of
-processor time with naive Bayes, 21 with TAN, 11 with the general network, the search for it included. The paper gives the poor, but uniform accuracies on this table as its reason; in
-its Table 3 they are from 67 to 85 %, and uniform is only glass (35.7 % throughout) and mofn-3-7-10 (82.0 %)."""
+processor time with naive Bayes, 21 with TAN, 11 with the general network, the search for it included. The paper gives
+the poor, but uniform accuracies on this table as its reason; in its Table 3 they are from 67 to 85 %, and uniform is
+only glass (35.7 % throughout) and mofn-3-7-10 (82.0 %)."""
 
 SIMPLER = f"""Errors in percent, means of {RUNS} samples of 400 rows, naive Bayes; E1 to Em are copies of one
 another. Half the values are missing where it says holes; queries are complete. Errors are exact, over all
@@ -83,9 +84,9 @@ HOLDS = """What this list says of the figures here, `test_greiner.py` asserts.
   paper's Tables 2 and 3. The other five are not significant there.
 - Not so here: on the tables where they are good, the paper's general networks beat naive Bayes, OFE with OFE. Here they
   do not, and NB+ELR and TAN+ELR beat them there too. On the five others they are as bad here as there.
-- On letter, with as many values missing as half, ELR is the most accurate of the four with every structure measured. Its
-  lead over EM shrinks: with naive Bayes it is 11.5 points at 5 %, 5.2 at 50 and 1.6 at 75, with TAN 2.9 and 0.9, and
-  at 75 % EM is ahead by 0.3.
+- On letter, with as many values missing as half, ELR is the most accurate of the four with every structure.
+  Its lead over EM shrinks: with naive Bayes it is 11.5 points at 5 %, 5.2 at 50 and 1.6 at 75, with TAN 2.9 and 0.9,
+  and at 75 % EM is ahead by 0.3.
 - APN is no better than EM; with TAN, EM beats it. In log-loss APN, whose likelihood is not smoothed, is far behind. In
   naive Bayes EM is OFE: a missing value says nothing of another one. EM beats available cases (OFE) a little, in
   accuracy and in log-loss.
