@@ -10,7 +10,7 @@ import numpy as np
 
 from bncli.engine.evaluation.significance import PairedT, win_draw_loss
 from tests.published import greiner, greiner_curves, greiner_studies
-from tests.published.greiner import BAD, INCOMPLETE, STRUCTURES, WAYS, Case, Figures, compare, measured, printed
+from tests.published.greiner import BAD, INCOMPLETE, WAYS, Case, Figures, compare, measured, printed
 from tests.published.greiner_remarks import (
     COMPARISONS,
     COMPLEX,
@@ -87,7 +87,7 @@ def page(
     parts += ["### All structures at once, and the text", _claims(found, of_text)]
     parts += ["## Good and bad general networks (Figure 10)", NETWORKS]
     parts += [table(("learner", *_MEANS), _means(found)), _claims(found, by_network)]
-    parts += ["## Ever more missing values (Figure 7b)", SHARES + _lacking(shares)]
+    parts += ["## Ever more missing values (Figure 7b)", SHARES]
     for rows in ("holes", "everywhere"):
         parts += [f"### {_TITLES[rows]}", table(("missing", *INCOMPLETE), _shares(found, shares, rows))]
     parts += curves
@@ -155,16 +155,6 @@ def _means(found: Sequence[Case]) -> Iterator[list[str]]:
 def _mean(figures: Figures, rows: str, way: str) -> str:
     chosen = [value for key, value in figures.items() if key[1:] == (rows, way)]
     return f"{100 * np.mean(chosen):.1f}" if chosen else ""
-
-
-def _lacking(shares: Mapping[float, Sequence[Case]]) -> str:
-    """What was not measured, if anything."""
-    told = []
-    for structure in STRUCTURES:
-        there = {share for share, cases in shares.items() if any(case.way.startswith(structure) for case in cases)}
-        lacking = [f"{share:.0%}" for share in greiner.SHARES if share not in there]
-        told += [f"{structure} at {', '.join(lacking)}"] if lacking else []
-    return f" Not measured: {'; '.join(told)}." if told else ""
 
 
 def by_share(
