@@ -26,6 +26,7 @@ fit iris.csv --structure interactions --penalty 1 -q -o interactions.bnc
 fit holes.csv --missing-policy marginalize --param em --structure nb -q -o em.bnc
 fit holes.csv --param map -q -o holes.bnc
 fit monks1.csv --param extended --penalty 1 --restarts 2 -q -o restarts.bnc
+fit monks1.csv --param acll --class-pair-prior 1,1000 -q -o acll.bnc
 fit tumours.csv --structure interactions --penalty 1 --bins 40 -q -o wide.bnc
 discretize iris.csv -q --cuts-out cuts.json
 fit monks1.csv --group-levels 2 --param map -q -o pooled.bnc
@@ -57,6 +58,7 @@ evaluate iris.csv --param map --structure nb --test iris.csv --train-rows 20
 evaluate iris.csv --param map --folds 2 --scores
 inspect tan.bnc
 inspect restarts.bnc
+inspect acll.bnc
 inspect tan.bnc --tables
 inspect tan.bnc --effects
 inspect auto.bnc

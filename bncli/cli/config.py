@@ -164,7 +164,8 @@ def _example(entry: Flag) -> str:
         return _toml(entry.type.choices[0])
     if isinstance(entry.type, KindType) and isinstance(entry.type.kind, Whole | Real):
         return "2" if isinstance(entry.type.kind, Whole) else "60"
-    return _toml({"CHAR": ","}.get(str(entry.metavar), words[0] if words else str(entry.metavar).split("|")[0]))
+    shortest = str(entry.metavar).split("|")[0].split("[")[0]
+    return _toml({"CHAR": ",", "A,B": "1,1000"}.get(shortest, words[0] if words else shortest))
 
 
 def _default(text: str) -> str:

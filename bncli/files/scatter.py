@@ -8,6 +8,7 @@ it.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -79,7 +80,7 @@ def axis_of(values: Sequence[float], logarithmic: bool | None = None) -> Axis:
         low, high = middle / _LOG_SPAN, middle * _LOG_SPAN
     if logarithmic is not False and low > 0 and high > _LOG_SPAN * low:
         return Axis(low, high, True, _log_ticks(low, high))
-    if high - low <= 1e-9 * max(abs(low), abs(high)):
+    if high - low <= max(1e-9 * max(abs(low), abs(high)), sys.float_info.min):
         low, high = low - 0.1 * abs(low) - 1e-3, high + 0.1 * abs(high) + 1e-3
     return Axis(low, high, False, _even_ticks(low, high))
 

@@ -135,7 +135,7 @@ def test_carvalho() -> None:
     """Section 5: optimal trees by each score, N' = 5."""
     expected: dict[str, dict[str, Any]] = {
         "tan ll": {"structure_score": "ll", "param": "map", "smoothing": "fgg:5"},
-        "tan acll": {"structure_score": "acll:5", "param": "acll", "pseudo_counts": 5.0},
+        "tan acll": {"structure_score": "acll:5/1,1000", "param": "acll", "pseudo_counts": 5.0},
         "tan uniform": {"structure_score": "acll-uniform:5", "param": "acll-uniform", "pseudo_counts": 5.0},
     }
     found = of("carvalho")

@@ -34,10 +34,11 @@ VALUES: dict[str, list[Any]] = {
     "--level": [1, 2, 3, 4],
     "--smoothing": ["m-estimate:1"],
     "--pseudo-counts": [5.0],
+    "--class-pair-prior": [None, "1,1000"],
     "--tolerance": [1e-10],
     "--max-iterations": [300],
     "--theta": [1.0],
-    "--degrees-of-freedom": [None, "joint", "structural-zeros"],
+    "--degrees-of-freedom": ["conditional", "joint", "structural-zeros"],
     "--coding": ["cells", "thermometer"],
     "--lower-orders": [False, True],
 }
@@ -52,7 +53,7 @@ def variants() -> list[Any]:
             continue
         together = OPTIMIZATION if "--optimizer" in method.options else ()
         skipped: tuple[str, ...] = () if method.word in PATHS else ("--theta",)
-        own = [flag for flag in method.options if flag not in (*together, *skipped, "--trace")]
+        own = [flag for flag in method.options if flag not in (*together, *skipped, "--trace", "--restarts")]
         keys = [flag.removeprefix("--").replace("-", "_") for flag in own]
         values = [VALUES.get(flag, []) for flag in own]
         if together:

@@ -178,7 +178,8 @@ def test_rows_must_have_a_class() -> None:
 def test_nine_tenths_of_a_fold_go_into_trying_candidates() -> None:
     """Stages before and after have no measure: the bar waits."""
     heard: list[Event] = []
-    inside = _InsideFold(heard.append, 1, 5)
+    split = split_of(np.arange(20) % 5, repeat=0, number=1)
+    inside = _InsideFold(heard.append, split, (1, 5), 1.0, 1.0)
     for event in (
         Progress(1, 2, "reading"),
         Stage("candidates"),
