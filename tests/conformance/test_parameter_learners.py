@@ -123,7 +123,9 @@ def test_the_signature_is_the_contract(method: Any, options: dict[str, Any]) -> 
     kikuchi = STRUCTURES.method("kikuchi")
     assert kikuchi is not None
     of_regions = {"theta"} if method.word in kikuchi.params else set()
-    assert set(parameters) == {"counts", "structure", "watch", *options, *of_regions}
+    # the random starts of a gradient method are part of its settings
+    of_starts = {"starts"} if "--restarts" in method.options and "settings" not in options else set()
+    assert set(parameters) == {"counts", "structure", "watch", *options, *of_regions, *of_starts}
     assert parameters["watch"].default is not inspect.Parameter.empty
 
 
