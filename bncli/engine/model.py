@@ -245,6 +245,10 @@ class HeldOut(NamedTuple):
     base_log_loss: float
 
 
+SAME_END = 1e-9
+"""Objectives that differ by less than this share are those of one optimum."""
+
+
 class Restarts(NamedTuple):
     """Where the starts of an optimization ended, the usual one first, then random ones: objectives, to be maximised.
 
@@ -256,18 +260,22 @@ class Restarts(NamedTuple):
 
     @property
     def best(self) -> float:
-        """The highest objective."""
-        return max(self.objectives)
+        """The objective of the start that is kept."""
+        return self.objectives[self.kept]
 
     @property
     def kept(self) -> int:
-        """The start that ended there, the first of equals."""
-        return self.objectives.index(self.best)
+        """The start of the highest objective; of those that differ by rounding alone the first."""
+        kept = 0
+        for start, objective in enumerate(self.objectives):
+            if objective - self.objectives[kept] > SAME_END * abs(objective):
+                kept = start
+        return kept
 
     @property
     def spread(self) -> float:
         """From the lowest to the highest."""
-        return self.best - min(self.objectives)
+        return max(self.objectives) - min(self.objectives)
 
 
 @dataclass(frozen=True)

@@ -248,6 +248,8 @@ def values(chosen: Chosen, seed: int) -> dict[str, Any]:
     if chosen.kind == "auto":
         taken |= {"discretize": "auto", **dict.fromkeys(map(key_of, DISCRETIZERS.governed - {*CATEGORIES}))}
     taken |= optimization(chosen)
-    taken |= {key: None for key, default in TACIT.items() if taken[key] == default}
+    # beside a structure file a default that is typed wins over what the file says
+    kept = set(map(key_of, chosen.typed)) & set(map(key_of, STRUCTURES.governed)) if chosen.structure is None else set()
+    taken |= {key: None for key, default in TACIT.items() if taken[key] == default and key not in kept}
     random = chosen.param.word == "auto" or "cv" in (taken["penalty"], taken["early_stop"]) or taken["restarts"]
     return {key: taken.get(key) for key in KEYS} | {"seed": seed if random else None}

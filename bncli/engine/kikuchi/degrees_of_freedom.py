@@ -64,8 +64,11 @@ class DegreesOfFreedom:
                 found[:, q] *= free[:, p]
             return found
         found = self._occurring.of_subsets(sets)
-        for p, q in pairs:
-            found[:, q] -= found[:, q ^ 1 << p]
+        # a giant that contains a giant: infinity less infinity
+        with np.errstate(invalid="ignore"):
+            for p, q in pairs:
+                found[:, q] -= found[:, q ^ 1 << p]
+        found[np.isnan(found)] = math.inf
         return found
 
 

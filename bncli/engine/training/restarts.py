@@ -7,7 +7,7 @@ random start draws every distribution of the network uniformly from all that the
     beta_q = ln e_q,    e_q ~ Exp(1) independent for every free parameter q,    theta = softmax beta
 
 Start 0 is the usual one. Number s > 0 is drawn by a generator of its own, from (seed, s): more starts never change
-those before them, nor does anything else that is random. Of equal ends the first is kept.
+those before them, nor does anything else that is random. Of equal ends, rounding aside, the first is kept.
 
 Cost: every start is an optimization of its own, one after the other.
 """
@@ -55,8 +55,8 @@ def best_start(attempt: Attempt, restarts: int, watch: Watch, *, held_out: bool 
     for start in range(1, restarts + 1):
         watch(Progress(start, restarts + 1, f"start {start + 1} of {restarts + 1}"))
         objective, learnt = attempt(start)
-        best = learnt if objective > max(objectives) else best
         objectives.append(objective)
+        best = learnt if Restarts(tuple(objectives)).kept == start else best
     found = Restarts(tuple(objectives), held_out)
     watch(Kept(found.kept))
     watch(Note(_told(found)))
@@ -70,4 +70,4 @@ def _told(found: Restarts) -> str:
     starts = f"the usual start and {n:,} random one{'' if n == 1 else 's'}"
     gain = found.best - found.objectives[0]
     which = f"random start {found.kept}, {gain:.4g} above the usual one," if found.kept else "the usual one"
-    return f"{starts} have {of} from {min(found.objectives):.7g} to {found.best:.7g} nats; {which} is kept"
+    return f"{starts} have {of} from {min(found.objectives):.7g} to {max(found.objectives):.7g} nats; {which} is kept"

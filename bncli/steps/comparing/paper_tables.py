@@ -82,9 +82,9 @@ def _friedman(summary: Summary) -> str:
 
 
 def _pairs(where: str, summary: Summary, metric: str) -> LatexTable:
-    over = (
-        f"All pairs of learners by {escaped(told(metric))} over {len(summary.sets)} data sets{where}: wins, draws and"
-    )
+    n = len(summary.sets)
+    sets = f"{n} data set{'' if n == 1 else 's'}"
+    over = f"All pairs of learners by {escaped(told(metric))} over {sets}{where}: wins, draws and"
     if summary.friedman is None:
         rows = [[*_first_cells(pair), _number(pair.ratio, 3)] for pair in summary.pairs]
         caption = f"{over} losses of the first, and the geometric mean of ratios."

@@ -102,3 +102,12 @@ def test_giants_have_infinitely_many(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = rule.of_subsets(np.array([[0, 1]]))[0]
     assert pair[3] == math.inf
     assert np.isfinite(pair[:3]).all()
+
+
+def test_a_giant_in_a_giant_adds_infinitely_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three of four subsets of the triple are too large to be counted; nothing is said of invalid numbers."""
+    monkeypatch.setattr(degrees_of_freedom, "MAX_ENTRIES", 8)
+    rule = DegreesOfFreedom(random_dataset(50, (3, 3, 3), 2, seed=1), "structural-zeros")
+    added = rule.of_subsets(np.array([[0, 1, 2]]))[0]
+    assert np.isfinite(added[[1, 2, 4]]).all()
+    assert added[[3, 5, 6, 7]].tolist() == [math.inf] * 4

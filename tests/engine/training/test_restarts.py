@@ -133,3 +133,11 @@ def test_with_early_stopping_rows_held_out_decide() -> None:
     assert tried.restarts.best == max(tried.restarts.objectives)
     assert tried.restarts.kept == 0
     assert tried.cll == alone.cll
+
+
+@pytest.mark.parametrize(
+    ("objectives", "kept"),
+    [((-10.0, -10.0 + 1e-12), 0), ((-10.0, -9.9, -9.9 + 1e-12), 1), ((-10.0, -11.0), 0), ((0.0, -1.0), 0)],
+)
+def test_what_differs_by_rounding_alone_is_one_end(objectives: tuple[float, ...], kept: int) -> None:
+    assert (Restarts(objectives).kept, Restarts(objectives).best) == (kept, objectives[kept])
