@@ -122,7 +122,7 @@ class Switch(NamedTuple):
         return {"type": "boolean"}
 
 
-_SHAPES, _DRAWS = (1e-3, 1e15), Whole(100, 1_000_000)
+_SHAPES, _DRAWS = (1e-3, 1e12), Whole(100, 1_000_000)
 
 
 class Prior(NamedTuple):

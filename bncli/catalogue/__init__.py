@@ -8,7 +8,7 @@ reads these files and little else.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from bncli.catalogue import discretizers, optimizers, parameter_learners, structure_learners
 from bncli.catalogue.discretizers import DISCRETIZERS
@@ -126,5 +126,13 @@ def refuse_idle(typed: Collection[str], chosen: Mapping[str, str], choices: Coll
         if governors and not any(flag in choice.options_of(chosen[choice.flag]) for choice in concerned):
             idle = " and ".join(f"{choice.flag} {chosen[choice.flag]}" for choice in concerned)
             takers = [f"{choice.flag} {m.word}" for choice in governors for m in choice.methods if flag in m.options]
-            what = f"{flag} has no effect with {idle}" if concerned else f"{flag} has no effect here"
+            what = f"{flag} has no effect with {idle or _without(governors, chosen, choices)}"
             raise UsageError(what, hint=f"it goes with {', '.join(takers)}")
+
+
+def _without(unchosen: Sequence[Choice], chosen: Mapping[str, str], choices: Collection[Choice]) -> str:
+    """The methods chosen that leave no part to these choices: an optimizer, say, where nothing is optimized."""
+    flags = [choice.flag for choice in unchosen]
+    above = [choice for choice in choices if choice.flag in chosen and any(flag in choice.governed for flag in flags)]
+    methods = " and ".join(f"{choice.flag} {chosen[choice.flag]}" for choice in above)
+    return f"{methods}, which takes no {' or '.join(flags)}"

@@ -28,7 +28,7 @@ BOOTSTRAP = flag(
     group=catalogue.STRUCTURE,
     everyday=False,
     metavar="N",
-    type=whole(1),
+    type=whole(1, 1000),
     setting=False,
     help="Tell what each step of kikuchi would lose on new rows, by N bootstrap resamples.",
 )

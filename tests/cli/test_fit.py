@@ -395,7 +395,7 @@ def test_the_distribution_behind_acll_is_typed_recorded_and_counts(bncli: Bncli,
     [
         ("1", "'1' is not A,B"),
         ("", "the value is empty"),
-        ("1,x", "'1,x' has a number that is not between 0.001 and 1e+15"),
+        ("1,x", "'1,x' has a number that is not between 0.001 and 1e+12"),
         ("0,1000", "has a number that is not between"),
         ("-1,1000", "has a number that is not between"),
         ("1,nan", "has a number that is not between"),

@@ -247,7 +247,7 @@ def test_smoothing_makes_the_generative_start() -> None:
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ({"structure": "nb"}, "has no effect here"),
+        ({"structure": "nb"}, "has no effect with --structure nb, which takes no --structure-score"),
         ({"structure": "tan"}, "has no effect with --structure-score cmi"),
         ({"structure": "tan", "structure_score": "bic"}, "has no effect with --structure-score bic"),
     ],

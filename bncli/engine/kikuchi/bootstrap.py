@@ -7,8 +7,8 @@ log-loss is summed over the training rows, which are to the resample what new ro
 
 Where the prior is right, -loss_s follows the log posterior of the steps (Jakulin & Rish 2006, section 6.3 and figure 1;
 there the sum is over the rows of a resample: those of another one are, on average, the training rows). Rows with
-weights are drawn in proportion to them, as many as the weights add up to. Cost: two passes over the rows a step and
-resample.
+weights are drawn in proportion to them, as many as the weights add up to, and counted: memory is that of the rows.
+Cost: two passes over the rows a step and resample.
 """
 
 from __future__ import annotations
@@ -37,13 +37,16 @@ class Resampling(NamedTuple):
     seed: int = 0
 
     def of(self, data: Dataset) -> Iterator[Dataset]:
-        """The resamples: as many rows as the data weigh, all of one weight, drawn with replacement."""
-        n_rows = max(round(data.total_weight), 1)
-        shares = None if data.weights is None else data.weights / data.weights.sum()
-        weight = data.total_weight / n_rows
+        """The resamples: as many rows as the data weigh, drawn with replacement; of weighted rows each stands once."""
         for number in range(self.resamples):
-            rows = np.random.default_rng((self.seed, number)).choice(data.n_rows, n_rows, p=shares)
-            yield replace(data.take(rows), weights=None if weight == 1 else np.full(n_rows, weight))
+            rng = np.random.default_rng((self.seed, number))
+            if data.weights is None:
+                yield data.take(rng.choice(data.n_rows, data.n_rows))
+                continue
+            n_drawn = max(round(data.total_weight), 1)
+            counts = rng.multinomial(n_drawn, data.weights / data.weights.sum())
+            rows = np.flatnonzero(counts)
+            yield replace(data.take(rows), weights=np.asarray(counts[rows] * (data.total_weight / n_drawn), np.float64))
 
 
 def with_log_losses(

@@ -59,7 +59,7 @@ def test_numbers_of_other_classes_are_refused() -> None:
         line_of("1,1,1,1000", 2)
 
 
-@pytest.mark.parametrize("shape", ["1e-3,1e-3", "1e15,1e15", "1e-3,1e15", "1e15,1e-3"])
+@pytest.mark.parametrize("shape", ["1e-3,1e-3", "1e12,1e12", "1e-3,1e12", "1e12,1e-3"])
 @pytest.mark.parametrize("draws", ["", ":100"])
 def test_extreme_numbers_have_finite_lines(shape: str, draws: str) -> None:
     for n_labels in (2, 30):
