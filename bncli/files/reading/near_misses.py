@@ -38,9 +38,12 @@ class NearMiss(NamedTuple):
 
 def marks_among(levels: pa.Array) -> list[str]:
     """The values that usually mean a missing one; a hyphen beside a plus is a sign."""
-    found: list[str] = levels.filter(pc.is_in(levels, value_set=pa.array(MARKS))).to_pylist()
-    signs = pc.any(pc.is_in(levels, value_set=pa.array(["+", "++", "+++"]))).as_py()
+    found: list[str] = levels.filter(pc.is_in(levels, value_set=_MARKS)).to_pylist()
+    signs = bool(found) and pc.any(pc.is_in(levels, value_set=_PLUS_SIGNS)).as_py()
     return [mark for mark in found if not (signs and not mark.strip("-"))]
+
+
+_MARKS, _PLUS_SIGNS = pa.array(MARKS), pa.array(["+", "++", "+++"])
 
 
 def plain_numbers(levels: pa.Array) -> bool:

@@ -40,6 +40,9 @@ def meaning_of(name: str, texts: pa.Array, tokens: Tokens, source: Source, delim
     first = distinct_levels(texts.slice(0, _N_TRIED), tokens.number)
     if len(first) <= 2 and len(texts) <= _N_TRIED:
         return None
+    if not pc.all(pc.match_substring_regex(first, "[0-9]")).as_py():
+        # no form of a number or a date goes without a digit, and most columns of text end here
+        return None
     numbers = delimiter is not None and bool(fitting_forms(first, source.decimal))
     if not numbers and not _fitting_orders(first, source.dates):
         return None
