@@ -146,7 +146,7 @@ class _Reader:
         if not math.isfinite(value):
             self._fail(f"{name} is not finite: {row[name]!r}")
         if abs(value) > _LARGEST:
-            self._fail(f"{name} is not within {_LARGEST:g}: {row[name]!r}")
+            self._fail(f"{name} is not between -{_LARGEST:g} and {_LARGEST:g}: {row[name]!r}")
         return value
 
     def _count(self, row: dict[str, str], name: str) -> int:
