@@ -141,9 +141,8 @@ def _lag_table(report: ConvergenceReport) -> Table:
     """A line a name."""
     from bncli.cli.tables import add_row, plain_table
 
-    title = f"Iterations behind {report.question.lag} after {report.question.at}"
     headings = ("trace", "folders", "mean", "median", "behind", "equal", "ahead", "not reached")
-    table = plain_table(title, *headings, numbers=range(1, len(headings)))
+    table = plain_table(report.question.heading_of_lags, *headings, numbers=range(1, len(headings)))
     for each in report.lags:
         told = each.as_json()
         counts = [f"{told[key]:,}" for key in ("behind", "equal", "ahead")]

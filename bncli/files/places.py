@@ -53,6 +53,8 @@ def why_unwritable(path: str) -> tuple[str, str]:
     if (home := os.path.expanduser(path)) != path:
         return "cannot write: the shell leaves a '~' in quotes, or behind '=', as it is", f"write {home}"
     folder = os.path.dirname(os.path.realpath(path))
+    if os.path.isdir(folder):  # a file system of the kernel's own, such as /proc, takes no files
+        return f"cannot write in the folder '{folder}'", "choose another one"
     return f"cannot write: there is no folder '{folder}'", "create it first"
 
 

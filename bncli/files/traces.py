@@ -19,6 +19,10 @@ _LIKELIHOODS = ("cll", "ll")
 _EVALUATIONS = ("cll_evaluations", "gradient_evaluations")
 _LONGEST_LINE = 10_000
 """Characters; a row of numbers has a few hundred, and a file without line ends must not fill the memory."""
+_LARGEST, _MOST = 1e30, 10**9
+"""Of nats and flops, and of iterations and evaluations: no optimizer comes so far, and drawings have room for them."""
+_ROUNDING = 1e-9
+"""Nats; so far above 0 a sum of logarithms of probabilities may come out."""
 _NOT_A_TRACE = "name a file that bncli fit --trace wrote"
 
 
@@ -61,6 +65,10 @@ def _lines(path: str, file: TextIO) -> Iterator[str]:
         if len(line) == _LONGEST_LINE:
             raise BncliError("a line is too long for a trace", where=path, hint=_NOT_A_TRACE)
         yield line
+        # After the row itself, as what else is wrong with it says more.
+        if not line.endswith(("\n", "\r")):
+            hint = "write the trace again; if it is whole, put an end to its last line"
+            raise BncliError("the last line is cut off", where=path, hint=hint)
 
 
 class _Reader:
@@ -70,6 +78,7 @@ class _Reader:
         self._path = path
         self._rows = rows
         self._line = 1
+        self._totals: dict[str, float] = {}
 
     def trace(self) -> Trace:
         columns = self._header()
@@ -84,6 +93,7 @@ class _Reader:
             if likelihood != (told := told or likelihood):
                 self._fail(f"this row tells {likelihood}, those before it {told}")
             points.append(self._point(row, likelihood))
+            self._check_totals(row)
             if len(points) > 1 and points[-1].iteration <= points[-2].iteration:
                 self._fail(f"iteration {points[-1].iteration} follows on {points[-2].iteration}")
         if told is None:
@@ -108,14 +118,25 @@ class _Reader:
         return told[0] if told else self._fail("neither cll nor ll is told")
 
     def _point(self, row: dict[str, str], likelihood: str) -> TracePoint:
+        log_likelihood = self._number(row, likelihood)
+        if log_likelihood > _ROUNDING:
+            self._fail(f"{likelihood} is above 0, which no probability allows: {row[likelihood]!r}")
         evaluations = [self._count(row, name) for name in _EVALUATIONS if row.get(name)]
         return TracePoint(
             self._count(row, "iteration"),
-            -self._number(row, likelihood),
+            -log_likelihood,
             self._number(row, "penalty") if row.get("penalty") else 0.0,
             max(evaluations, default=None),
             self._number(row, "flops") if row.get("flops") else None,
         )
+
+    def _check_totals(self, row: dict[str, str]) -> None:
+        """What counts from the start never falls."""
+        totals = {name: float(row[name]) for name in (*_EVALUATIONS, "flops") if row.get(name)}
+        for name, total in totals.items():
+            if total < self._totals.get(name, total):
+                self._fail(f"{name} fall from {self._totals[name]:g} to {total:g}")
+        self._totals |= totals
 
     def _number(self, row: dict[str, str], name: str) -> float:
         try:
@@ -124,12 +145,16 @@ class _Reader:
             self._fail(f"{name} is no number: {row[name]!r}")
         if not math.isfinite(value):
             self._fail(f"{name} is not finite: {row[name]!r}")
+        if abs(value) > _LARGEST:
+            self._fail(f"{name} is not between -{_LARGEST:g} and {_LARGEST:g}: {row[name]!r}")
         return value
 
     def _count(self, row: dict[str, str], name: str) -> int:
         value = self._number(row, name)
         if value < 0 or value != int(value):
             self._fail(f"{name} is no whole number of at least 0: {row[name]!r}")
+        if value > _MOST:
+            self._fail(f"{name} is more than {_MOST:,}: {row[name]!r}")
         return int(value)
 
     def _fail(self, what: str) -> NoReturn:

@@ -60,6 +60,12 @@ class Question:
     lag: str | None = None
     at: int = 5
 
+    @property
+    def heading_of_lags(self) -> str:
+        """Lags count iterations, whatever the unit of effort."""
+        unit = "Iterations" if self.by == "iterations" else f"Iterations, not {self.by},"
+        return f"{unit} behind {self.lag} after {self.at}"
+
 
 @dataclass(frozen=True)
 class Outputs:
@@ -179,6 +185,8 @@ def _check(traces: Sequence[TracePath], question: Question, outputs: Outputs) ->
     """All that can be known to be wrong before a file is read."""
     seen: dict[tuple[str, str], str] = {}
     for source in traces:
+        if source.path == "-":
+            raise UsageError("traces are files, and not read from standard input", hint="name what fit --trace wrote")
         key = source.folder, source.name
         if key in seen:
             what = f"two traces of a folder are called '{source.name}': {seen[key]} and {source.path}"
@@ -278,6 +286,5 @@ def _curves(by_table: Mapping[str, Mapping[str, _Run]], question: Question) -> s
 
 
 def _histograms(lags: Sequence[Lags], question: Question) -> str:
-    title = f"Iterations behind {question.lag} after {question.at}"
     panels = [HistogramPanel(each.name, f"mean {each.mean:.1f}", [found.lag for found in each.tables]) for each in lags]
-    return lag_histograms(title, panels)
+    return lag_histograms(question.heading_of_lags, panels)

@@ -32,6 +32,7 @@ def test_tables_and_json_tell_the_same(bncli: Bncli, traces: Path) -> None:
         assert line.split()[1:3] == [str(trace["iterations"]), str(trace["passes"])]
         assert line.split()[3:5] == [f"{trace['start']:.4f}", f"{trace['end']:.4f}"]
     (lag,) = told["lag"]["lags"]
+    assert "\nIterations, not passes, behind weighted after 2\n" in bncli(*words, "--by", "passes").out
     assert f"{lag['mean']:.1f}" in table.split("Iterations behind weighted after 2")[1]
 
 
@@ -48,6 +49,8 @@ def test_names_are_typed_or_those_of_the_files(bncli: Bncli, traces: Path) -> No
     [
         (["iris/nothing.csv"], 1, "no such file"),
         (["m.bnc"], 1, "this is no CSV file, m.bnc; name a file that bncli fit --trace wrote"),
+        (["-"], 2, "traces are files, and not read from standard input; name what fit --trace wrote"),
+        (["iris/weighted.csv", "x=-"], 2, "traces are files, and not read from standard input"),
         ([IRIS], 1, "there is no column 'iteration'"),
         (["=iris/weighted.csv"], 2, "cannot read '=iris/weighted.csv' as NAME=FILE"),
         (["iris/weighted.csv", "--at", "3"], 2, "--at has no effect without --lag"),

@@ -101,6 +101,25 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
         write_bytes(str(tmp_path / "nowhere" / "a"), b"")
 
 
+def test_a_folder_that_takes_no_files_is_not_said_to_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As /proc, where every new name is one that is not there."""
+
+    def refuse(*arguments: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    monkeypatch.setattr(atomic, "_unnamed", refuse)
+    with pytest.raises(BncliError, match=r"^cannot write in the folder '.*', .*/a; choose another one$"):
+        write_bytes(str(tmp_path / "a"), b"")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
+def test_the_folder_of_processes_takes_no_files() -> None:
+    with pytest.raises(BncliError, match=r"cannot write in the folder '/proc'|permission"):
+        write_bytes("/proc/a", b"")
+
+
 def test_a_file_among_the_folders_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"")
     with pytest.raises(BncliError, match="cannot write: not a directory"):

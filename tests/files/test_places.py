@@ -67,6 +67,7 @@ def test_places_to_write_to(folder: Path) -> None:
     assert why_unwritable("~/m.bnc")[1] == "write /home/someone/m.bnc"
     real = os.path.realpath(folder)
     assert why_unwritable("no/m.bnc") == (f"cannot write: there is no folder '{real}/no'", "create it first")
+    assert why_unwritable("data/m.bnc") == (f"cannot write in the folder '{real}/data'", "choose another one")
 
 
 def test_what_is_there_and_cannot_be_read_is_told_by_the_system(folder: Path) -> None:

@@ -116,6 +116,17 @@ def test_lags_over_tables_and_drawings(tmp_path: Path) -> None:
     assert "1: 1</title>" in bars.read_text()
 
 
+def test_lags_count_iterations_whatever_the_unit(tmp_path: Path) -> None:
+    """An iteration is two passes here."""
+    paths = [write(tmp_path / "t/w.csv", 9, 4, 3), write(tmp_path / "t/d.csv", 9, 5, 4, 3)]
+    bars = tmp_path / "h.svg"
+    for unit, heading in (("iterations", "Iterations behind"), ("passes", "Iterations, not passes, behind")):
+        report = convergence(paths, Question(by=unit, lag="w", at=1), Outputs(histogram=str(bars)))
+        assert report.lags[0].tables[0].lag == 1
+        assert report.question.heading_of_lags == f"{heading} w after 1"
+        assert f"{heading} w after 1" in bars.read_text()
+
+
 def fails(paths: list[TracePath], question: Question | None = None, outputs: Outputs | None = None) -> str:
     with pytest.raises(BncliError) as caught:
         convergence(paths, question or Question(), outputs or Outputs())
@@ -136,6 +147,7 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     assert "--histogram draws lags" in fails([a], outputs=Outputs(histogram="h.svg"))
     assert "drawings are written as SVG" in fails([a], outputs=Outputs(svg="h.png"))
     assert "it is read from" in fails([a], outputs=Outputs(svg=a.path))
+    assert "traces are files, and not read from standard input; name" in fails([a, TracePath("-", "b")])
     many = [TracePath(a.path, f"n{i}") for i in range(19)]
     assert "at most 18 names" in fails(many, outputs=Outputs(svg=str(tmp_path / "c.svg")))
 

@@ -145,7 +145,7 @@ class _InsideFold:
     def __init__(self, watch: Watch, split: Split, fold: tuple[int, int], done: float, units: float) -> None:
         self._watch, self._done, self._units, self._total = watch, done, units, fold[1]
         self._first = fold[0] == 0
-        sample = "" if split.size is None else f", {split.size:,} rows"
+        sample = "" if split.size is None else f", {split.size:,} {'row' if split.size == 1 else 'rows'}"
         self._fold, self._sample = f"fold {fold[0] + 1} of {fold[1]}{sample}", sample
         self._stage, self._share = "", 0.0
 

@@ -91,9 +91,10 @@ def learn_samples(
         # the third number: as seeds, numpy takes (s, r) and (s, r, 0) for the same
         order = nested_order(columns.label.codes, (samples.seed, repeat, 1))
         for size in smaller:
-            watch(Progress(done, total, f"a sample of {size:,} rows"))
+            told = f"{size:,} {'row' if size == 1 else 'rows'}"
+            watch(Progress(done, total, f"a sample of {told}"))
             begun, rows = watch.seconds()["fit"], columns.take(np.sort(order[:size]))
-            model = learn(rows, silent if repeat else warnings_of(watch, f"learnt from {size:,} rows, "))
+            model = learn(rows, silent if repeat else warnings_of(watch, f"learnt from {told}, "))
             frequencies = class_frequencies(label_codes(rows, model.schema), len(model.schema.labels), rows.weights)
             yield Sampled(size, repeat, model, frequencies, watch.seconds()["fit"] - begun)
             done += size

@@ -1,5 +1,7 @@
 """Cross-validation: what each fold learns and sees."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ from bncli.engine.evaluation.validate import (
 from bncli.engine.learn import Given, learn
 from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
-from bncli.watch import Event, Progress, Run, Stage
+from bncli.watch import Event, Note, Progress, Run, Stage
 
 RECIPE = Recipe.of(structure="nb", param="map")
 
@@ -191,3 +193,17 @@ def test_nine_tenths_of_a_fold_go_into_trying_candidates() -> None:
         inside(event)
     done = [event.done for event in heard if isinstance(event, Progress)]
     assert done == pytest.approx([1.0, 1.225, 1.9, 1.9])
+
+
+@pytest.mark.parametrize(("size", "told"), [(1, "1 row"), (2, "2 rows"), (None, None)])
+def test_warnings_inside_a_fold_name_the_size_of_the_sample(size: int | None, told: str | None) -> None:
+    heard: list[Event] = []
+    split = replace(split_of(np.arange(20) % 5, repeat=0, number=1), size=size)
+    inside = _InsideFold(heard.append, split, (0, 5), 0.0, 1.0)
+    inside(Note("nothing fits", warning=True))
+    inside.tell("tree")
+    sample = f", {told}" if told else ""
+    note, progress = heard
+    assert isinstance(note, Note)
+    assert note.text == f"in the first fold{sample}, nothing fits"
+    assert progress == Progress(0.0, 5, f"fold 1 of 5{sample}: tree")

@@ -201,6 +201,13 @@ def test_warnings_say_which_sample_they_are_of(tmp_path: Path) -> None:
     assert [text[: text.index(unused)] for text in warned] == begun
 
 
+def test_a_sample_of_one_row(source: Source) -> None:
+    events = list[Event]()
+    evaluate_on(source, source, RECIPE, outputs=Outputs(samples=Samples((1,), 1)), run=Run(watch=events.append))
+    assert "a sample of 1 row" in [event.detail for event in events if isinstance(event, Progress)]
+    assert not [event.text for event in events if isinstance(event, Note) and "1 rows" in event.text]
+
+
 @pytest.mark.parametrize(
     ("n_rows", "options"),
     [
