@@ -19,6 +19,14 @@ settings.register_profile("house", deadline=None, max_examples=25, derandomize="
 settings.load_profile("house")
 
 
+LONG = ("tests/cases/", "tests/test_manual.py", "tests/test_readme.py", "tests/test_adding_a_method.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Pages of many commands come first: last, one of them would keep one worker busy and leave the others idle."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
 def pytest_collection_finish() -> None:
     """The thousands of tests collected stay to the end: the garbage collector need not look at them again."""
     gc.collect()
