@@ -12,9 +12,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.started import program
 
 ROOT = Path(__file__).parents[1]
 UPDATING = os.environ.get("BNCLI_UPDATE") == "1"
@@ -50,7 +51,7 @@ def workplace(folder: Path) -> Path:
     programs = folder / ".programs"
     programs.mkdir()
     script = programs / "bncli"
-    script.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m bncli "$@"\n')
+    script.write_text(program())
     script.chmod(0o755)
     return folder
 
