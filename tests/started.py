@@ -1,6 +1,6 @@
 """A `bncli` that is started already: its libraries are loaded once, and a fork of it runs each command.
 
-Half of the time of most commands in a transcript is that of loading numpy, scipy and pyarrow. `program()` is a shell
+Half of the time of most commands in a transcript is that of loading numpy, scipy and pyarrow. `program` writes a shell
 script like `python -m bncli`: a client hands over its words, folder, environment and standard streams, a fork runs
 `main` with them, and the client ends with its exit code. How the command is started really, and what it loads then, is
 tested by tests/test_main.py and tests/cli.
@@ -37,17 +37,20 @@ sys.exit(code[0] if code else 134)
 """
 
 
-def program() -> str:
-    """The text of a script that does what `bncli` does."""
-    return f'#!/bin/sh\nexec "{sys.executable}" -I -S "{_address()}.py" "{_address()}" "$@"\n'
+def program(path: Path, package: Path = ROOT) -> Path:
+    """Writes a script that does what `bncli` does, with the package that is in a folder."""
+    address = _address(package)
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{address}.py" "{address}" "$@"\n')
+    path.chmod(0o755)
+    return path
 
 
 @cache
-def _address() -> str:
+def _address(package: Path) -> str:
     """The socket of the process that forks, which ends with this one: then its standard input does."""
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.started"],
-        cwd=ROOT,
+        cwd=package,  # so that it comes first
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -50,9 +50,7 @@ def workplace(folder: Path) -> Path:
     shutil.copytree(ROOT / "sample_data", folder / "sample_data", ignore=shutil.ignore_patterns("*.bnc"))
     programs = folder / ".programs"
     programs.mkdir()
-    script = programs / "bncli"
-    script.write_text(program())
-    script.chmod(0o755)
+    program(programs / "bncli")
     return folder
 
 
