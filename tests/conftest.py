@@ -16,7 +16,7 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 os.environ.pop("COLUMNS", None)
 CI = "CI" in os.environ
-settings.register_profile("house", deadline=None, max_examples=25 if CI else 20, derandomize=CI)
+settings.register_profile("house", deadline=None, max_examples=40 if CI else 20, derandomize=CI)
 settings.load_profile("house")
 
 
