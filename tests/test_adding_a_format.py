@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.started import program
+
 ROOT = Path(__file__).parents[1]
 LIST = Path("bncli", "files", "formats", "__init__.py")
 
@@ -115,8 +117,8 @@ class Copy:
         (self.folder / LIST).write_text(text.replace(line, line.replace(")", f', "{word}")')))
 
     def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": str(self.folder), "COLUMNS": "100"}
-        command = [sys.executable, "-m", "bncli", *words]
+        environment = {**os.environ, "COLUMNS": "100"}
+        command = [self.folder / "bncli.sh", *words]
         return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
 
     def done(self, *words: str) -> str:
@@ -134,6 +136,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
     made.add("EXPORTS", "unread", NETWORK.replace("READ", "None").replace("bars", "unread").replace(".br", ".ur"))
     made.add("EXPORTS", "forgetful", NETWORK.replace("READ", FORGETFUL).replace("bars", "forgetful"))
     made.add("SCORES", "tabs", SCORES)
+    program(made.folder / "bncli.sh", made.folder)
     made.done("fit", "data.csv", "-o", "m.bnc", "--quiet")
     return made
 
@@ -142,9 +145,9 @@ FORGETFUL = 'lambda data, where: read(data.replace(b"0.", b"0.0"), where)'
 
 
 def test_the_copy_is_what_runs(copy: Copy) -> None:
-    program = "import bncli; print(bncli.__file__)"
+    code = "import bncli; print(bncli.__file__)"
     environment = {**os.environ, "PYTHONPATH": str(copy.folder)}
-    command = [sys.executable, "-c", program]
+    command = [sys.executable, "-c", code]
     ran = subprocess.run(command, cwd=copy.folder, env=environment, capture_output=True, text=True, check=True)
     assert Path(ran.stdout.strip()).is_relative_to(copy.folder)
 

@@ -11,12 +11,13 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+
+from tests.started import program
 
 PACKAGE = Path(__file__).parents[1] / "bncli"
 
@@ -245,6 +246,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
             text = _with_entry(text, "from bncli.choices", " import ", f"{_kind(added.option)}, ")
         entries.write_text(text)
     (folder / "table.csv").write_text(_table(80))
+    program(folder / "bncli.sh", folder)
     return folder
 
 
@@ -271,9 +273,9 @@ def _table(n_rows: int) -> str:
 def bncli(copy: Path, words: str, fails: bool = False) -> str:
     """What the copy's command prints; on standard error where it is to fail for its words."""
     done = subprocess.run(
-        [sys.executable, "-m", "bncli", *shlex.split(words)],
+        [copy / "bncli.sh", *shlex.split(words)],
         cwd=copy,
-        env={**os.environ, "PYTHONPATH": str(copy), "COLUMNS": "200"},
+        env={**os.environ, "COLUMNS": "200"},
         capture_output=True,
         text=True,
     )

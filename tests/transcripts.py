@@ -12,9 +12,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.started import program
 
 ROOT = Path(__file__).parents[1]
 UPDATING = os.environ.get("BNCLI_UPDATE") == "1"
@@ -49,9 +50,7 @@ def workplace(folder: Path) -> Path:
     shutil.copytree(ROOT / "sample_data", folder / "sample_data", ignore=shutil.ignore_patterns("*.bnc"))
     programs = folder / ".programs"
     programs.mkdir()
-    script = programs / "bncli"
-    script.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m bncli "$@"\n')
-    script.chmod(0o755)
+    program(programs / "bncli")
     return folder
 
 

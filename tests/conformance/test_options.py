@@ -40,7 +40,7 @@ from tests.datasets import dense_dataset, random_dataset
 
 FLAGS = tuple(entry.flag for entry in LEARNING)
 
-QUICK = {"penalty": "0.1", "max_iterations": 30}
+QUICK = {"penalty": "0.1", "max_iterations": 10}
 """Beside every option but themselves: a penalty by cross-validation takes ten times as long."""
 
 

@@ -130,7 +130,7 @@ def test_the_signature_is_the_contract(method: Any, options: dict[str, Any]) -> 
 
 
 @every_learner
-@settings(max_examples=20)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(data=datasets(max_rows=30, max_attributes=4), draw=st.data())
 def test_tables_are_finite_and_the_likelihood_told_is_theirs(
     method: Any, options: dict[str, Any], data: Dataset, draw: st.DataObject

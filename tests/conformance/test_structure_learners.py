@@ -51,7 +51,7 @@ def variants() -> list[Any]:
     return cases
 
 
-few = settings(max_examples=15)
+few = settings(max_examples=settings.default.max_examples // 2)
 """There are many learners."""
 every_learner = pytest.mark.parametrize(("method", "options"), variants())
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.data.columns import Columns, NumericColumn
@@ -341,7 +341,6 @@ def learnt(columns: Columns) -> Any:
     return learn_dataset(columns, discretize="equal-width", bins=3).schema
 
 
-@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(st.datetimes(dt.datetime(1900, 1, 1)), st.decimals(-9999, 9999, places=2)), min_size=4, max_size=30

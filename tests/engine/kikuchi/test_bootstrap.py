@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
@@ -28,7 +28,6 @@ def search(data: Dataset) -> Regions:
     return kikuchi.learn(Counts(data), max_order=4, theta=1.0, max_candidates=1000)
 
 
-@settings(max_examples=25)
 @given(datasets(), st.integers(0, 3), st.sampled_from([0.1, 1.0]))
 def test_losses_are_those_of_models_rebuilt(data: Dataset, seed: int, theta: float) -> None:
     regions = [region for region in REGIONS if max(region) < len(data.codes)]

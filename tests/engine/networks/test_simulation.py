@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -47,7 +47,6 @@ def assert_likely(counts: NDArray[Any], expected: NDArray[Any]) -> None:
     assert statistic < freedom + 5 * math.sqrt(2 * freedom) + 5
 
 
-@settings(max_examples=25)
 @given(networks(), st.integers(0, 9))
 def test_rows_occur_as_often_as_their_probability_says(network: Network, seed: int) -> None:
     n = 20_000

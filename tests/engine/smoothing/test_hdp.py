@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import gammaln, psi
@@ -155,7 +155,6 @@ def test_probabilities(counts: np.ndarray) -> None:
 
 
 @given(TABLES, st.randoms(use_true_random=False))
-@settings(max_examples=25)
 def test_permuted_values_give_permuted_probabilities(counts: np.ndarray, random: object) -> None:
     rng = np.random.default_rng(random.getrandbits(32))  # type: ignore[attr-defined]
     orders = np.ix_(*(rng.permutation(size) for size in counts.shape))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -60,7 +60,6 @@ def test_the_class_counts_as_one_of_the_order(max_order: int, largest: int) -> N
     assert (found.method, dict(found.options)) == ("interactions", {"max_order": max_order})
 
 
-@settings(max_examples=25)
 @given(st.one_of(datasets(), mixed_datasets()), st.integers(2, 5))
 def test_order_and_size_of_the_list(data: Dataset, max_order: int) -> None:
     found = learn(data, max_order)

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
@@ -33,7 +33,6 @@ def slow_skdb(data: Dataset, k: int, loss: str) -> tuple[tuple[int, ...], ...]:
     return tuple(parents), tuple(sorted(i for i, _ in members[: chosen[1]]))
 
 
-@settings(max_examples=25)
 @given(datasets(max_rows=25, max_attributes=4), st.integers(0, 3), st.sampled_from(LOSSES))
 def test_equals_a_search_over_slow_losses(data: Dataset, k: int, loss: str) -> None:
     parents, children = slow_skdb(data, k, loss)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -144,7 +144,6 @@ def test_refreshed_it_is_within_a_small_factor_for_more_classes(name: str, n_lab
 
 
 @every_space
-@settings(max_examples=25)
 @given(data=datasets(max_rows=20, max_attributes=3), draw=st.data())
 def test_symmetric_and_positive_definite_always(name: str, data: Dataset, draw: st.DataObject) -> None:
     """Small subspaces, few rows, the diagonal alone, any penalty, tables far out: a descent direction always."""
