@@ -118,12 +118,19 @@ def test_the_first_iterates_are_those_of_scipy(
     told = list(csv.DictReader((tmp_path / "trace.csv").read_text().splitlines()))
     slow = Slow(rows, parents, param)
     theirs = iterates(slow, slow.start, 12)
-    assert len(theirs) >= 9
+    assert min(len(told), len(theirs)) >= 9
     for row, (cll, norm, evaluations) in zip(told, theirs, strict=False):
         assert float(row["cll"]) == pytest.approx(cll, rel=1e-9)
         assert float(row["gradient_norm"]) == pytest.approx(norm, rel=1e-4)
         assert int(row["cll_evaluations"]) == evaluations
-    assert float(told[1]["step"]) == pytest.approx(1 / theirs[0][1], rel=1e-9) or theirs[1][2] > 2
+    # the first trial goes 1 along the gradient; on one of the tables that is too far, and a shorter one is taken
+    first = 1 / theirs[0][1]
+    if table == "tic_tac_toe.csv":
+        assert theirs[1][2] > 2
+        assert float(told[1]["step"]) != pytest.approx(first, rel=1e-9)
+    else:
+        assert theirs[1][2] == 2
+        assert float(told[1]["step"]) == pytest.approx(first, rel=1e-9)
 
 
 # --- what is seen of it ---------------------------------------------------------------------------------------------
