@@ -10,6 +10,7 @@ import numpy as np
 
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.model import Component, Ensemble, Model, Tables, TriedCandidate
+from bncli.engine.structures.region_graph import maximal
 from bncli.engine.structures.structure import Family, Grouping, Regions
 from bncli.recipe import Recipe
 
@@ -81,7 +82,7 @@ def mixed_ensemble(schema: Schema, n_families: int, seed: int = 0, most: int = 6
 
 
 def _regions(tables: Tables) -> Regions:
-    return Regions((tuple(sorted({a for family in tables.families for a in family.attributes})),))
+    return Regions(tuple(maximal(sorted({tuple(sorted(family.attributes)) for family in tables.families}))))
 
 
 def random_codes(schema: Schema, n: int, seed: int = 0, unknown: float = 0.0) -> list[np.ndarray]:
