@@ -7,8 +7,8 @@ tree's leaf l adds to the score of class y
 
 (Friedman 2001, Annals of Statistics 29, sections 4.5 and 4.6; c is 1 for two classes, where one score is theirs).
 The questions of a tree come from a window of the shuffled rows, SHARE of them, drawn for each tree (Friedman 2002:
-Stochastic gradient boosting). For more than SKETCH classes they come from SKETCH random projections of the
-gradients, drawn for each tree (Iosipoi & Vakhrushev 2022, NeurIPS: SketchBoost), and the mean curvature.
+Stochastic gradient boosting). For more than two classes they come from a random projection of the gradients, drawn for
+each tree (Iosipoi & Vakhrushev 2022, NeurIPS: SketchBoost), and the mean curvature.
 
 The first scores are ln of the class shares, half a row added to each class. Boosting ends some trees (`patience`) after
 the log-loss of the rows held out was lowest; trees after that one are dropped.
@@ -23,11 +23,11 @@ import numpy as np
 from scipy.sparse import csc_array
 
 from bncli.engine.boosting.columns import Columns, columns_of
-from bncli.engine.boosting.splits import Question, Splits, leaf_of
+from bncli.engine.boosting.splits import WINDOW, Question, Splits
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array, Index, Mask
 
-SHARE, SKETCH = 0.7, 3
+SHARE = 0.7
 LARGEST = 4.0
 """Of what a leaf adds, before the rate."""
 
@@ -61,7 +61,10 @@ class Tree:
 
     def leaf(self, data: Dataset) -> Index:
         """Of every row."""
-        return leaf_of([np.take(s.right, data.codes[s.attribute]) for s in self.splits], data.n_rows)
+        leaf = np.zeros(data.n_rows, np.intp)
+        for split in self.splits:
+            leaf = 2 * leaf + np.take(split.right, data.codes[split.attribute])
+        return leaf
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class _Member:
     def __init__(self, rows: Dataset, columns: Columns, settings: Settings, rng: np.random.Generator) -> None:
         self._rows, self._columns, self._settings, self._rng = rows, columns, settings, rng
         self._splits = Splits(columns, settings.penalty, settings.depth)
-        self._window = math.ceil(SHARE * rows.n_rows)
+        self._window = min(WINDOW, math.ceil(SHARE * rows.n_rows))
         labels = rows.labels.astype(np.intp)
         self._own = (labels == 1)[:, np.newaxis] if rows.n_labels == 2 else np.eye(rows.n_labels, dtype=bool)[labels]
 
@@ -112,16 +115,16 @@ class _Member:
         if self._rows.weights is not None:
             g, h = g * self._rows.weights[:, np.newaxis], h * self._rows.weights[:, np.newaxis]
         start = int(self._rng.integers(self._rows.n_rows))
-        questions = self._splits.grow(self._sketch(g), h.mean(axis=1), start, self._window)
+        window = np.arange(start, start + self._window) % self._rows.n_rows
+        rows = slice(start, start + self._window)
+        questions = self._splits.grow(self._projected(g[window]), h[window].mean(axis=1), rows, self._rng)
         splits = tuple(self._split(question) for question in questions)
         leaf = Tree(splits, np.zeros((1, 1))).leaf(self._rows)
         return Tree(splits, self._values(leaf, 1 << len(splits), g, h)), leaf
 
-    def _sketch(self, gradients: Array) -> Array:
+    def _projected(self, gradients: Array) -> Array:
         n = gradients.shape[1]
-        if n <= SKETCH:
-            return gradients
-        return np.asarray(gradients @ self._rng.standard_normal((n, SKETCH)) / math.sqrt(SKETCH))
+        return np.asarray(gradients[:, 0] if n == 1 else gradients @ self._rng.standard_normal(n))
 
     def _split(self, question: Question) -> Split:
         column = self._columns.columns[question.column]

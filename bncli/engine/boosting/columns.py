@@ -47,20 +47,20 @@ class Column:
 
 @dataclass(frozen=True)
 class Block:
-    """Some columns whose bins are numbered on: places (columns, 2 N), shuffled and laid twice; starts (columns,).
+    """Some columns (`first` and its neighbours), each with room for `width` bins.
 
-    A window of the rows, wherever it begins, is a slice.
+    places (columns, 2 N): column * width + bin of the shuffled rows, laid twice: any window of them is a slice.
     """
 
     first: int
+    columns: tuple[Column, ...]
+    width: int
     places: Codes
-    starts: Index
-    n_places: int
 
 
 @dataclass(frozen=True)
 class Columns:
-    """All columns, in blocks; order (N,): which row of the data stands at each place of the shuffled rows."""
+    """All columns, by falling number of bins, in blocks; order (N,): the row of the data at each shuffled place."""
 
     columns: tuple[Column, ...]
     blocks: tuple[Block, ...]
@@ -72,7 +72,8 @@ def columns_of(data: Dataset, bins: int, rng: np.random.Generator) -> Columns:
     order = rng.permutation(data.n_rows)
     attributes = data.schema.attributes
     found = tuple(_column(attributes[i], i, bins, rng) for i in data.schema.informative)
-    columns = tuple(column for column in found if column.n_bins > 1)
+    # neighbours of one width share a block
+    columns = tuple(sorted((column for column in found if column.n_bins > 1), key=lambda column: -column.n_bins))
     return Columns(columns, tuple(_blocks(data, columns, order)), order)
 
 
@@ -98,24 +99,23 @@ def _drawn_ends(weights: Array, bins: int, u: float) -> Mask:
 
 def _blocks(data: Dataset, columns: tuple[Column, ...], order: Index) -> Iterator[Block]:
     for first, stop in _spans([column.n_bins for column in columns], data.n_rows):
-        some = columns[first:stop]
-        sizes = np.array([column.n_bins for column in some])
-        starts = np.cumsum(sizes) - sizes
-        n_places = int(sizes.sum())
-        places = np.empty((len(some), 2 * data.n_rows), code_dtype(n_places))
-        for row, column, start in zip(places, some, starts, strict=True):
-            row[: data.n_rows] = (column.binning + start)[data.codes[column.attribute][order]]
-            row[data.n_rows :] = row[: data.n_rows]
-        yield Block(first, places, starts, n_places)
+        some, width = columns[first:stop], columns[first].n_bins
+        places = np.empty((len(some), 2 * data.n_rows), code_dtype(len(some) * width))
+        for c, column in enumerate(some):
+            places[c, : data.n_rows] = (column.binning + c * width)[data.codes[column.attribute][order]]
+        places[:, data.n_rows :] = places[:, : data.n_rows]
+        yield Block(first, some, width, places)
 
 
 def _spans(sizes: list[int], n_rows: int) -> Iterator[tuple[int, int]]:
-    """First and last column + 1 of every block."""
-    first, places = 0, 0
+    """First and last column + 1 of every block; no column takes more than twice the room that it needs."""
+    first = 0
     for c, size in enumerate(sizes):
-        if c > first and ((c + 1 - first) * n_rows > BLOCK_VALUES or places + size > BLOCK_PLACES):
+        here = c + 1 - first
+        if c > first and (
+            here * n_rows > BLOCK_VALUES or here * sizes[first] > BLOCK_PLACES or 2 * size < sizes[first]
+        ):
             yield first, c
-            first, places = c, 0
-        places += size
+            first = c
     if sizes:
         yield first, len(sizes)
