@@ -22,7 +22,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bncli.engine.boosting.boosting import SKETCH
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.training.likelihood import ConditionalLikelihood
 from bncli.watch import Clock
@@ -146,10 +145,9 @@ def search_seconds(name: str, n_attributes: int) -> float:
     return SECONDS_A_SET * looked_at * pairs
 
 
-def boosted_seconds(n_rows: int, n_attributes: int, n_labels: int) -> float:
+def boosted_seconds(n_rows: int, n_attributes: int) -> float:
     """What boosting trees on so many rows is expected to take, TREES of them: roughly, as measured."""
-    scores = 1 if n_labels == 2 else min(n_labels, SKETCH)
-    return TREES * 1e-3 * (0.6 + 0.06 * n_attributes + 2.3e-5 * n_rows * n_attributes * (1 + scores))
+    return TREES * 1e-3 * (0.6 + 0.06 * n_attributes + 4e-5 * n_rows * n_attributes)
 
 
 def path_seconds(likelihoods: Sequence[ConditionalLikelihood], coding: str = "thermometer") -> float:

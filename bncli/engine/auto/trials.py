@@ -103,7 +103,7 @@ class Trials:
     def _try_boosted(self, done: int) -> None:
         """A bag is no part of what an effort may spend: the rows alone tell whether it is tried. A limit is heeded."""
         rows, n_folds = self._folds[0].rows.data, len(self._folds)
-        member = boosted_seconds(rows.n_rows, len(rows.schema.informative), rows.n_labels)
+        member = boosted_seconds(rows.n_rows, len(rows.schema.informative))
         later = (MEMBERS - n_folds) * member
         if self._budget.limit is not None and self._is_too_costly(BOOSTED, n_folds * member, later):
             return

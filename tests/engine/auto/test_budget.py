@@ -121,9 +121,8 @@ def test_sets_are_looked_for_among_pairs() -> None:
     assert 5 * search_seconds("tree", 166) > EFFORTS[3].seconds(380, 166, 2)
 
 
-def test_boosting_takes_longer_with_rows_attributes_and_classes() -> None:
-    assert boosted_seconds(100, 5, 2) < boosted_seconds(1_000, 5, 2) < boosted_seconds(1_000, 50, 2)
-    assert boosted_seconds(1_000, 5, 2) < boosted_seconds(1_000, 5, 3) == boosted_seconds(1_000, 5, 26)
+def test_boosting_takes_longer_with_rows_and_attributes() -> None:
+    assert boosted_seconds(100, 5) < boosted_seconds(1_000, 5) < boosted_seconds(1_000, 50)
 
 
 def test_with_a_limit_candidates_are_expected_to_take_what_the_others_took() -> None:

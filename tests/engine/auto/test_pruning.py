@@ -92,7 +92,7 @@ def test_a_base_that_was_left_out_is_lost(prunes: bool) -> None:
 
 @EVERY_EFFORT
 def test_where_nothing_is_left_to_gain_no_base_is_missed(prunes: bool) -> None:
-    assert not has_lost_its_base("triples", BELOW, judged(singles=0.5, tree=0.9 * NOTHING), many, ["pairs"])
+    assert not has_lost_its_base("triples", BELOW, judged(singles=0.5, tree=0.9 * NOTHING), prunes, ["pairs"])
 
 
 def test_better_is_less_than_what_was_tried() -> None:
