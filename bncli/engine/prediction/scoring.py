@@ -34,8 +34,7 @@ per parent, a look-up per family and class (for two classes: per family), about 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 
@@ -44,7 +43,6 @@ import numpy as np
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Ensemble, Model, Path, Predictor, Tables
-from bncli.engine.prediction.factors import Factor, SharedFactor, WideFactor, expand
 from bncli.engine.prediction.marginalization import Network, incomplete_rows, log_joint, network_to_marginalize
 from bncli.engine.prediction.path_stages import stages_of
 from bncli.engine.prediction.region_factors import RegionFactor, SubmodelTensors, compile_host
@@ -57,14 +55,10 @@ from bncli.engine.prediction.softmax import (
     normalised,
     score_rows,
 )
-from bncli.engine.structures.binning import frequencies_of
-from bncli.engine.structures.regrouping import regrouped_attributes
-from bncli.engine.structures.structure import Family, Grouping
+from bncli.engine.prediction.table_factors import TableFactor, table_factors
 
 ROWS_PER_BLOCK = 1 << 14
 """Rows scored at a time: their temporaries stay in the second-level cache."""
-EXPANDED_ENTRIES = 1 << 20
-"""A table is expanded when the result holds at most so many entries, or at most twice as many as before."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,7 @@ class Stage:
 
     weight: float
     shift: Array
-    factors: tuple[Factor | WideFactor | SharedFactor | RegionFactor, ...]
+    factors: tuple[TableFactor | RegionFactor, ...]
 
     def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
         """scores (R, rows) grow; codes[p] (rows,) belongs to attribute scorer.used[p]."""
@@ -133,35 +127,10 @@ def _(ensemble: Ensemble, schema: Schema) -> Scorer:
 
 def _compile_tables(models: Sequence[Tables], schema: Schema) -> Scorer:
     """The tables of one model, or of several, one stage with all their score rows."""
-    having: dict[tuple[Family, int], list[tuple[int, Array]]] = {}
-    for m, tables in enumerate(models):
-        met: Counter[Family] = Counter()  # a model may have two tables over the same attributes
-        for family, weights in zip(tables.families, tables.weights, strict=True):
-            if family.by_class:
-                having.setdefault((family, met[family]), []).append((m, weights))
-                met[family] += 1
     used = tuple(sorted({a for m in models for family in m.families for a in family.attributes}))
-    regrouped = regrouped_attributes(family for family, _ in having)
-    positions = {axis: position for position, axis in enumerate([*((a, None) for a in used), *regrouped])}
     shift = np.concatenate([score_rows(tables.bias[None, :]) for tables in models])
-    factors = tuple(
-        _shared(_compile_family(family, owned, schema, positions), [m for m, _ in owned], shift, len(models))
-        for (family, _), owned in having.items()
-    )
-    lookups = tuple(
-        (positions[a, None], np.array((*grouping, max(grouping) + 1), np.intp)) for a, grouping in regrouped
-    )
-    return Scorer(used, models[0].bias.size, (Stage(1.0, shift, factors),), None, lookups)
-
-
-def _shared(
-    factor: Factor | WideFactor, owners: Sequence[int], shift: Array, n_models: int
-) -> Factor | WideFactor | SharedFactor:
-    """The factor at the score rows of the models that have it."""
-    if n_models == 1:
-        return factor
-    n = len(shift) // n_models
-    return SharedFactor(tuple(row for m in owners for row in range(m * n, (m + 1) * n)), factor)
+    factors, regrouped = table_factors(models, schema, used)
+    return Scorer(used, models[0].bias.size, (Stage(1.0, shift, factors),), None, regrouped)
 
 
 @compile_predictor.register
@@ -181,28 +150,6 @@ def compile_path(path: Path) -> Scorer:
         factors = tuple(compile_host(tensors, host, changes, used) for host, changes in stage.hosts)
         stages.append(Stage(stage.weight, shift, factors))
     return Scorer(used, path.class_logs.size, tuple(stages))
-
-
-def _compile_family(
-    family: Family,
-    tables_of: Sequence[tuple[int, Array]],
-    schema: Schema,
-    place: Mapping[tuple[int, Grouping | None], int],
-) -> Factor | WideFactor:
-    """The tables of all models that have the family; `place`: position of an attribute in a binning, None: as cut."""
-    binned = family.binned_attributes
-    positions = tuple(place[axis] for axis in binned)
-    averages = tuple(
-        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], grouping)
-        for axis, (a, grouping) in enumerate(binned)
-    )
-    tables = np.concatenate([score_rows(weights) for _, weights in tables_of])
-    shape = tuple(n + 1 for n in family.shape)
-    # expanding multiplies wide tables; those average over unknowns while they score
-    if len(tables) * math.prod(shape) > max(EXPANDED_ENTRIES, 2 * tables.size):
-        return WideFactor(positions, family.shape, tables, averages)
-    tensor = expand(tables.reshape(-1, *family.shape), averages)
-    return Factor(positions, shape, tensor.reshape(len(tables), -1))
 
 
 def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Array:
