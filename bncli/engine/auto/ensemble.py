@@ -36,7 +36,7 @@ def pool_weights(
 
     By the metric `rmse`, sum over rows of r_t (1 - P_w(y_t | x_t))^2 is minimised in place of the log-loss.
     """
-    of_models = np.stack(logs)
+    of_models = np.asarray(logs)
     own = of_models[:, labels, np.arange(len(labels))]
     of_rows = np.ones(len(labels)) if weights is None else weights
     kept = np.arange(len(own))
