@@ -17,7 +17,7 @@ tables as an earlier one is left out.
 
 Conventions: how finely sets of several attributes bin them, and how many sets there are, is said by
 `bncli.engine.auto.capacity`. All pairs are tried up to ALL_PAIRS attributes. Where the best penalty of pairs lies a
-decade or more above that of single attributes, later candidates of many rows penalise larger sets so much more.
+decade or more above that of single attributes, later candidates penalise larger sets so much more.
 """
 
 from __future__ import annotations
@@ -43,25 +43,13 @@ from bncli.engine.training.likelihood import ConditionalLikelihood
 
 ALL_PAIRS = 20
 _ORDER = (
-    "singles",
-    "boosted",
-    "lines",
-    "tree",
-    "pairs",
-    "all pairs",
-    "triples",
-    "quadruples",
-    "sharp singles",
-    "sharp tree",
-)
-_ORDER_OF_MANY = (
-    *("singles", "boosted", "pairs", "triples", "quadruples", "all pairs"),
-    *("sharp singles", "sharp tree", "tree", "lines"),
+    *("singles", "lines", "boosted", "tree", "pairs", "sharp singles", "sharp tree"),
+    *("all pairs", "triples", "quadruples"),
 )
 CONFLICT = 9.0
 """Best penalties that lie a decade apart tell that pairs and single attributes want different ones."""
 BELOW = {"pairs": "singles", "triples": "pairs", "quadruples": "triples"}
-"""The candidate on whose residuals the larger sets are chosen; of few rows all pairs, if they are better than some."""
+"""The candidate on whose residuals the larger sets are chosen; all pairs in place of some, if they are better."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +87,7 @@ class Rows:
     below: dict[str, str] = field(default_factory=lambda: dict(BELOW))
     capacity: Capacity = field(default_factory=Capacity)
     penalties: dict[str, float] = field(default_factory=dict)
-    """The best ones, of many rows."""
+    """The best ones."""
 
     @cached_property
     def singles(self) -> grids.Binnings:
@@ -122,12 +110,12 @@ def candidate(rows: Rows, name: str) -> Candidate:
     return rows.found[name]
 
 
-def names(data: Dataset, many: bool = False) -> tuple[str, ...]:
-    """Those worth trying, the likely best first; of `many` rows some only if there is time left."""
+def names(data: Dataset) -> tuple[str, ...]:
+    """Those that these attributes can have, the likely best first."""
     n, attributes = len(data.schema.informative), data.schema.attributes
     numeric = any(not isinstance(attributes[i], CategoricalAttribute) for i in data.schema.informative)
     least = {"tree": 2, "pairs": 2, "all pairs": 3, "triples": 3, "quadruples": 4, "sharp tree": 2}
-    wanted = [name for name in (_ORDER_OF_MANY if many else _ORDER) if n >= least.get(name, 0)]
+    wanted = [name for name in _ORDER if n >= least.get(name, 0)]
     impossible = {"quadruples"} if numeric else {"sharp singles", "lines"}
     if n > ALL_PAIRS:
         impossible.add("all pairs")

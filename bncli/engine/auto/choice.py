@@ -60,20 +60,30 @@ class Judged:
     """Of a bag: one a fold, in place of a path."""
 
 
-def judge(name: str, paths: Sequence[PenaltyPath], metric: str, tell: Tell, first: float) -> Judged:
-    """The candidate at its best penalty, from `first` downwards, then upwards if it is best; a path for each fold."""
+def judge(
+    name: str,
+    paths: Sequence[PenaltyPath],
+    metric: str,
+    tell: Tell,
+    first: float,
+    is_late: Callable[[], bool] = lambda: False,
+) -> Judged:
+    """The candidate at its best penalty, from `first` downwards, then upwards if it is best; a path for each fold.
+
+    Once it `is_late`, no further penalty is tried.
+    """
     search = _Search(paths, metric, tell)
     start = GRID.index(first)
     for penalty in GRID[start:]:
         search.advance(penalty)
-        if search.is_over:
+        if search.is_over or is_late():
             break
-    if search.penalty == first:
+    if search.penalty == first and not is_late():
         for path in paths:
             path.turn()
         for penalty in reversed(GRID[:start]):
             search.advance(penalty)
-            if search.penalty != penalty:
+            if search.penalty != penalty or is_late():
                 break
     return Judged(name, search.penalty, search.losses, search.logs, tuple(search.tried), paths[0])
 

@@ -23,13 +23,13 @@ import numpy as np
 from bncli import __version__
 from bncli.engine.auto import grids
 from bncli.engine.auto.boosted import NAME, bag
-from bncli.engine.auto.budget import FOLDS, MOST_ROWS, ComputeBudget, folds_held_out
+from bncli.engine.auto.budget import FOLDS, ComputeBudget, Effort, effort_of
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
 from bncli.engine.auto.choice import Judged, Losses, held_out_weights
 from bncli.engine.auto.ensemble import least_squares_weights, mixture_logs, mixture_weights
 from bncli.engine.auto.paths import PenaltyPath, judged_rows, space_of
-from bncli.engine.auto.trials import Fold, Trials
+from bncli.engine.auto.trials import Fold, Plan, Trials
 from bncli.engine.boosting.boosting import Boosted
 from bncli.engine.boosting.trees import tables_of
 from bncli.engine.data.columns import Columns
@@ -73,10 +73,9 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
     _refuse_large(data, run.memory)
     watch(Stage("candidates"))
-    folds = _folds(data, recipe.seed or 0)
-    judged = (
-        Trials(data, folds, recipe.metric or "log-loss", budget, watch, recipe.seed or 0).run() if folds else [_UNTRIED]
-    )
+    effort = effort_of(recipe.effort, recipe.time_limit, data)
+    folds = _folds(data, effort, recipe.seed or 0)
+    judged = Trials(data, folds, recipe, Plan(effort, budget), watch).run() if folds else [_UNTRIED]
     weights = _weights(judged, held_out_weights([fold.held_out for fold in folds]), recipe.metric or "log-loss")
     watch(Stage("parameters"))
     fitted = _fit_components(data, folds, judged, weights, watch, recipe.seed or 0)
@@ -99,15 +98,15 @@ def _refuse_large(data: Dataset, memory: int | None) -> None:
         raise BncliError(f"{what}: {needed_and_free(needed, memory)}", hint=hint)
 
 
-def _folds(data: Dataset, seed: int) -> list[Fold]:
+def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
     """Those that are tried; none where no row can be held out."""
     size = capacity(data.n_rows)
-    data = data.take(stratified_sample(data.labels, MOST_ROWS, seed))
+    data = data.take(stratified_sample(data.labels, effort.most_rows, seed))
     if data.n_rows < 2:
         return []
     fold_of = stratified_folds(data.labels, min(FOLDS, data.n_rows), seed)
     folds = []
-    for fold in range(min(folds_held_out(data.n_rows), int(fold_of.max()) + 1)):
+    for fold in range(min(effort.folds(data.n_rows), int(fold_of.max()) + 1)):
         rows = data.take(np.flatnonzero(fold_of != fold))
         folds.append(Fold(Rows(rows, capacity=size), data.take(np.flatnonzero(fold_of == fold))))
     return folds
@@ -151,6 +150,7 @@ def _fit_components(
     Where every row was held out, their tables are found again; so what others are found on is fitted too.
     """
     rows = Rows(data, below=folds[0].rows.below if folds else dict(BELOW), capacity=capacity(data.n_rows))
+    all_drawn = bool(folds) and folds[0].rows.data.n_rows + folds[0].held_out.n_rows == data.n_rows
     again = len(folds) in (0, FOLDS) or data.n_rows < FOLDS
     wanted = {one.name for one, weight in zip(judged, weights, strict=True) if weight > 0}
     needed = {below for name in wanted for below in _all_below(name, rows.below)} if again else set()
@@ -158,8 +158,7 @@ def _fit_components(
     for done, (one, weight) in enumerate(zip(judged, weights, strict=True)):
         watch(Progress(done, len(judged), one.name))
         if one.members and one.name in wanted:
-            members = one.members if data.n_rows <= MOST_ROWS else ()
-            fitted.append(_bagged(data, bag(data, members, seed), float(weight)))
+            fitted.append(_bagged(data, bag(data, one.members if all_drawn else (), seed), float(weight)))
         elif one.name in wanted | needed:
             fit = _fit(rows, one, float(weight)) if again or one.path is None else _refit(data, one, one.path, weight)
             fitted.append(fit)

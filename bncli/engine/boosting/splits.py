@@ -73,7 +73,8 @@ class Splits:
         for block, packed in zip(self.columns.blocks, tiled, strict=True):
             n_places = len(block.columns) * block.width
             flat = (block.places[:, rows] + node * n_places).ravel()
-            counted: Array = np.bincount(flat, packed, n_nodes * n_places).reshape(n_nodes, -1, block.width)
+            sums: Array = np.bincount(flat, packed, n_nodes * n_places).astype(np.float64, copy=False)
+            counted = sums.reshape(n_nodes, -1, block.width)
             found = _best_of(block, counted, units, self.penalty)
             if found.gain > LEAST_GAIN and (best is None or found.gain > best.gain):
                 best = found
