@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from bncli.cli.config import schema_text, schema_words
 from bncli.cli.run import run
+from bncli.engine.explanation import effects
 from bncli.files.model import write_model
 from tests.many_tables import boosted_model, random_schema
 from tests.transcripts import ROOT
@@ -130,10 +131,11 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[st
     (folder / "less.csv").write_text("\n".join([lines[0].split(",", 1)[1], *(x.split(",", 1)[1] for x in lines[1:5])]))
     (folder / "copies.csv").write_text("a,b,day,y\n" + "".join(f"{i},{i},2024-01-0{i},{i % 2}\n" for i in range(1, 10)))
     (folder / "alone.csv").write_text("a\n1\n2\n")
-    write_model(str(folder / "many.bnc"), boosted_model(random_schema(15, 2, intervals=64), 600, most=4))
+    write_model(str(folder / "many.bnc"), boosted_model(random_schema(6, 2, intervals=64), 400, most=3))
     found: dict[str, list[tuple[str, Any]]] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setattr(effects, "MOST_EFFECTS", 20)
         for line in MAKING.strip().splitlines():
             assert run(line.split()) == 0, line
         costs = " ".join(f"--metric {cost}" for cost in ("fit-seconds", "iterations", "passes"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bncli.steps.regions import NamedStep, RegionsReport
+
+
+MOST_LISTED = 200
+"""Regions of a model; of more only the numbers are told."""
 
 
 def regions_text(report: RegionsReport) -> str:
@@ -49,6 +54,16 @@ def region_table(regions: Sequence[tuple[str, ...]], gains: Mapping[tuple[str, .
     for number, region in enumerate(regions, 1):
         gain = (f"{gains[region]:.4f}",) if gains else ()
         add_row(table, str(number), ", ".join(region), *gain)
+    return table
+
+
+def region_counts(regions: Sequence[tuple[str, ...]]) -> Table:
+    """How many regions there are of each size, where they are too many to list."""
+    from bncli.cli.tables import add_row, plain_table
+
+    table = plain_table(f"{len(regions):,} regions", "attributes", "regions", numbers=(0, 1))
+    for size, n in sorted(Counter(map(len, regions)).items()):
+        add_row(table, str(size), f"{n:,}")
     return table
 
 
