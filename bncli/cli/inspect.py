@@ -11,7 +11,7 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
-from bncli.cli.search_results import arcs_table, chosen_text, penalty_table, restarts_text, trial_table
+from bncli.cli.search_results import arcs_table, chosen_text, penalty_table, restarts_text, shrunk_text, trial_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -133,6 +133,8 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         facts["perfect graph"] = perfection
     if report.penalty_cv is not None:
         facts["penalty"] = chosen_text(report.penalty_cv)
+        if report.penalty_cv.shrinkage is not None:
+            facts["shrunk"] = shrunk_text(report.penalty_cv.shrinkage)
     if report.restarts is not None:
         facts["starts"] = restarts_text(report.restarts)
     recipe = {key.replace("_", "-"): value for key, value in report.recipe.as_dict().items()}
