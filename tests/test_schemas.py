@@ -190,7 +190,7 @@ def test_what_is_printed_fits(printed: dict[str, list[tuple[str, Any]]], word: s
 
 
 RARE = {"missing", "merges", "levels", "bins"}
-"""Keys of missing values, of coarser binning of categorical attributes, which these small tables do not all show, and of
+"""Keys of missing values, of coarser binning of categorical attributes, which these small tables do not all show; of
 structures by hand or of auto, where regions have bins for their size in place of cuts."""
 
 

@@ -26,9 +26,10 @@ from typing import TypeVar
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_search.additive_fit import additive_fit
-from bncli.engine.structure_search.grown_regions import GrownRegion, grown_regions, most_cells
+from bncli.engine.structure_search.grown_regions import GrownRegion, grown_regions, intervals
 from bncli.engine.structure_search.interaction_gains import Gains
 from bncli.engine.structure_search.missing_levels import with_missing_levels
+from bncli.engine.structures.binning import grouping_of
 from bncli.engine.structures.structure import Regions
 from bncli.watch import Watch, silent
 
@@ -47,7 +48,7 @@ LEAST_GAIN = 1e-9
 def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regions:
     """The regions over the informative attributes, by size, then by falling gain; max_order counts the class too."""
     data = with_missing_levels(counts, "interactions", watch).data
-    found = _main_effects(data, watch)
+    found = _main_effects(data, intervals(data.total_weight), watch)
     for size in range(2, max_order):
         joining = _joining(data, found, size, watch)
         if not joining:
@@ -56,11 +57,14 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
     return _regions(found, max_order)
 
 
-def _main_effects(data: Dataset, watch: Watch) -> list[GrownRegion]:
-    """Every attribute with its gain over the class alone, as it was cut."""
+def _main_effects(data: Dataset, most: int, watch: Watch) -> list[GrownRegion]:
+    """Every attribute with its gain over the class alone, in at most so many intervals."""
     gains = Gains(*additive_fit(data, ()), data.schema.informative, CANDIDATE_BINS[0], watch=watch)
     by_attribute = {one.attributes: one.gain for one in gains.of_extensions([()])}
-    return [GrownRegion((i,), by_attribute.get((i,), 0.0), (None,)) for i in data.schema.informative]
+    return [
+        GrownRegion((i,), by_attribute.get((i,), 0.0), (grouping_of(data.schema.attributes[i], most),))
+        for i in data.schema.informative
+    ]
 
 
 def _joining(data: Dataset, found: list[GrownRegion], size: int, watch: Watch) -> list[GrownRegion]:
@@ -71,7 +75,7 @@ def _joining(data: Dataset, found: list[GrownRegion], size: int, watch: Watch) -
     candidates = gains.of_pairs() if size == 2 else gains.of_extensions(below)
     most = _entry(MOST, size) * len(data.schema.informative)
     sets = [one.attributes for one in candidates[: GROWN * most]]
-    grown = grown_regions(likelihood, cells, sets, most_cells(data.total_weight))
+    grown = grown_regions(likelihood, cells, sets)
     return [one for one in grown[:most] if one.gain > LEAST_GAIN]
 
 

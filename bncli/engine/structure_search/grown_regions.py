@@ -17,6 +17,7 @@ region, then the growth.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -30,18 +31,21 @@ from bncli.engine.kernels.cells import add_counts, cell_numbers
 from bncli.engine.kernels.information import rounded
 from bncli.engine.kernels.passes import BLOCK, residuals
 from bncli.engine.structure_search.grid_growth import Axis, Grid
+from bncli.engine.structure_search.interaction_gains import fitted_sets
 from bncli.engine.structures.binning import grouping_of
 from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.structures.structure import Family, Grouping
 from bncli.engine.training.likelihood import ConditionalLikelihood
 
-MAX_SUMS = 1 << 16
+MAX_SUMS = 1 << 15
 """Of a region."""
 FEWEST = 8
 AT_A_TIME = 1 << 22
 """Sums of the regions of one pass (32 MiB)."""
 LEAST_CELLS, CELL_ROWS = 200, 100
 """A table has at most a cell for so many rows, but always LEAST_CELLS."""
+LEAST_INTERVALS, INTERVAL_ROWS = 20, 150
+"""An attribute is seen in at most an interval for so many rows, but always LEAST_INTERVALS."""
 
 
 class GrownRegion(NamedTuple):
@@ -57,18 +61,25 @@ def most_cells(weight: float) -> int:
     return max(LEAST_CELLS, int(weight / CELL_ROWS))
 
 
-def grown_regions(
-    likelihood: ConditionalLikelihood, cells: Array, sets: Sequence[tuple[int, ...]], most: int, penalty: float = 1.0
-) -> list[GrownRegion]:
-    """These sets of attributes, each cut beside the tables `cells` (K, n_cells) to at most `most` cells; best first.
+def intervals(weight: float) -> int:
+    """Of an attribute, for rows of this weight."""
+    return max(LEAST_INTERVALS, int(weight / INTERVAL_ROWS))
 
-    Levels of categories stay apart even where that makes more cells than `most`.
+
+def grown_regions(
+    likelihood: ConditionalLikelihood, cells: Array, sets: Sequence[tuple[int, ...]], penalty: float = 1.0
+) -> list[GrownRegion]:
+    """These sets of attributes, each cut beside the tables `cells` (K, n_cells), best first.
+
+    Levels of categories stay apart even where that makes more cells than the rows can bear.
     """
+    most = most_cells(likelihood.data.total_weight)
     n_classes = 1 if likelihood.data.n_labels == 2 else likelihood.data.n_labels
+    fitted = fitted_sets(likelihood.families)
     found: list[GrownRegion] = []
     for families in _batches(likelihood.data, sets, n_classes):
         for family, sums in zip(families, _joint_sums(likelihood, cells, families, n_classes), strict=True):
-            found.append(_grown(likelihood.data, family, sums, most, penalty))
+            found.append(_grown(likelihood.data, family, sums, fitted, most, penalty))
     return sorted(found, key=lambda one: -one.gain)
 
 
@@ -86,9 +97,10 @@ def _finest(data: Dataset, members: tuple[int, ...], room: int) -> Family:
     sizes = [a.cardinality for a in attributes]
     numeric = [isinstance(a, NumericAttribute) for a in attributes]
     groupings: tuple[Grouping | None, ...] = ()
-    if math.prod(sizes) > room and any(numeric):
+    finest = intervals(data.total_weight)
+    if any(numeric) and (math.prod(sizes) > room or max(sizes) > finest):
         levels = math.prod(size for size, is_numeric in zip(sizes, numeric, strict=True) if not is_numeric)
-        bins = max(FEWEST, int((room / levels) ** (1 / sum(numeric))))
+        bins = min(finest, max(FEWEST, int((room / levels) ** (1 / sum(numeric)))))
         groupings = tuple(grouping_of(attribute, bins) for attribute in attributes)
     return Family.over(members, data.schema.cardinalities, groupings=groupings)
 
@@ -124,10 +136,15 @@ def _sum_cells(
     return totals
 
 
-def _grown(data: Dataset, family: Family, sums: Array, most: int, penalty: float) -> GrownRegion:
+def _grown(
+    data: Dataset, family: Family, sums: Array, fitted: set[tuple[int, ...]], most: int, penalty: float
+) -> GrownRegion:
     attributes = [data.schema.attributes[i] for i in family.attributes]
+    places = range(len(attributes))
+    subsets = itertools.chain.from_iterable(itertools.combinations(places, size + 1) for size in places)
+    fresh = tuple(one for one in subsets if tuple(family.attributes[j] for j in one) not in fitted)
     axes = [_axis(attribute, size) for attribute, size in zip(attributes, family.shape, strict=True)]
-    grid = Grid(sums, tuple(axes), penalty)
+    grid = Grid(sums, tuple(axes), fresh, penalty)
     grid.grow(most)
     seen = (grouping for _, grouping in family.binned_attributes)
     groupings = tuple(

@@ -17,7 +17,7 @@ from bncli.engine.structures.structure import Family
 from bncli.engine.training.likelihood import conditional_likelihood
 from tests.datasets import random_dataset
 from tests.effects import mixed_dataset, mixed_datasets
-from tests.engine.structure_search.test_interaction_gains import gains_of, probabilities
+from tests.engine.structure_search.test_interaction_gains import gains_of, probabilities, share_of_new
 
 
 def grown(data: Dataset, sets: list[tuple[int, ...]], most: int = 40) -> list[GrownRegion]:
@@ -46,7 +46,9 @@ def test_gains_are_those_of_the_cells_row_by_row(data: Dataset, most: int) -> No
                 pair = sums.setdefault((cell, y), [0.0, 0.0])
                 pair[0] += weight * (float(data.labels[t] == y) - p)
                 pair[1] += weight * p * (1 - p)
-        assert one.gain == pytest.approx(sum((g * g - h) / (2 * (h + 0.7)) for g, h in sums.values()), abs=1e-9)
+        sizes = [data.schema.cardinalities[i] if m is None else max(m) + 1 for i, m in zip(*one[::2], strict=True)]
+        new = share_of_new([{i} for i in informative], one.attributes, sizes)
+        assert one.gain == pytest.approx(sum((g * g - new * h) / (2 * (h + 0.7)) for g, h in sums.values()), abs=1e-9)
 
 
 def rows(n_rows: int = 600) -> Dataset:
