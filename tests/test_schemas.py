@@ -14,6 +14,8 @@ from jsonschema import Draft202012Validator
 
 from bncli.cli.config import schema_text, schema_words
 from bncli.cli.run import run
+from bncli.files.model import write_model
+from tests.many_tables import boosted_model, random_schema
 from tests.transcripts import ROOT
 
 METRICS = ("accuracy", "error", "log-loss", "rmse", "brier", "auc", "ece", "cll", "balanced-accuracy", "mcc")
@@ -81,6 +83,7 @@ inspect regions.json
 inspect checked.json
 inspect checked.bnc
 inspect interactions.json
+inspect many.bnc --effects
 describe iris.csv
 describe holes.csv --schema-out d.json
 describe copies.csv
@@ -127,6 +130,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[st
     (folder / "less.csv").write_text("\n".join([lines[0].split(",", 1)[1], *(x.split(",", 1)[1] for x in lines[1:5])]))
     (folder / "copies.csv").write_text("a,b,day,y\n" + "".join(f"{i},{i},2024-01-0{i},{i % 2}\n" for i in range(1, 10)))
     (folder / "alone.csv").write_text("a\n1\n2\n")
+    write_model(str(folder / "many.bnc"), boosted_model(random_schema(15, 2, intervals=64), 600, most=4))
     found: dict[str, list[tuple[str, Any]]] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)

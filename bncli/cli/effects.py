@@ -30,9 +30,11 @@ def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Ta
     if not report.effects:
         return [*_preface(report, labels), "No attribute has an effect."]
     tables: list[str | Table] = [*_preface(report, labels), _shares(report.effects)]
+    count, share = report.left_out or (0, 0.0)
     hidden = report.effects[_LISTED:]
     if hidden:
-        tables += [f"... and {len(hidden):,} more with {_percent(sum(e.share for e in hidden))} together", ""]
+        together = _percent(share + sum(effect.share for effect in hidden))
+        tables += [f"... and {count + len(hidden):,} more with {together} together", ""]
     shown = [effect for effect in report.effects[:_SHOWN] if effect.values.any()]
     scale = max((_largest(effect.values) for effect in shown if len(effect.attributes) == 1), default=0.0)
     return [*tables, *(_numbers(effect, labels, scale) for effect in shown)]
@@ -112,7 +114,8 @@ def _table(title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], n
 
 
 def _title(effect: NamedEffect) -> str:
-    return f"{' by '.join(effect.attributes)} ({_percent(effect.share)})"
+    averaged = ", averages" if effect.averaged else ""
+    return f"{' by '.join(effect.attributes)} ({_percent(effect.share)}{averaged})"
 
 
 def _largest(values: Array) -> float:

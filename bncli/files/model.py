@@ -1,7 +1,8 @@
 """The model file `.bnc`: one file, self-describing, checksummed, no pickle, safe to open from an untrusted source.
 
 It is a ZIP archive of `model.json` (sorted keys), `bias.npy` and `tables/<f>.npy`, one array a family in the order of
-the key `families`; its comment is a checksum (see `archive.py`). So `unzip -p m.bnc model.json` shows what it is,
+the key `families`, or, where very many families join codes (`families.are_many`), `tables.npy`, the same arrays one
+below the other; its comment is a checksum (see `archive.py`). So `unzip -p m.bnc model.json` shows what it is,
 numpy.load reads the arrays, and `head -c -64 m.bnc | sha256sum` proves them. What the arrays hold depends on the kind
 of predictor (`predictors.py`).
 
@@ -13,6 +14,7 @@ is refused.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator
@@ -22,14 +24,14 @@ import numpy as np
 
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Model
+from bncli.engine.model import Ensemble, Model, Pool, Predictor
 from bncli.engine.structures.named_structure import name_structure
 from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.errors import BncliError, ModelError
 from bncli.files.archive import Archive, npy_array, npy_bytes, npy_header, open_archive, pack
 from bncli.files.atomic import write_bytes
 from bncli.files.documents import Node, parse
-from bncli.files.families import families_json, read_families
+from bncli.files.families import are_many, families_json, read_families
 from bncli.files.graphs import graph_json, read_graph
 from bncli.files.penalties import penalty_json, read_penalty, read_restarts, restarts_json
 from bncli.files.predictors import (
@@ -45,9 +47,12 @@ from bncli.files.predictors import (
 from bncli.files.recipes import read_recipe, recipe_json
 from bncli.files.schemas import read_schema, schema_json
 
-VERSION = 4
+VERSION = 5
 """Raised whenever a file may hold what older readers would not know, were it one more key."""
+_LAST = 4
+"""The version of files without very many families and without a logarithmic pool: older readers know them."""
 _DESCRIPTION = "model.json"
+_ALL_TABLES = "tables.npy"
 
 
 def write_model(path: str, model: Model) -> None:
@@ -62,6 +67,8 @@ def dump_model(model: Model) -> bytes:
         raise BncliError("the learnt parameters are not finite numbers", hint="learn with a penalty above 0")
     text = json.dumps(_describe(model), sort_keys=True, ensure_ascii=False, allow_nan=False)
     names = array_names(len(arrays) - 1)
+    if are_many(model.predictor.families):
+        arrays, names = (arrays[0], np.concatenate(arrays[1:])), [names[0], _ALL_TABLES]
     return pack([(_DESCRIPTION, f"{text}\n".encode()), *zip(names, map(npy_bytes, arrays), strict=True)])
 
 
@@ -73,7 +80,7 @@ def _describe(model: Model) -> dict[str, Any]:
         | restarts
         | {
             "format": "bncli-model",
-            "version": VERSION,
+            "version": VERSION if _is_new(model.predictor) else _LAST,
             "bncli_version": model.version,
             "rows": int(model.n_rows),
             "recipe": recipe_json(model.recipe),
@@ -110,6 +117,11 @@ def read_model(path: str) -> Model:
         )
 
 
+def _is_new(predictor: Predictor) -> bool:
+    """Whether older readers cannot read it."""
+    return are_many(predictor.families) or (isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC)
+
+
 def format_version(path: str) -> int:
     """The version of the format that a model file has; ModelError as in `read_model`."""
     with open_archive(path) as archive:
@@ -136,9 +148,19 @@ def _read_structure(node: Node, schema: Schema) -> Structure:
 def _read_all(archive: Archive, families: tuple[Family, ...], bias: tuple[int, ...]) -> Iterator[Array]:
     """The bias, of that shape, whose last entry is K, and the tables."""
     names = array_names(len(families))
+    if archive.names == [_DESCRIPTION, names[0], _ALL_TABLES]:
+        return _read_joint(archive, families, bias)
     if archive.names != [_DESCRIPTION, *names]:
         archive.fail("its members are not those that it describes")
     return _read_arrays(archive, names, [bias, *((family.n_cells, bias[-1]) for family in families)])
+
+
+def _read_joint(archive: Archive, families: tuple[Family, ...], bias: tuple[int, ...]) -> Iterator[Array]:
+    """The bias, and the tables as parts of one array."""
+    ends = list(itertools.accumulate((family.n_cells for family in families), initial=0))
+    first, tables = _read_arrays(archive, [array_names(0)[0], _ALL_TABLES], [bias, (ends[-1], bias[-1])])
+    yield first
+    yield from (tables[start:stop] for start, stop in itertools.pairwise(ends))
 
 
 def _read_arrays(archive: Archive, names: list[str], shapes: list[tuple[int, ...]]) -> Iterator[Array]:

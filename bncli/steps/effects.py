@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bncli.engine.data.schema import Attribute, Schema
-from bncli.engine.explanation.effects import Effect, effects_of
+from bncli.engine.explanation.effects import Effect, LeftOut, effects_of
 from bncli.engine.explanation.wording import value_names
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
@@ -20,7 +20,7 @@ class NamedEffect(NamedTuple):
     """What a set of attributes does to the log-odds of every class: values[x_1, x_2, ..., y], each axis with mean 0.
 
     `seen`: the attributes, as cut or regrouped; `merged` has those that are regrouped to a coarser binning, else None.
-    `share` of the score's variance.
+    `share` of the score's variance. `averaged`: the values are averages, the model sees the attributes more finely.
     """
 
     attributes: tuple[str, ...]
@@ -28,6 +28,7 @@ class NamedEffect(NamedTuple):
     values: Array
     seen: tuple[Attribute, ...]
     merged: tuple[Attribute | None, ...]
+    averaged: bool = False
 
     @property
     def names(self) -> tuple[tuple[str, ...], ...]:
@@ -35,33 +36,41 @@ class NamedEffect(NamedTuple):
         return tuple(value_names(attribute)[:-1] for attribute in self.seen)
 
     def as_json(self) -> dict[str, Any]:
-        """The key `merges` is there only where an attribute is regrouped."""
+        """The key `merges` is there only where an attribute is regrouped, `averaged` only where values are."""
         merges = [None if a is None else described(a) for a in self.merged]
         return {
             "attributes": list(self.attributes),
             "share": self.share,
             "shape": list(self.values.shape),
             **({"merges": merges} if any(merges) else {}),
+            **({"averaged": True} if self.averaged else {}),
             "values": self.values.tolist(),
         }
 
 
 @dataclass(frozen=True)
 class EffectsReport:
-    """The effects by falling share; `base` (K,): the log-odds of the average row; `models`: how many are averaged."""
+    """The effects by falling share; `base` (K,): the log-odds of the average row; `models`: how many are averaged.
+
+    `left_out`: how many effects of a model of very many are not among them, and their share.
+    """
 
     base: Array
     effects: tuple[NamedEffect, ...]
     models: int
+    left_out: LeftOut | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Keys of the report on the model."""
-        return {
+        """Keys of the report on the model; `effects_left_out` only where some are."""
+        report = {
             "class_reference": CLASS_REFERENCE,
             "effects_base": self.base.tolist(),
             "effects": [effect.as_json() for effect in self.effects],
             "averaged_models": self.models,
         }
+        if self.left_out is not None:
+            report["effects_left_out"] = {"count": self.left_out.n_effects, "share": self.left_out.share}
+        return report
 
 
 def described(attribute: Attribute) -> dict[str, Any]:
@@ -72,7 +81,8 @@ def described(attribute: Attribute) -> dict[str, Any]:
 def effects_report(model: Model) -> EffectsReport:
     """The effects of a model."""
     found = effects_of(model)
-    return EffectsReport(found.constant, tuple(_named(e, model.schema) for e in found.effects), found.models)
+    effects = tuple(_named(effect, model.schema) for effect in found.effects)
+    return EffectsReport(found.constant, effects, found.models, found.left_out)
 
 
 def _named(effect: Effect, schema: Schema) -> NamedEffect:
@@ -84,4 +94,5 @@ def _named(effect: Effect, schema: Schema) -> NamedEffect:
         effect.tensor.shown,
         tuple(attribute if merge is None else coarse(attribute, merge) for attribute, merge in regrouped),
         tuple(None if merge is None else coarse(attribute, merge) for attribute, merge in regrouped),
+        effect.averaged,
     )

@@ -1,44 +1,89 @@
-"""How much the choice among candidates may cost: folds, rows and passes over them.
+"""How much the choice among candidates may cost: what an effort allows, and the clock where there is a limit.
 
-Conventions, all of it from the numbers of rows, attributes and classes, so that the same rows give the same model: up
-to FOLDED_ROWS rows every row is held out once, in 5 folds; of more, folds are tried until HELD_OUT rows have been, and
-of more than MOST_ROWS so many are drawn by class, of which a fifth is held out. Candidates are tried, the likely best
-first; one that is expected to take more than what is left of the budget, the fit on all rows included, is left
-out. The budget is SECONDS_OF_FEW for up to FEW_ROWS rows, and for more
+An effort, 1 to 5, says how many seconds the candidates may be expected to take, the fits on all rows included, and how
+many rows are held out; both follow from the numbers of rows, attributes and classes alone, so that the same rows give
+the same model on every machine, and neither jumps at any number of rows:
 
-    SECONDS + SECONDS_A_VALUE * rows^ROWS_POWER * attributes^(1/4) * classes (of two: 1)
+    share * (SECONDS + SECONDS_A_VALUE * rows^ROWS_POWER * attributes^(1/4) * classes / 2)
 
-which grows about as the least time of boosting does; of many rows the fits on all rows of the candidates before count,
-too. With a limit in seconds the clock decides instead, from the seconds that the candidates before took for what they
-were expected to.
+which grows about as the least time of boosting does. Candidates are tried, the likely best first; one that is expected
+to take more than what is left is left out. Every row is held out once, in FOLDS folds, where there are no more rows
+than the effort holds out; of more, fewer of these folds are tried, and of more than `most_rows` so many rows are drawn
+by class.
+
+Conventions: with a limit in seconds and no effort the clock decides which candidates are tried, all of them if there is
+time, and the folds are those of the highest effort whose seconds are within the limit. How long a candidate will take
+is told by the seconds that those before it took for what they were expected to.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.training.likelihood import ConditionalLikelihood
 from bncli.watch import Clock
 
 FOLDS = 5
-FOLDED_ROWS, HELD_OUT = 3_000, 1_500
-MOST_ROWS = 25_000
-FEW_ROWS, SECONDS_OF_FEW = 4_000, 30.0
-SECONDS, SECONDS_A_VALUE, ROWS_POWER = 0.2, 8.5e-4, 0.7
-PASSES_OF_PATH, PASSES_OF_FIT = 300.0, 40.0
+SECONDS, SECONDS_A_VALUE, ROWS_POWER = 0.25, 3e-3, 0.6
+PASSES_OF_PATH, PASSES_OF_FIT = 200.0, 40.0
 """Evaluations, roughly, of all penalties in one fold, and of a fit with one; preconditioners included."""
+TREES = 150
+"""That are grown, roughly."""
+SECONDS_A_SET = 4e-5
+"""Roughly, of a set of attributes whose gain is looked at."""
+LINE = 0.4
+"""Of that, roughly, where there are no more parameters than lines: so few are soon found."""
 CELL = 30.0
 """Nanoseconds, roughly, that an evaluation takes for an entry of a table."""
 
 
-def folds_held_out(n_rows: int) -> int:
-    """Of FOLDS folds, how many are held out in turn."""
-    if n_rows <= FOLDED_ROWS:
-        return FOLDS
-    return max(1, min(FOLDS, round(HELD_OUT * FOLDS / n_rows)))
+@dataclass(frozen=True)
+class Effort:
+    """What one of the efforts allows.
+
+    share: of the seconds of the default; held_out: rows; most_rows: that are drawn of more; prunes: whether candidates
+    that are unlikely to help are left out, however cheap; boosted_from: rows from which trees are boosted.
+    """
+
+    share: float
+    held_out: float
+    most_rows: int
+    prunes: bool
+    boosted_from: float
+
+    def seconds(self, n_rows: int, n_attributes: int, n_labels: int) -> float:
+        """What all candidates together may be expected to take."""
+        grown = float(n_rows**ROWS_POWER) * math.sqrt(math.sqrt(n_attributes)) * max(n_labels, 2) / 2
+        return self.share * (SECONDS + SECONDS_A_VALUE * grown)
+
+    def folds(self, n_rows: int) -> int:
+        """Of FOLDS folds, how many are held out in turn; all of them where there are hardly any rows."""
+        return max(1, min(FOLDS, round(min(FOLDS, self.held_out * FOLDS / max(n_rows, 1)))))
+
+
+EFFORTS = {
+    1: Effort(0.25, 1_000, 10_000, True, 2_000),
+    2: Effort(0.5, 1_500, 15_000, True, 1_000),
+    3: Effort(1.0, 2_500, 25_000, True, 1_000),
+    4: Effort(4.0, 10_000, 50_000, False, 0),
+    5: Effort(math.inf, math.inf, 10**18, False, 0),
+}
+DEFAULT = 3
+
+
+def effort_of(effort: int | None, limit: float | None, data: Dataset) -> Effort:
+    """The one that was asked for; else, with a limit, the folds of what fits in it and all candidates."""
+    if effort is not None or limit is None:
+        return EFFORTS[DEFAULT if effort is None else effort]
+    folds = next((one for one in reversed(EFFORTS.values()) if one.seconds(*_size(data)) <= limit), EFFORTS[1])
+    return replace(folds, share=math.inf, prunes=False)
+
+
+def _size(data: Dataset) -> tuple[int, int, int]:
+    return data.n_rows, len(data.schema.informative), data.n_labels
 
 
 @dataclass
@@ -51,7 +96,7 @@ class ComputeBudget:
     began: float = 0.0
     expected: float = 0.0
     later: float = 0.0
-    """Of the fits on all rows, of many."""
+    """Of the fits on all rows."""
     before_candidates: float = 0.0
 
     @classmethod
@@ -59,33 +104,56 @@ class ComputeBudget:
         """Begins now."""
         return cls(limit, clock, began=0.0 if clock is None else clock())
 
-    def begin_candidates(self, data: Dataset) -> None:
+    def begin_candidates(self, effort: Effort, data: Dataset) -> None:
         """The first candidate begins."""
-        self.seconds = _seconds(data)
+        self.seconds = effort.seconds(*_size(data))
         self.before_candidates = self._elapsed()
 
     def allows(self, expected: float, later: float) -> bool:
         """Whether a candidate of this cost, and of so much later, may still be tried."""
+        if self.expected + expected + self.later + later > self.seconds:
+            return False
         if self.limit is None or self.clock is None:
-            return self.expected + expected + self.later + later <= self.seconds
+            return True
         elapsed = self._elapsed()
         rate = (elapsed - self.before_candidates) / self.expected if self.expected else 1.0
         return elapsed + rate * (expected + self.later + later) <= self.limit
+
+    def spend(self, expected: float, later: float) -> None:
+        """A candidate of this cost was tried."""
+        self.expected += expected
+        self.later += later
+
+    def grant(self, expected: float, later: float) -> None:
+        """So much is spent in addition to what the effort allows."""
+        self.seconds += expected + later
+        self.spend(expected, later)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the limit is reached, what is still to be fitted on all rows included."""
+        return not self.allows(0.0, 0.0)
 
     def _elapsed(self) -> float:
         return 0.0 if self.clock is None else self.clock() - self.began
 
 
-def _seconds(data: Dataset) -> float:
-    if data.n_rows <= FEW_ROWS:
-        return SECONDS_OF_FEW
-    n_labels = data.n_labels if data.n_labels > 2 else 1
-    return SECONDS + SECONDS_A_VALUE * float(data.n_rows**ROWS_POWER) * math.sqrt(math.sqrt(len(data.codes))) * n_labels
+def search_seconds(name: str, n_attributes: int) -> float:
+    """What finding the sets of a candidate is expected to take in a fold, by the sets that are looked at."""
+    pairs = n_attributes * (n_attributes - 1) / 2
+    looked_at = {"tree": 1.0, "sharp tree": 1.0, "pairs": 1.0, "triples": 6.0, "quadruples": 8.0}.get(name, 0.0)
+    return SECONDS_A_SET * looked_at * pairs
 
 
-def path_seconds(likelihoods: Sequence[ConditionalLikelihood]) -> float:
-    """What the paths over these rows are expected to take."""
-    return PASSES_OF_PATH * sum(pass_seconds(likelihood) for likelihood in likelihoods)
+def boosted_seconds(n_rows: int, n_attributes: int) -> float:
+    """What boosting trees on so many rows is expected to take, TREES of them: roughly, as measured."""
+    return TREES * 1e-3 * (0.6 + 0.06 * n_attributes + 4e-5 * n_rows * n_attributes)
+
+
+def path_seconds(likelihoods: Sequence[ConditionalLikelihood], coding: str = "thermometer") -> float:
+    """What the paths over these rows are expected to take, for parameters in this coding."""
+    passes = PASSES_OF_PATH * (LINE if coding == "linear" else 1.0)
+    return passes * sum(pass_seconds(likelihood) for likelihood in likelihoods)
 
 
 def fit_seconds(likelihood: ConditionalLikelihood, n_rows: int) -> float:

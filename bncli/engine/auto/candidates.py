@@ -1,7 +1,8 @@
 """The models that are tried: which tables each has, found on the rows that it learns from.
 
     singles        main effects: every attribute by itself, finely cut
-    lines          linear effects: the same, every numeric attribute a straight line
+    boosted        a bag of boosted trees (`bncli.engine.auto.boosted`)
+    lines          linear effects: every numeric attribute a straight line over all its intervals
     tree           and the pairs of a tree (`--structure tan`)
     all pairs      and every pair
     pairs          and the pairs of highest gain (`--structure interactions`)
@@ -16,14 +17,15 @@ tables as an earlier one is left out.
 
 Conventions: how finely sets of several attributes bin them, and how many sets there are, is said by
 `bncli.engine.auto.capacity`. All pairs are tried up to ALL_PAIRS attributes. Where the best penalty of pairs lies a
-decade or more above that of single attributes, later candidates of many rows penalise larger sets so much more.
+decade or more above that of single attributes, later candidates penalise larger sets so much more.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from bncli.engine.auto import grids
@@ -40,15 +42,14 @@ from bncli.engine.structures.structure import Dag, Family, Regions, Structure
 from bncli.engine.training.likelihood import ConditionalLikelihood
 
 ALL_PAIRS = 20
-_ORDER = ("singles", "lines", "tree", "pairs", "all pairs", "triples", "quadruples", "sharp singles", "sharp tree")
-_ORDER_OF_MANY = (
-    *("singles", "pairs", "triples", "quadruples", "all pairs"),
-    *("sharp singles", "sharp tree", "tree", "lines"),
+_ORDER = (
+    *("singles", "lines", "boosted", "tree", "pairs", "sharp singles", "sharp tree"),
+    *("all pairs", "triples", "quadruples"),
 )
 CONFLICT = 9.0
 """Best penalties that lie a decade apart tell that pairs and single attributes want different ones."""
 BELOW = {"pairs": "singles", "triples": "pairs", "quadruples": "triples"}
-"""The candidate on whose residuals the larger sets are chosen; of few rows all pairs, if they are better than some."""
+"""The candidate on whose residuals the larger sets are chosen; all pairs in place of some, if they are better."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,12 @@ class Rows:
     below: dict[str, str] = field(default_factory=lambda: dict(BELOW))
     capacity: Capacity = field(default_factory=Capacity)
     penalties: dict[str, float] = field(default_factory=dict)
-    """The best ones, of many rows."""
+    """The best ones."""
+
+    @cached_property
+    def singles(self) -> grids.Binnings:
+        """How a table over one attribute sees it."""
+        return grids.singles(self.data)
 
     @property
     def beyond(self) -> float:
@@ -104,12 +110,12 @@ def candidate(rows: Rows, name: str) -> Candidate:
     return rows.found[name]
 
 
-def names(data: Dataset, many: bool = False) -> tuple[str, ...]:
-    """Those worth trying, the likely best first; of `many` rows some only if there is time left."""
+def names(data: Dataset) -> tuple[str, ...]:
+    """Those that these attributes can have, the likely best first."""
     n, attributes = len(data.schema.informative), data.schema.attributes
     numeric = any(not isinstance(attributes[i], CategoricalAttribute) for i in data.schema.informative)
     least = {"tree": 2, "pairs": 2, "all pairs": 3, "triples": 3, "quadruples": 4, "sharp tree": 2}
-    wanted = [name for name in (_ORDER_OF_MANY if many else _ORDER) if n >= least.get(name, 0)]
+    wanted = [name for name in _ORDER if n >= least.get(name, 0)]
     impossible = {"quadruples"} if numeric else {"sharp singles", "lines"}
     if n > ALL_PAIRS:
         impossible.add("all pairs")
@@ -121,7 +127,9 @@ def _main_effects(rows: Rows) -> None:
 
 
 def _linear_effects(rows: Rows) -> None:
-    rows.found["lines"] = replace(candidate(rows, "singles"), name="lines", coding="linear")
+    schema = rows.data.schema
+    structure = Regions(tuple((i,) for i in schema.informative), method="auto")
+    rows.found["lines"] = Candidate("lines", structure, structure.families(schema.cardinalities), coding="linear")
 
 
 def _all_pairs(rows: Rows) -> None:
@@ -179,8 +187,9 @@ def _mdl_binned(rows: Rows) -> Dataset:
 
 def _keep_regions(rows: Rows, name: str, regions: Sequence[tuple[int, ...]]) -> None:
     schema = rows.data.schema
-    bins = rows.capacity.bins
-    structure = Regions(tuple(regions), method="auto", bins=bins, groupings=groupings_of(schema.attributes, bins))
+    bins = (grids.FINE, *rows.capacity.bins[1:])
+    groupings = (rows.singles, *groupings_of(schema.attributes, bins[1:]))
+    structure = Regions(tuple(regions), method="auto", bins=bins, groupings=groupings)
     families = structure.families(schema.cardinalities)
     lower_orders = len(regions) > len(schema.informative)
     rows.found[name] = Candidate(name, structure, families, lower_orders=lower_orders, beyond=rows.beyond)

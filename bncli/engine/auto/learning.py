@@ -1,15 +1,15 @@
-"""Tables of several kinds, tried on rows held out and averaged in an ensemble: what `--structure auto` learns.
+"""Tables of several kinds, tried on rows held out and pooled in an ensemble: what `--structure auto` learns.
 
-    P(y | x) = sum over components m of v_m softmax_y S_m[x, y]
+    P(y | x) = softmax_y (sum over components m of w_m S_m[x, y])
 
 1. Attributes are cut finely, once (`grids`). 2. Candidates are tried one after the other: the tables of each are found
 in every fold, and their penalty by rows held out (`candidates`, `choice`), as long as the `budget` allows.
-3. The weights v maximise what the average gives to the rows held out (`ensemble`). 4. The candidates that have a weight
+3. The weights w maximise what the pool gives to the rows held out (`ensemble`). 4. The candidates that have a weight
 are fitted with their penalties on all rows: found again where each row was held out once, else as they were in the
 first fold, from the optimum there.
 
 Conventions: the folds are drawn by the seed. The weights minimise the log-loss unless the metric is `rmse`, then they
-minimise that; by `error` only the penalties are chosen, for shares of an average are too many for so rough a measure.
+minimise that; by `error` only the penalties are chosen, for the weights of a pool are too many for so rough a measure.
 """
 
 from __future__ import annotations
@@ -17,25 +17,41 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from bncli import __version__
-from bncli.engine.auto.budget import FOLDS, MOST_ROWS, ComputeBudget, folds_held_out
+from bncli.engine.auto import grids
+from bncli.engine.auto.boosted import NAME, bag
+from bncli.engine.auto.budget import FOLDS, ComputeBudget, Effort, effort_of
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
-from bncli.engine.auto.choice import Judged, Losses, held_out_weights
-from bncli.engine.auto.ensemble import least_squares_weights, mixture_logs, mixture_weights
-from bncli.engine.auto.grids import fine_dataset
-from bncli.engine.auto.paths import PenaltyPath, judged_rows, space_of
-from bncli.engine.auto.trials import Fold, Trials
+from bncli.engine.auto.choice import Judged, Losses, held_out_weights, losses_of
+from bncli.engine.auto.ensemble import pool_logs, pool_weights
+from bncli.engine.auto.paths import PenaltyPath, space_of
+from bncli.engine.auto.trials import Fold, Plan, Trials
+from bncli.engine.boosting.boosting import Boosted
+from bncli.engine.boosting.trees import tables_of
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.data.schema import Reading
-from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Component, Ensemble, HeldOut, Model, Optimum, Parameters, TriedCandidate
+from bncli.engine.kernels.arrays import Array, Integers
+from bncli.engine.model import (
+    Component,
+    Ensemble,
+    HeldOut,
+    Model,
+    Optimum,
+    Parameters,
+    Pool,
+    StoppedBy,
+    TriedCandidate,
+)
 from bncli.engine.parameter_spaces.effects import Effects
+from bncli.engine.prediction.tables_on_rows import log_probabilities_of
+from bncli.engine.structures.structure import Regions
 from bncli.engine.training.memory_estimate import BYTES, QUASI_NEWTON, needed_and_free
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
 from bncli.engine.training.penalty_cv import base_log_loss
@@ -53,19 +69,21 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     """The ensemble, and how its components were reached."""
     budget, watch = ComputeBudget.of(recipe.time_limit, run.clock), run.watch
     watch(Stage("discretize"))
-    data = fine_dataset(columns, reading, run, recipe.group_levels)
+    data = grids.fine_dataset(columns, reading, run, recipe.group_levels)
     del columns  # codes are all that is needed from here
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
     _refuse_large(data, run.memory)
     watch(Stage("candidates"))
-    folds = _folds(data, recipe.seed or 0)
-    judged = Trials(data, folds, recipe.metric or "log-loss", budget, watch).run() if folds else [_UNTRIED]
-    weights = _weights(judged, held_out_weights([fold.held_out for fold in folds]), recipe.metric or "log-loss")
+    effort = effort_of(recipe.effort, recipe.time_limit, data)
+    folds = _folds(data, effort, recipe.seed or 0)
+    judged = Trials(data, folds, recipe, Plan(effort, budget), watch).run() if folds else [_UNTRIED]
+    outside = _HeldOutRows.of(folds)
+    weights = pool_weights([one.logs for one in judged], *outside, recipe.metric or "") if outside else np.ones(1)
     watch(Stage("parameters"))
-    fitted = _fit_components(data, folds, judged, weights, watch)
+    fitted = _fit_components(data, folds, judged, weights, watch, recipe.seed or 0)
     model, parameters = _model(data, recipe, judged, weights, fitted)
-    return model, replace(parameters, held_out=_held_out(folds, judged, weights))
+    return model, replace(parameters, held_out=None if outside is None else _held_out(folds, outside, judged, weights))
 
 
 def _refuse_large(data: Dataset, memory: int | None) -> None:
@@ -83,65 +101,72 @@ def _refuse_large(data: Dataset, memory: int | None) -> None:
         raise BncliError(f"{what}: {needed_and_free(needed, memory)}", hint=hint)
 
 
-def _folds(data: Dataset, seed: int) -> list[Fold]:
+def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
     """Those that are tried; none where no row can be held out."""
     size = capacity(data.n_rows)
-    data = data.take(stratified_sample(data.labels, MOST_ROWS, seed))
+    data = data.take(stratified_sample(data.labels, effort.most_rows, seed))
     if data.n_rows < 2:
         return []
     fold_of = stratified_folds(data.labels, min(FOLDS, data.n_rows), seed)
     folds = []
-    for fold in range(min(folds_held_out(data.n_rows), int(fold_of.max()) + 1)):
+    for fold in range(min(effort.folds(data.n_rows), int(fold_of.max()) + 1)):
         rows = data.take(np.flatnonzero(fold_of != fold))
         folds.append(Fold(Rows(rows, capacity=size), data.take(np.flatnonzero(fold_of == fold))))
     return folds
 
 
-_UNTRIED = Judged("singles", 1.0, Losses(math.nan, math.nan, math.nan), np.zeros(1), (), None)
+_UNTRIED = Judged("singles", 1.0, Losses(math.nan, math.nan, math.nan), np.zeros((0, 0)), (), None)
 """Where there is nothing to hold out."""
 
 
-def _weights(judged: Sequence[Judged], of_rows: Array | None, metric: str) -> Array:
-    logs = np.stack([one.logs for one in judged])
-    return least_squares_weights(logs, of_rows) if metric == "rmse" else mixture_weights(logs, of_rows)
+class _HeldOutRows(NamedTuple):
+    """Labels and weights (None: 1 each) of all rows held out."""
+
+    labels: Integers
+    weights: Array | None
+
+    @classmethod
+    def of(cls, folds: Sequence[Fold]) -> _HeldOutRows | None:
+        """None where there are none."""
+        held_out = [fold.held_out for fold in folds]
+        return cls(np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out)) if folds else None
 
 
-def _held_out(folds: Sequence[Fold], judged: Sequence[Judged], weights: Array) -> HeldOut | None:
+def _held_out(folds: Sequence[Fold], outside: _HeldOutRows, judged: Sequence[Judged], weights: Array) -> HeldOut:
     """The log-loss of the whole ensemble on the rows by which its weights were chosen."""
-    if not folds:
-        return None
-    logs = mixture_logs(np.stack([one.logs for one in judged]), weights)
-    loss = np.average(logs, weights=held_out_weights([fold.held_out for fold in folds]))
+    losses = losses_of(pool_logs([one.logs for one in judged], weights), *outside)
     counts = [(fold.rows.data.class_counts, fold.held_out.class_counts) for fold in folds]
-    return HeldOut(0.0 - float(loss), base_log_loss(counts))
+    return HeldOut(losses.log_loss, base_log_loss(counts))
 
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A component, what it was found to be, and how its tables were reached; logs: ln P of every row's class."""
+    """A component, what it was found to be, and how its tables were reached."""
 
     component: Component
     candidate: Candidate
     optimum: Optimum
     n_parameters: int
-    logs: Array
 
 
 def _fit_components(
-    data: Dataset, folds: Sequence[Fold], judged: Sequence[Judged], weights: Array, watch: Watch
+    data: Dataset, folds: Sequence[Fold], judged: Sequence[Judged], weights: Array, watch: Watch, seed: int
 ) -> list[_Fitted]:
     """Those with a weight, fitted on all rows, the heaviest first (ties: the one tried first).
 
     Where every row was held out, their tables are found again; so what others are found on is fitted too.
     """
     rows = Rows(data, below=folds[0].rows.below if folds else dict(BELOW), capacity=capacity(data.n_rows))
+    all_drawn = bool(folds) and folds[0].rows.data.n_rows + folds[0].held_out.n_rows == data.n_rows
     again = len(folds) in (0, FOLDS) or data.n_rows < FOLDS
     wanted = {one.name for one, weight in zip(judged, weights, strict=True) if weight > 0}
     needed = {below for name in wanted for below in _all_below(name, rows.below)} if again else set()
     fitted = []
     for done, (one, weight) in enumerate(zip(judged, weights, strict=True)):
         watch(Progress(done, len(judged), one.name))
-        if one.name in wanted | needed:
+        if one.members and one.name in wanted:
+            fitted.append(_bagged(data, bag(data, one.members if all_drawn else (), seed), float(weight)))
+        elif one.name in wanted | needed:
             fit = _fit(rows, one, float(weight)) if again or one.path is None else _refit(data, one, one.path, weight)
             fitted.append(fit)
     return sorted((fit for fit in fitted if fit.component.weight > 0), key=lambda fit: -fit.component.weight)
@@ -151,6 +176,16 @@ def _all_below(name: str, builds_on: Mapping[str, str]) -> Iterator[str]:
     while name in builds_on:
         name = builds_on[name]
         yield name
+
+
+def _bagged(data: Dataset, members: Sequence[Boosted], weight: float) -> _Fitted:
+    """The bag as a component: nothing is fitted again."""
+    tables = tables_of(members, data.schema)
+    sets = sorted({family.attributes for family in tables.families}, key=lambda s: (len(s), s))
+    found = Candidate(NAME, Regions(tuple(sets), method="auto"), tables.families)
+    trees = sum(len(member.trees) for member in members)
+    optimum = Optimum(np.zeros(0), 0.0, 0.0, trees, trees, StoppedBy.CROSS_TUNING)
+    return _Fitted(Component(weight, tables, NAME), found, optimum, tables.n_parameters)
 
 
 def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
@@ -176,10 +211,8 @@ def _settings(penalty: float) -> OptimizerSettings:
 
 
 def _fitted(name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum) -> _Fitted:
-    cells, likelihood = space.coordinates.tables(optimum.point), space.likelihood
-    said = judged_rows(likelihood.data, likelihood.fusion, cells)
-    component = Component(float(weight), likelihood.tables(cells), name)
-    return _Fitted(component, found, optimum, space.coordinates.n_parameters, said[0])
+    tables = space.likelihood.tables(space.coordinates.tables(optimum.point))
+    return _Fitted(Component(float(weight), tables, name), found, optimum, space.coordinates.n_parameters)
 
 
 def _model(
@@ -191,10 +224,9 @@ def _model(
         for one, weight in zip(judged, weights, strict=True)
         if one.tried
     )
-    ensemble = Ensemble(tuple(one.component for one in fitted), trials)
-    shares = np.array([component.weight for component in ensemble.components])
-    logs = mixture_logs(np.stack([one.logs for one in fitted]), shares)
-    cll = float(logs @ (np.ones(data.n_rows) if data.weights is None else data.weights))
+    ensemble = Ensemble(tuple(one.component for one in fitted), trials, Pool.LOGARITHMIC)
+    logs = log_probabilities_of(ensemble, data)[data.labels, np.arange(data.n_rows)]
+    cll = float(logs.sum() if data.weights is None else logs @ data.weights)
     parameters = Parameters(
         ensemble,
         sum(one.n_parameters for one in fitted),

@@ -23,9 +23,8 @@ from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.training.likelihood import conditional_likelihood
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum_from
 
-TOLERANCE, MAX_ITERATIONS = 1e-3, 60
-TOLERANCE_OF_MANY = 3e-3
-"""Of many rows: what is left to gain is less than what another draw of the rows would change."""
+TOLERANCE, MAX_ITERATIONS = 3e-3, 60
+"""What is left to gain is less than what another draw of the rows would change."""
 
 
 def space_of(data: Dataset, candidate: Candidate, effects: Effects | None = None) -> ParameterSpace:
@@ -58,14 +57,13 @@ class PenaltyPath:
     """The last two."""
     best: Array = field(default_factory=lambda: np.zeros(0))
     """The one that was kept."""
-    tolerance: float = TOLERANCE
 
     def advance(self, penalty: float) -> Array:
-        """(3, rows held out): ln P of the row's class, 1 - P, and whether it was misclassified."""
-        settings = OptimizerSettings("zero", penalty, 0.0, "lbfgs", self.tolerance, MAX_ITERATIONS)
+        """ln P(y | x) of the rows held out, (K, rows)."""
+        settings = OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
         point = find_optimum_from(self.space, settings, self._start()).point
         self.optima = [*self.optima[-1:], point]
-        return judged_rows(self.held_out, self.fusion, self.space.coordinates.tables(point))
+        return said_of(self.held_out, self.fusion, self.space.coordinates.tables(point))
 
     def keep(self) -> None:
         """The last optimum is the best one."""
@@ -89,29 +87,23 @@ class PenaltyPath:
         return 2.0 * last - before
 
 
-def path_of(candidate: Candidate, data: Dataset, held_out: Dataset, *, many: bool = False) -> PenaltyPath:
-    """The path of a candidate that was found on `data`; `many`: on so many rows that it need not be exact."""
+def path_of(candidate: Candidate, data: Dataset, held_out: Dataset) -> PenaltyPath:
+    """The path of a candidate that was found on `data`."""
     fusion = fuse(*with_regrouped_columns(held_out, candidate.families), 2048)
-    tolerance = TOLERANCE_OF_MANY if many else TOLERANCE
-    return PenaltyPath(candidate, space_of(data, candidate), held_out, fusion, tolerance=tolerance)
+    return PenaltyPath(candidate, space_of(data, candidate), held_out, fusion)
 
 
-def judged_rows(data: Dataset, fusion: Fusion, cells: Array) -> Array:
-    """(3, rows): ln P of each row's class, 1 - P, whether it is misclassified; rows fused for tables `cells`."""
-    return np.concatenate(data.map(_judged, fusion.expand(cells), states=fusion.codes), axis=1)
+def said_of(data: Dataset, fusion: Fusion, cells: Array) -> Array:
+    """ln P(y | x_t) (K, rows), rows fused for tables `cells`."""
+    return np.concatenate(data.map(_said, fusion.expand(cells), states=fusion.codes), axis=1)
 
 
-def _judged(block: RowBlock, tables: Sequence[Array]) -> Array:
-    out = np.empty((3, block.n_rows))
+def _said(block: RowBlock, tables: Sequence[Array]) -> Array:
+    out = np.zeros((len(tables[0]), block.n_rows))
     for rows in block.slices():
-        scores = np.zeros((len(tables[0]), rows.stop - rows.start))
+        scores = out[:, rows]
         for table, codes in zip(tables, block.state, strict=True):
             scores += np.take(table, codes[rows], axis=1, mode="clip")
-        labels = block.labels[rows].astype(np.intp)
         scores -= scores.max(axis=0)
-        own = scores[labels, np.arange(len(labels))]
-        out[2, rows] = scores.argmax(axis=0) != labels
-        out[0, rows] = own - np.log(np.exp(scores).sum(axis=0))
-    # 1 - P from ln P: it keeps its digits where P is next to 1
-    out[1] = -np.expm1(out[0])
+        scores -= np.log(np.exp(scores).sum(axis=0))
     return out

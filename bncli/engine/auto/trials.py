@@ -6,19 +6,30 @@ cost is named in a note.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from bncli.engine.auto.budget import FOLDS, ComputeBudget, fit_seconds, path_seconds
+from bncli.engine.auto.boosted import MEMBERS, judge_boosted
+from bncli.engine.auto.boosted import NAME as BOOSTED
+from bncli.engine.auto.budget import (
+    ComputeBudget,
+    Effort,
+    boosted_seconds,
+    fit_seconds,
+    path_seconds,
+    search_seconds,
+)
 from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
-from bncli.engine.auto.choice import GRID, Judged, Tell, judge
+from bncli.engine.auto.choice import GRID, Judged, Tell, held_out_weights, judge
 from bncli.engine.auto.paths import PenaltyPath, path_of
-from bncli.engine.auto.pruning import comes_later, has_lost_its_base, is_almost_certain, is_better, may_improve
+from bncli.engine.auto.pruning import has_lost_its_base, is_better, may_improve
 from bncli.engine.data.dataset import Dataset
+from bncli.recipe import Recipe
 from bncli.watch import Note, Progress, Watch
 
 LARGER = 1.2
-"""How much more a candidate of many rows costs, at the least, than the one that it builds on."""
+"""How much more a candidate costs, at the least, than the one that it builds on."""
 
 
 @dataclass(frozen=True)
@@ -29,16 +40,23 @@ class Fold:
     held_out: Dataset
 
 
+class Plan(NamedTuple):
+    """What may be tried, and spent."""
+
+    effort: Effort
+    budget: ComputeBudget
+
+
 class Trials:
     """Candidates in their order, as long as the budget allows; the first in any case."""
 
-    def __init__(self, data: Dataset, folds: list[Fold], metric: str, budget: ComputeBudget, watch: Watch) -> None:
-        self._data, self._folds, self._metric, self._budget, self._watch = data, folds, metric, budget, watch
-        self._many = len(folds) < FOLDS
-        self._wanted = names(data, self._many)
+    def __init__(self, data: Dataset, folds: list[Fold], recipe: Recipe, plan: Plan, watch: Watch) -> None:
+        self._data, self._folds, self._watch = data, folds, watch
+        self._metric, self._seed = recipe.metric or "log-loss", recipe.seed or 0
+        self._effort, self._budget = plan
+        self._wanted = [name for name in names(data) if name != BOOSTED or data.n_rows >= self._effort.boosted_from]
         self._below = folds[0].rows.below
-        budget.begin_candidates(data)
-        self._whole_budget = budget.seconds
+        self._budget.begin_candidates(self._effort, data)
         self._costs: dict[str, float] = {}
         self._judged: list[Judged] = []
         self._left_out: list[str] = []
@@ -50,32 +68,53 @@ class Trials:
                 self._watch(Progress(done, len(self._wanted), name))
                 self._try(done, name)
         if self._left_out:
-            reason = "there was no time" if self._budget.limit is not None else "too costly for so many rows"
+            reason = "there was no time" if self._budget.limit is not None else "too costly for this effort"
             self._watch(Note(f"candidates that were not tried, {reason}: {', '.join(self._left_out)}"))
         return self._judged
 
     def _is_worth_trying(self, name: str) -> bool:
-        if has_lost_its_base(name, self._below, self._judged, self._many, self._left_out):
+        prunes = self._effort.prunes
+        if has_lost_its_base(name, self._below, self._judged, prunes, self._left_out):
             self._left_out.append(name)
             return False
-        later = comes_later(name, self._wanted, self._folds[0].rows)
-        return may_improve(name, self._below, self._judged, self._many) and not later
+        return may_improve(name, self._below, self._judged, prunes)
 
     def _try(self, done: int, name: str) -> None:
-        least = self._costs.get(self._below.get(name, ""), 0.0)
-        if self._is_too_costly(name, LARGER * least if self._many else least, 0.0):
+        if name == BOOSTED:
+            self._try_boosted(done)
             return
-        paths = [path_of(candidate(f.rows, name), f.rows.data, f.held_out, many=self._many) for f in self._folds]
+        search = len(self._folds) * search_seconds(name, len(self._data.schema.informative))
+        least = LARGER * self._costs.get(self._below.get(name, ""), 0.0)
+        if self._is_too_costly(name, max(search, least), 0.0):
+            return
+        paths = [path_of(candidate(f.rows, name), f.rows.data, f.held_out) for f in self._folds]
         if any(_alike(paths[0], one.path) for one in self._judged):
             return
-        cost = path_seconds([path.space.likelihood for path in paths])
+        cost = search + path_seconds([path.space.likelihood for path in paths], paths[0].candidate.coding)
         later = fit_seconds(paths[0].space.likelihood, self._data.n_rows)
         if self._is_too_costly(name, cost, later):
             return
         first = self._first_penalty(paths[0].candidate)
-        self._judged.append(judge(name, paths, self._metric, self._teller(done, name), first))
-        self._account(name, cost, later if self._many else 0.0)
+        self._judged.append(judge(name, paths, self._metric, self._teller(done, name), first, self._is_late))
+        self._budget.spend(cost, later)
+        self._costs[name] = cost + later
         self._learn_from(self._judged[-1], paths)
+
+    def _try_boosted(self, done: int) -> None:
+        """A bag is no part of what an effort may spend: the rows alone tell whether it is tried. A limit is heeded."""
+        rows, n_folds = self._folds[0].rows.data, len(self._folds)
+        member = boosted_seconds(rows.n_rows, len(rows.schema.informative))
+        later = (MEMBERS - n_folds) * member
+        if self._budget.limit is not None and self._is_too_costly(BOOSTED, n_folds * member, later):
+            return
+        parts = [(fold.rows.data, fold.held_out) for fold in self._folds]
+        weights = held_out_weights([fold.held_out for fold in self._folds])
+        self._judged.append(judge_boosted(parts, weights, self._seed, self._fold_teller(done, BOOSTED)))
+        self._budget.grant(n_folds * member, later)
+
+    def _is_late(self) -> bool:
+        """Whether there is a limit, and it is reached."""
+        return self._budget.limit is not None and self._budget.is_over
 
     def _is_too_costly(self, name: str, cost: float, later: float) -> bool:
         """Seconds for the choice, and for the fit on all rows; the first candidate is never too costly."""
@@ -84,20 +123,12 @@ class Trials:
         self._left_out.append(name)
         return True
 
-    def _account(self, name: str, cost: float, later: float) -> None:
-        self._budget.expected += cost
-        self._budget.later += later
-        self._costs[name] = cost + later
-
     def _learn_from(self, judged: Judged, paths: Sequence[PenaltyPath]) -> None:
         """What later candidates build on and begin with."""
         for fold, path in zip(self._folds, paths, strict=True):
             fold.rows.fits[judged.name] = path.fit
-            if self._many:
-                fold.rows.penalties[judged.name] = judged.penalty
-        if self._many and is_almost_certain(judged, self._data):
-            self._budget.seconds = self._whole_budget / 2
-        if judged.name == "all pairs" and not self._many and is_better(judged.name, "pairs", self._judged):
+            fold.rows.penalties[judged.name] = judged.penalty
+        if judged.name == "all pairs" and is_better(judged.name, "pairs", self._judged):
             for fold in self._folds:
                 fold.rows.below["triples"] = judged.name
 
@@ -108,6 +139,12 @@ class Trials:
         best = {one.name: one.penalty for one in self._judged}
         below = self._below.get(found.name, "") if found.beyond == 1 else ""
         return GRID[max(0, GRID.index(best.get(below, self._judged[0].penalty)) - 2)]
+
+    def _fold_teller(self, done: int, name: str) -> Callable[[int], None]:
+        def tell(fold: int) -> None:
+            self._watch(Progress(done, len(self._wanted), f"{name}, fold {fold + 1} of {len(self._folds)}"))
+
+        return tell
 
     def _teller(self, done: int, name: str) -> Tell:
         def tell(penalty: float, fold: int) -> None:

@@ -20,7 +20,7 @@ of models a multiplication a model and term besides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,11 +33,14 @@ from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model
 from bncli.engine.prediction.factors import cells_of
 from bncli.engine.prediction.marginalization import network_to_marginalize
+from bncli.engine.prediction.scoring import compile_predictor, log_probabilities
 from bncli.engine.structures.regrouping import coarse_codes
 from bncli.engine.structures.structure import BinnedAttribute
 
 NUMBERS_PER_BLOCK = 1 << 20
 """Most numbers in the temporaries of a block of rows."""
+NUMBERS_OF_MANY_TABLES = 1 << 22
+"""The same where there are very many tables, each of which is looked at once a block."""
 
 
 @dataclass(frozen=True)
@@ -82,16 +85,18 @@ class Explainer:
         mixture = mixture_of(model.predictor, model.schema)
         self._mixture = mixture
         pure = [purified(term, model.schema) for term in mixture.terms]
-        self.terms = tuple(
-            sorted({tensor.attributes for term in pure for tensor in term.tensors}, key=lambda key: (len(key), key))
-        )
+        self.terms = _terms(pure)
         self._columns: dict[BinnedAttribute, int] = {}
         self._used = tuple(used)
         number = {attributes: t for t, attributes in enumerate(self.terms)}
         self._pure = [self._compiled(term, number) for term in pure]
+        self._tables = [
+            [(table, np.array([number[key] for key in table.terms], np.intp)) for table in term.tables] for term in pure
+        ]
         self._constants = [term.constant for term in pure]
         self._averages = len(mixture.weights) > 1
-        self._raw = [self._compiled(term, {}) for term in mixture.terms] if self._averages else []
+        self._scorers = [compile_predictor(tables, model.schema) for tables in mixture.models] if self._averages else []
+        self._raw = [self._compiled(term, {}) for term in mixture.terms] if self._averages and not self._scorers else []
         self._marginalizes = network_to_marginalize(model.tables, model.schema) is not None
         self._words = Words(model.schema, self.terms, self._used)
 
@@ -112,8 +117,7 @@ class Explainer:
         step = self._rows_per_block(n_labels)
         for start in range(0, n_rows, step):
             block = slice(start, min(start + step, n_rows))
-            digits = self._digits([column[block] for column in codes])
-            sums, constant = self._sums(digits, predicted[block])
+            sums, constant = self._sums([column[block] for column in codes], predicted[block])
             exact = not self._averages and not self._marginalizes
             base[block] = constant if exact else log_odds[block] - sums.sum(axis=0)
             rest[block] = _largest(sums, contributions[:, block], chosen[:, block])
@@ -123,34 +127,45 @@ class Explainer:
     def _rows_per_block(self, n_labels: int) -> int:
         n_models, n_terms = self._mixture.numbers.shape
         average = (n_models + n_terms) * (n_labels + 1) if self._averages else 0
-        return max(1, NUMBERS_PER_BLOCK // (2 * len(self.terms) + len(self._columns) + average + 1))
+        numbers = NUMBERS_OF_MANY_TABLES if any(self._tables) else NUMBERS_PER_BLOCK
+        return max(1, numbers // (2 * len(self.terms) + len(self._columns) + average + 1))
 
-    def _digits(self, codes: Sequence[Codes]) -> list[Index]:
+    def _digits(self, column: Mapping[int, Codes]) -> list[Index]:
         """The codes of every attribute in each of its binnings; unobserved is one past the last."""
-        column = dict(zip(self._used, codes, strict=True))
         seen = (column[a] if grouping is None else coarse_codes(column[a], grouping) for a, grouping in self._columns)
         return [digits.astype(np.intp) for digits in seen]
 
-    def _sums(self, digits: Sequence[Index], predicted: Index) -> tuple[Array, Array]:
+    def _sums(self, codes: Sequence[Codes], predicted: Index) -> tuple[Array, Array]:
         """The contribution of every term (T, rows), and that of no attribute (rows,)."""
-        shares = self._shares(digits, predicted)
+        column = dict(zip(self._used, codes, strict=True))
+        digits = self._digits(column)
+        shares = self._shares(digits, column, predicted)
         sums, constant = np.zeros((len(self.terms), len(predicted))), np.zeros(len(predicted))
-        for share, own, look_ups in zip(shares, self._constants, self._pure, strict=True):
+        for share, own, look_ups, tables in zip(shares, self._constants, self._pure, self._tables, strict=True):
             constant += share * own[predicted]
             for look_up in look_ups:
                 look_up.add_to(sums[look_up.term], digits, predicted, share)
+            for table, places in tables:
+                table.add_to(sums, places, column, predicted, share)
         return sums, constant
 
-    def _shares(self, digits: Sequence[Index], predicted: Index) -> Array:
+    def _shares(self, digits: Sequence[Index], column: Mapping[int, Codes], predicted: Index) -> Array:
         """How much every term counts: (P,), or for an average of models (P, rows), by the weights a row gives them."""
         weights, numbers = self._mixture.weights, self._mixture.numbers
         if not self._averages:
             return np.asarray(numbers[0])
-        log_weights = np.log(weights)[:, None] + self._log_shares(digits, predicted)
+        own = self._log_shares_of_models(column, predicted) if self._scorers else self._log_shares(digits, predicted)
+        log_weights = np.log(weights)[:, None] + own
         log_weights -= log_weights.max(axis=0)
         own = np.exp(log_weights)
         own /= own.sum(axis=0)
         return np.asarray(numbers.T @ own)
+
+    def _log_shares_of_models(self, column: Mapping[int, Codes], predicted: Index) -> Array:
+        """ln P_s(predicted | x), shape (S, rows), of models that are terms."""
+        rows = np.arange(len(predicted))
+        scored = (log_probabilities(scorer, [column[a] for a in scorer.used], len(rows)) for scorer in self._scorers)
+        return np.array([log_p[predicted, rows] for log_p in scored])
 
     def _log_shares(self, digits: Sequence[Index], predicted: Index) -> Array:
         """ln P_s(predicted | x), shape (S, rows)."""
@@ -166,6 +181,13 @@ class Explainer:
         models -= models.max(axis=1, keepdims=True)
         own = models[:, predicted, np.arange(n_rows)]
         return np.asarray(own - np.log(np.exp(models).sum(axis=1)))
+
+
+def _terms(scores: Sequence[Score]) -> tuple[tuple[int, ...], ...]:
+    """The sets of attributes that have a term; small ones first, then in the schema's order."""
+    found = {tensor.attributes for score in scores for tensor in score.tensors}
+    found.update(key for score in scores for table in score.tables for key in table.terms)
+    return tuple(sorted(found, key=lambda key: (len(key), key)))
 
 
 def _largest(sums: Array, contributions: Array, chosen: Index) -> Array:

@@ -3,7 +3,7 @@
     P(y | x) = sum over models s of w_s softmax_y S_s[x, y],    S_s = sum over terms p of numbers[s, p] G_p
 
 A term is a constant and contrast tensors (`explanation.contrasts`). A model without an average has one term,
-an ensemble one for each component. A path of Kikuchi-Bayes models has one for the class alone and one a region; there
+a linear pool one for each component. A path of Kikuchi-Bayes models has one for the class alone and one a region; there
 `numbers` are the counting numbers.
 """
 
@@ -16,9 +16,10 @@ import numpy as np
 
 from bncli.engine.data.schema import Schema
 from bncli.engine.explanation.contrasts import ContrastTensor, contrasts, ordered_tensor, tensor_of
+from bncli.engine.explanation.pure_tables import MANY_TABLES, PureTable, is_small
 from bncli.engine.explanation.purification import MOST_ATTRIBUTES, Score
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Ensemble, Path, Predictor, Tables
+from bncli.engine.model import Ensemble, Path, Pool, Predictor, Tables
 from bncli.engine.prediction.path_stages import LEAST_WEIGHT
 from bncli.engine.prediction.region_factors import SubmodelTensors
 from bncli.engine.structures.structure import Family
@@ -27,11 +28,12 @@ from bncli.errors import BncliError
 
 @dataclass(frozen=True)
 class Mixture:
-    """weights (S,) sum to 1; numbers (S, P); terms: P scores."""
+    """weights (S,) sum to 1; numbers (S, P); terms: P scores. Where each term is a model, `models` (P,) are these."""
 
     weights: Array
     numbers: Array
     terms: tuple[Score, ...]
+    models: tuple[Tables, ...] = ()
 
     def averaged(self) -> Score:
         """The average of the models' scores by their weights; not the score of their averaged probabilities."""
@@ -42,7 +44,10 @@ class Mixture:
             for share, term in zip(shares, self.terms, strict=True)
             for tensor in term.tensors
         )
-        return Score(np.asarray(constant), tuple(tensors))
+        tables = (
+            table.times(float(share)) for share, term in zip(shares, self.terms, strict=True) for table in term.tables
+        )
+        return Score(np.asarray(constant), tuple(tensors), tuple(tables))
 
 
 @singledispatch
@@ -58,17 +63,30 @@ def _(tables: Tables, schema: Schema) -> Mixture:
 
 @mixture_of.register
 def _(ensemble: Ensemble, schema: Schema) -> Mixture:
-    """Each component is a term."""
-    terms = tuple(_score(component.tables, schema) for component in ensemble.components)
+    """A logarithmic pool is one sum of tables; of a linear one each component is a term."""
+    if ensemble.pool is Pool.LOGARITHMIC:
+        return mixture_of(ensemble.combined, schema)
+    models = tuple(component.tables for component in ensemble.components)
+    terms = tuple(_score(tables, schema) for tables in models)
     weights = np.array([component.weight for component in ensemble.components])
-    return Mixture(weights / weights.sum(), np.eye(len(terms)), terms)
+    return Mixture(weights / weights.sum(), np.eye(len(terms)), terms, models)
 
 
 def _score(tables: Tables, schema: Schema) -> Score:
     """Families without the class in them are the same for all classes and gone."""
-    families = zip(tables.families, tables.weights, strict=True)
-    tensors = tuple(tensor_of(_checked(family), weights, schema) for family, weights in families if family.by_class)
-    return Score(contrasts(tables.bias), tensors)
+    families = [(f, w) for f, w in zip(tables.families, tables.weights, strict=True) if f.by_class]
+    small = [_may_be_pure(family) for family, _ in families]
+    if sum(small) < MANY_TABLES:
+        small = [False] * len(small)
+    joined = list(zip(families, small, strict=True))
+    tensors = tuple(tensor_of(_checked(family), w, schema) for (family, w), alone in joined if not alone)
+    pure = tuple(PureTable.of(family, w, schema) for (family, w), many in joined if many)
+    constant = contrasts(tables.bias) + sum(table.constant for table in pure)
+    return Score(np.asarray(constant), tensors, pure)
+
+
+def _may_be_pure(family: Family) -> bool:
+    return is_small(family) and len(family.attributes) <= MOST_ATTRIBUTES
 
 
 def _checked(family: Family) -> Family:

@@ -26,6 +26,7 @@ import numpy as np
 
 from bncli.engine.data.schema import Schema
 from bncli.engine.explanation.contrasts import ContrastTensor, gathered
+from bncli.engine.explanation.pure_tables import PureTable
 from bncli.engine.kernels.arrays import Array
 
 MOST_ATTRIBUTES = 8
@@ -33,10 +34,14 @@ MOST_ATTRIBUTES = 8
 
 @dataclass(frozen=True)
 class Score:
-    """Contrasts of the classes as a sum: constant (K,) + the entry of every tensor."""
+    """Contrasts of the classes as a sum: constant (K,) + the entry of every tensor, + the terms of purified `tables`.
+
+    The constants of the tables are in `constant`.
+    """
 
     constant: Array
     tensors: tuple[ContrastTensor, ...]
+    tables: tuple[PureTable, ...] = ()
 
 
 def purified(score: Score, schema: Schema) -> Score:
@@ -50,7 +55,7 @@ def purified(score: Score, schema: Schema) -> Score:
                 terms.append(ContrastTensor(attributes, tuple(tensor.groupings[axis] for axis in axes), values))
             else:
                 constant += values
-    return Score(constant, gathered(terms, schema))
+    return Score(constant, gathered(terms, schema), score.tables)
 
 
 def terms_of(values: Array, weights: Sequence[Array]) -> dict[tuple[int, ...], Array]:

@@ -85,18 +85,6 @@ class WideFactor:
                 row[rows[block]] += table[cells[block, None] + offsets] @ weights
 
 
-@dataclass(frozen=True)
-class SharedFactor:
-    """A family that several models have: `factor` has the tables of all, whose score rows are `rows` of all rows."""
-
-    rows: tuple[int, ...]
-    factor: Factor | WideFactor
-
-    def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
-        """scores (rows of all models, rows) += the entries of every row; its cell is found once."""
-        self.factor.add_to([scores[row] for row in self.rows], codes)
-
-
 def cells_of(digits: Sequence[Index], shape: Sequence[int]) -> Index:
     """Mixed-radix number of the digits, the first the most significant."""
     cells = digits[0]

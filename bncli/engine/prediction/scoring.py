@@ -22,8 +22,8 @@ An average over a path of models (`bncli.engine.kikuchi`) is one pass too: the s
 other, and the probabilities of every step with weight are taken on the way. There, each submodel is
 marginalized over what is unknown.
 
-An ensemble is one pass as well: the score rows of its components stand one above the other, and a family that
-several of them have is one look-up of all their tables.
+An ensemble is one pass as well: a logarithmic pool is one sum of tables; of a linear one the score rows of its
+components stand one above the other, and a family that several of them have is one look-up of all their tables.
 
 Conventions: for two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities are class-major,
 (K, N), so that every sum runs along memory. Families are not fused into larger tables: that would halve the
@@ -34,8 +34,7 @@ per parent, a look-up per family and class (for two classes: per family), about 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 
@@ -43,8 +42,7 @@ import numpy as np
 
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
-from bncli.engine.model import Ensemble, Model, Path, Predictor, Tables
-from bncli.engine.prediction.factors import Factor, SharedFactor, WideFactor, expand
+from bncli.engine.model import Ensemble, Model, Path, Pool, Predictor, Tables
 from bncli.engine.prediction.marginalization import Network, incomplete_rows, log_joint, network_to_marginalize
 from bncli.engine.prediction.path_stages import stages_of
 from bncli.engine.prediction.region_factors import RegionFactor, SubmodelTensors, compile_host
@@ -57,14 +55,10 @@ from bncli.engine.prediction.softmax import (
     normalised,
     score_rows,
 )
-from bncli.engine.structures.binning import frequencies_of
-from bncli.engine.structures.regrouping import regrouped_attributes
-from bncli.engine.structures.structure import Family, Grouping
+from bncli.engine.prediction.table_factors import TableFactor, table_factors
 
 ROWS_PER_BLOCK = 1 << 14
 """Rows scored at a time: their temporaries stay in the second-level cache."""
-EXPANDED_ENTRIES = 1 << 20
-"""A table is expanded when the result holds at most so many entries, or at most twice as many as before."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,7 @@ class Stage:
 
     weight: float
     shift: Array
-    factors: tuple[Factor | WideFactor | SharedFactor | RegionFactor, ...]
+    factors: tuple[TableFactor | RegionFactor, ...]
 
     def add_to(self, scores: Array, codes: Sequence[Index]) -> None:
         """scores (R, rows) grow; codes[p] (rows,) belongs to attribute scorer.used[p]."""
@@ -93,7 +87,7 @@ class Scorer:
     One stage, or for an average over a path several, whose tables are added up one after the other. `network`: what
     rows are scored by that lack something that has to be marginalized; None where no row is. regrouped[v] = (position
     in `used`, coarse code of every code, "unobserved" the last): positions of factors count on from `used` to these.
-    weights: of the components of an ensemble, whose score rows stand one above the other in the one stage; else ().
+    weights: of the components of a linear pool, whose score rows stand one above the other in the one stage; else ().
     """
 
     used: tuple[int, ...]
@@ -127,41 +121,18 @@ def _(tables: Tables, schema: Schema) -> Scorer:
 
 @compile_predictor.register
 def _(ensemble: Ensemble, schema: Schema) -> Scorer:
+    if ensemble.pool is Pool.LOGARITHMIC:
+        return _compile_tables((ensemble.combined,), schema)
     scorer = _compile_tables([component.tables for component in ensemble.components], schema)
     return replace(scorer, weights=tuple(component.weight for component in ensemble.components))
 
 
 def _compile_tables(models: Sequence[Tables], schema: Schema) -> Scorer:
     """The tables of one model, or of several, one stage with all their score rows."""
-    having: dict[tuple[Family, int], list[tuple[int, Array]]] = {}
-    for m, tables in enumerate(models):
-        met: Counter[Family] = Counter()  # a model may have two tables over the same attributes
-        for family, weights in zip(tables.families, tables.weights, strict=True):
-            if family.by_class:
-                having.setdefault((family, met[family]), []).append((m, weights))
-                met[family] += 1
     used = tuple(sorted({a for m in models for family in m.families for a in family.attributes}))
-    regrouped = regrouped_attributes(family for family, _ in having)
-    positions = {axis: position for position, axis in enumerate([*((a, None) for a in used), *regrouped])}
     shift = np.concatenate([score_rows(tables.bias[None, :]) for tables in models])
-    factors = tuple(
-        _shared(_compile_family(family, owned, schema, positions), [m for m, _ in owned], shift, len(models))
-        for (family, _), owned in having.items()
-    )
-    lookups = tuple(
-        (positions[a, None], np.array((*grouping, max(grouping) + 1), np.intp)) for a, grouping in regrouped
-    )
-    return Scorer(used, models[0].bias.size, (Stage(1.0, shift, factors),), None, lookups)
-
-
-def _shared(
-    factor: Factor | WideFactor, owners: Sequence[int], shift: Array, n_models: int
-) -> Factor | WideFactor | SharedFactor:
-    """The factor at the score rows of the models that have it."""
-    if n_models == 1:
-        return factor
-    n = len(shift) // n_models
-    return SharedFactor(tuple(row for m in owners for row in range(m * n, (m + 1) * n)), factor)
+    factors, regrouped = table_factors(models, schema, used)
+    return Scorer(used, models[0].bias.size, (Stage(1.0, shift, factors),), None, regrouped)
 
 
 @compile_predictor.register
@@ -181,28 +152,6 @@ def compile_path(path: Path) -> Scorer:
         factors = tuple(compile_host(tensors, host, changes, used) for host, changes in stage.hosts)
         stages.append(Stage(stage.weight, shift, factors))
     return Scorer(used, path.class_logs.size, tuple(stages))
-
-
-def _compile_family(
-    family: Family,
-    tables_of: Sequence[tuple[int, Array]],
-    schema: Schema,
-    place: Mapping[tuple[int, Grouping | None], int],
-) -> Factor | WideFactor:
-    """The tables of all models that have the family; `place`: position of an attribute in a binning, None: as cut."""
-    binned = family.binned_attributes
-    positions = tuple(place[axis] for axis in binned)
-    averages = tuple(
-        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], grouping)
-        for axis, (a, grouping) in enumerate(binned)
-    )
-    tables = np.concatenate([score_rows(weights) for _, weights in tables_of])
-    shape = tuple(n + 1 for n in family.shape)
-    # expanding multiplies wide tables; those average over unknowns while they score
-    if len(tables) * math.prod(shape) > max(EXPANDED_ENTRIES, 2 * tables.size):
-        return WideFactor(positions, family.shape, tables, averages)
-    tensor = expand(tables.reshape(-1, *family.shape), averages)
-    return Factor(positions, shape, tensor.reshape(len(tables), -1))
 
 
 def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Array:

@@ -98,7 +98,12 @@ class ParameterSpace:
         return True
 
     def curvature(self, penalty: float) -> Curvature:
-        return _Whitened(self.likelihood, self.coordinates, penalty)
+        return _Whitened(self, penalty)
+
+    @cached_property
+    def whitening(self) -> Whitening:
+        """What the preconditioners for all penalties share."""
+        return whitening(self.likelihood, self.coordinates, 0.0)
 
     def on(self, data: Dataset) -> Likelihood:
         return conditional_likelihood(data, self.likelihood.families)
@@ -108,8 +113,7 @@ class ParameterSpace:
 class _Whitened:
     """The exact Hessian and the preconditioners of complete rows, made when first asked for: some never are."""
 
-    likelihood: ConditionalLikelihood
-    space: Coordinates
+    of: ParameterSpace
     penalty: float
 
     def start(self, p: Array) -> Precondition:
@@ -120,16 +124,17 @@ class _Whitened:
 
     def hessian(self, p: Array) -> Product:
         """J'HJ + lambda I, J the derivative of the tables: what bends them (in `extended` only) is left out."""
-        of_tables = self.likelihood.hessian(self.space.tables(p))
+        space = self.of.coordinates
+        of_tables = self.of.likelihood.hessian(space.tables(p))
 
         def product(v: Array) -> Array:
-            return self.penalty * v + self.space.pull_back(p, of_tables(self.space.push(p, v)))
+            return self.penalty * v + space.pull_back(p, of_tables(space.push(p, v)))
 
         return product
 
     @cached_property
     def _whitening(self) -> Whitening:
-        return whitening(self.likelihood, self.space, self.penalty)
+        return self.of.whitening.under(self.penalty)
 
 
 @dataclass(frozen=True)

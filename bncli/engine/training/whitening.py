@@ -25,7 +25,7 @@ fewer, and take the place of cells: their co-occurrences, their diagonal, the mo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -69,13 +69,19 @@ START_PASSES = 15.0
 class Whitening:
     """What the preconditioners of one optimization share: lambda, and the weight of every cell.
 
-    Of effects, `weights` are the weighted sums of their squares over the rows: their masses.
+    Of effects, `weights` are the weighted sums of their squares over the rows: their masses. `packings` are how rows
+    are looked up for subspaces that were met, by their size and the number of dense blocks; no penalty changes them.
     """
 
     likelihood: ConditionalLikelihood
     space: Coordinates
     penalty: float
     weights: Array
+    packings: dict[tuple[int, int], Packing | Features] = field(default_factory=dict)
+
+    def under(self, penalty: float) -> Whitening:
+        """The same for another penalty."""
+        return replace(self, penalty=penalty)
 
     def start(self, p: Array) -> Precondition:
         """The preconditioner of uniform P(y | x), in the metric of the space at p."""
@@ -144,7 +150,7 @@ class Whitening:
         fusion, data, sharing = self.likelihood.fusion, self.likelihood.data, self.space.sharing
         packing: Packing | Features
         if isinstance(sharing, Effects):
-            packing = features(sharing, fusion, columns.top, min(self._least_rows, data.n_rows), n_blocks)
+            packing = self._effect_packing(sharing, columns, n_blocks)
         else:
             packing = pack([columns.places(members) for members in fusion.members], columns.n)
         n_rows = max(self._least_rows, packing.affordable_rows(budget, n_blocks))
@@ -155,6 +161,14 @@ class Whitening:
         total, weight = data.reduce(_grams, packing, n_blocks, stride, expanded, mean, states=fusion.codes)
         share = 1.0 / data.n_labels if tables is None else 1.0
         return np.asarray(total * (share * data.total_weight / weight), np.float64)
+
+    def _effect_packing(self, effects: Effects, columns: Subspace, n_blocks: int) -> Packing | Features:
+        """Of effects the size alone tells which are in the subspace: the most massive."""
+        key = (columns.n, n_blocks)
+        if key not in self.packings:
+            n_rows = min(self._least_rows, self.likelihood.data.n_rows)
+            self.packings[key] = features(effects, self.likelihood.fusion, columns.top, n_rows, n_blocks)
+        return self.packings[key]
 
 
 def whitening(likelihood: ConditionalLikelihood, space: Coordinates, penalty: float) -> Whitening:

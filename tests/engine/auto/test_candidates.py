@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bncli.engine.auto.boosted import NAME as BOOSTED
 from bncli.engine.auto.candidates import Rows, candidate, names
 from bncli.engine.auto.paths import space_of
 from bncli.engine.structures.structure import Regions
@@ -19,13 +20,12 @@ def test_numbers_have_sharp_cuts_and_categories_sets_of_four() -> None:
     assert "sharp singles" not in names(categories)
 
 
-@pytest.mark.parametrize("many", [False, True])
-def test_lines_only_where_there_are_numbers_that_tell_something(many: bool) -> None:
+def test_lines_only_where_there_are_numbers_that_tell_something() -> None:
     categories = random_dataset(40, (3, 2), 2)
-    assert "lines" not in names(categories, many)
-    assert "lines" in names(mixed_dataset(categories, ("numeric", "categorical")), many)
+    assert "lines" not in names(categories)
+    assert "lines" in names(mixed_dataset(categories, ("numeric", "categorical")))
     constant = mixed_dataset(random_dataset(40, (1, 3, 2), 2), ("numeric", "categorical", "categorical"))
-    assert "lines" not in names(constant, many)
+    assert "lines" not in names(constant)
 
 
 def test_lines_are_single_attributes_in_another_coding() -> None:
@@ -54,11 +54,10 @@ def test_all_pairs_only_of_so_many_attributes() -> None:
     assert "all pairs" not in names(random_dataset(20, (2,) * 21, 2))
 
 
-@pytest.mark.parametrize("many", [False, True])
-def test_every_candidate_has_tables_over_codes_that_there_are(many: bool) -> None:
+def test_every_candidate_has_tables_over_codes_that_there_are() -> None:
     data = coded(mixed(200))
     rows = Rows(data)
-    for name in names(data, many):
+    for name in set(names(data)) - {BOOSTED}:
         found = candidate(rows, name)
         assert found.name == name
         for family in found.families:

@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 
 from bncli.engine.auto import budget, choice, learning, trials
-from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
-from bncli.engine.auto.capacity import FEW_ROWS, Capacity
+from bncli.engine.auto.candidates import names
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
-from bncli.engine.data.dataset import Dataset
 from bncli.engine.evaluation.validate import predict
 from bncli.engine.learn import Learnt, learn
 from bncli.engine.model import Model
 from bncli.errors import BncliError
 from bncli.files.model import dump_model
+from bncli.recipe import Recipe
 from bncli.watch import Event, Note, Progress, Run, Stage
 from tests.datasets import random_dataset
 from tests.engine.auto.rows import coded, ensemble_of, mixed, recipe
@@ -119,11 +118,12 @@ def test_a_class_that_never_changes() -> None:
     assert np.exp(predict(learnt(same).model, columns))[0].min() > 0.9
 
 
-def test_many_rows_are_held_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FOLDED_ROWS", "FEW_ROWS"):
-        monkeypatch.setattr(budget, name, 100)
-    monkeypatch.setattr(budget, "HELD_OUT", 50)
-    monkeypatch.setattr(learning, "MOST_ROWS", 250)
+SOME = budget.Effort(math.inf, 50, 250, True, math.inf)
+"""50 rows are held out, of 250 at most; no trees are boosted."""
+
+
+def test_of_many_rows_some_are_drawn_and_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(budget.EFFORTS, budget.DEFAULT, SOME)
     found = learnt(mixed(300)).model
     assert found.n_rows == 300
     assert ensemble_of(found).components
@@ -132,40 +132,36 @@ def test_many_rows_are_held_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("n_rows", "taken"), [(24_000, 24_000), (25_000, 25_000), (30_000, 25_000)])
 def test_of_very_many_rows_25_000_are_drawn_and_a_fifth_is_held_out(n_rows: int, taken: int) -> None:
-    (fold,) = learning._folds(random_dataset(n_rows, (2, 2), 2), 0)
+    (fold,) = learning._folds(random_dataset(n_rows, (2, 2), 2), budget.EFFORTS[budget.DEFAULT], 0)
     assert fold.rows.data.n_rows + fold.held_out.n_rows == pytest.approx(taken, abs=1)
     assert fold.held_out.n_rows == pytest.approx(taken / 5, abs=2)
 
 
-@pytest.mark.parametrize(("n_rows", "few"), [(FEW_ROWS, True), (FEW_ROWS + 1, False)])
-def test_up_to_so_many_rows_all_is_as_of_few(n_rows: int, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Order of candidates, folds, size of the tables and budget: none depends on the number of few rows."""
-    asked: list[bool] = []
-    sizes: list[Capacity] = []
-    budgets: list[float] = []
+def test_the_same_bytes_for_the_same_effort() -> None:
+    first, second, default, other = (
+        dump_model(learn(mixed(100), Recipe.of(structure="auto", effort=effort)).model) for effort in (1, 1, None, 4)
+    )
+    assert first == second
+    assert len({first, default, other}) == 3
 
-    class Watched(budget.ComputeBudget):
-        def begin_candidates(self, data: Dataset) -> None:
-            super().begin_candidates(data)
-            budgets.append(self.seconds)
 
-    def only_singles(data: Dataset, many: bool) -> tuple[str, ...]:
-        asked.append(many)
-        return ("singles",)
+def test_the_default_effort_is_three() -> None:
+    typed, default = (learn(mixed(100), Recipe.of(structure="auto", effort=e)).model for e in (3, None))
+    assert ensemble_of(typed).trials == ensemble_of(default).trials
 
-    def finder(rows: Rows, name: str) -> Candidate:
-        sizes.append(rows.capacity)
-        return candidate(rows, name)
 
-    monkeypatch.setattr(learning, "ComputeBudget", Watched)
-    monkeypatch.setattr(trials, "names", only_singles)
-    for module in (learning, trials):
-        monkeypatch.setattr(module, "candidate", finder)
-    learnt(mixed(n_rows))
-    assert asked == [not few]
-    assert (set(sizes) == {Capacity()}) is few
-    assert (len(sizes) == budget.FOLDS + 1) is few  # once more for all rows
-    assert not few or budgets == [budget.SECONDS_OF_FEW]
+def test_an_effort_of_five_tries_all_there_is() -> None:
+    found = learn(mixed(200), Recipe.of(structure="auto", effort=5)).model
+    assert {trial.name for trial in ensemble_of(found).trials} <= set(names(coded(mixed(200))))
+    tried = {trial.name for trial in ensemble_of(found).trials}
+    assert {"singles", "lines", "boosted", "tree", "pairs", "sharp singles", "sharp tree"} <= tried
+
+
+def test_what_an_effort_cannot_afford_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(budget.EFFORTS, budget.DEFAULT, replace(SOME, share=0.0))
+    _, reason, listed = left_out(mixed(100), "nothing", None)
+    assert reason == "candidates that were not tried, too costly for this effort"
+    assert ("singles", *listed) == tuple(name for name in names(coded(mixed(100))) if name != "boosted")
 
 
 def test_a_straight_line_is_told_from_steps() -> None:
@@ -194,7 +190,9 @@ def test_a_limit_leaves_out_what_there_is_no_time_for() -> None:
     assert not {trial.name for trial in ensemble_of(found).trials} & set(left_out)
 
 
-def left_out(columns: Columns, stop_after: str, limit: float | None = 10.0) -> tuple[Model, str, list[str]]:
+def left_out(
+    columns: Columns, stop_after: str, limit: float | None = 10.0, effort: int | None = None
+) -> tuple[Model, str, list[str]]:
     """What is learnt where the time is over once this candidate was tried; the reason told, and what was left out."""
     now = [0.0]
     notes: list[str] = []
@@ -203,11 +201,12 @@ def left_out(columns: Columns, stop_after: str, limit: float | None = 10.0) -> t
     def watch(event: Event) -> None:
         if isinstance(event, Note) and not event.warning:
             notes.append(event.text)
-        if isinstance(event, Progress) and ", penalty" in event.detail:
+        if isinstance(event, Progress) and ", " in event.detail:
             tried.append(event.detail.partition(",")[0])
             now[0] = 1e6 if tried[-1] == stop_after else 0.0
 
-    found = learn(columns, recipe(time_limit=limit), run=Run(clock=lambda: now[0], watch=watch)).model
+    asked = Recipe.of(structure="auto", time_limit=limit, effort=effort)
+    found = learn(columns, asked, run=Run(clock=lambda: now[0], watch=watch)).model
     assert [trial.name for trial in ensemble_of(found).trials] == list(dict.fromkeys(tried))
     if not notes:
         return found, "", []
@@ -229,26 +228,28 @@ def test_when_the_time_is_over_all_others_are_told_in_their_order() -> None:
 def test_sets_of_four_are_told_where_triples_were_left_out() -> None:
     columns = replace(mixed(60), attributes={f"a{i}": mixed(60, seed=i).attributes["b"] for i in range(4)})
     _, _, listed = left_out(columns, "tree")
-    assert listed == ["pairs", "all pairs", "triples", "quadruples", "sharp tree"]
+    assert listed == ["pairs", "sharp tree", "all pairs", "triples", "quadruples"]
 
 
-def test_where_there_is_time_or_no_limit_nothing_is_told() -> None:
-    in_time, *nothing = left_out(mixed(60), "nothing")
+def test_where_there_is_time_nothing_is_told() -> None:
+    found, *nothing = left_out(mixed(60), "nothing")
     assert nothing == ["", []]
-    unlimited, *nothing = left_out(mixed(60), "singles", None)
-    assert nothing == ["", []]
+    assert "boosted" in {trial.name for trial in ensemble_of(found).trials}
+
+
+def test_an_effort_that_is_typed_is_not_raised_by_a_limit() -> None:
+    in_time, *_ = left_out(mixed(60), "nothing", 10.0, 2)
+    unlimited, *_ = left_out(mixed(60), "nothing", None, 2)
     assert ensemble_of(in_time).trials == ensemble_of(unlimited).trials
 
 
-def test_of_many_rows_what_costs_too_much_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FOLDED_ROWS", "FEW_ROWS"):
-        monkeypatch.setattr(budget, name, 50)
-    for name in ("SECONDS", "SECONDS_A_VALUE"):
-        monkeypatch.setattr(budget, name, 0.0)
-    monkeypatch.setattr(budget, "HELD_OUT", 20)
-    _, reason, listed = left_out(mixed(100), "nothing", None)
-    assert reason == "candidates that were not tried, too costly for so many rows"
-    assert ("singles", *listed) == names(coded(mixed(100)), many=True)
+def test_a_path_ends_when_the_time_is_over() -> None:
+    """Of the first candidate a single penalty is tried."""
+    now = itertools.count()
+    events: list[Event] = []
+    learn(mixed(60), recipe(time_limit=0.001), run=Run(clock=lambda: float(next(now)), watch=events.append))
+    penalties = {event.detail.split(",")[1] for event in events if isinstance(event, Progress) and ", " in event.detail}
+    assert penalties == {" penalty 30"}
 
 
 def test_what_is_tried_is_told() -> None:
@@ -269,7 +270,7 @@ def test_the_held_out_loss_is_that_of_the_whole_ensemble(weighted: bool) -> None
     assert held_out is not None
     losses = [trial.log_loss for trial in ensemble_of(found.model).trials if trial.weight > 0]
     assert 0 < held_out.log_loss <= min(losses) * (1 + 1e-3)
-    folds = learning._folds(coded(mixed(150, 3, weights=weights)), 0)
+    folds = learning._folds(coded(mixed(150, 3, weights=weights)), budget.EFFORTS[budget.DEFAULT], 0)
     loss, total = 0.0, 0.0
     for fold in folds:
         of_rows = np.ones(fold.held_out.n_rows) if fold.held_out.weights is None else fold.held_out.weights

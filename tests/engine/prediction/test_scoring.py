@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.schema import CategoricalAttribute, Schema
 from bncli.engine.model import Component, Ensemble, Model, Tables
-from bncli.engine.prediction import factors, scoring
+from bncli.engine.prediction import factors, scoring, table_factors
 from bncli.engine.prediction.scoring import Scorer, compile_scorer, log_probabilities
 from bncli.engine.structures.structure import Dag, Family, Regions
 from bncli.recipe import Recipe
@@ -38,7 +38,7 @@ def test_equals_the_definition(model: Model, seed: int, wide: bool) -> None:
     expected = [slow_log_probabilities(model, {i: int(c[t]) for i, c in enumerate(rows)}) for t in range(12)]
     with pytest.MonkeyPatch.context() as patch:
         if wide:
-            patch.setattr(scoring, "EXPANDED_ENTRIES", 0)
+            patch.setattr(table_factors, "EXPANDED_ENTRIES", 0)
             patch.setattr(factors, "GATHERED_ENTRIES", 5)
         actual = scored(compile_scorer(model), rows, 12)
     np.testing.assert_allclose(actual, np.array(expected).T, rtol=1e-12, atol=1e-12)
@@ -54,7 +54,7 @@ def test_regrouped_attributes_score_as_the_same_tables_over_all_codes(model: Mod
     fine = Tables(tables.bias, tuple(f for f, _ in written), tuple(w for _, w in written))
     with pytest.MonkeyPatch.context() as patch:
         if wide:
-            patch.setattr(scoring, "EXPANDED_ENTRIES", 0)
+            patch.setattr(table_factors, "EXPANDED_ENTRIES", 0)
         actual = scored(compile_scorer(model), rows, 12)
     expected = [slow_log_probabilities(model, {i: int(c[t]) for i, c in enumerate(rows)}) for t in range(12)]
     np.testing.assert_allclose(actual, np.array(expected).T, rtol=1e-12, atol=1e-12)
@@ -99,7 +99,7 @@ def test_many_parents_are_not_expanded_and_score_the_same(monkeypatch: pytest.Mo
     kinds = [type(f).__name__ for f in compile_scorer(model).stages[0].factors]
     assert kinds == ["WideFactor"] + ["Factor"] * (n - 1)
     wide = scored(compile_scorer(model), rows, 200)
-    monkeypatch.setattr(scoring, "EXPANDED_ENTRIES", 1 << 24)
+    monkeypatch.setattr(table_factors, "EXPANDED_ENTRIES", 1 << 24)
     expanded = compile_scorer(model)
     assert all(type(f).__name__ == "Factor" for f in expanded.stages[0].factors)
     np.testing.assert_allclose(wide, scored(expanded, rows, 200), rtol=1e-12)
@@ -180,6 +180,6 @@ def test_an_ensemble_is_the_average_of_its_components(model: Model, seed: int, w
     parts = [scored(compile_scorer(replace(model, predictor=m.tables)), rows, 12) + np.log(m.weight) for m in pool]
     with pytest.MonkeyPatch.context() as patch:
         if wide:
-            patch.setattr(scoring, "EXPANDED_ENTRIES", 0)
+            patch.setattr(table_factors, "EXPANDED_ENTRIES", 0)
         actual = scored(compile_scorer(replace(model, predictor=Ensemble(pool))), rows, 12)
     np.testing.assert_allclose(actual, np.logaddexp.reduce(parts), rtol=1e-9, atol=1e-12)

@@ -1,0 +1,120 @@
+"""Boosting: a tree after the other by the formulas, when it ends, and how it compares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine.boosting.boosting import Boosted, Settings, boost, log_loss, log_probabilities
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.kernels.arrays import Array
+from tests.datasets import random_dataset
+from tests.effects import mixed_datasets
+
+
+def scores(member: Boosted, data: Dataset, trees: int | None = None) -> Array:
+    """Row by row, of the first `trees`."""
+    out = np.empty((data.n_rows, len(member.prior)))
+    for t in range(data.n_rows):
+        out[t] = member.prior
+        for tree in member.trees[:trees]:
+            leaf = 0
+            for split in tree.splits:
+                leaf = 2 * leaf + int(split.right[data.codes[split.attribute][t]])
+            out[t] += tree.values[leaf]
+    return out
+
+
+def halves(data: Dataset) -> tuple[Dataset, Dataset]:
+    odd = np.arange(data.n_rows) % 2 == 1
+    return data.take(np.flatnonzero(~odd)), data.take(np.flatnonzero(odd))
+
+
+def learnt(data: Dataset, seed: int = 0, **settings: float) -> tuple[Boosted, Dataset, Dataset]:
+    train, held_out = halves(data)
+    few = replace(Settings(trees=12, patience=4), **settings)  # type: ignore[arg-type]
+    return boost(train, held_out, few, np.random.default_rng(seed)), train, held_out
+
+
+@given(mixed_datasets(), st.integers(0, 9))
+def test_what_is_said_of_rows_held_out_is_the_sum_of_the_trees(data: Dataset, seed: int) -> None:
+    member, _, held_out = learnt(data, seed)
+    np.testing.assert_allclose(member.held_out, scores(member, held_out), atol=1e-12)
+    assert member.log_loss == pytest.approx(log_loss(member.held_out, held_out), abs=1e-12)
+
+
+@given(mixed_datasets(), st.integers(0, 9))
+def test_no_worse_than_the_class_frequencies_on_the_rows_that_stop_it(data: Dataset, seed: int) -> None:
+    member, _, held_out = learnt(data, seed)
+    losses = [log_loss(scores(member, held_out, n), held_out) for n in range(len(member.trees) + 1)]
+    assert losses[-1] == pytest.approx(min(losses), abs=1e-12)
+
+
+@given(mixed_datasets(), st.integers(0, 9))
+def test_leaves_have_newtons_steps(data: Dataset, seed: int) -> None:
+    member, train, _ = learnt(data, seed, rate=0.3, penalty=2.0)
+    weights = np.ones(train.n_rows) if train.weights is None else train.weights
+    for done, tree in enumerate(member.trees):
+        before, after = scores(member, train, done), scores(member, train, done + 1)
+        p = np.exp(log_probabilities(before))
+        two = train.n_labels == 2
+        p, own = (p[:, 1:], train.labels[:, None] == 1) if two else (p, train.labels[:, None] == range(train.n_labels))
+        g, h = weights[:, None] * (own - p), weights[:, None] * p * (1 - p)
+        leaf = np.unique(
+            [split.right[train.codes[split.attribute]] for split in tree.splits], axis=1, return_inverse=True
+        )
+        for one in range(int(leaf[1].max()) + 1):
+            rows = leaf[1] == one
+            step = g[rows].sum(axis=0) / (h[rows].sum(axis=0) + 2.0) * (1 if two else 1 - 1 / train.n_labels)
+            expected = 0.3 * np.clip(step, -4, 4)
+            np.testing.assert_allclose((after - before)[rows], np.tile(expected, (rows.sum(), 1)), atol=1e-9)
+
+
+@given(mixed_datasets(), st.integers(0, 9))
+def test_the_seed_alone_decides(data: Dataset, seed: int) -> None:
+    first, second = learnt(data, seed)[0], learnt(replace(data, threads=2), seed)[0]
+    assert np.array_equal(first.held_out, second.held_out)
+    assert len(first.trees) == len(second.trees)
+
+
+def exclusive_or(n_rows: int) -> Dataset:
+    """The class is whether two of four attributes lie on different sides of a cut of theirs."""
+    data = random_dataset(n_rows, [9, 9, 9, 9], 2, seed=3)
+    return replace(data, labels=((data.codes[0] > 2) != (data.codes[2] > 6)).astype(np.uint8))
+
+
+def test_two_attributes_that_matter_together_are_found() -> None:
+    member, _, held_out = learnt(exclusive_or(600), trees=60, patience=20)
+    assert member.log_loss < 0.05
+    assert {split.attribute for split in member.trees[-1].splits} >= {0, 2}
+    assert np.isfinite(scores(member, held_out)).all()
+
+
+def test_of_noise_nothing_is_learnt() -> None:
+    data = random_dataset(300, [5, 5, 5], 3, seed=8)
+    noise = np.random.default_rng(5).permutation(data.labels)
+    member, _, held_out = learnt(replace(data, labels=noise), trees=50, patience=10)
+    assert len(member.trees) <= 3
+    assert member.log_loss <= log_loss(np.tile(member.prior, (held_out.n_rows, 1)), held_out)
+
+
+@pytest.mark.parametrize("n_labels", [2, 5])
+def test_as_good_as_boosting_of_scikit_learn(n_labels: int) -> None:
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    rng = np.random.default_rng(4)
+    data = random_dataset(3000, [32] * 6, n_labels, seed=1)
+    x = np.column_stack(data.codes).astype(float) / 32
+    signal = np.sin(6 * x[:, 0]) + 4 * (x[:, 1] > 0.2) * (x[:, 2] > 0.7) + x[:, 3] * x[:, 4]
+    cuts = np.quantile(signal, np.arange(1, n_labels) / n_labels)
+    labels = np.digitize(signal + rng.normal(0, 0.4, len(signal)), cuts)
+    data = replace(data, labels=labels.astype(np.uint8))
+    train, held_out = halves(data)
+    bag = [boost(train, held_out, Settings(), np.random.default_rng(seed)).held_out for seed in range(3)]
+    ours = log_loss(np.mean(bag, axis=0), held_out)
+    peer = ensemble.HistGradientBoostingClassifier(early_stopping=True, random_state=0).fit(x[::2], labels[::2])
+    theirs = -np.log(peer.predict_proba(x[1::2])[np.arange(1500), labels[1::2]]).mean()
+    assert ours < 1.03 * theirs

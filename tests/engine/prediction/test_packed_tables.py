@@ -1,0 +1,123 @@
+"""Many small tables packed in words: the definition row by row, rows apart from each other, and what is packed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bncli.engine.model import Ensemble, Model, Tables
+from bncli.engine.prediction import packed_tables, table_factors
+from bncli.engine.prediction.packed_tables import BITS, PackedTables
+from bncli.engine.prediction.scoring import ROWS_PER_BLOCK, compile_scorer, log_probabilities
+from bncli.engine.structures.structure import Family
+from tests.many_tables import boosted_model, mixed_ensemble, random_codes, random_schema
+from tests.scoring_oracle import slow_log_probabilities
+from tests.strategies import models, regrouped_models
+
+
+def scored(model: Model, rows: list[NDArray[Any]]) -> NDArray[np.float64]:
+    scorer = compile_scorer(model)
+    return log_probabilities(scorer, [rows[a] for a in scorer.used], len(rows[0]) if rows else 12)
+
+
+def defined(model: Model, rows: list[NDArray[Any]]) -> NDArray[np.float64]:
+    """(K, N), an average of the components' probabilities where there are some."""
+    n = len(rows[0])
+    codes = [{i: int(column[t]) for i, column in enumerate(rows)} for t in range(n)]
+    if isinstance(model.predictor, Ensemble):
+        parts = [
+            component.weight * np.exp(defined(replace(model, predictor=component.tables), rows))
+            for component in model.predictor.components
+        ]
+        return np.asarray(np.log(np.sum(parts, axis=0)))
+    return np.array([slow_log_probabilities(model, row) for row in codes]).T
+
+
+@given(st.one_of(models(), regrouped_models()), st.integers(0, 99), st.integers(0, 40))
+def test_any_model_packed_equals_the_definition(model: Model, seed: int, joint: int) -> None:
+    """Children, unknown values, missing levels, families without groupings; joint tables of any size."""
+    rows = random_codes(model.schema, 12, seed, unknown=0.3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_factors, "MANY_TABLES", 1)
+        patch.setattr(packed_tables, "MOST_JOINT", joint)
+        patch.setattr(packed_tables, "NUMBERS_PER_SLICE", 5)
+        actual = scored(model, rows)
+    if rows:
+        np.testing.assert_allclose(actual, defined(model, rows), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("n_labels", "most", "unknown"),
+    [(1, 4, 0.1), (2, 4, 0.1), (3, 4, 0.0), (7, 4, 0.1), (26, 3, 0.05), (2, 2, 1.0), (3, 2, 1.0)],
+)
+def test_many_trees_equal_the_definition(n_labels: int, most: int, unknown: float) -> None:
+    model = boosted_model(random_schema(9, n_labels, intervals=6), 60, most=most)
+    rows = random_codes(model.schema, 8, unknown=unknown)
+    kinds = {type(factor) for factor in compile_scorer(model).stages[0].factors}
+    assert kinds == {PackedTables}
+    np.testing.assert_allclose(scored(model, rows), defined(model, rows), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_labels", [2, 7])
+def test_wide_tables_and_a_thousand_families_score_as_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, n_labels: int
+) -> None:
+    """Six attributes of 256 intervals each, unknown values included, beside a look-up a family."""
+    model = boosted_model(random_schema(12, n_labels), 300)
+    rows = random_codes(model.schema, 500, unknown=0.02)
+    packed = scored(model, rows)
+    monkeypatch.setattr(table_factors, "MANY_TABLES", 1 << 30)
+    assert not any(isinstance(factor, PackedTables) for factor in compile_scorer(model).stages[0].factors)
+    np.testing.assert_allclose(packed, scored(model, rows), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_components_of_an_ensemble_are_packed_by_who_has_them(n_labels: int) -> None:
+    model = mixed_ensemble(random_schema(6, n_labels, intervals=9), 120, most=3)
+    kinds = [type(factor.factor).__name__ for factor in compile_scorer(model).stages[0].factors]
+    assert kinds.count("PackedTables") == 2
+    rows = random_codes(model.schema, 12, unknown=0.1)
+    np.testing.assert_allclose(scored(model, rows), defined(model, rows), rtol=1e-11, atol=1e-12)
+
+
+def test_a_row_scores_the_same_whatever_stands_beside_it() -> None:
+    model = boosted_model(random_schema(8, 3), 50)
+    rows = random_codes(model.schema, ROWS_PER_BLOCK + 300, unknown=0.01)
+    whole = scored(model, rows)
+    for start in (0, ROWS_PER_BLOCK - 3, ROWS_PER_BLOCK + 250):
+        part = scored(model, [column[start : start + 7] for column in rows])
+        np.testing.assert_array_equal(whole[:, start : start + 7], part)
+
+
+def test_large_tables_are_looked_up_alone() -> None:
+    schema = random_schema(5, 2, intervals=100)
+    model = boosted_model(schema, 40)
+    tables = model.tables
+    large = Family.over((0, 2, 4), schema.cardinalities)
+    assert large.n_cells > packed_tables.MOST_CELLS
+    weights = np.random.default_rng(0).normal(size=(large.n_cells, 2))
+    both = replace(model, predictor=Tables(tables.bias, (large, *tables.families), (weights, *tables.weights)))
+    kinds = [type(factor).__name__ for factor in compile_scorer(both).stages[0].factors]
+    assert kinds in (["Factor", "PackedTables"], ["WideFactor", "PackedTables"])
+    rows = random_codes(schema, 6)
+    np.testing.assert_allclose(scored(both, rows), defined(both, rows), rtol=1e-12, atol=1e-12)
+
+
+def test_every_table_has_a_place_in_one_lane() -> None:
+    """The joint entries of all lanes hold every table, and lanes have room for their cells."""
+    model = boosted_model(random_schema(20, 2), 200)
+    (packed,) = compile_scorer(model).stages[0].factors
+    assert isinstance(packed, PackedTables)
+    for look_ups, tables in ((packed.complete, packed.tables), (packed.incomplete, packed.tables)):
+        assert all(len(table) <= 1 << bits for bits, _, lanes in look_ups for table in lanes)
+        assert all(len(lanes) <= 64 // bits and bits in BITS for bits, _, lanes in look_ups)
+        cells = np.prod([float(len(table)) ** (1 / 64) for _, _, lanes in look_ups for table in lanes])
+        plain = look_ups is packed.complete
+        sizes = (np.prod(np.array(table.shape) + (not plain)) for table in tables)
+        assert cells == pytest.approx(np.prod([float(n) ** (1 / 64) for n in sizes]))
