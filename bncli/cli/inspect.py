@@ -84,15 +84,14 @@ def _structure_tables(report: step.StructureReport | step.ModelReport, param: st
         from bncli.cli.tables import structure_trees
 
         return [*structure_trees(structure.class_name, structure.parents)]
-    from bncli.cli.regions import GAINS, MOST_LISTED, bins_text, meaning, path_table, region_counts, region_table
+    from bncli.cli.regions import CUTS, GAINS, MOST_LISTED, bins_text, meaning, path_table, region_counts, region_table
 
     bins = [bins_text(structure.bins)] if structure.bins else []
     if report.steps is None or report.best_step is None:
-        gains = dict(zip(structure.regions, structure.gains, strict=False))
-        regions = structure.regions if param is None else structure.chosen
-        if param is not None and len(regions) > MOST_LISTED:
-            return [region_counts(regions), *bins]
-        return [region_table(regions, gains), *bins, *([GAINS] if gains else [])]
+        if param is not None and len(structure.chosen) > MOST_LISTED:
+            return [region_counts(structure.chosen), *bins]
+        cuts, gains = [CUTS] if structure.cuts else [], [GAINS] if structure.gains else []
+        return [region_table(structure, chosen=param is not None), *bins, *cuts, *gains]
     return [path_table(report.steps, report.best_step), *bins, *meaning(param)]
 
 
