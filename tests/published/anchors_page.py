@@ -178,32 +178,59 @@ def _loss_lines(found: Anchored) -> Iterator[list[str]]:
 
 
 def in_short(found: Anchored) -> str:
-    """For the README and the manual: auto beside every anchor by size, and where the best of them is ahead."""
+    """For the manual: auto beside every anchor by size, and where the best of them is ahead."""
     header = [f"{size}: {what}" for size in SIZES for what in ("log-loss, ratio", "won-lost", "CPU, ratio")]
     lines = [[anchor, *(cell for size in SIZES for cell in _cells(found.where(size), anchor))] for anchor in ANCHORS]
-    told = (textwrap.fill(_best_told(found, size), 120, break_on_hyphens=False) for size in SIZES)
+    told = (_wrapped(_best_told(found, size, TOLD)) for size in SIZES)
     return "\n\n".join([table(["`auto` beside", *header], lines), *told]) + "\n"
+
+
+def in_a_paragraph(found: Anchored) -> str:
+    """For the README: the same in sentences."""
+    sentences = []
+    for size in SIZES:
+        group = found.where(size)
+        pairs = {anchor: group.pairs(found.auto, anchor) for anchor in ANCHORS}
+        each = [
+            f"{ratio_of(of):.2f} times that of {_bare(anchor)} (won {won(of).wins} of {len(of)})"
+            for anchor, of in pairs.items()
+            if of
+        ]
+        sentences.append(f"{size[0].upper()}{size[1:]} the log-loss of `auto` is {', '.join(each)}.")
+        sentences.append(_best_told(found, size, 3))
+    return _wrapped(" ".join(sentences)) + "\n"
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 120, break_on_hyphens=False, break_long_words=False)
+
+
+def _bare(anchor: str) -> str:
+    return anchor.split(",")[0]
 
 
 def _cells(found: Anchored, anchor: str) -> tuple[str, str, str]:
     pairs = found.pairs(found.auto, anchor)
+    if not pairs:
+        return "", "", ""
     against = won(pairs)
     return f"{ratio_of(pairs):.2f}", f"{against.wins}-{against.losses}", f"{ratio_of(pairs, 'fit', 'seconds'):.2g}"
 
 
-def _best_told(found: Anchored, size: str) -> str:
+def _best_told(found: Anchored, size: str, most: int) -> str:
+    """In a sentence: where the best anchor is ahead of auto, `most` tables by name."""
     ratios = found.where(size).beside_best(found.auto)
     behind = _falling({name: ratio for name, (ratio, _) in ratios.items() if ratio > 1 + AHEAD})
-    told = f"On the {len(ratios)} tables {size} the best anchor, chosen afterwards, is ahead of `auto` on {len(behind)}"
+    told = f"The best anchor of a table, chosen afterwards, is ahead on {len(behind)} of {len(ratios)} tables {size}"
     if not behind:
         return f"{told}."
-    most = ", ".join(f"{name} ({ratios[name][1].split(',')[0]}: {ratios[name][0]:.2f})" for name in behind[:TOLD])
-    return f"{told}: {'' if len(behind) <= TOLD else 'most on '}{most}."
+    named = ", ".join(f"{name} ({_bare(ratios[name][1])}, {ratios[name][0]:.2f})" for name in behind[:most])
+    return f"{told}: {'' if len(behind) <= most else 'most on '}{named}."
 
 
 BESIDE_ALL = "HistGradientBoosting, early"
 TOLD = 8
-"""Tables named in the short text."""
+"""Tables named in the manual."""
 
 INTRODUCTION = f"""# Anchors: boosting and EBM beside bncli
 

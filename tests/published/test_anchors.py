@@ -13,7 +13,7 @@ from tests.published import anchors
 from tests.published.anchor_learners import ANCHORS
 from tests.published.anchors import BUDGET, FIGURES, LIMIT, OURS, Figure, half, in_process, measure, recorded
 from tests.published.anchors_evidence import SIZES, anchored
-from tests.published.anchors_page import in_short, page
+from tests.published.anchors_page import in_a_paragraph, in_short, page
 from tests.published.references import losses
 
 PACKAGES = {"LightGBM, early": "lightgbm", "CatBoost, early": "catboost", "EBM": "interpret"}
@@ -53,7 +53,9 @@ def test_ratios_and_the_best_anchor() -> None:
     assert "| LightGBM, early | 1 | 1 (b) | 0 | 2 |" in page(found)
     told = in_short(found)
     assert "| EBM | 2.00 | 0-1 | 2 | 0.25 | 1-0 | 2 |" in told
-    assert "is ahead of `auto` on 1: a (EBM: 2.00)." in told
+    assert "Under 1,000 rows the log-loss of `auto` is" in in_a_paragraph(found)
+    assert "2.00 times that of EBM (won 0 of 1)" in " ".join(in_a_paragraph(found).split())
+    assert "is ahead on 1 of 1 tables under 1,000 rows: a (EBM, 2.00)." in told
 
 
 def test_a_run_goes_on_where_it_was_and_keeps_to_its_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
