@@ -187,18 +187,16 @@ def in_short(found: Anchored) -> str:
 
 def in_a_paragraph(found: Anchored) -> str:
     """For the README: the same in sentences."""
-    sentences = []
-    for size in SIZES:
-        group = found.where(size)
-        pairs = {anchor: group.pairs(found.auto, anchor) for anchor in ANCHORS}
-        each = [
-            f"{ratio_of(of):.2f} times that of {_bare(anchor)} (won {won(of).wins} of {len(of)})"
-            for anchor, of in pairs.items()
-            if of
-        ]
-        sentences.append(f"{size[0].upper()}{size[1:]} the log-loss of `auto` is {', '.join(each)}.")
-        sentences.append(_best_told(found, size, 3))
-    return _wrapped(" ".join(sentences)) + "\n"
+    return _wrapped(" ".join(sentence for size in SIZES for sentence in _sentences(found, size))) + "\n"
+
+
+def _sentences(found: Anchored, size: str) -> Iterator[str]:
+    pairs = {anchor: found.where(size).pairs(found.auto, anchor) for anchor in ANCHORS}
+    each = [
+        f"{ratio_of(of):.2f} {_bare(anchor)}'s ({won(of).wins}-{won(of).losses})" for anchor, of in pairs.items() if of
+    ]
+    yield f"{size[0].upper()}{size[1:]} its log-loss is {', '.join(each)}."
+    yield _best_told(found, size, 3)
 
 
 def _wrapped(text: str) -> str:
