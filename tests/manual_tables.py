@@ -21,7 +21,7 @@ from tests.performance import passes
 from tests.performance.results import read as measured
 from tests.published import anchors, classifiers, defaults, penalty_center, references
 from tests.published.anchors_evidence import anchored
-from tests.published.anchors_page import in_a_paragraph, in_short
+from tests.published.anchors_short import in_a_paragraph, in_short
 from tests.published.classifiers_evidence import Evidence, evidence
 from tests.published.classifiers_page import manual_table, readme_table
 from tests.published.references import recorded

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bncli.engine.evaluation.ratios import Kind, geometric_mean_ratio
@@ -11,6 +11,8 @@ from tests.published.anchor_learners import ANCHORS
 from tests.published.anchors import OURS, SMALL, Figure, half
 
 BEFORE = "auto 0.1"
+AHEAD = 0.02
+"""Log-losses closer than this share are level where tables are listed."""
 LEARNERS = ("auto", BEFORE, *(word for word in OURS if word != "auto"), *ANCHORS)
 """In the order of the columns."""
 SIZES = (f"under {SMALL:,} rows", f"from {SMALL:,} rows")
@@ -90,3 +92,8 @@ def ratio_of(pairs: Sequence[tuple[Figure, Figure]], figure: str = "log_loss", k
 def won(pairs: Sequence[tuple[Figure, Figure]]) -> WinDrawLoss:
     """Tables on which the first loses less, as much, more than the second."""
     return win_draw_loss([-pair[0].log_loss for pair in pairs], [-pair[1].log_loss for pair in pairs])
+
+
+def falling(ratios: Mapping[str, float]) -> list[str]:
+    """Names, the largest ratio first."""
+    return sorted(ratios, key=lambda name: -ratios[name])
