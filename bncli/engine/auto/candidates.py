@@ -1,7 +1,8 @@
 """The models that are tried: which tables each has, found on the rows that it learns from.
 
     singles        main effects: every attribute by itself, finely cut
-    lines          linear effects: the same, every numeric attribute a straight line
+    boosted        a bag of boosted trees (`bncli.engine.auto.boosted`)
+    lines          linear effects: every numeric attribute a straight line over all its intervals
     tree           and the pairs of a tree (`--structure tan`)
     all pairs      and every pair
     pairs          and the pairs of highest gain (`--structure interactions`)
@@ -23,7 +24,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from bncli.engine.auto import grids
@@ -40,9 +42,20 @@ from bncli.engine.structures.structure import Dag, Family, Regions, Structure
 from bncli.engine.training.likelihood import ConditionalLikelihood
 
 ALL_PAIRS = 20
-_ORDER = ("singles", "lines", "tree", "pairs", "all pairs", "triples", "quadruples", "sharp singles", "sharp tree")
+_ORDER = (
+    "singles",
+    "boosted",
+    "lines",
+    "tree",
+    "pairs",
+    "all pairs",
+    "triples",
+    "quadruples",
+    "sharp singles",
+    "sharp tree",
+)
 _ORDER_OF_MANY = (
-    *("singles", "pairs", "triples", "quadruples", "all pairs"),
+    *("singles", "boosted", "pairs", "triples", "quadruples", "all pairs"),
     *("sharp singles", "sharp tree", "tree", "lines"),
 )
 CONFLICT = 9.0
@@ -88,6 +101,11 @@ class Rows:
     penalties: dict[str, float] = field(default_factory=dict)
     """The best ones, of many rows."""
 
+    @cached_property
+    def singles(self) -> grids.Binnings:
+        """How a table over one attribute sees it."""
+        return grids.singles(self.data)
+
     @property
     def beyond(self) -> float:
         """How much more than by the usual factors pairs have to be penalised than single attributes."""
@@ -121,7 +139,9 @@ def _main_effects(rows: Rows) -> None:
 
 
 def _linear_effects(rows: Rows) -> None:
-    rows.found["lines"] = replace(candidate(rows, "singles"), name="lines", coding="linear")
+    schema = rows.data.schema
+    structure = Regions(tuple((i,) for i in schema.informative), method="auto")
+    rows.found["lines"] = Candidate("lines", structure, structure.families(schema.cardinalities), coding="linear")
 
 
 def _all_pairs(rows: Rows) -> None:
@@ -179,8 +199,9 @@ def _mdl_binned(rows: Rows) -> Dataset:
 
 def _keep_regions(rows: Rows, name: str, regions: Sequence[tuple[int, ...]]) -> None:
     schema = rows.data.schema
-    bins = rows.capacity.bins
-    structure = Regions(tuple(regions), method="auto", bins=bins, groupings=groupings_of(schema.attributes, bins))
+    bins = (grids.FINE, *rows.capacity.bins[1:])
+    groupings = (rows.singles, *groupings_of(schema.attributes, bins[1:]))
+    structure = Regions(tuple(regions), method="auto", bins=bins, groupings=groupings)
     families = structure.families(schema.cardinalities)
     lower_orders = len(regions) > len(schema.informative)
     rows.found[name] = Candidate(name, structure, families, lower_orders=lower_orders, beyond=rows.beyond)

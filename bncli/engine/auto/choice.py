@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bncli.engine.auto.paths import PenaltyPath
+from bncli.engine.boosting.boosting import Boosted
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Tried
@@ -55,6 +56,8 @@ class Judged:
     tried: tuple[Tried, ...]
     path: PenaltyPath | None
     """That of the first fold."""
+    members: tuple[Boosted, ...] = ()
+    """Of a bag: one a fold, in place of a path."""
 
 
 def judge(name: str, paths: Sequence[PenaltyPath], metric: str, tell: Tell, first: float) -> Judged:

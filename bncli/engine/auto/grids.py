@@ -1,18 +1,19 @@
 """How finely attributes are cut, and the coarser binnings of tables over several.
 
-Candidates want different cuts: fine ones at equal frequency where a table is over one attribute, whose steps the
-penalty smooths; a few where it is over several; those of Fayyad & Irani (1993) where thresholds are sharp. There is one
-set of codes all the same, the finest: the union of every grid that is asked for. A coarser binning joins codes to
-groups (`bncli.engine.structures.binning`), and the rows are coded once.
+Candidates want different cuts: the finest at equal frequency where trees choose among them; fine ones where a table is
+over one attribute, whose steps the penalty smooths; a few where it is over several; those of Fayyad & Irani (1993)
+where thresholds are sharp. There is one set of codes all the same, the finest: the union of every grid that is asked
+for. A coarser binning joins codes to groups (`bncli.engine.structures.binning`), and the rows are coded once.
 
-Conventions: FINE intervals from MANY_ROWS rows on, half as many below; the cuts of Fayyad & Irani join them there.
-Which of all these cuts they would have chosen is asked again of the rows that a candidate learns from, so that rows
-held out are not looked at: only the fine cuts themselves were. Levels of many-valued categories are pooled once, on all
-rows: what is pooled is more than rows at random would show.
+Conventions: FINEST intervals; for single attributes FINE of them from MANY_ROWS rows on, half as many below; the cuts
+of Fayyad & Irani join both there. Which of all these cuts they would have chosen is asked again of the rows that a
+candidate learns from, so that rows held out are not looked at: only the cuts themselves were. Levels of many-valued
+categories are pooled once, on all rows: what is pooled is more than rows at random would show.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,8 +33,8 @@ from bncli.engine.structures.regrouping import coarse_codes
 from bncli.engine.structures.structure import Family, Grouping
 from bncli.watch import Run
 
-FINE = 40
-"""Intervals at equal frequency."""
+FINEST, FINE = 255, 40
+"""Intervals at equal frequency: of all codes, and of single attributes."""
 MANY_ROWS = 1000
 Binnings = tuple[Grouping | None, ...]
 """By attribute, the coarser binning of its codes; None: as cut."""
@@ -41,13 +42,30 @@ Binnings = tuple[Grouping | None, ...]
 
 def fine_dataset(columns: Columns, reading: Reading, run: Run, group_levels: Rule = "off") -> Dataset:
     """The rows in codes, every column cut by the union of all grids; the levels of categories pooled by the rule."""
-    cut = _fine_cuts if columns.n_rows >= MANY_ROWS else partial(equal_frequency.cut_points, bins=FINE // 2)
+    cut = _fine_cuts if columns.n_rows >= MANY_ROWS else partial(equal_frequency.cut_points, bins=FINEST)
     return learn_dataset(columns, discretize=cut, group_levels=group_levels, reading=reading, run=run)
 
 
 def _fine_cuts(values: NDArray[np.generic], labels: Codes, n_labels: int, weights: Array | None) -> tuple[float, ...]:
-    steps = equal_frequency.cut_points(values, labels, n_labels, weights, bins=FINE)
+    steps = equal_frequency.cut_points(values, labels, n_labels, weights, bins=FINEST)
     return tuple(sorted({*steps, *mdl.cut_points(values, labels, n_labels, weights)}))
+
+
+def singles(data: Dataset) -> Binnings:
+    """Every attribute as a table over it alone sees it."""
+    many = data.n_rows >= MANY_ROWS
+    return tuple(_single(data, i, many) for i in range(len(data.codes)))
+
+
+def _single(data: Dataset, i: int, many: bool) -> Grouping | None:
+    steps = grouping_of(data.schema.attributes[i], FINE if many else FINE // 2)
+    sharp = _mdl_binning(data, i) if many and steps is not None else None
+    if steps is None or sharp is None:
+        return steps
+    # neighbours stay joined where neither grid parts them
+    pairs = list(zip(steps, sharp, strict=True))
+    begins = [left != right for left, right in itertools.pairwise(pairs)]
+    return (0, *itertools.accumulate(map(int, begins)))
 
 
 def few(data: Dataset, bins: int) -> Binnings:

@@ -21,21 +21,35 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bncli import __version__
+from bncli.engine.auto import grids
+from bncli.engine.auto.boosted import NAME, bag
 from bncli.engine.auto.budget import FOLDS, MOST_ROWS, ComputeBudget, folds_held_out
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
 from bncli.engine.auto.choice import Judged, Losses, held_out_weights
 from bncli.engine.auto.ensemble import least_squares_weights, mixture_logs, mixture_weights
-from bncli.engine.auto.grids import fine_dataset
 from bncli.engine.auto.paths import PenaltyPath, judged_rows, space_of
 from bncli.engine.auto.trials import Fold, Trials
+from bncli.engine.boosting.boosting import Boosted
+from bncli.engine.boosting.trees import tables_of
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.data.schema import Reading
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Component, Ensemble, HeldOut, Model, Optimum, Parameters, TriedCandidate
+from bncli.engine.model import (
+    Component,
+    Ensemble,
+    HeldOut,
+    Model,
+    Optimum,
+    Parameters,
+    StoppedBy,
+    TriedCandidate,
+)
 from bncli.engine.parameter_spaces.effects import Effects
+from bncli.engine.prediction.scoring import compile_predictor, log_probabilities
+from bncli.engine.structures.structure import Regions
 from bncli.engine.training.memory_estimate import BYTES, QUASI_NEWTON, needed_and_free
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
 from bncli.engine.training.penalty_cv import base_log_loss
@@ -53,17 +67,19 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     """The ensemble, and how its components were reached."""
     budget, watch = ComputeBudget.of(recipe.time_limit, run.clock), run.watch
     watch(Stage("discretize"))
-    data = fine_dataset(columns, reading, run, recipe.group_levels)
+    data = grids.fine_dataset(columns, reading, run, recipe.group_levels)
     del columns  # codes are all that is needed from here
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
     _refuse_large(data, run.memory)
     watch(Stage("candidates"))
     folds = _folds(data, recipe.seed or 0)
-    judged = Trials(data, folds, recipe.metric or "log-loss", budget, watch).run() if folds else [_UNTRIED]
+    judged = (
+        Trials(data, folds, recipe.metric or "log-loss", budget, watch, recipe.seed or 0).run() if folds else [_UNTRIED]
+    )
     weights = _weights(judged, held_out_weights([fold.held_out for fold in folds]), recipe.metric or "log-loss")
     watch(Stage("parameters"))
-    fitted = _fit_components(data, folds, judged, weights, watch)
+    fitted = _fit_components(data, folds, judged, weights, watch, recipe.seed or 0)
     model, parameters = _model(data, recipe, judged, weights, fitted)
     return model, replace(parameters, held_out=_held_out(folds, judged, weights))
 
@@ -128,7 +144,7 @@ class _Fitted:
 
 
 def _fit_components(
-    data: Dataset, folds: Sequence[Fold], judged: Sequence[Judged], weights: Array, watch: Watch
+    data: Dataset, folds: Sequence[Fold], judged: Sequence[Judged], weights: Array, watch: Watch, seed: int
 ) -> list[_Fitted]:
     """Those with a weight, fitted on all rows, the heaviest first (ties: the one tried first).
 
@@ -141,7 +157,10 @@ def _fit_components(
     fitted = []
     for done, (one, weight) in enumerate(zip(judged, weights, strict=True)):
         watch(Progress(done, len(judged), one.name))
-        if one.name in wanted | needed:
+        if one.members and one.name in wanted:
+            members = one.members if data.n_rows <= MOST_ROWS else ()
+            fitted.append(_bagged(data, bag(data, members, seed), float(weight)))
+        elif one.name in wanted | needed:
             fit = _fit(rows, one, float(weight)) if again or one.path is None else _refit(data, one, one.path, weight)
             fitted.append(fit)
     return sorted((fit for fit in fitted if fit.component.weight > 0), key=lambda fit: -fit.component.weight)
@@ -151,6 +170,19 @@ def _all_below(name: str, builds_on: Mapping[str, str]) -> Iterator[str]:
     while name in builds_on:
         name = builds_on[name]
         yield name
+
+
+def _bagged(data: Dataset, members: Sequence[Boosted], weight: float) -> _Fitted:
+    """The bag as a component: nothing is fitted again."""
+    tables = tables_of(members, data.schema)
+    scorer = compile_predictor(tables, data.schema)
+    logs = log_probabilities(scorer, [data.codes[a] for a in scorer.used], data.n_rows)
+    sets = sorted({family.attributes for family in tables.families}, key=lambda s: (len(s), s))
+    found = Candidate(NAME, Regions(tuple(sets), method="auto"), tables.families)
+    trees = sum(len(member.trees) for member in members)
+    optimum = Optimum(np.zeros(0), 0.0, 0.0, trees, trees, StoppedBy.CROSS_TUNING)
+    own = logs[data.labels, np.arange(data.n_rows)]
+    return _Fitted(Component(weight, tables, NAME), found, optimum, tables.n_parameters, own)
 
 
 def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:

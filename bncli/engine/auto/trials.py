@@ -6,12 +6,14 @@ cost is named in a note.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bncli.engine.auto.boosted import NAME as BOOSTED
+from bncli.engine.auto.boosted import judge_boosted
 from bncli.engine.auto.budget import FOLDS, ComputeBudget, fit_seconds, path_seconds
 from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
-from bncli.engine.auto.choice import GRID, Judged, Tell, judge
+from bncli.engine.auto.choice import GRID, Judged, Tell, held_out_weights, judge
 from bncli.engine.auto.paths import PenaltyPath, path_of
 from bncli.engine.auto.pruning import comes_later, has_lost_its_base, is_almost_certain, is_better, may_improve
 from bncli.engine.data.dataset import Dataset
@@ -32,9 +34,11 @@ class Fold:
 class Trials:
     """Candidates in their order, as long as the budget allows; the first in any case."""
 
-    def __init__(self, data: Dataset, folds: list[Fold], metric: str, budget: ComputeBudget, watch: Watch) -> None:
+    def __init__(
+        self, data: Dataset, folds: list[Fold], metric: str, budget: ComputeBudget, watch: Watch, seed: int
+    ) -> None:
         self._data, self._folds, self._metric, self._budget, self._watch = data, folds, metric, budget, watch
-        self._many = len(folds) < FOLDS
+        self._many, self._seed = len(folds) < FOLDS, seed
         self._wanted = names(data, self._many)
         self._below = folds[0].rows.below
         budget.begin_candidates(data)
@@ -62,6 +66,11 @@ class Trials:
         return may_improve(name, self._below, self._judged, self._many) and not later
 
     def _try(self, done: int, name: str) -> None:
+        if name == BOOSTED:
+            parts = [(fold.rows.data, fold.held_out) for fold in self._folds]
+            weights = held_out_weights([fold.held_out for fold in self._folds])
+            self._judged.append(judge_boosted(parts, weights, self._seed, self._fold_teller(done, name)))
+            return
         least = self._costs.get(self._below.get(name, ""), 0.0)
         if self._is_too_costly(name, LARGER * least if self._many else least, 0.0):
             return
@@ -108,6 +117,12 @@ class Trials:
         best = {one.name: one.penalty for one in self._judged}
         below = self._below.get(found.name, "") if found.beyond == 1 else ""
         return GRID[max(0, GRID.index(best.get(below, self._judged[0].penalty)) - 2)]
+
+    def _fold_teller(self, done: int, name: str) -> Callable[[int], None]:
+        def tell(fold: int) -> None:
+            self._watch(Progress(done, len(self._wanted), f"{name}, fold {fold + 1} of {len(self._folds)}"))
+
+        return tell
 
     def _teller(self, done: int, name: str) -> Tell:
         def tell(penalty: float, fold: int) -> None:

@@ -1,0 +1,62 @@
+"""The candidate "boosted": a bag of boosted oblivious trees (`bncli.engine.boosting`), one sum of tables.
+
+Each of the MEMBERS learns from all rows but those of one fold, which say when to stop; the members differ in rows, in
+the edges of bins and in the draws of boosting, and their scores, log-odds, are averaged. What the bag says of a row
+held out is what the one member says that has not seen it: a little less than the bag will.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from bncli.engine.auto.choice import Judged, losses_of
+from bncli.engine.boosting.boosting import Boosted, Settings, boost, log_probabilities
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.folds import stratified_folds
+from bncli.engine.kernels.arrays import Array, Mask
+from bncli.engine.model import Tried
+
+NAME = "boosted"
+MEMBERS = 5
+SETTINGS = Settings(bins=64)
+Part = tuple[Dataset, Dataset]
+"""Rows to learn from, rows that say when to stop."""
+
+
+def judge_boosted(parts: Sequence[Part], weights: Array | None, seed: int, tell: Callable[[int], None]) -> Judged:
+    """A member for each part, and what it says of its rows held out; `weights` of these rows, None: 1 each."""
+    members, said = list[Boosted](), []
+    for fold, part in enumerate(parts):
+        tell(fold)
+        members.append(_member(part, seed, fold))
+        said.append(_judged(members[-1], part[1]))
+    logs = np.concatenate(said, axis=1)
+    losses = losses_of(logs, weights)
+    tried = (Tried(SETTINGS.penalty, losses.log_loss),)
+    return Judged(NAME, SETTINGS.penalty, losses, logs[0], tried, None, tuple(members))
+
+
+def bag(data: Dataset, members: Sequence[Boosted], seed: int) -> tuple[Boosted, ...]:
+    """MEMBERS of them on these rows: `members`, which have their folds, and those of the other folds."""
+    n_folds = min(MEMBERS, data.n_rows)
+    fold_of = stratified_folds(data.labels, n_folds, seed)
+    later = (_member(part_of(data, fold_of == fold), seed, fold) for fold in range(len(members), n_folds))
+    return (*members, *later)
+
+
+def part_of(data: Dataset, held_out: Mask) -> Part:
+    """The rows that are not held out, and those that are."""
+    return data.take(np.flatnonzero(~held_out)), data.take(np.flatnonzero(held_out))
+
+
+def _member(part: Part, seed: int, fold: int) -> Boosted:
+    return boost(*part, SETTINGS, np.random.default_rng((seed, fold)))
+
+
+def _judged(member: Boosted, held_out: Dataset) -> Array:
+    """(3, rows): ln P of each row's class, 1 - P, whether it is misclassified."""
+    logs = log_probabilities(member.held_out)
+    own = logs[np.arange(held_out.n_rows), held_out.labels]
+    return np.stack([own, -np.expm1(own), logs.argmax(axis=1) != held_out.labels])

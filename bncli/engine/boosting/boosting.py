@@ -1,0 +1,167 @@
+"""Gradient boosting of oblivious trees: one tree after the other, until rows held out gain no more.
+
+With scores S[t, y], P = softmax_y S, and g[t, y] = w_t (1[y_t = y] - P[t, y]), h[t, y] = w_t P[t, y] (1 - P[t, y]), a
+tree's leaf l adds to the score of class y
+
+    rate * clip(c * sum over rows t in l of g[t, y] / (sum over rows t in l of h[t, y] + lambda)),    c = (K - 1) / K
+
+(Friedman 2001, Annals of Statistics 29, sections 4.5 and 4.6; c is 1 for two classes, where one score is theirs).
+The questions of a tree come from a window of the shuffled rows, SHARE of them, drawn for each tree (Friedman 2002:
+Stochastic gradient boosting). For more than two classes they come from a random projection of the gradients, drawn for
+each tree (Iosipoi & Vakhrushev 2022, NeurIPS: SketchBoost), and the mean curvature.
+
+The first scores are ln of the class shares, half a row added to each class. Boosting ends some trees (`patience`) after
+the log-loss of the rows held out was lowest; trees after that one are dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csc_array
+
+from bncli.engine.boosting.columns import Columns, columns_of
+from bncli.engine.boosting.splits import WINDOW, Question, Splits
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.kernels.arrays import Array, Index, Mask
+
+SHARE = 0.7
+LARGEST = 4.0
+"""Of what a leaf adds, before the rate."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Learning rate, lambda, levels and number of trees at most, trees without a gain, bins of an attribute."""
+
+    rate: float = 0.15
+    penalty: float = 1.0
+    depth: int = 6
+    trees: int = 500
+    patience: int = 20
+    bins: int = 128
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which codes of an attribute (cardinality,) go to the right."""
+
+    attribute: int
+    right: Mask
+
+
+@dataclass(frozen=True)
+class Tree:
+    """values (2^levels, scores): of the leaf whose number the answers spell, the first the most significant digit."""
+
+    splits: tuple[Split, ...]
+    values: Array
+
+    def leaf(self, data: Dataset) -> Index:
+        """Of every row."""
+        leaf = np.zeros(data.n_rows, np.intp)
+        for split in self.splits:
+            leaf = 2 * leaf + np.take(split.right, data.codes[split.attribute])
+        return leaf
+
+
+@dataclass(frozen=True)
+class Boosted:
+    """Sum of trees: prior (scores,); held_out (rows, scores): what it says of the rows held out."""
+
+    prior: Array
+    trees: tuple[Tree, ...]
+    held_out: Array
+    log_loss: float
+
+
+def boost(data: Dataset, held_out: Dataset, settings: Settings, rng: np.random.Generator) -> Boosted:
+    """Trees learnt from `data`, as many as the rows held out ask for. Scores: one of two classes, else K."""
+    columns = columns_of(data, settings.bins, rng)
+    rows = data.take(columns.order)
+    member = _Member(rows, columns, settings, rng)
+    prior = _prior(rows)
+    scores, outside = np.tile(prior, (rows.n_rows, 1)), np.tile(prior, (held_out.n_rows, 1))
+    trees, best, least, kept = list[Tree](), 0, log_loss(outside, held_out), outside.copy()
+    while len(trees) < min(settings.trees, best + settings.patience) and columns.columns:
+        tree, leaf = member.grow(scores)
+        if not tree.splits:
+            break
+        trees.append(tree)
+        scores += tree.values[leaf]
+        outside += tree.values[tree.leaf(held_out)]
+        loss = log_loss(outside, held_out)
+        if loss < least:
+            best, least, kept = len(trees), loss, outside.copy()
+    return Boosted(prior, tuple(trees[:best]), kept, least)
+
+
+class _Member:
+    """Grows one tree after the other on shuffled rows."""
+
+    def __init__(self, rows: Dataset, columns: Columns, settings: Settings, rng: np.random.Generator) -> None:
+        self._rows, self._columns, self._settings, self._rng = rows, columns, settings, rng
+        self._splits = Splits(columns, settings.penalty, settings.depth)
+        self._window = min(WINDOW, math.ceil(SHARE * rows.n_rows))
+        labels = rows.labels.astype(np.intp)
+        self._own = (labels == 1)[:, np.newaxis] if rows.n_labels == 2 else np.eye(rows.n_labels, dtype=bool)[labels]
+
+    def grow(self, scores: Array) -> tuple[Tree, Index]:
+        """The next tree, and the leaf of every row in it."""
+        p = probabilities(scores)
+        g, h = self._own - p, np.maximum(p * (1.0 - p), 1e-12)
+        if self._rows.weights is not None:
+            g, h = g * self._rows.weights[:, np.newaxis], h * self._rows.weights[:, np.newaxis]
+        start = int(self._rng.integers(self._rows.n_rows))
+        window = np.arange(start, start + self._window) % self._rows.n_rows
+        rows = slice(start, start + self._window)
+        questions = self._splits.grow(self._projected(g[window]), h[window].mean(axis=1), rows, self._rng)
+        splits = tuple(self._split(question) for question in questions)
+        leaf = Tree(splits, np.zeros((1, 1))).leaf(self._rows)
+        return Tree(splits, self._values(leaf, 1 << len(splits), g, h)), leaf
+
+    def _projected(self, gradients: Array) -> Array:
+        n = gradients.shape[1]
+        return np.asarray(gradients[:, 0] if n == 1 else gradients @ self._rng.standard_normal(n))
+
+    def _split(self, question: Question) -> Split:
+        column = self._columns.columns[question.column]
+        return Split(column.attribute, question.right[column.binning])
+
+    def _values(self, leaf: Index, n_leaves: int, g: Array, h: Array) -> Array:
+        of_leaf = csc_array((np.ones(len(leaf)), leaf, np.arange(len(leaf) + 1)), shape=(n_leaves, len(leaf)))
+        values = np.asarray(of_leaf @ g) / (np.asarray(of_leaf @ h) + self._settings.penalty)
+        n = g.shape[1]
+        values *= 1.0 if n == 1 else (n - 1) / n
+        return np.asarray(self._settings.rate * np.clip(values, -LARGEST, LARGEST))
+
+
+def _prior(data: Dataset) -> Array:
+    shares = np.log(data.class_counts + 0.5) - math.log(data.total_weight + 0.5 * data.n_labels)
+    return shares[1:] - shares[:1] if data.n_labels == 2 else shares
+
+
+def probabilities(scores: Array) -> Array:
+    """(rows, scores): P of class 1 of two, else of every class."""
+    if scores.shape[1] == 1:
+        with np.errstate(over="ignore"):
+            return np.asarray(1.0 / (1.0 + np.exp(-scores)))
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return np.asarray(p)
+
+
+def log_probabilities(scores: Array) -> Array:
+    """ln P(y | x) (rows, K)."""
+    if scores.shape[1] == 1:
+        scores = np.hstack([-0.5 * scores, 0.5 * scores])
+    highest = scores.max(axis=1, keepdims=True)
+    return np.asarray(scores - highest - np.log(np.exp(scores - highest).sum(axis=1, keepdims=True)))
+
+
+def log_loss(scores: Array, data: Dataset) -> float:
+    """The mean by weight, in nats."""
+    logs = log_probabilities(scores)[np.arange(data.n_rows), data.labels]
+    return float(-np.average(logs, weights=data.weights)) if data.n_rows else 0.0

@@ -1,0 +1,108 @@
+"""Trees as tables: one over the attributes that a tree asks about, each binned as its questions tell codes apart.
+
+Codes that every question about an attribute answers alike are one coarse code: neighbouring intervals, or levels of a
+category. A missing level has one of its own, the last. Every cell of the table lies in one leaf. Tables over the same
+attributes are one table over the union of their edges where that has at most MERGED cells, or no more than they have
+themselves. Of a cell's numbers the mean over the classes is taken off: probabilities do not see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bncli.engine.boosting.boosting import Boosted, Tree
+from bncli.engine.data.schema import Schema
+from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.model import Tables
+from bncli.engine.structures.structure import Family, Grouping
+
+MERGED = 1 << 10
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Over some attributes, ascending: the coarse code of every code of each, and cells (shape..., scores)."""
+
+    attributes: tuple[int, ...]
+    binnings: tuple[Index, ...]
+    cells: Array
+
+
+def tables_of(members: Sequence[Boosted], schema: Schema) -> Tables:
+    """The average of the members' scores, as one sum of tables."""
+    share = 1.0 / len(members)
+    bias = np.mean([_by_class(member.prior) for member in members], axis=0)
+    found = [_table(tree, schema, share) for member in members for tree in member.trees]
+    merged = list(_merged(found, schema))
+    families = tuple(_family(table, schema) for table in merged)
+    weights = tuple(_by_class(table.cells.reshape(-1, table.cells.shape[-1])) for table in merged)
+    return Tables(bias, families, weights)
+
+
+def _by_class(scores: Array) -> Array:
+    """(..., K), their mean 0, from (..., scores)."""
+    if scores.shape[-1] == 1:
+        return np.concatenate([-0.5 * scores, 0.5 * scores], axis=-1)
+    return np.asarray(scores - scores.mean(axis=-1, keepdims=True))
+
+
+def _table(tree: Tree, schema: Schema, share: float) -> _Table:
+    """The tree times `share`."""
+    attributes = tuple(sorted({split.attribute for split in tree.splits}))
+    levels = len(tree.splits)
+    binnings, digits = [], []
+    for a in attributes:
+        answers = np.zeros(schema.cardinalities[a], np.intp)
+        for level, split in enumerate(tree.splits):
+            if split.attribute == a:
+                answers |= split.right.astype(np.intp) << (levels - 1 - level)
+        binning = _numbered(answers, missing=schema.attributes[a].missing)
+        binnings.append(binning)
+        digits.append(answers[np.unique(binning, return_index=True)[1]])
+    leaf = sum(np.ix_(*digits), start=np.zeros((), np.intp))
+    return _Table(attributes, tuple(binnings), share * tree.values[leaf])
+
+
+def _numbered(answers: Index, *, missing: bool) -> Index:
+    """Coarse codes in the order in which answers first occur; a missing level has one of its own."""
+    values = answers[:-1] if missing else answers
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    numbers = np.argsort(np.argsort(first))[inverse]
+    return np.append(numbers, numbers.max() + 1) if missing else np.asarray(numbers)
+
+
+def _merged(tables: Iterable[_Table], schema: Schema) -> Iterable[_Table]:
+    """Tables over the same attributes joined, in the order of first use."""
+    opened: dict[tuple[int, ...], list[_Table]] = {}
+    for table in tables:
+        alike = opened.setdefault(table.attributes, [])
+        joined = _union(alike[-1], table, schema) if alike else None
+        if joined is None:
+            alike.append(table)
+        else:
+            alike[-1] = joined
+    return [table for alike in opened.values() for table in alike]
+
+
+def _union(a: _Table, b: _Table, schema: Schema) -> _Table | None:
+    """Both tables as one; None where that has too many cells."""
+    pairs = [x * (y.max() + 1) + y for x, y in zip(a.binnings, b.binnings, strict=True)]
+    missing = [schema.attributes[i].missing for i in a.attributes]
+    binnings = tuple(_numbered(pair, missing=m) for pair, m in zip(pairs, missing, strict=True))
+    n_cells = int(np.prod([binning.max() + 1 for binning in binnings], dtype=np.float64))
+    n_scores = a.cells.shape[-1]
+    if n_cells > max(MERGED, (a.cells.size + b.cells.size) // n_scores):
+        return None
+    first = [np.unique(binning, return_index=True)[1] for binning in binnings]
+    cells = sum(t.cells[np.ix_(*(x[f] for x, f in zip(t.binnings, first, strict=True)))] for t in (a, b))
+    return _Table(a.attributes, binnings, np.asarray(cells))
+
+
+def _family(table: _Table, schema: Schema) -> Family:
+    groupings: list[Grouping | None] = [
+        None if len(binning) == binning.max() + 1 else tuple(binning.tolist()) for binning in table.binnings
+    ]
+    return Family.over(table.attributes, schema.cardinalities, groupings=tuple(groupings))
