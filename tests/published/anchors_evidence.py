@@ -16,6 +16,8 @@ AHEAD = 0.02
 LEARNERS = ("auto", BEFORE, *(word for word in OURS if word != "auto"), *ANCHORS)
 """In the order of the columns."""
 SIZES = (f"under {SMALL:,} rows", f"from {SMALL:,} rows")
+NOISELESS = 0.01
+"""Nats: a table on which some learner's log-loss is less counts as one without noise."""
 HALVES = ("choosing", "judging")
 
 
@@ -45,6 +47,11 @@ class Anchored:
             if size in ("", size_of(next(iter(figures.values())))) and part in ("", half(name))
         ]
         return Anchored({name: self.of[name] for name in names}, self.tried)
+
+    def noisy(self) -> Anchored:
+        """Without the tables that some learner tells nearly all of."""
+        least = {name: min(figure.log_loss for figure in figures.values()) for name, figures in self.of.items()}
+        return Anchored({name: self.of[name] for name in self.of if least[name] >= NOISELESS}, self.tried)
 
     def pairs(self, first: str, second: str) -> list[tuple[Figure, Figure]]:
         """The figures of two learners on every table that both came to an end with."""

@@ -9,8 +9,19 @@ import numpy as np
 
 from bncli.engine.evaluation.ranking import average_ranks
 from tests.published.anchor_learners import ANCHORS
-from tests.published.anchors import BUDGET, FIGURES, LIMIT, MOST, half, recorded
-from tests.published.anchors_evidence import AHEAD, BEFORE, HALVES, SIZES, Anchored, anchored, falling, ratio_of, won
+from tests.published.anchors import BUDGET, FIGURES, LAST, LIMIT, MOST, half, recorded
+from tests.published.anchors_evidence import (
+    AHEAD,
+    BEFORE,
+    HALVES,
+    NOISELESS,
+    SIZES,
+    Anchored,
+    anchored,
+    falling,
+    ratio_of,
+    won,
+)
 from tests.published.pages import table
 
 
@@ -19,7 +30,8 @@ def page(found: Anchored) -> str:
     parts = [INTRODUCTION, "## How many came to an end", table(*_finished(found))]
     for word in (word for word in ("auto", BEFORE) if word in found.learners):
         parts += [f"## {word} beside the anchors", BESIDE, table(*_beside(found, word))]
-        parts += ["In mean ranks, over the tables that all of them came to an end with:", table(*_ranks(found, word))]
+        parts += [RANKS, table(*_ranks(found, word, [anchor for anchor in ANCHORS if anchor not in LAST]))]
+        parts += ["With all anchors:", table(*_ranks(found, word, [*ANCHORS]))]
         parts += [*_worst(found, word)]
     parts += ["## What is aimed at", TARGETS_TOLD, table(*_targets(found))]
     parts += [f"## Where an anchor is ahead of {found.auto}", _ahead(found)]
@@ -53,22 +65,13 @@ def _named(names: Iterable[str]) -> str:
 
 
 def _beside(found: Anchored, word: str) -> tuple[list[str], Iterator[list[str]]]:
-    header = [
-        "",
-        "tables",
-        "log-loss, ratio",
-        "median ratio",
-        "won-level-lost",
-        "p",
-        "error, ratio",
-        "fit, ratio of CPU",
-    ]
-    return header, _beside_lines(found, word)
+    header = ["", "tables", "log-loss, ratio", "median", "without noiseless", "won-level-lost", "p", "error, ratio"]
+    return [*header, "fit, ratio of CPU"], _beside_lines(found, word)
 
 
 def _beside_lines(found: Anchored, word: str) -> Iterator[list[str]]:
     for told, group in _groups(found):
-        yield [f"**{told}**", *[""] * 7]
+        yield [f"**{told}**", *[""] * 8]
         for anchor in ANCHORS:
             pairs = group.pairs(word, anchor)
             if not pairs:
@@ -79,6 +82,7 @@ def _beside_lines(found: Anchored, word: str) -> Iterator[list[str]]:
                 str(len(pairs)),
                 f"{ratio_of(pairs):.3f}",
                 f"{np.median([ratio_of([pair]) for pair in pairs]):.3f}",
+                f"{group.noisy().ratio(word, anchor):.3f}",
                 f"{against.wins}-{against.draws}-{against.losses}",
                 f"{against.p:.2g}",
                 f"{ratio_of(pairs, 'error'):.3f}",
@@ -86,9 +90,8 @@ def _beside_lines(found: Anchored, word: str) -> Iterator[list[str]]:
             ]
 
 
-def _ranks(found: Anchored, word: str) -> tuple[list[str], Iterator[list[str]]]:
-    learners = [word, *(anchor for anchor in ANCHORS if anchor in found.learners)]
-    return ["", "tables", *learners], _rank_lines(found, learners)
+def _ranks(found: Anchored, word: str, others: Sequence[str]) -> tuple[list[str], Iterator[list[str]]]:
+    return ["", "tables", word, *others], _rank_lines(found, [word, *others])
 
 
 def _rank_lines(found: Anchored, learners: Sequence[str]) -> Iterator[list[str]]:
@@ -217,10 +220,13 @@ the choosing half while the same rows, with the class in two labels, stand in th
 it was before this page.
 
 Ratios are geometric means, below 1 where bncli's learner is better; a loss counts at least as half an error among the
-rows held out; p is that of the two-tailed sign test. Tables without noise (car, nursery, mushroom, monks), whose losses
-are hundredths of a nat or less, weigh much in a geometric mean: see the medians and the single tables beside it."""
+rows held out; p is that of the two-tailed sign test. Tables without noise (car, nursery, mushroom,
+shuttle, monks and others) weigh much in a geometric mean: beside it stand the median, and the mean without the tables
+on which some learner has less than {NOISELESS} nats."""
 
 BESIDE = "Over the tables that both came to an end with."
+
+RANKS = "In mean ranks, over the tables that all of these came to an end with:"
 
 OURS_TOLD = """What one types after `bncli fit`: `tan weighted` is the default line; `interactions` and `auto effort 1`
 (`--structure auto --effort 1`) are what could stand in its place."""
@@ -228,8 +234,8 @@ OURS_TOLD = """What one types after `bncli fit`: `tan weighted` is the default l
 TARGETS = dict.fromkeys(ANCHORS, 0.95) | {"CatBoost, early": 0.98, "EBM": 0.98}
 """The log-loss of auto in units of an anchor's, geometric mean over the judging half, from 1,000 rows."""
 
-TARGETS_TOLD = f"""On the judging half, {SIZES[1]} where nothing else is said. Tables without noise carry these means;
-the medians above and the list below say more of the others."""
+TARGETS_TOLD = f"""On the judging half, {SIZES[1]} where nothing else is said. Tables without noise carry these means:
+what is above and the list below say more of the others."""
 
 LOSSES_TOLD = "The least in bold; - was not tried."
 

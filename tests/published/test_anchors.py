@@ -73,6 +73,7 @@ def test_ratios_and_the_best_anchor() -> None:
     assert found.ratio("auto", "EBM", "fit", "seconds") == pytest.approx(2)
     assert small.beside_best("auto") == {"a": (pytest.approx(2), "EBM")}
     assert large.pairs("auto", "LightGBM, early") == []
+    assert [*found.noisy().of] == ["a"]
     assert "| LightGBM, early | 1 | 1 (b) | 0 | 2 |" in page(found)
     told = in_short(found)
     assert "| EBM | 2.00 | 0-1 | 2 | 0.25 | 1-0 | 2 |" in told
