@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,10 @@ if TYPE_CHECKING:
 
     from bncli.engine.structures.named_structure import NamedRegions
     from bncli.steps.regions import NamedStep, RegionsReport
+
+
+MOST_LISTED = 200
+"""Regions of a model; of more only the numbers are told."""
 
 
 def regions_text(report: RegionsReport) -> str:
@@ -58,6 +63,16 @@ def region_table(structure: NamedRegions, *, chosen: bool) -> Table:
         ]
         gain = (f"{structure.gains[position]:.4f}",) if structure.gains else ()
         add_row(table, str(number), ", ".join(members), *gain)
+    return table
+
+
+def region_counts(regions: Sequence[tuple[str, ...]]) -> Table:
+    """How many regions there are of each size, where they are too many to list."""
+    from bncli.cli.tables import add_row, plain_table
+
+    table = plain_table(f"{len(regions):,} regions", "attributes", "regions", numbers=(0, 1))
+    for size, n in sorted(Counter(map(len, regions)).items()):
+        add_row(table, str(size), f"{n:,}")
     return table
 
 
