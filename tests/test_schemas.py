@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from bncli.cli.config import schema_text, schema_words
 from bncli.cli.run import run
+from bncli.engine.explanation import effects
 from bncli.files.model import write_model
 from tests.many_tables import boosted_model, random_schema
 from tests.transcripts import ROOT
@@ -136,10 +137,11 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[st
         "x,class\n" + "".join(f"{'ab'[i * i % 5 > 2]},{'yn'[i % 7 > 3]}\n" for i in range(40))
     )
     (folder / "alone.csv").write_text("a\n1\n2\n")
-    write_model(str(folder / "many.bnc"), boosted_model(random_schema(15, 2, intervals=64), 600, most=4))
+    write_model(str(folder / "many.bnc"), boosted_model(random_schema(6, 2, intervals=64), 400, most=3))
     found: dict[str, list[tuple[str, Any]]] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setattr(effects, "MOST_EFFECTS", 20)
         for line in MAKING.strip().splitlines():
             assert run(line.split()) == 0, line
         costs = " ".join(f"--metric {cost}" for cost in ("fit-seconds", "iterations", "passes"))
@@ -199,8 +201,9 @@ def test_what_is_printed_fits(printed: dict[str, list[tuple[str, Any]]], word: s
         assert not Draft202012Validator(schema).is_valid({**value, "another": 1})
 
 
-RARE = {"missing", "merges", "levels"}
-"""Keys of missing values and of coarser binning of categorical attributes, which these small tables do not all show."""
+RARE = {"missing", "merges", "levels", "bins"}
+"""Keys of missing values, of coarser binning of categorical attributes, which these small tables do not all show; of
+structures by hand or of auto, where regions have bins for their size in place of cuts."""
 
 
 @pytest.mark.parametrize("word", schema_words())

@@ -193,12 +193,12 @@ def _choose(
 
 def _search(structure: Structure, recipe: Recipe, run: Run) -> Callable[[Counts], Any]:
     """How the structure is found in the rows of a fold: as in all rows, unless it is handwork or takes too long."""
-    if not isinstance(structure, Dag) or structure.method in _FOUND_ONCE or structure.method not in STRUCTURES.words:
+    if structure.method in _FOUND_ONCE or structure.method not in STRUCTURES.words:
         return lambda _: structure
     return lambda counts: learn_structure(counts, recipe, run._replace(watch=silent))
 
 
-_FOUND_ONCE = ("gbn",)
+_FOUND_ONCE = ("gbn", "kikuchi", "auto")
 
 
 def learn_parameters(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,8 +33,7 @@ TIE = 1e-4
 METRICS = ("log-loss", "error", "rmse")
 
 
-@dataclass(frozen=True)
-class Losses:
+class Losses(NamedTuple):
     """Means over the rows held out, by weight."""
 
     log_loss: float
@@ -47,7 +47,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class Judged:
-    """A candidate's best penalty, its losses and ln P(y | x) of the rows held out (K, rows) there; all that was tried."""
+    """A candidate's best penalty, losses and ln P(y | x) of the rows held out (K, rows) there; all that was tried."""
 
     name: str
     penalty: float

@@ -29,12 +29,14 @@ LEAST = 0.01
 """A smaller weight is none."""
 
 
-def pool_weights(logs: Sequence[Array], labels: Integers, weights: Array | None = None, metric: str = "") -> Array:
+def pool_weights(
+    logs: Sequence[Array] | Array, labels: Integers, weights: Array | None = None, metric: str = ""
+) -> Array:
     """w (M,) of ln P_m(y | x_t), M arrays (K, rows); labels (rows,); `weights` (rows,) of the rows, None: 1 each.
 
     By the metric `rmse`, sum over rows of r_t (1 - P_w(y_t | x_t))^2 is minimised in place of the log-loss.
     """
-    of_models = np.stack(logs)
+    of_models = np.asarray(logs)
     own = of_models[:, labels, np.arange(len(labels))]
     of_rows = np.ones(len(labels)) if weights is None else weights
     kept = np.arange(len(own))
