@@ -8,7 +8,9 @@ seven numbers a cell. They fit random labels, so that their trees are full.
 
 from __future__ import annotations
 
+import time
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
