@@ -241,20 +241,34 @@ class TriedArcs(NamedTuple):
     log_loss: float
 
 
+class Shrinkage(NamedTuple):
+    """How far tables are shrunk towards the class frequencies: the factor that is left of their log-odds, below 1.
+
+    `log_loss` is that of held-out rows then, in nats.
+    """
+
+    factor: float
+    log_loss: float
+
+
 @dataclass(frozen=True)
 class ChosenPenalty:
     """A penalty that cross-validation chose, and all that were tried, in the order in which they were.
 
-    `arcs` are the choices of arcs that competed on the same rows, if any did.
+    `arcs` are the choices of arcs that competed on the same rows, if any did; `shrinkage` is what these rows asked for
+    beside the penalty, None for nothing.
     """
 
     penalty: float
     tried: tuple[Tried, ...]
     arcs: tuple[TriedArcs, ...] = ()
+    shrinkage: Shrinkage | None = None
 
     @property
     def log_loss(self) -> float | None:
-        """That of rows that were held out, at the chosen penalty; None where none were."""
+        """That of rows that were held out, as the model is in the end; None where none were."""
+        if self.shrinkage is not None:
+            return self.shrinkage.log_loss
         return next((one.log_loss for one in self.tried if one.penalty == self.penalty), None)
 
 

@@ -23,7 +23,7 @@ from bncli.files.ensembles import trials_json
 from bncli.files.formats import EXPORTS
 from bncli.files.graphs import graph_json
 from bncli.files.model import format_version, read_model
-from bncli.files.penalties import arcs_json, restarts_json, tried_json
+from bncli.files.penalties import arcs_json, restarts_json, shrinkage_json, tried_json
 from bncli.files.places import cannot_read
 from bncli.files.recipes import recipe_json
 from bncli.files.recognition import HEAD, recognise
@@ -132,6 +132,8 @@ class ModelReport:
             "rows": self.rows,
             "parameters": self.parameters,
         }
+        if (shrunk := shrinkage_json(self.penalty_cv)) is not None:
+            report["shrunk"] = shrunk
         if self.restarts is not None:
             report["restarts"] = restarts_json(self.restarts)
         if self.steps is not None:

@@ -16,13 +16,13 @@ class MadeUp:
     """One path of losses that are known, one a penalty, each the same for all rows held out."""
 
     def __init__(self, n_rows: int, losses: Sequence[float]) -> None:
-        self.held_out: Any = type("HeldOut", (), {"weights": None})
+        self.held_out: Any = type("HeldOut", (), {"weights": None, "labels": np.zeros(n_rows, np.intp)})
         self._n_rows, self._losses = n_rows, iter(losses)
         self.asked: list[float] = []
 
     def advance(self, penalty: float) -> NDArray[np.float64]:
         self.asked.append(penalty)
-        return np.outer([-next(self._losses), 0.5, 0.0], np.ones(self._n_rows))
+        return np.full((2, self._n_rows), -next(self._losses))
 
     def keep(self) -> None: ...
 
