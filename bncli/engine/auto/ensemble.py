@@ -5,6 +5,10 @@
 by EM from equal weights: v_m becomes the mean over rows of model m's share of the mixture. The likelihood rises at
 every step and has one maximum (it is concave). Models of little weight are then dropped, and the weights of the others
 found again: stacking in the manner of Breiman (1996, Machine Learning 24) with the logarithmic score.
+
+Of a handful of rows the weights would be those that these rows happen to like. So the class frequencies are one of the
+models, and there is one row more, about which they alone are right: ln v_m is added for them, which is a Dirichlet
+prior. Of 25 rows that is a share they keep; of hundreds it is none.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ from bncli.engine.kernels.arrays import Array
 STEPS, TOLERANCE = 2000, 1e-9
 LEAST = 0.01
 """A smaller weight is none."""
+IMPOSSIBLE = -100.0
+"""ln P of what is as good as impossible; finite, for where no model says anything else."""
 
 
 def mixture_weights(log_probabilities: Array, weights: Array | None = None) -> Array:
@@ -61,6 +67,13 @@ def least_squares_weights(log_probabilities: Array, weights: Array | None = None
         v = v + min(1.0, slope / curvature) * towards
     v[v < LEAST] = 0.0
     return np.asarray(v / v.sum())
+
+
+def with_prior_row(log_probabilities: Array, weights: Array | None) -> tuple[Array, Array]:
+    """The same with one row more, of weight 1, about which the last model alone is right."""
+    row = np.append(np.full(len(log_probabilities) - 1, IMPOSSIBLE), 0.0)
+    of_rows = np.ones(log_probabilities.shape[1]) if weights is None else weights
+    return np.column_stack([log_probabilities, row]), np.append(of_rows, 1.0)
 
 
 def mixture_logs(log_probabilities: Array, v: Array) -> Array:

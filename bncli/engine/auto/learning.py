@@ -4,7 +4,8 @@
 
 1. Attributes are cut finely, once (`grids`). 2. Candidates are tried one after the other: the tables of each are found
 in every fold, and their penalty by rows held out (`candidates`, `choice`), as long as the `budget` allows.
-3. The weights v maximise what the average gives to the rows held out (`ensemble`). 4. The candidates that have a weight
+3. The weights v maximise what the average gives to the rows held out; the class frequencies
+are one of its components (`ensemble`). 4. The candidates that have a weight
 are fitted with their penalties on all rows: found again where each row was held out once, else as they were in the
 first fold, from the optimum there.
 
@@ -26,8 +27,8 @@ from bncli.engine.auto.boosted import NAME, bag
 from bncli.engine.auto.budget import FOLDS, ComputeBudget, Effort, effort_of
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
-from bncli.engine.auto.choice import Judged, Losses, held_out_weights
-from bncli.engine.auto.ensemble import least_squares_weights, mixture_logs, mixture_weights
+from bncli.engine.auto.choice import FREQUENCIES, Judged, Losses, frequencies, held_out_weights, judge_frequencies
+from bncli.engine.auto.ensemble import least_squares_weights, mixture_logs, mixture_weights, with_prior_row
 from bncli.engine.auto.paths import PenaltyPath, judged_rows, space_of
 from bncli.engine.auto.trials import Fold, Plan, Trials
 from bncli.engine.boosting.boosting import Boosted
@@ -45,6 +46,7 @@ from bncli.engine.model import (
     Optimum,
     Parameters,
     StoppedBy,
+    Tables,
     TriedCandidate,
 )
 from bncli.engine.parameter_spaces.effects import Effects
@@ -75,7 +77,8 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     watch(Stage("candidates"))
     effort = effort_of(recipe.effort, recipe.time_limit, data)
     folds = _folds(data, effort, recipe.seed or 0)
-    judged = Trials(data, folds, recipe, Plan(effort, budget), watch).run() if folds else [_UNTRIED]
+    judged = Trials(data, folds, recipe, Plan(effort, budget), watch).run() if folds else []
+    judged.append(judge_frequencies([(fold.rows.data, fold.held_out) for fold in folds]) if folds else _UNTRIED)
     weights = _weights(judged, held_out_weights([fold.held_out for fold in folds]), recipe.metric or "log-loss")
     watch(Stage("parameters"))
     fitted = _fit_components(data, folds, judged, weights, watch, recipe.seed or 0)
@@ -112,12 +115,13 @@ def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
     return folds
 
 
-_UNTRIED = Judged("singles", 1.0, Losses(math.nan, math.nan, math.nan), np.zeros(1), (), None)
+_UNTRIED = Judged(FREQUENCIES, 1.0, Losses(math.nan, math.nan, math.nan), np.zeros(1), (), None)
 """Where there is nothing to hold out."""
 
 
 def _weights(judged: Sequence[Judged], of_rows: Array | None, metric: str) -> Array:
-    logs = np.stack([one.logs for one in judged])
+    """Of all that were judged, the class frequencies the last of them."""
+    logs, of_rows = with_prior_row(np.stack([one.logs for one in judged]), of_rows)
     return least_squares_weights(logs, of_rows) if metric == "rmse" else mixture_weights(logs, of_rows)
 
 
@@ -159,6 +163,8 @@ def _fit_components(
         watch(Progress(done, len(judged), one.name))
         if one.members and one.name in wanted:
             fitted.append(_bagged(data, bag(data, one.members if all_drawn else (), seed), float(weight)))
+        elif one.name == FREQUENCIES and one.name in wanted:
+            fitted.append(_without_tables(data, float(weight)))
         elif one.name in wanted | needed:
             fit = _fit(rows, one, float(weight)) if again or one.path is None else _refit(data, one, one.path, weight)
             fitted.append(fit)
@@ -182,6 +188,14 @@ def _bagged(data: Dataset, members: Sequence[Boosted], weight: float) -> _Fitted
     optimum = Optimum(np.zeros(0), 0.0, 0.0, trees, trees, StoppedBy.CROSS_TUNING)
     own = logs[data.labels, np.arange(data.n_rows)]
     return _Fitted(Component(weight, tables, NAME), found, optimum, tables.n_parameters, own)
+
+
+def _without_tables(data: Dataset, weight: float) -> _Fitted:
+    """The class frequencies as a component."""
+    bias = frequencies(data)
+    found = Candidate(FREQUENCIES, Regions((), method="auto"), ())
+    optimum = Optimum(np.zeros(0), 0.0, 0.0, 0, 0, StoppedBy.CLOSED_FORM)
+    return _Fitted(Component(weight, Tables(bias, (), ()), FREQUENCIES), found, optimum, len(bias), bias[data.labels])
 
 
 def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
