@@ -19,7 +19,9 @@ from bncli.cli.topics import GROUPS
 from bncli.engine.model import StoppedBy
 from tests.performance import passes
 from tests.performance.results import read as measured
-from tests.published import classifiers, defaults, penalty_center, references
+from tests.published import anchors, classifiers, defaults, penalty_center, references
+from tests.published.anchors_evidence import anchored
+from tests.published.anchors_short import in_a_paragraph, in_short
 from tests.published.classifiers_evidence import Evidence, evidence
 from tests.published.classifiers_page import manual_table, readme_table
 from tests.published.references import recorded
@@ -198,4 +200,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "chosen penalties": lambda: defaults.penalties_table(defaults.recorded()),
     "results": lambda: manual_table(_figures()),
     "results in short": lambda: readme_table(_figures()),
+    "anchors": lambda: in_short(anchored(anchors.recorded())),
+    "anchors in short": lambda: in_a_paragraph(anchored(anchors.recorded())),
 }

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from bncli.cli.config import schema_text, schema_words
 from bncli.cli.run import run
+from bncli.engine.explanation import effects
 from bncli.files.model import write_model
 from tests.many_tables import boosted_model, random_schema
 from tests.transcripts import ROOT
@@ -35,6 +36,7 @@ fit monks1.csv --group-levels 2 --param map -q -o pooled.bnc
 fit iris.csv --optimizer bfgs --param discriminative --penalty 1 --trace d.csv -q -o d.bnc
 fit iris.csv --penalty 1 --trace w.csv -q -o w.bnc
 fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
+fit few.csv --structure nb --param discriminative -q -o few.bnc
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
 learn-structure monks1.csv --structure kikuchi --bootstrap 2 --degrees-of-freedom joint -q -o checked.json
@@ -45,6 +47,7 @@ learn-structure iris.csv --structure interactions -q -o interactions.json
 PRINTING = """
 fit iris.csv --param map
 fit iris.csv --structure nb
+fit few.csv --structure nb --param discriminative
 fit iris.csv --structure hill-climb --param map --max-parents 1
 fit iris.csv --structure auto --time-limit 1
 fit monks1.csv --structure kikuchi
@@ -60,6 +63,7 @@ evaluate iris.csv --param map --structure nb --test iris.csv --train-rows 20
 evaluate iris.csv --param map --folds 2 --scores
 inspect tan.bnc
 inspect restarts.bnc
+inspect few.bnc
 inspect acll.bnc
 inspect tan.bnc --tables
 inspect tan.bnc --effects
@@ -129,11 +133,15 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[st
     lines = (folder / "iris.csv").read_text().splitlines()
     (folder / "less.csv").write_text("\n".join([lines[0].split(",", 1)[1], *(x.split(",", 1)[1] for x in lines[1:5])]))
     (folder / "copies.csv").write_text("a,b,day,y\n" + "".join(f"{i},{i},2024-01-0{i},{i % 2}\n" for i in range(1, 10)))
+    (folder / "few.csv").write_text(
+        "x,class\n" + "".join(f"{'ab'[i * i % 5 > 2]},{'yn'[i % 7 > 3]}\n" for i in range(40))
+    )
     (folder / "alone.csv").write_text("a\n1\n2\n")
-    write_model(str(folder / "many.bnc"), boosted_model(random_schema(15, 2, intervals=64), 600, most=4))
+    write_model(str(folder / "many.bnc"), boosted_model(random_schema(6, 2, intervals=64), 400, most=3))
     found: dict[str, list[tuple[str, Any]]] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setattr(effects, "MOST_EFFECTS", 20)
         for line in MAKING.strip().splitlines():
             assert run(line.split()) == 0, line
         costs = " ".join(f"--metric {cost}" for cost in ("fit-seconds", "iterations", "passes"))
@@ -193,8 +201,9 @@ def test_what_is_printed_fits(printed: dict[str, list[tuple[str, Any]]], word: s
         assert not Draft202012Validator(schema).is_valid({**value, "another": 1})
 
 
-RARE = {"missing", "merges", "levels"}
-"""Keys of missing values and of coarser binning of categorical attributes, which these small tables do not all show."""
+RARE = {"missing", "merges", "levels", "bins"}
+"""Keys of missing values, of coarser binning of categorical attributes, which these small tables do not all show; of
+structures by hand or of auto, where regions have bins for their size in place of cuts."""
 
 
 @pytest.mark.parametrize("word", schema_words())

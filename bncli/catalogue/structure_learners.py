@@ -47,7 +47,7 @@ STRUCTURES = Choice(
             "interactions",
             "every attribute alone, then the pairs and triples that explain most of what is left",
             ("--max-order",),
-            defaults=(("--discretize", "equal-frequency"), ("--bins", "20"), ("--coding", "thermometer")),
+            defaults=(("--discretize", "equal-frequency"), ("--bins", "255"), ("--coding", "thermometer")),
             fixed=(("--init", "zero"),),
             alone=("--max-order", 2),
             params=("discriminative",),

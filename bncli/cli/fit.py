@@ -10,10 +10,10 @@ from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import flag
 from bncli.cli.regions import regions_text
-from bncli.cli.search_results import arcs_text, chosen_text, held_out_text, move_lines, trial_lines
+from bncli.cli.search_results import arcs_text, chosen_text, held_out_text, move_lines, shrunk_text, trial_lines
 
 if TYPE_CHECKING:
-    from bncli.engine.model import TriedArcs
+    from bncli.engine.model import Shrinkage, TriedArcs
     from bncli.steps.fit import FitReport
 
 EXAMPLES = """\
@@ -94,12 +94,17 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         *([] if report.regions is None else [f"regions     {regions_text(report.regions)}{_whose(report)}"]),
         f"parameters  {report.parameters:,} ({report.param}){', in closed form' if closed else ''}",
         *([] if report.penalty_cv is None else [f"penalty     {chosen_text(report.penalty_cv)}"]),
+        *([f"shrunk      {shrunk_text(shrinkage)}"] if (shrinkage := _shrinkage(report)) else []),
         *([f"arcs        {arcs_text(tried, report.arcs)}"] if (tried := _arcs_tried(report)) else []),
         *trial_lines(report.trials),
         *([result] if closed else [course, f"stopped     {_stopping(report)}"]),
         f"seconds     {seconds}",
         f"model       {report.model}",
     ]
+
+
+def _shrinkage(report: FitReport) -> Shrinkage | None:
+    return None if report.penalty_cv is None else report.penalty_cv.shrinkage
 
 
 def _arcs_tried(report: FitReport) -> Sequence[TriedArcs]:

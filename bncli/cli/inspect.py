@@ -11,7 +11,7 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
-from bncli.cli.search_results import arcs_table, chosen_text, penalty_table, restarts_text, trial_table
+from bncli.cli.search_results import arcs_table, chosen_text, penalty_table, restarts_text, shrunk_text, trial_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -36,6 +36,8 @@ EFFECTS = flag(
     help="What each attribute, and each set of attributes that a model looks at together, does to the log-odds.",
 )
 
+_MANY_TABLES = 100
+"""A component of more is told by how many they are."""
 _UNSEEN = {"average": "count as unknown", "error": "are an error"}
 
 
@@ -82,13 +84,14 @@ def _structure_tables(report: step.StructureReport | step.ModelReport, param: st
         from bncli.cli.tables import structure_trees
 
         return [*structure_trees(structure.class_name, structure.parents)]
-    from bncli.cli.regions import GAINS, bins_text, meaning, path_table, region_table
+    from bncli.cli.regions import CUTS, GAINS, MOST_LISTED, bins_text, meaning, path_table, region_counts, region_table
 
     bins = [bins_text(structure.bins)] if structure.bins else []
     if report.steps is None or report.best_step is None:
-        gains = dict(zip(structure.regions, structure.gains, strict=False))
-        regions = structure.regions if param is None else structure.chosen
-        return [region_table(regions, gains), *bins, *([GAINS] if gains else [])]
+        if param is not None and len(structure.chosen) > MOST_LISTED:
+            return [region_counts(structure.chosen), *bins]
+        cuts, gains = [CUTS] if structure.cuts else [], [GAINS] if structure.gains else []
+        return [region_table(structure, chosen=param is not None), *bins, *cuts, *gains]
     return [path_table(report.steps, report.best_step), *bins, *meaning(param)]
 
 
@@ -129,6 +132,8 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         facts["perfect graph"] = perfection
     if report.penalty_cv is not None:
         facts["penalty"] = chosen_text(report.penalty_cv)
+        if report.penalty_cv.shrinkage is not None:
+            facts["shrunk"] = shrunk_text(report.penalty_cv.shrinkage)
     if report.restarts is not None:
         facts["starts"] = restarts_text(report.restarts)
     recipe = {key.replace("_", "-"): value for key, value in report.recipe.as_dict().items()}
@@ -149,11 +154,16 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
 
 def _whose(report: step.ModelReport) -> list[str]:
     """An ensemble has no one structure: that of its heaviest component is shown."""
-    return (
-        []
-        if report.components is None
-        else [f"Of the heaviest component of the ensemble, {report.components[0].name}:"]
-    )
+    if report.components is None:
+        return []
+    many = [_size_text(component) for component in report.components if sum(component.sizes.values()) > _MANY_TABLES]
+    return [*many, f"Of the heaviest component of the ensemble, {report.components[0].name}:"]
+
+
+def _size_text(component: step.NamedComponent) -> str:
+    """How many tables it has, and over how many attributes."""
+    sizes = ", ".join(f"{n:,} over {size}" for size, n in component.sizes.items())
+    return f"{component.name} is a sum of {sum(component.sizes.values()):,} tables, by attributes: {sizes}"
 
 
 def _all_numbers(report: step.ModelReport) -> list[str | Table]:

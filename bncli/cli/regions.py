@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from bncli.engine.structures.named_structure import NamedRegions
     from bncli.steps.regions import NamedStep, RegionsReport
+
+
+MOST_LISTED = 200
+"""Regions of a model; of more only the numbers are told."""
 
 
 def regions_text(report: RegionsReport) -> str:
@@ -40,18 +46,37 @@ def path_table(steps: Sequence[NamedStep], best: int) -> Table:
     return table
 
 
-def region_table(regions: Sequence[tuple[str, ...]], gains: Mapping[tuple[str, ...], float]) -> Table:
-    """Regions without a path; with the gain that each was chosen for, where anything is known of that."""
+def region_table(structure: NamedRegions, *, chosen: bool) -> Table:
+    """Regions without a path; with the gain that each was chosen for, where anything is known of that.
+
+    An attribute that the region has in few intervals has their number beside it. `chosen`: those of the model alone.
+    """
     from bncli.cli.tables import add_row, plain_table
 
-    headings = ("step", "region", "gain") if gains else ("step", "region")
+    headings = ("step", "region", "gain") if structure.gains else ("step", "region")
     table = plain_table("Regions", *headings, numbers=(0, 2))
-    for number, region in enumerate(regions, 1):
-        gain = (f"{gains[region]:.4f}",) if gains else ()
-        add_row(table, str(number), ", ".join(region), *gain)
+    for number, position in enumerate(structure.chosen_positions if chosen else range(len(structure.regions)), 1):
+        cuts = structure.cuts[position] if structure.cuts else (None,) * len(structure.regions[position])
+        members = [
+            name if some is None else f"{name} ({len(some) + 1})"
+            for name, some in zip(structure.regions[position], cuts, strict=True)
+        ]
+        gain = (f"{structure.gains[position]:.4f}",) if structure.gains else ()
+        add_row(table, str(number), ", ".join(members), *gain)
     return table
 
 
+def region_counts(regions: Sequence[tuple[str, ...]]) -> Table:
+    """How many regions there are of each size, where they are too many to list."""
+    from bncli.cli.tables import add_row, plain_table
+
+    table = plain_table(f"{len(regions):,} regions", "attributes", "regions", numbers=(0, 1))
+    for size, n in sorted(Counter(map(len, regions)).items()):
+        add_row(table, str(size), f"{n:,}")
+    return table
+
+
+CUTS = "In parentheses: the intervals that an attribute has in this region, cut where that gains most."
 GAINS = "A gain estimates what a region adds to the log-likelihood of the classes, in nats, beyond the smaller regions."
 
 

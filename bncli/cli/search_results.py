@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.engine.model import ChosenPenalty, HeldOut, Restarts, TriedArcs, TriedCandidate
+    from bncli.engine.model import ChosenPenalty, HeldOut, Restarts, Shrinkage, TriedArcs, TriedCandidate
     from bncli.engine.training.network_scores import ScoredNetwork
     from bncli.steps.run import NamedMove
 
@@ -60,6 +60,12 @@ def chosen_text(penalty: ChosenPenalty) -> str:
     if penalty.penalty in (most, least):
         which = f", the {'largest' if penalty.penalty == most else 'smallest'} of those tried"
     return f"{penalty.penalty:g}, chosen by cross-validation{which}"
+
+
+def shrunk_text(shrinkage: Shrinkage) -> str:
+    """What is left of what the tables say."""
+    left = f"to {shrinkage.factor:g} of the log-odds, towards those of the class frequencies"
+    return f"{left}: rows held out support no more"
 
 
 def restarts_text(restarts: Restarts) -> str:

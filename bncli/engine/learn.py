@@ -37,6 +37,7 @@ from bncli.engine.training.penalty_cv import (
     sample_of,
 )
 from bncli.engine.training.restarts import Starts
+from bncli.engine.training.shrinkage import shrunk
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Note, Run, Stage, TimeLimit, Watch, silent
@@ -178,24 +179,26 @@ def _choose(
         return structure, None
     method = _method(PARAMETERS, recipe.param)
     space = partial(_module(PARAMETERS, recipe.param).space, **recipe.options(method))
-    center, search = float(recipe.penalty_center), _search(structure, recipe, run)
+    search = _search(structure, recipe, run)
+    center, shrink = float(recipe.penalty_center), not method.probabilities
+    path = partial(penalty_path, center=center, shrink=shrink, watch=run.watch)
     if recipe.arcs == "cv" and isinstance(structure, Dag) and folds:
-        return choose_arcs(counts, structure, search, space, folds=folds, center=center, watch=run.watch)
+        return choose_arcs(counts, structure, search, space, folds=folds, path=path)
 
     def space_of(counts: Counts) -> Space:
         return space(counts, search(counts))  # type: ignore[no-any-return]
 
-    return structure, penalty_path(folds, space_of, center=center, watch=run.watch)
+    return structure, path(folds, space_of)
 
 
 def _search(structure: Structure, recipe: Recipe, run: Run) -> Callable[[Counts], Any]:
     """How the structure is found in the rows of a fold: as in all rows, unless it is handwork or takes too long."""
-    if not isinstance(structure, Dag) or structure.method in _FOUND_ONCE or structure.method not in STRUCTURES.words:
+    if structure.method in _FOUND_ONCE or structure.method not in STRUCTURES.words:
         return lambda _: structure
     return lambda counts: learn_structure(counts, recipe, run._replace(watch=silent))
 
 
-_FOUND_ONCE = ("gbn",)
+_FOUND_ONCE = ("gbn", "kikuchi", "auto")
 
 
 def learn_parameters(
@@ -213,6 +216,8 @@ def learn_parameters(
     if recipe.optimizer is None and recipe.restarts:
         settings["starts"] = Starts(recipe.restarts, recipe.seed)
     parameters: Parameters = module.learn(counts, structure, watch=watch, **recipe.options(method), **settings)
+    if chosen is not None and chosen.shrinkage is not None:
+        parameters = shrunk(parameters, counts, chosen.shrinkage)
     return replace(parameters, penalty_cv=chosen, held_out=_held_out(counts, chosen, recipe))
 
 

@@ -1,7 +1,7 @@
 """What learning ends in: predictors of three kinds, and the record that a model file holds.
 
 A predictor yields P(y | x): the sum of one table entry a family (`Tables`), an average over the models of a search for
-regions (`Path`), or over models of several kinds (`Ensemble`). What a predictor is asked for by its kind is told by
+regions (`Path`), or models of several kinds together (`Ensemble`). What a predictor is asked for by its kind is told by
 the attributes and methods that the three have in common, and beyond this room by functions that dispatch on the kind:
 `engine/prediction` compiles it for scoring, `engine/explanation` makes it a mixture, `files/predictors` stores it.
 """
@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import singledispatch
+from functools import cached_property, singledispatch
 from typing import ClassVar, NamedTuple
+
+import numpy as np
 
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array
@@ -111,7 +113,7 @@ class Path:
 
 
 class Component(NamedTuple):
-    """One of the models that an ensemble averages: its share in the average, its tables, and what it is called."""
+    """One of the models of an ensemble: its weight there, its tables, and what it is called."""
 
     weight: float
     tables: Tables
@@ -119,7 +121,7 @@ class Component(NamedTuple):
 
 
 class TriedCandidate(NamedTuple):
-    """A candidate for an ensemble: best penalty, log-loss of held-out rows there in nats, share (0: left out).
+    """A candidate for an ensemble: best penalty, log-loss of held-out rows there in nats, weight (0: left out).
 
     `error` is the share of these rows that it classified wrong.
     """
@@ -131,17 +133,28 @@ class TriedCandidate(NamedTuple):
     weight: float
 
 
+class Pool(Enum):
+    """How an ensemble combines what its components say; the value is the word in a model file."""
+
+    LINEAR = "linear"
+    LOGARITHMIC = "logarithmic"
+
+
 @dataclass(frozen=True)
 class Ensemble:
-    """A linear opinion pool: the weighted average of the class probabilities of its components.
+    """A pool of the opinions of its components (Genest & Zidek 1986, Statistical Science 1).
 
-        P(y | x_t) = sum over components m of weight_m softmax_y S_m[t, y]
+        P(y | x_t) = softmax_y (sum over components m of weight_m S_m[t, y])        logarithmic
+        P(y | x_t) = sum over components m of weight_m softmax_y S_m[t, y]          linear
 
-    Weights sum to 1, the heaviest component comes first; `trials` tells of every candidate, those left out included.
+    The logarithmic pool is one sum of tables, and its weights sum to whatever fits best; those of the linear one, which
+    models learnt by earlier versions have, sum to 1. The heaviest component comes first; `trials` tells of every
+    candidate, those left out included.
     """
 
     components: tuple[Component, ...]
     trials: tuple[TriedCandidate, ...] = ()
+    pool: Pool = Pool.LINEAR
 
     @property
     def penalty(self) -> float | None:
@@ -152,6 +165,16 @@ class Ensemble:
     def leading(self) -> Tables:
         """The tables of the heaviest component."""
         return self.components[0].tables
+
+    @cached_property
+    def combined(self) -> Tables:
+        """A logarithmic pool as the one sum of tables that it is; families that components share are added up."""
+        bias = np.sum([weight * tables.bias for weight, tables, _ in self.components], axis=0)
+        sums: dict[Family, Array] = {}
+        for weight, tables, _ in self.components:
+            for family, entries in zip(tables.families, tables.weights, strict=True):
+                sums[family] = weight * entries + sums.get(family, 0.0)
+        return Tables(np.asarray(bias), tuple(sums), tuple(sums.values()))
 
     @property
     def families(self) -> tuple[Family, ...]:
@@ -218,20 +241,34 @@ class TriedArcs(NamedTuple):
     log_loss: float
 
 
+class Shrinkage(NamedTuple):
+    """How far tables are shrunk towards the class frequencies: the factor that is left of their log-odds, below 1.
+
+    `log_loss` is that of held-out rows then, in nats.
+    """
+
+    factor: float
+    log_loss: float
+
+
 @dataclass(frozen=True)
 class ChosenPenalty:
     """A penalty that cross-validation chose, and all that were tried, in the order in which they were.
 
-    `arcs` are the choices of arcs that competed on the same rows, if any did.
+    `arcs` are the choices of arcs that competed on the same rows, if any did; `shrinkage` is what these rows asked for
+    beside the penalty, None for nothing.
     """
 
     penalty: float
     tried: tuple[Tried, ...]
     arcs: tuple[TriedArcs, ...] = ()
+    shrinkage: Shrinkage | None = None
 
     @property
     def log_loss(self) -> float | None:
-        """That of rows that were held out, at the chosen penalty; None where none were."""
+        """That of rows that were held out, as the model is in the end; None where none were."""
+        if self.shrinkage is not None:
+            return self.shrinkage.log_loss
         return next((one.log_loss for one in self.tried if one.penalty == self.penalty), None)
 
 

@@ -6,7 +6,9 @@ A graph has the key `parents`: every column with the list of those it depends on
 `map_step` counts the regions of the best model. A log posterior of null is minus infinity. `bootstrap_log_loss`, as
 long as these, is there where it was asked for. `bins` is there where regions see attributes more coarsely than they
 were cut: the most intervals that an attribute has in regions of 1, 2, 3, ... attributes, the last for larger ones
-(null: as cut). `gains` has the candidate gain of each region when it was chosen, in nats, where a search tells that.
+(null: as cut). `cuts` is there in place of `bins` where regions have cuts of their own: for each an object with the
+cuts of its numeric columns, which are some of those in the cuts file (a column that is left out: all). `gains` has the
+candidate gain of each region when it was chosen, in nats, where a search tells that.
 """
 
 from __future__ import annotations
@@ -42,7 +44,14 @@ def content_json(structure: NamedStructure) -> dict[str, Any]:
     regions = {"regions": [list(region) for region in structure.regions]}
     bins = {"bins": list(structure.bins)} if structure.bins else {}
     gains = {"gains": [float(gain) for gain in structure.gains]} if structure.gains else {}
-    return regions | bins | gains | ({} if structure.trace is None else _search_json(structure.trace))
+    named = zip(structure.regions, structure.cuts, strict=False)
+    cuts = {"cuts": [_cuts_json(*one) for one in named]} if structure.cuts else {}
+    return regions | bins | cuts | gains | ({} if structure.trace is None else _search_json(structure.trace))
+
+
+def _cuts_json(region: tuple[str, ...], cuts: tuple[tuple[float, ...] | None, ...]) -> dict[str, list[float]]:
+    pairs = zip(region, cuts, strict=True)
+    return {name: [float(cut) for cut in listed] for name, listed in pairs if listed is not None}
 
 
 def _search_json(trace: SearchTrace) -> dict[str, Any]:
@@ -69,7 +78,7 @@ def read_graph(node: Node, besides: tuple[str, ...] = ()) -> NamedStructure:
         node.fail(
             "the structure has both 'parents' and 'regions'", hint="a structure is either a graph or a list of regions"
         )
-    optional = ("bins", "gains", *_STEPS, _CHECK) if content == "regions" else ()
+    optional = ("bins", "cuts", "gains", *_STEPS, _CHECK) if content == "regions" else ()
     fields = node.fields((*besides, "class", content), ("method", "options", *optional))
     class_name = fields["class"].text()
     method = fields["method"].text() if "method" in fields else "file"
@@ -82,7 +91,8 @@ def read_graph(node: Node, besides: tuple[str, ...] = ()) -> NamedStructure:
         bins = _read_bins(fields["bins"]) if "bins" in fields else ()
         gains = tuple(item.number() for item in fields["gains"].items()) if "gains" in fields else ()
         found = (_read_regions(fields["regions"]), _read_search(node, fields))
-        make = partial(NamedRegions, class_name, *found, bins=bins, gains=gains)
+        cuts = _read_cuts(fields["cuts"], found[0]) if "cuts" in fields else ()
+        make = partial(NamedRegions, class_name, *found, bins=bins, gains=gains, cuts=cuts)
     try:
         return make(method=method, options=scalars)
     except BncliError as error:
@@ -99,6 +109,19 @@ def _read_regions(node: Node) -> tuple[tuple[str, ...], ...]:
 
 def _read_bins(node: Node) -> tuple[int | None, ...]:
     return tuple(None if item.value is None else item.integer() for item in node.items())
+
+
+def _read_cuts(node: Node, regions: tuple[tuple[str, ...], ...]) -> tuple[tuple[tuple[float, ...] | None, ...], ...]:
+    """For each region the cuts of its columns, None for those that the object leaves out."""
+    items = node.items()
+    if len(items) != len(regions):
+        node.fail(f"{len(items)} entries for {len(regions)} regions", hint="give an object for each region")
+    found = []
+    for item, region in zip(items, regions, strict=True):
+        fields = item.fields((), region)
+        cuts = {name: tuple(one.number() for one in listed.items()) for name, listed in fields.items()}
+        found.append(tuple(cuts.get(name) for name in region))
+    return tuple(found)
 
 
 def _read_search(node: Node, fields: Mapping[str, Node]) -> SearchTrace | None:

@@ -24,7 +24,7 @@ import numpy as np
 
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Model
+from bncli.engine.model import Ensemble, Model, Pool, Predictor
 from bncli.engine.structures.named_structure import name_structure
 from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.errors import BncliError, ModelError
@@ -49,8 +49,8 @@ from bncli.files.schemas import read_schema, schema_json
 
 VERSION = 5
 """Raised whenever a file may hold what older readers would not know, were it one more key."""
-_WITHOUT_MANY_FAMILIES = 4
-"""The version of files that older readers know."""
+_LAST = 4
+"""The version of files without very many families and without a logarithmic pool: older readers know them."""
 _DESCRIPTION = "model.json"
 _ALL_TABLES = "tables.npy"
 
@@ -80,7 +80,7 @@ def _describe(model: Model) -> dict[str, Any]:
         | restarts
         | {
             "format": "bncli-model",
-            "version": VERSION if are_many(model.predictor.families) else _WITHOUT_MANY_FAMILIES,
+            "version": VERSION if _is_new(model.predictor) else _LAST,
             "bncli_version": model.version,
             "rows": int(model.n_rows),
             "recipe": recipe_json(model.recipe),
@@ -115,6 +115,11 @@ def read_model(path: str) -> Model:
             read_penalty(fields[CHOSEN]) if CHOSEN in fields else None,
             read_restarts(fields[RESTARTS]) if RESTARTS in fields else None,
         )
+
+
+def _is_new(predictor: Predictor) -> bool:
+    """Whether older readers cannot read it."""
+    return are_many(predictor.families) or (isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC)
 
 
 def format_version(path: str) -> int:

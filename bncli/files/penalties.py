@@ -5,6 +5,9 @@ A penalty that cross-validation chose: `{"chosen": 3.0, "tried": [{"lambda": 10.
 Where the arcs of a network were chosen with it there is one key more, the choices from few arcs to many:
 `"arcs": [{"arcs": "none", "n_arcs": 0, "lambda": 3.0, "log_loss": 0.6}, ...]`.
 
+Where the tables were shrunk towards the class frequencies there is another, what is left of their log-odds:
+`"shrunk": {"factor": 0.4, "log_loss": 0.6}`.
+
 Random starts: `{"objectives": [-67.33, -67.32], "kept": 1, "best": -67.32, "spread": 0.01, "rows": "training"}`, the
 usual start first; `kept` is the place of the best.
 """
@@ -13,14 +16,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from bncli.engine.model import ChosenPenalty, Restarts, Tried, TriedArcs
+from bncli.engine.model import ChosenPenalty, Restarts, Shrinkage, Tried, TriedArcs
 from bncli.files.documents import Node
 
 
 def penalty_json(penalty: ChosenPenalty) -> dict[str, Any]:
     """The penalty, and every one tried with its log-loss, in the order in which they were tried."""
     arcs = {"arcs": arcs_json(penalty)} if penalty.arcs else {}
-    return {"chosen": penalty.penalty, "tried": tried_json(penalty), **arcs}
+    shrunk = {} if penalty.shrinkage is None else {"shrunk": shrinkage_json(penalty)}
+    return {"chosen": penalty.penalty, "tried": tried_json(penalty), **arcs, **shrunk}
 
 
 def tried_json(penalty: ChosenPenalty) -> list[dict[str, float]]:
@@ -34,12 +38,26 @@ def arcs_json(penalty: ChosenPenalty | None) -> list[dict[str, Any]]:
     return [{"arcs": a.arcs, "n_arcs": a.n_arcs, "lambda": a.penalty, "log_loss": a.log_loss} for a in arcs]
 
 
+def shrinkage_json(penalty: ChosenPenalty | None) -> dict[str, float] | None:
+    """The factor and the log-loss; None where nothing was shrunk."""
+    return None if penalty is None or penalty.shrinkage is None else penalty.shrinkage._asdict()
+
+
 def read_penalty(node: Node) -> ChosenPenalty:
     """What `penalty_json` wrote."""
-    fields = node.fields(("chosen", "tried"), ("arcs",))
+    fields = node.fields(("chosen", "tried"), ("arcs", "shrunk"))
     tried = tuple(_read_tried(item) for item in fields["tried"].items())
     arcs = tuple(_read_arcs(item) for item in fields["arcs"].items()) if "arcs" in fields else ()
-    return ChosenPenalty(_positive(fields["chosen"]), tried, arcs)
+    shrinkage = _read_shrinkage(fields["shrunk"]) if "shrunk" in fields else None
+    return ChosenPenalty(_positive(fields["chosen"]), tried, arcs, shrinkage)
+
+
+def _read_shrinkage(node: Node) -> Shrinkage:
+    fields = node.fields(("factor", "log_loss"))
+    factor = fields["factor"].number()
+    if not 0 < factor < 1:
+        fields["factor"].fail("a factor that shrinks lies between 0 and 1")
+    return Shrinkage(factor, fields["log_loss"].number())
 
 
 def _read_arcs(node: Node) -> TriedArcs:

@@ -142,7 +142,7 @@ def _read_ensemble(fields: Mapping[str, Node], frame: Frame) -> Pending:
         node.fail("an ensemble has neither steps nor one penalty")
     if frame.schema.marginalizes:
         node.fail("with an ensemble missing values cannot be marginalized")
-    shares, trials = read_ensemble(node, len(frame.families))
+    shares, trials, pool = read_ensemble(node, len(frame.families))
 
     def build(biases: Array, weights: Sequence[Array], fail: Callable[[str], Any]) -> Ensemble:
         components, first = [], 0
@@ -151,7 +151,7 @@ def _read_ensemble(fields: Mapping[str, Node], frame: Frame) -> Pending:
             tables = Tables(bias, frame.families[own], tuple(weights[own]))
             components.append(Component(share.weight, tables, share.name))
             first = own.stop
-        return Ensemble(tuple(components), trials)
+        return Ensemble(tuple(components), trials, pool)
 
     return Pending((len(shares), len(frame.schema.labels)), build)
 

@@ -16,7 +16,7 @@ from bncli.engine.structures.structure import Dag
 from bncli.files.ensembles import trials_json
 from bncli.files.model import write_model
 from bncli.files.paths import beside, check_outputs
-from bncli.files.penalties import arcs_json, restarts_json, tried_json
+from bncli.files.penalties import arcs_json, restarts_json, shrinkage_json, tried_json
 from bncli.files.places import check_data
 from bncli.files.table import Source
 from bncli.recipe import Recipe
@@ -83,7 +83,8 @@ class FitReport:
         lists["moves"] = [move._asdict() for move in self.moves]
         tried = None if self.penalty_cv is None else tried_json(self.penalty_cv)
         lists["trials"] = trials_json(self.trials)
-        words = {"stopped_by": self.stopped_by.word, "penalty_cv": tried, "arcs_cv": arcs_json(self.penalty_cv)}
+        chosen = {"arcs_cv": arcs_json(self.penalty_cv), "shrunk": shrinkage_json(self.penalty_cv)}
+        words = {"stopped_by": self.stopped_by.word, "penalty_cv": tried, **chosen}
         held_out = None if self.held_out is None else self.held_out._asdict()
         restarts = None if self.restarts is None else restarts_json(self.restarts)
         return fields | lists | words | {"held_out": held_out, "restarts": restarts}

@@ -6,6 +6,7 @@ a cuts or structure file its content, for a model how it reads a row, what it lo
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from bncli.files.ensembles import trials_json
 from bncli.files.formats import EXPORTS
 from bncli.files.graphs import graph_json
 from bncli.files.model import format_version, read_model
-from bncli.files.penalties import arcs_json, restarts_json, tried_json
+from bncli.files.penalties import arcs_json, restarts_json, shrinkage_json, tried_json
 from bncli.files.places import cannot_read
 from bncli.files.recipes import recipe_json
 from bncli.files.recognition import HEAD, recognise
@@ -54,11 +55,15 @@ class Table(NamedTuple):
 
 
 class NamedComponent(NamedTuple):
-    """One of the models that an ensemble averages; its tables only where they were asked for."""
+    """One of the models that an ensemble averages; its tables only where they were asked for.
+
+    sizes: how many tables it has over one attribute, two, and so on, by that number.
+    """
 
     name: str
     weight: float
     tables: tuple[Table, ...] | None
+    sizes: dict[int, int]
 
     def as_json(self) -> dict[str, Any]:
         """The key `tables` is there only where there are any."""
@@ -127,6 +132,8 @@ class ModelReport:
             "rows": self.rows,
             "parameters": self.parameters,
         }
+        if (shrunk := shrinkage_json(self.penalty_cv)) is not None:
+            report["shrunk"] = shrunk
         if self.restarts is not None:
             report["restarts"] = restarts_json(self.restarts)
         if self.steps is not None:
@@ -248,9 +255,14 @@ def _(path: Path, schema: Schema, tables: bool) -> dict[str, Any]:
 @_of_kind.register
 def _(ensemble: Ensemble, schema: Schema, tables: bool) -> dict[str, Any]:
     named = (
-        NamedComponent(c.name, c.weight, _tables(c.tables, schema) if tables else None) for c in ensemble.components
+        NamedComponent(c.name, c.weight, _tables(c.tables, schema) if tables else None, _sizes(c.tables))
+        for c in ensemble.components
     )
     return {"trials": ensemble.trials, "components": tuple(named)}
+
+
+def _sizes(tables: Tables) -> dict[int, int]:
+    return dict(sorted(Counter(len(family.attributes) for family in tables.families).items()))
 
 
 def _tables(tables: Tables, schema: Schema) -> tuple[Table, ...]:

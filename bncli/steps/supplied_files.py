@@ -42,7 +42,7 @@ class Supplied(Given):
         """The method whose parameters go with the structure: kikuchi or interactions; "" for a network or none."""
         if not isinstance(self.structure, NamedRegions):
             return ""
-        return "interactions" if self.structure.bins else "kikuchi"
+        return "interactions" if self.structure.bins or self.structure.cuts else "kikuchi"
 
     def recipe(self, recipe: Recipe) -> Recipe:
         """The recipe with the methods that made what is supplied.

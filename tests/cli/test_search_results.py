@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from bncli.cli.search_results import chosen_text, move_lines, trial_lines
-from bncli.engine.model import ChosenPenalty, Tried, TriedCandidate
+from bncli.cli.search_results import chosen_text, move_lines, shrunk_text, trial_lines
+from bncli.engine.model import ChosenPenalty, Shrinkage, Tried, TriedCandidate
 from bncli.steps.run import NamedMove
 from tests.cli.conftest import Bncli
 
@@ -25,6 +26,29 @@ THREE = tuple(Tried(penalty, 0.5) for penalty in (300.0, 100.0, 0.01))
 )
 def test_an_end_of_the_grid_is_named(penalty: float, tried: tuple[Tried, ...], text: str) -> None:
     assert chosen_text(ChosenPenalty(penalty, tried)) == text
+
+
+def test_what_is_left_of_the_log_odds_is_told() -> None:
+    text = "to 0.4 of the log-odds, towards those of the class frequencies: rows held out support no more"
+    assert shrunk_text(Shrinkage(0.4, 0.6)) == text
+
+
+def test_fit_and_inspect_tell_how_far_tables_were_shrunk(bncli: Bncli, tmp_path: Path) -> None:
+    """Of forty rows whose attributes say nothing of the class."""
+    rows = [f"{i * 7 % 11},{'ab'[i * i % 5 > 2]},{'yn'[i * i % 7 > 3]}" for i in range(40)]
+    (tmp_path / "few.csv").write_text("\n".join(["x,c,class", *rows, ""]))
+    options = ("few.csv", "--structure", "nb", "--param", "discriminative", "--discretize", "equal-frequency")
+    ran = bncli("fit", *options)
+    (line,) = (line for line in ran.err.splitlines() if line.startswith("shrunk"))
+    report = json.loads(bncli("fit", *options, "--json", "-q").out)
+    shown = json.loads(bncli("inspect", "few.bnc", "--json").out)
+    assert line == f"shrunk      {shrunk_text(Shrinkage(**report['shrunk']))}"
+    assert shown["shrunk"] == report["shrunk"]
+    assert report["held_out"]["log_loss"] == report["shrunk"]["log_loss"]
+    assert " ".join(line.split()[1:]) in " ".join(bncli("inspect", "few.bnc").out.split())
+    bncli("fit", *options, "--penalty", "1")
+    assert "shrunk" not in json.loads(bncli("inspect", "few.bnc", "--json").out)
+    assert json.loads(bncli("fit", *options, "--penalty", "1", "--json", "-q").out)["shrunk"] is None
 
 
 def test_aligned_lines() -> None:

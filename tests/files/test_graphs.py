@@ -42,7 +42,9 @@ def named_regions(draw: st.DrawFn) -> NamedRegions:
     bins = draw(st.lists(st.none() | st.integers(2, 40), max_size=3).map(tuple))
     gains = tuple(draw(st.lists(FINITE, min_size=len(regions), max_size=len(regions)))) if draw(st.booleans()) else ()
     trace_or_not = trace if found else None
-    return NamedRegions(class_name, regions, trace_or_not, draw(TEXTS), options, bins=bins, gains=gains)
+    some = st.none() | st.lists(FINITE, max_size=3, unique=True).map(lambda cuts: tuple(sorted(cuts)))
+    cuts = tuple(tuple(draw(some) for _ in region) for region in regions) if draw(st.booleans()) else ()
+    return NamedRegions(class_name, regions, trace_or_not, draw(TEXTS), options, bins=bins, gains=gains, cuts=cuts)
 
 
 @given(named_regions())
@@ -215,6 +217,32 @@ def test_gains_stand_beside_the_regions(tmp_path: Path) -> None:
     for gains, message in (([1.0] * (n + 1), "gains has"), (["much"] * n, "expected a number"), (3, "expected a list")):
         with pytest.raises(BncliError, match=message):
             read(tmp_path, document(gains=gains))
+
+
+def test_cuts_stand_beside_the_regions(tmp_path: Path) -> None:
+    cut = NamedRegions("y", (("a",), ("a", "b")), cuts=((None,), ((1.5, 2.0), ())))
+    assert '  "cuts": [\n    {},\n    {"a": [1.5, 2.0], "b": []}\n  ]\n' in dump_structure(cut)
+    assert "cuts" not in dump_structure(replace(cut, cuts=()))
+    assert read(tmp_path, document(regions=[["a"], ["a", "b"]], cuts=[{}, {"a": [1.5, 2], "b": []}])) == cut
+
+
+@pytest.mark.parametrize(
+    ("cuts", "message"),
+    [
+        ({}, "expected a list, found an object, .*cuts"),
+        ([{}], "1 entries for 2 regions, .*give an object for each region"),
+        ([{}, []], r"expected an object, found a list, .*cuts\[1\]"),
+        ([{"b": [1]}, {}], r"unknown key 'b', .*cuts\[0\]"),
+        ([{"a": 1}, {}], r"expected a list, found a number, .*cuts\[0\]\.a"),
+        ([{"a": ["1"]}, {}], r"expected a number, found a text"),
+        ([{"a": [2, 1]}, {}], r"the cuts\[0\] of 'a' do not ascend"),
+        ([{"a": [1, 1]}, {}], r"the cuts\[0\] of 'a' do not ascend"),
+        ([{"a": [10**400]}, {}], "number"),
+    ],
+)
+def test_cuts_that_are_none(tmp_path: Path, cuts: Any, message: str) -> None:
+    with pytest.raises(BncliError, match=message):
+        read(tmp_path, document(regions=[["a"], ["a", "b"]], cuts=cuts))
 
 
 def test_a_graph_has_no_bins(tmp_path: Path) -> None:

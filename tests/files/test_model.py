@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
-from bncli.engine.model import ChosenPenalty, Model, Restarts, Tables, Tried
+from bncli.engine.model import ChosenPenalty, Model, Restarts, Shrinkage, Tables, Tried
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError
 from bncli.files.archive import npy_bytes, pack
@@ -117,6 +117,17 @@ def test_a_penalty_that_was_chosen_is_kept_with_those_tried(tmp_path: Path) -> N
     assert replace(MODEL, recipe=MODEL.recipe.replaced(penalty=None)).penalty is None
 
 
+def test_how_far_tables_were_shrunk_is_kept_and_models_that_were_not_do_not_speak_of_it(tmp_path: Path) -> None:
+    plain = ChosenPenalty(3.0, (Tried(300.0, 0.7), Tried(3.0, 0.1)))
+    chosen = replace(plain, shrinkage=Shrinkage(0.3, 0.05))
+    bytes_of = {
+        one: dump_model(replace(MODEL, recipe=MODEL.recipe.replaced(penalty="cv", seed=7), penalty_cv=one))
+        for one in (plain, chosen)
+    }
+    assert read(tmp_path, bytes_of[chosen]).penalty_cv == chosen
+    assert (b"shrunk" in bytes_of[plain], b"shrunk" in bytes_of[chosen]) == (False, True)
+
+
 def test_where_random_starts_ended_is_kept_and_models_without_them_do_not_speak_of_them(tmp_path: Path) -> None:
     model = replace(MODEL, recipe=MODEL.recipe.replaced(restarts=2), restarts=Restarts((-3.0, -1.5, -2.0)))
     again = read(tmp_path, dump_model(model))
@@ -124,6 +135,7 @@ def test_where_random_starts_ended_is_kept_and_models_without_them_do_not_speak_
     assert b"restarts" not in BYTES
 
 
+SHRUNK = {"chosen": 1.0, "tried": [{"lambda": 1.0, "log_loss": 1.0}]}
 ENDS = {"objectives": [1.0, 2.0], "kept": 1, "best": 2.0, "spread": 1.0, "rows": "training"}
 
 
@@ -260,6 +272,16 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         (lambda d: d.update(penalty_cv={"chosen": 3}), "the key 'tried' is missing, .*penalty_cv"),
         (lambda d: d.update(penalty_cv={"chosen": 0, "tried": []}), "a penalty is above 0, .*penalty_cv.chosen"),
         (lambda d: d.update(penalty_cv={"chosen": 1, "tried": [{"lambda": 1}]}), "'log_loss' is missing, .*tried.0."),
+        (
+            lambda d: d.update(penalty_cv=SHRUNK | {"shrunk": {"factor": 1.0, "log_loss": 1}}),
+            "lies between 0 and 1, .*",
+        ),
+        (
+            lambda d: d.update(penalty_cv=SHRUNK | {"shrunk": {"factor": 0.0, "log_loss": 1}}),
+            "lies between 0 and 1, .*",
+        ),
+        (lambda d: d.update(penalty_cv=SHRUNK | {"shrunk": {"factor": 0.5}}), "'log_loss' is missing, .*shrunk"),
+        (lambda d: d.update(penalty_cv=SHRUNK | {"shrunk": 0.5}), "expected an object, found a number, .*shrunk"),
         (lambda d: d["recipe"].update(structure=None), "expected a text in quotes, found null, .*recipe.structure"),
         (lambda d: d["schema"].update(labels=[]), "the class has no labels"),
         (lambda d: d["schema"].update(labels=["no", "no", "x"]), "'no' is listed twice"),

@@ -29,7 +29,8 @@ VALUES = (2, 3, 4, 5, 6, 8, 10, 12, 3, 5) * 3
 def real_path(name: str) -> Path:
     """The file of a real table; skips the test where there is none."""
     folder = Path(os.environ.get("BNCLI_DATA", ""))
-    for path in (folder / f"{name}.csv", folder / f"{name}.csv.gz"):
+    parts = (folder, folder / "more")
+    for path in (part / f"{name}{ending}" for part in parts for ending in (".csv", ".csv.gz")):
         if "BNCLI_DATA" in os.environ and path.exists():
             return path
     return pytest.skip(f"{name} is not at hand: the environment variable BNCLI_DATA names no folder that has it")

@@ -94,7 +94,7 @@ def measure(name: str, learner: str, fold: int, train: Columns, test: Columns) -
     return Figure(name, fold, learner, test.n_rows, *found, learnt - start, scored - learnt)
 
 
-def _frame(columns: Columns) -> Any:
+def frame(columns: Columns) -> Any:
     """A pandas table: categories as codes (a hole is NaN), numbers as they are."""
     import pandas
 
@@ -127,14 +127,14 @@ def _indicators(columns: Columns, like: Columns, scaled: bool) -> Array:
     return np.hstack(blocks).astype(np.float64) if blocks else np.zeros((columns.n_rows, 1))
 
 
-def _spread(model: Any, x: Any, n_labels: int) -> Array:
+def spread(model: Any, x: Any, n_labels: int) -> Array:
     """The model's probabilities, classes without training rows included."""
     p = np.zeros((len(x), n_labels))
     p[:, model.classes_.astype(int)] = model.predict_proba(x)
     return p
 
 
-def _labels(train: Columns) -> NDArray[np.integer[Any]]:
+def labels_of(train: Columns) -> NDArray[np.integer[Any]]:
     assert train.label is not None
     return train.label.codes
 
@@ -142,8 +142,8 @@ def _labels(train: Columns) -> NDArray[np.integer[Any]]:
 def _logistic(train: Columns, test: Columns, n_labels: int) -> Callable[[], Array]:
     from sklearn.linear_model import LogisticRegression
 
-    model = LogisticRegression(max_iter=2000).fit(_indicators(train, train, scaled=True), _labels(train))
-    return lambda: _spread(model, _indicators(test, train, scaled=True), n_labels)
+    model = LogisticRegression(max_iter=2000).fit(_indicators(train, train, scaled=True), labels_of(train))
+    return lambda: spread(model, _indicators(test, train, scaled=True), n_labels)
 
 
 def _categorical_nb(train: Columns, test: Columns, n_labels: int) -> Callable[[], Array]:
@@ -162,34 +162,34 @@ def _categorical_nb(train: Columns, test: Columns, n_labels: int) -> Callable[[]
         return np.stack(parts, axis=1)
 
     x, z = codes(train), codes(test)
-    model = CategoricalNB(min_categories=np.maximum(x.max(axis=0), z.max(axis=0)) + 1).fit(x, _labels(train))
-    return lambda: _spread(model, z, n_labels)
+    model = CategoricalNB(min_categories=np.maximum(x.max(axis=0), z.max(axis=0)) + 1).fit(x, labels_of(train))
+    return lambda: spread(model, z, n_labels)
 
 
 def _forest(train: Columns, test: Columns, n_labels: int) -> Callable[[], Array]:
     from sklearn.ensemble import RandomForestClassifier
 
     x = _indicators(train, train, scaled=False).astype(np.float32)
-    model = RandomForestClassifier(200, random_state=0, n_jobs=1).fit(x, _labels(train))
+    model = RandomForestClassifier(200, random_state=0, n_jobs=1).fit(x, labels_of(train))
     return lambda: (
-        (200 * _spread(model, _indicators(test, train, scaled=False).astype(np.float32), n_labels) + 1 / n_labels) / 201
+        (200 * spread(model, _indicators(test, train, scaled=False).astype(np.float32), n_labels) + 1 / n_labels) / 201
     )
 
 
 def _boosting(train: Columns, test: Columns, n_labels: int, **settings: Any) -> Callable[[], Array]:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    x, z = _frame(train), _frame(test)
+    x, z = frame(train), frame(test)
     wide = any(isinstance(c, CategoricalColumn) and len(c.levels) > 250 for c in train.attributes.values())
     kinds = None if wide else [isinstance(c, CategoricalColumn) for c in train.attributes.values()]
     if wide:
         x, z = x.astype(np.float64), z.astype(np.float64)
     settings = {"random_state": 0, "early_stopping": False, "categorical_features": kinds} | settings
-    y = _labels(train)
+    y = labels_of(train)
     if len(y) < 10 * n_labels or np.bincount(y)[np.unique(y)].min() < 2:
         settings["early_stopping"] = False  # it could not hold out a row of every class
     model = HistGradientBoostingClassifier(**settings).fit(x, y)
-    return lambda: _spread(model, z, n_labels)
+    return lambda: spread(model, z, n_labels)
 
 
 def _early_boosting(train: Columns, test: Columns, n_labels: int) -> Callable[[], Array]:
@@ -200,20 +200,14 @@ def _early_boosting(train: Columns, test: Columns, n_labels: int) -> Callable[[]
 def _xgboost(train: Columns, test: Columns, n_labels: int, **settings: Any) -> Callable[[], Array]:
     import xgboost
 
-    x, z, y = _frame(train), _frame(test), _labels(train)
+    x, z, y = frame(train), frame(test), labels_of(train)
     present = np.unique(y)
     settings = {"n_jobs": 1, "enable_categorical": True, "tree_method": "hist"} | settings
     model = xgboost.XGBClassifier(**settings)
     position = np.searchsorted(present, y)
     if "early_stopping_rounds" in settings:
-        held = stratified_folds(y, 7, 3) == 0
-        if len(np.unique(y[~held])) < len(present):
-            held = np.zeros(len(y), np.bool_)
-            held[np.flatnonzero(np.bincount(y)[y] > 1)[::7]] = True
-        if len(np.unique(y[~held])) < len(present):
-            held[:] = False
-        eval_rows = held if held.any() else ~held
-        model.fit(x[~held], position[~held], eval_set=[(x[eval_rows], position[eval_rows])], verbose=False)
+        kept, held = held_out(y)
+        model.fit(x[kept], position[kept], eval_set=[(x[held], position[held])], verbose=False)
     else:
         model.fit(x, position)
 
@@ -223,6 +217,18 @@ def _xgboost(train: Columns, test: Columns, n_labels: int, **settings: Any) -> C
         return p
 
     return predict
+
+
+def held_out(y: NDArray[np.integer[Any]]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Rows to learn from, and a seventh that says when to stop; all rows twice where a class would lack."""
+    held = stratified_folds(y, 7, 3) == 0
+    n_present = len(np.unique(y))
+    if len(np.unique(y[~held])) < n_present:
+        held = np.zeros(len(y), np.bool_)
+        held[np.flatnonzero(np.bincount(y)[y] > 1)[::7]] = True
+    if len(np.unique(y[~held])) < n_present:
+        held[:] = False
+    return ~held, held if held.any() else ~held
 
 
 def _early_xgboost(train: Columns, test: Columns, n_labels: int) -> Callable[[], Array]:

@@ -31,11 +31,11 @@ def judge_boosted(parts: Sequence[Part], weights: Array | None, seed: int, tell:
     for fold, part in enumerate(parts):
         tell(fold)
         members.append(_member(part, seed, fold))
-        said.append(_judged(members[-1], part[1]))
-    logs = np.concatenate(said, axis=1)
-    losses = losses_of(logs, weights)
+        said.append(log_probabilities(members[-1].held_out).T)
+    logs, labels = np.concatenate(said, axis=1), np.concatenate([held_out.labels for _, held_out in parts])
+    losses = losses_of(logs, labels, weights)
     tried = (Tried(SETTINGS.penalty, losses.log_loss),)
-    return Judged(NAME, SETTINGS.penalty, losses, logs[0], tried, None, tuple(members))
+    return Judged(NAME, SETTINGS.penalty, losses, logs, tried, None, tuple(members))
 
 
 def bag(data: Dataset, members: Sequence[Boosted], seed: int) -> tuple[Boosted, ...]:
@@ -53,10 +53,3 @@ def part_of(data: Dataset, held_out: Mask) -> Part:
 
 def _member(part: Part, seed: int, fold: int) -> Boosted:
     return boost(*part, SETTINGS, np.random.default_rng((seed, fold)))
-
-
-def _judged(member: Boosted, held_out: Dataset) -> Array:
-    """(3, rows): ln P of each row's class, 1 - P, whether it is misclassified."""
-    logs = log_probabilities(member.held_out)
-    own = logs[np.arange(held_out.n_rows), held_out.labels]
-    return np.stack([own, -np.expm1(own), logs.argmax(axis=1) != held_out.labels])

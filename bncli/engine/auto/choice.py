@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from bncli.engine.auto.paths import PenaltyPath
 from bncli.engine.boosting.boosting import Boosted
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.model import Tried
 
 Tell = Callable[[float, int], None]
@@ -36,8 +37,7 @@ FREQUENCIES = "class frequencies"
 METRICS = ("log-loss", "error", "rmse")
 
 
-@dataclass(frozen=True)
-class Losses:
+class Losses(NamedTuple):
     """Means over the rows held out, by weight."""
 
     log_loss: float
@@ -51,7 +51,7 @@ class Losses:
 
 @dataclass(frozen=True)
 class Judged:
-    """A candidate's best penalty with its losses, ln P of the class of every row held out there; all that was tried."""
+    """A candidate's best penalty, losses and ln P(y | x) of the rows held out (K, rows) there; all that was tried."""
 
     name: str
     penalty: float
@@ -98,41 +98,36 @@ class _Search:
     def __init__(self, paths: Sequence[PenaltyPath], metric: str, tell: Tell) -> None:
         self.paths, self.metric, self.tell = paths, metric, tell
         self.weights = held_out_weights([path.held_out for path in paths])
+        self.labels = np.concatenate([path.held_out.labels for path in paths])
         self.tried: list[Tried] = []
-        self.penalty, self.losses, self.logs = math.nan, Losses(math.inf, math.inf, math.inf), np.zeros(0)
+        self.penalty, self.losses, self.logs = math.nan, Losses(math.inf, math.inf, math.inf), np.zeros((0, 0))
 
     def advance(self, penalty: float) -> None:
         """One more penalty, in every fold."""
         said = _advance(self.paths, penalty, self.tell)
-        losses = losses_of(said, self.weights)
+        losses = losses_of(said, self.labels, self.weights)
         self.tried.append(Tried(penalty, losses.log_loss))
         if _better(losses, self.losses, self.metric):
-            self.penalty, self.losses, self.logs = penalty, losses, said[0]
+            self.penalty, self.losses, self.logs = penalty, losses, said
             for path in self.paths:
                 path.keep()
 
     @property
     def is_over(self) -> bool:
-        return _is_over(self.tried, many=len(self.logs) >= MANY)
+        return _is_over(self.tried, many=len(self.labels) >= MANY)
 
 
 def judge_frequencies(parts: Sequence[tuple[Dataset, Dataset]]) -> Judged:
     """The class shares of the rows learnt from, of which there are one more of each class, whatever the row."""
-    said = np.concatenate([_frequencies(learnt, held_out) for learnt, held_out in parts], axis=1)
-    losses = losses_of(said, held_out_weights([held_out for _, held_out in parts]))
-    return Judged(FREQUENCIES, 1.0, losses, said[0], (Tried(1.0, losses.log_loss),), None)
+    logs = np.concatenate([np.repeat(frequencies(a)[:, np.newaxis], b.n_rows, axis=1) for a, b in parts], axis=1)
+    held_out = [rows for _, rows in parts]
+    losses = losses_of(logs, np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out))
+    return Judged(FREQUENCIES, 1.0, losses, logs, (Tried(1.0, losses.log_loss),), None)
 
 
 def frequencies(data: Dataset) -> Array:
     """ln of the class shares (K,), of one row more of each class."""
     return np.log((data.class_counts + 1.0) / (data.total_weight + data.n_labels))
-
-
-def _frequencies(learnt: Dataset, held_out: Dataset) -> Array:
-    """(3, rows held out): ln P of each row's class, 1 - P, whether it is misclassified."""
-    logs = frequencies(learnt)
-    own = logs[held_out.labels]
-    return np.stack([own, -np.expm1(own), held_out.labels != logs.argmax()])
 
 
 def _advance(paths: Sequence[PenaltyPath], penalty: float, tell: Tell) -> Array:
@@ -149,13 +144,14 @@ def held_out_weights(folds: Sequence[Dataset]) -> Array | None:
     return np.concatenate(weights) if weights else None
 
 
-def losses_of(said: Array, weights: Array | None) -> Losses:
-    """From ln P, 1 - P and whether a row was misclassified, shape (3, rows)."""
-    log_loss, square, error = (
-        float(np.average(values, weights=weights)) for values in (-said[0], np.square(said[1]), said[2])
-    )
+def losses_of(logs: Array, labels: Integers, weights: Array | None) -> Losses:
+    """From ln P(y | x_t) (K, rows) and the labels (rows,)."""
+    own = logs[labels, np.arange(len(labels))]
+    # 1 - P from ln P: it keeps its digits where P is next to 1
+    errors = (-own, logs.argmax(axis=0) != labels, np.square(np.expm1(own)))
+    log_loss, error, square = (float(np.average(values, weights=weights)) for values in errors)
     # -0.0 + 0.0 is 0.0: no loss is shown as -0
-    return Losses(log_loss + 0.0, error, float(np.sqrt(square)))
+    return Losses(log_loss + 0.0, error, math.sqrt(square))
 
 
 def _better(new: Losses, best: Losses, metric: str) -> bool:

@@ -1,82 +1,96 @@
-"""Weights of an average of models, from the probabilities that they gave to the classes of rows held out.
+"""Weights of a logarithmic pool of models, from the probabilities that they gave to the classes of rows held out.
 
-    maximise  sum over rows t of w_t ln sum over models m of v_m P_m(y_t | x_t),    v on the simplex
+    maximise  sum over rows t of r_t ln P_w(y_t | x_t)  -  STRENGTH / 2 * sum over models m of (w_m - v_m)^2,    w >= 0
+    P_w(y | x)  proportional to  exp(sum over models m of w_m ln P_m(y | x))
 
-by EM from equal weights: v_m becomes the mean over rows of model m's share of the mixture. The likelihood rises at
-every step and has one maximum (it is concave). Models of little weight are then dropped, and the weights of the others
-found again: stacking in the manner of Breiman (1996, Machine Learning 24) with the logarithmic score.
+by L-BFGS-B: a logistic regression on the models' log-probabilities, concave in w. Its weights need not sum to 1: models
+that are too timid together are made bolder, and too bold ones milder. The centre v are the weights of the linear pool,
 
-Of a handful of rows the weights would be those that these rows happen to like. So the class frequencies are one of the
-models, and there is one row more, about which they alone are right: ln v_m is added for them, which is a Dirichlet
-prior. Of 25 rows that is a share they keep; of hundreds it is none.
+    maximise  sum over rows t of r_t ln sum over models m of v_m P_m(y_t | x_t),    v on the simplex
+
+by EM from equal weights: v_m becomes the mean over rows of model m's share of the mixture. Models of little weight are
+then dropped, and the weights of the others found again: stacking in the manner of Breiman (1996, Machine Learning 24);
+the pools are those of Genest & Zidek (1986, Statistical Science 1).
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
-from bncli.engine.kernels.arrays import Array
+import numpy as np
+from scipy.optimize import minimize
+
+from bncli.engine.kernels.arrays import Array, Integers
 
 STEPS, TOLERANCE = 2000, 1e-9
+STRENGTH = 1.0
+"""Of the pull towards the weights of the linear pool, nats."""
 LEAST = 0.01
 """A smaller weight is none."""
-IMPOSSIBLE = -100.0
-"""ln P of what is as good as impossible; finite, for where no model says anything else."""
+
+
+def pool_weights(
+    logs: Sequence[Array] | Array, labels: Integers, weights: Array | None = None, metric: str = ""
+) -> Array:
+    """w (M,) of ln P_m(y | x_t), M arrays (K, rows); labels (rows,); `weights` (rows,) of the rows, None: 1 each.
+
+    By the metric `rmse`, sum over rows of r_t (1 - P_w(y_t | x_t))^2 is minimised in place of the log-loss.
+    """
+    of_models = np.asarray(logs)
+    own = of_models[:, labels, np.arange(len(labels))]
+    of_rows = np.ones(len(labels)) if weights is None else weights
+    kept = np.arange(len(own))
+    while True:
+        centre = mixture_weights(own[kept], weights)
+        found = _optimum(of_models[kept], labels, of_rows, centre, metric)
+        heavy = found >= LEAST
+        if heavy.all() or not heavy.any():
+            break
+        kept = kept[heavy]
+    w = np.zeros(len(own))
+    # where nothing that any model says helps, the likeliest is kept: there has to be one
+    w[kept] = found if heavy.all() else np.where(centre == centre.max(), LEAST, 0.0)
+    return w
+
+
+def _optimum(logs: Array, labels: Integers, of_rows: Array, centre: Array, metric: str) -> Array:
+    rows = np.arange(len(labels))
+    own = logs[:, labels, rows]
+
+    def objective(w: Array) -> tuple[float, Array]:
+        pooled = pool_logs(logs, w)
+        # d ln P_w(y_t | x_t) / d w_m
+        slopes = own - np.einsum("kt,mkt->mt", np.exp(pooled), logs)
+        said = pooled[labels, rows]
+        pull = w - centre
+        if metric == "rmse":
+            error = -np.expm1(said)
+            value, gradient = float(of_rows @ error**2), slopes @ (-2.0 * of_rows * error * np.exp(said))
+        else:
+            value, gradient = -float(of_rows @ said), -(slopes @ of_rows)
+        return value + 0.5 * STRENGTH * float(pull @ pull), gradient + STRENGTH * pull
+
+    found = minimize(objective, centre, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * len(centre))
+    return np.asarray(found.x)
+
+
+def pool_logs(logs: Sequence[Array] | Array, w: Array) -> Array:
+    """ln P_w(y | x_t) (K, rows) from ln P_m(y | x_t), M arrays (K, rows)."""
+    total = np.tensordot(w, np.asarray(logs), axes=1)
+    total -= total.max(axis=0)
+    total -= np.log(np.exp(total).sum(axis=0))
+    return np.asarray(total)
 
 
 def mixture_weights(log_probabilities: Array, weights: Array | None = None) -> Array:
     """v (M,) of ln P_m(y_t | x_t), shape (M, rows); `weights` (rows,) of the rows, None: 1 each."""
-    v = _em(log_probabilities, weights)
-    # dropping components shifts the weights of the others, which may fall below LEAST in their turn
-    while (v[v > 0] < LEAST).any():
-        kept = np.flatnonzero(v >= LEAST)
-        v = np.zeros(len(v))
-        v[kept] = _em(log_probabilities[kept], weights)
-    return v
-
-
-def _em(logs: Array, weights: Array | None) -> Array:
-    v = np.full(len(logs), 1.0 / len(logs))
+    v = np.full(len(log_probabilities), 1.0 / len(log_probabilities))
     # each row's factor cancels in its shares, and nothing underflows for all components at once
-    shares = np.exp(logs - logs.max(axis=0))
-    of_rows = np.full(logs.shape[1], 1.0 / logs.shape[1]) if weights is None else weights / weights.sum()
+    shares = np.exp(log_probabilities - log_probabilities.max(axis=0))
+    of_rows = np.full(shares.shape[1], 1.0 / shares.shape[1]) if weights is None else weights / weights.sum()
     for _ in range(STEPS):
         grown = v * (shares @ (of_rows / (v @ shares)))
         if np.abs(grown - v).max() < TOLERANCE:
             break
         v = grown
     return np.asarray(v / v.sum())
-
-
-def least_squares_weights(log_probabilities: Array, weights: Array | None = None) -> Array:
-    """The same for the squared error: v minimises sum over rows of w_t (1 - sum over m of v_m P_m(y_t | x_t))^2.
-
-    By conditional gradients (Frank & Wolfe 1956), each with the best step; the objective is convex.
-    """
-    errors = -np.expm1(log_probabilities)
-    of_rows = np.ones(errors.shape[1]) if weights is None else weights
-    gram = (errors * of_rows) @ errors.T
-    v = np.full(len(gram), 1.0 / len(gram))
-    for _ in range(STEPS):
-        gradient = gram @ v
-        towards = np.eye(len(v))[int(np.argmin(gradient))] - v
-        slope, curvature = -float(gradient @ towards), float(towards @ gram @ towards)
-        if slope <= TOLERANCE * float(gradient @ v) or curvature <= 0:
-            break
-        # a step beyond 1 would leave the simplex
-        v = v + min(1.0, slope / curvature) * towards
-    v[v < LEAST] = 0.0
-    return np.asarray(v / v.sum())
-
-
-def with_prior_row(log_probabilities: Array, weights: Array | None) -> tuple[Array, Array]:
-    """The same with one row more, of weight 1, about which the last model alone is right."""
-    row = np.append(np.full(len(log_probabilities) - 1, IMPOSSIBLE), 0.0)
-    of_rows = np.ones(log_probabilities.shape[1]) if weights is None else weights
-    return np.column_stack([log_probabilities, row]), np.append(of_rows, 1.0)
-
-
-def mixture_logs(log_probabilities: Array, v: Array) -> Array:
-    """ln of the average (rows,)."""
-    highest = log_probabilities.max(axis=0)
-    return np.asarray(highest + np.log(v @ np.exp(log_probabilities - highest)))

@@ -1,16 +1,16 @@
-"""Tables of several kinds, tried on rows held out and averaged in an ensemble: what `--structure auto` learns.
+"""Tables of several kinds, tried on rows held out and pooled in an ensemble: what `--structure auto` learns.
 
-    P(y | x) = sum over components m of v_m softmax_y S_m[x, y]
+    P(y | x) = softmax_y (sum over components m of w_m S_m[x, y])
 
 1. Attributes are cut finely, once (`grids`). 2. Candidates are tried one after the other: the tables of each are found
 in every fold, and their penalty by rows held out (`candidates`, `choice`), as long as the `budget` allows.
-3. The weights v maximise what the average gives to the rows held out; the class frequencies
-are one of its components (`ensemble`). 4. The candidates that have a weight
+3. The weights w maximise what the pool gives to the rows held out; the class frequencies are in
+it too (`ensemble`). 4. The candidates that have a weight
 are fitted with their penalties on all rows: found again where each row was held out once, else as they were in the
 first fold, from the optimum there.
 
 Conventions: the folds are drawn by the seed. The weights minimise the log-loss unless the metric is `rmse`, then they
-minimise that; by `error` only the penalties are chosen, for shares of an average are too many for so rough a measure.
+minimise that; by `error` only the penalties are chosen, for the weights of a pool are too many for so rough a measure.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,9 +28,17 @@ from bncli.engine.auto.boosted import NAME, bag
 from bncli.engine.auto.budget import FOLDS, ComputeBudget, Effort, effort_of
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
-from bncli.engine.auto.choice import FREQUENCIES, Judged, Losses, frequencies, held_out_weights, judge_frequencies
-from bncli.engine.auto.ensemble import least_squares_weights, mixture_logs, mixture_weights, with_prior_row
-from bncli.engine.auto.paths import PenaltyPath, judged_rows, space_of
+from bncli.engine.auto.choice import (
+    FREQUENCIES,
+    Judged,
+    Losses,
+    frequencies,
+    held_out_weights,
+    judge_frequencies,
+    losses_of,
+)
+from bncli.engine.auto.ensemble import pool_logs, pool_weights
+from bncli.engine.auto.paths import PenaltyPath, space_of
 from bncli.engine.auto.trials import Fold, Plan, Trials
 from bncli.engine.boosting.boosting import Boosted
 from bncli.engine.boosting.trees import tables_of
@@ -37,7 +46,7 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.data.schema import Reading
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.model import (
     Component,
     Ensemble,
@@ -45,12 +54,13 @@ from bncli.engine.model import (
     Model,
     Optimum,
     Parameters,
+    Pool,
     StoppedBy,
     Tables,
     TriedCandidate,
 )
 from bncli.engine.parameter_spaces.effects import Effects
-from bncli.engine.prediction.scoring import compile_predictor, log_probabilities
+from bncli.engine.prediction.tables_on_rows import log_probabilities_of
 from bncli.engine.structures.structure import Regions
 from bncli.engine.training.memory_estimate import BYTES, QUASI_NEWTON, needed_and_free
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
@@ -79,11 +89,12 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     folds = _folds(data, effort, recipe.seed or 0)
     judged = Trials(data, folds, recipe, Plan(effort, budget), watch).run() if folds else []
     judged.append(judge_frequencies([(fold.rows.data, fold.held_out) for fold in folds]) if folds else _UNTRIED)
-    weights = _weights(judged, held_out_weights([fold.held_out for fold in folds]), recipe.metric or "log-loss")
+    outside = _HeldOutRows.of(folds)
+    weights = pool_weights([one.logs for one in judged], *outside, recipe.metric or "") if outside else np.ones(1)
     watch(Stage("parameters"))
     fitted = _fit_components(data, folds, judged, weights, watch, recipe.seed or 0)
     model, parameters = _model(data, recipe, judged, weights, fitted)
-    return model, replace(parameters, held_out=_held_out(folds, judged, weights))
+    return model, replace(parameters, held_out=None if outside is None else _held_out(folds, outside, judged, weights))
 
 
 def _refuse_large(data: Dataset, memory: int | None) -> None:
@@ -115,35 +126,38 @@ def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
     return folds
 
 
-_UNTRIED = Judged(FREQUENCIES, 1.0, Losses(math.nan, math.nan, math.nan), np.zeros(1), (), None)
+_UNTRIED = Judged(FREQUENCIES, 1.0, Losses(math.nan, math.nan, math.nan), np.zeros((0, 0)), (), None)
 """Where there is nothing to hold out."""
 
 
-def _weights(judged: Sequence[Judged], of_rows: Array | None, metric: str) -> Array:
-    """Of all that were judged, the class frequencies the last of them."""
-    logs, of_rows = with_prior_row(np.stack([one.logs for one in judged]), of_rows)
-    return least_squares_weights(logs, of_rows) if metric == "rmse" else mixture_weights(logs, of_rows)
+class _HeldOutRows(NamedTuple):
+    """Labels and weights (None: 1 each) of all rows held out."""
+
+    labels: Integers
+    weights: Array | None
+
+    @classmethod
+    def of(cls, folds: Sequence[Fold]) -> _HeldOutRows | None:
+        """None where there are none."""
+        held_out = [fold.held_out for fold in folds]
+        return cls(np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out)) if folds else None
 
 
-def _held_out(folds: Sequence[Fold], judged: Sequence[Judged], weights: Array) -> HeldOut | None:
+def _held_out(folds: Sequence[Fold], outside: _HeldOutRows, judged: Sequence[Judged], weights: Array) -> HeldOut:
     """The log-loss of the whole ensemble on the rows by which its weights were chosen."""
-    if not folds:
-        return None
-    logs = mixture_logs(np.stack([one.logs for one in judged]), weights)
-    loss = np.average(logs, weights=held_out_weights([fold.held_out for fold in folds]))
+    losses = losses_of(pool_logs([one.logs for one in judged], weights), *outside)
     counts = [(fold.rows.data.class_counts, fold.held_out.class_counts) for fold in folds]
-    return HeldOut(0.0 - float(loss), base_log_loss(counts))
+    return HeldOut(losses.log_loss, base_log_loss(counts))
 
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A component, what it was found to be, and how its tables were reached; logs: ln P of every row's class."""
+    """A component, what it was found to be, and how its tables were reached."""
 
     component: Component
     candidate: Candidate
     optimum: Optimum
     n_parameters: int
-    logs: Array
 
 
 def _fit_components(
@@ -180,14 +194,11 @@ def _all_below(name: str, builds_on: Mapping[str, str]) -> Iterator[str]:
 def _bagged(data: Dataset, members: Sequence[Boosted], weight: float) -> _Fitted:
     """The bag as a component: nothing is fitted again."""
     tables = tables_of(members, data.schema)
-    scorer = compile_predictor(tables, data.schema)
-    logs = log_probabilities(scorer, [data.codes[a] for a in scorer.used], data.n_rows)
     sets = sorted({family.attributes for family in tables.families}, key=lambda s: (len(s), s))
     found = Candidate(NAME, Regions(tuple(sets), method="auto"), tables.families)
     trees = sum(len(member.trees) for member in members)
     optimum = Optimum(np.zeros(0), 0.0, 0.0, trees, trees, StoppedBy.CROSS_TUNING)
-    own = logs[data.labels, np.arange(data.n_rows)]
-    return _Fitted(Component(weight, tables, NAME), found, optimum, tables.n_parameters, own)
+    return _Fitted(Component(weight, tables, NAME), found, optimum, tables.n_parameters)
 
 
 def _without_tables(data: Dataset, weight: float) -> _Fitted:
@@ -195,7 +206,7 @@ def _without_tables(data: Dataset, weight: float) -> _Fitted:
     bias = frequencies(data)
     found = Candidate(FREQUENCIES, Regions((), method="auto"), ())
     optimum = Optimum(np.zeros(0), 0.0, 0.0, 0, 0, StoppedBy.CLOSED_FORM)
-    return _Fitted(Component(weight, Tables(bias, (), ()), FREQUENCIES), found, optimum, len(bias), bias[data.labels])
+    return _Fitted(Component(weight, Tables(bias, (), ()), FREQUENCIES), found, optimum, len(bias))
 
 
 def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
@@ -221,10 +232,8 @@ def _settings(penalty: float) -> OptimizerSettings:
 
 
 def _fitted(name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum) -> _Fitted:
-    cells, likelihood = space.coordinates.tables(optimum.point), space.likelihood
-    said = judged_rows(likelihood.data, likelihood.fusion, cells)
-    component = Component(float(weight), likelihood.tables(cells), name)
-    return _Fitted(component, found, optimum, space.coordinates.n_parameters, said[0])
+    tables = space.likelihood.tables(space.coordinates.tables(optimum.point))
+    return _Fitted(Component(float(weight), tables, name), found, optimum, space.coordinates.n_parameters)
 
 
 def _model(
@@ -236,10 +245,9 @@ def _model(
         for one, weight in zip(judged, weights, strict=True)
         if one.tried
     )
-    ensemble = Ensemble(tuple(one.component for one in fitted), trials)
-    shares = np.array([component.weight for component in ensemble.components])
-    logs = mixture_logs(np.stack([one.logs for one in fitted]), shares)
-    cll = float(logs @ (np.ones(data.n_rows) if data.weights is None else data.weights))
+    ensemble = Ensemble(tuple(one.component for one in fitted), trials, Pool.LOGARITHMIC)
+    logs = log_probabilities_of(ensemble, data)[data.labels, np.arange(data.n_rows)]
+    cll = float(logs.sum() if data.weights is None else logs @ data.weights)
     parameters = Parameters(
         ensemble,
         sum(one.n_parameters for one in fitted),

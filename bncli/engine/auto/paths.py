@@ -59,11 +59,11 @@ class PenaltyPath:
     """The one that was kept."""
 
     def advance(self, penalty: float) -> Array:
-        """(3, rows held out): ln P of the row's class, 1 - P, and whether it was misclassified."""
+        """ln P(y | x) of the rows held out, (K, rows)."""
         settings = OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
         point = find_optimum_from(self.space, settings, self._start()).point
         self.optima = [*self.optima[-1:], point]
-        return judged_rows(self.held_out, self.fusion, self.space.coordinates.tables(point))
+        return said_of(self.held_out, self.fusion, self.space.coordinates.tables(point))
 
     def keep(self) -> None:
         """The last optimum is the best one."""
@@ -93,22 +93,17 @@ def path_of(candidate: Candidate, data: Dataset, held_out: Dataset) -> PenaltyPa
     return PenaltyPath(candidate, space_of(data, candidate), held_out, fusion)
 
 
-def judged_rows(data: Dataset, fusion: Fusion, cells: Array) -> Array:
-    """(3, rows): ln P of each row's class, 1 - P, whether it is misclassified; rows fused for tables `cells`."""
-    return np.concatenate(data.map(_judged, fusion.expand(cells), states=fusion.codes), axis=1)
+def said_of(data: Dataset, fusion: Fusion, cells: Array) -> Array:
+    """ln P(y | x_t) (K, rows), rows fused for tables `cells`."""
+    return np.concatenate(data.map(_said, fusion.expand(cells), states=fusion.codes), axis=1)
 
 
-def _judged(block: RowBlock, tables: Sequence[Array]) -> Array:
-    out = np.empty((3, block.n_rows))
+def _said(block: RowBlock, tables: Sequence[Array]) -> Array:
+    out = np.zeros((len(tables[0]), block.n_rows))
     for rows in block.slices():
-        scores = np.zeros((len(tables[0]), rows.stop - rows.start))
+        scores = out[:, rows]
         for table, codes in zip(tables, block.state, strict=True):
             scores += np.take(table, codes[rows], axis=1, mode="clip")
-        labels = block.labels[rows].astype(np.intp)
         scores -= scores.max(axis=0)
-        own = scores[labels, np.arange(len(labels))]
-        out[2, rows] = scores.argmax(axis=0) != labels
-        out[0, rows] = own - np.log(np.exp(scores).sum(axis=0))
-    # 1 - P from ln P: it keeps its digits where P is next to 1
-    out[1] = -np.expm1(out[0])
+        scores -= np.log(np.exp(scores).sum(axis=0))
     return out

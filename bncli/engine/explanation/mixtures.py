@@ -3,7 +3,7 @@
     P(y | x) = sum over models s of w_s softmax_y S_s[x, y],    S_s = sum over terms p of numbers[s, p] G_p
 
 A term is a constant and contrast tensors (`explanation.contrasts`). A model without an average has one term,
-an ensemble one for each component. A path of Kikuchi-Bayes models has one for the class alone and one a region; there
+a linear pool one for each component. A path of Kikuchi-Bayes models has one for the class alone and one a region; there
 `numbers` are the counting numbers.
 """
 
@@ -19,7 +19,7 @@ from bncli.engine.explanation.contrasts import ContrastTensor, contrasts, ordere
 from bncli.engine.explanation.pure_tables import MANY_TABLES, PureTable, is_small
 from bncli.engine.explanation.purification import MOST_ATTRIBUTES, Score
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Ensemble, Path, Predictor, Tables
+from bncli.engine.model import Ensemble, Path, Pool, Predictor, Tables
 from bncli.engine.prediction.path_stages import LEAST_WEIGHT
 from bncli.engine.prediction.region_factors import SubmodelTensors
 from bncli.engine.structures.structure import Family
@@ -63,7 +63,9 @@ def _(tables: Tables, schema: Schema) -> Mixture:
 
 @mixture_of.register
 def _(ensemble: Ensemble, schema: Schema) -> Mixture:
-    """Each component is a term."""
+    """A logarithmic pool is one sum of tables; of a linear one each component is a term."""
+    if ensemble.pool is Pool.LOGARITHMIC:
+        return mixture_of(ensemble.combined, schema)
     models = tuple(component.tables for component in ensemble.components)
     terms = tuple(_score(tables, schema) for tables in models)
     weights = np.array([component.weight for component in ensemble.components])

@@ -30,7 +30,7 @@ def only_regions(structure: Structure) -> Regions:
     if not isinstance(structure, Regions):
         what = "these parameters are made of regions, and the structure is a Bayesian network"
         raise BncliError(what, hint="use --structure kikuchi, or a structure file with a list of regions")
-    if any(bins is not None for bins in structure.bins):
+    if structure.binnings or any(bins is not None for bins in structure.bins):
         what = "these parameters need regions that see every attribute as it was cut, without bins of their own"
         raise BncliError(what, hint="use --param discriminative")
     return structure

@@ -22,8 +22,8 @@ An average over a path of models (`bncli.engine.kikuchi`) is one pass too: the s
 other, and the probabilities of every step with weight are taken on the way. There, each submodel is
 marginalized over what is unknown.
 
-An ensemble is one pass as well: the score rows of its components stand one above the other, and a family that
-several of them have is one look-up of all their tables.
+An ensemble is one pass as well: a logarithmic pool is one sum of tables; of a linear one the score rows of its
+components stand one above the other, and a family that several of them have is one look-up of all their tables.
 
 Conventions: for two classes only the difference S[t, 1] - S[t, 0] is added up. Log-probabilities are class-major,
 (K, N), so that every sum runs along memory. Families are not fused into larger tables: that would halve the
@@ -42,7 +42,7 @@ import numpy as np
 
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
-from bncli.engine.model import Ensemble, Model, Path, Predictor, Tables
+from bncli.engine.model import Ensemble, Model, Path, Pool, Predictor, Tables
 from bncli.engine.prediction.marginalization import Network, incomplete_rows, log_joint, network_to_marginalize
 from bncli.engine.prediction.path_stages import stages_of
 from bncli.engine.prediction.region_factors import RegionFactor, SubmodelTensors, compile_host
@@ -87,7 +87,7 @@ class Scorer:
     One stage, or for an average over a path several, whose tables are added up one after the other. `network`: what
     rows are scored by that lack something that has to be marginalized; None where no row is. regrouped[v] = (position
     in `used`, coarse code of every code, "unobserved" the last): positions of factors count on from `used` to these.
-    weights: of the components of an ensemble, whose score rows stand one above the other in the one stage; else ().
+    weights: of the components of a linear pool, whose score rows stand one above the other in the one stage; else ().
     """
 
     used: tuple[int, ...]
@@ -121,6 +121,8 @@ def _(tables: Tables, schema: Schema) -> Scorer:
 
 @compile_predictor.register
 def _(ensemble: Ensemble, schema: Schema) -> Scorer:
+    if ensemble.pool is Pool.LOGARITHMIC:
+        return _compile_tables((ensemble.combined,), schema)
     scorer = _compile_tables([component.tables for component in ensemble.components], schema)
     return replace(scorer, weights=tuple(component.weight for component in ensemble.components))
 

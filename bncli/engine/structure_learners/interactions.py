@@ -9,68 +9,86 @@ The gain is what one Newton step of the new table would add to the penalised lik
 a model that is there ranks thousands of candidates without a fit of any of them, as in GA2M (Lou, Caruana, Gehrke &
 Hooker 2013, KDD: Accurate intelligible models with pairwise interactions).
 
-Conventions: a single attribute has all its intervals, in a pair through at most 8, in larger regions through 4;
-candidates are judged through 5 and 4. Regions of 4 attributes (max_order 5), the best n, are found from triples in the
+Candidates are judged twice: all of them with at most 5 equally frequent intervals an attribute (4 from triples on),
+then the best, twice as many as may join, with cuts of their own, grown where these residuals ask for them
+(`bncli.engine.structure_search.grown_regions`). With these cuts they join. A single attribute has all its intervals.
+
+Conventions: regions of 4 attributes (max_order 5), the best n, are found from triples in the
 same way. Under `--missing-policy marginalize`, the search takes a missing value for one more level. Cost: two fits, and
 for every pair, or pair and third attribute, two weighted counts a row and class, several of them at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_search.additive_fit import additive_fit
-from bncli.engine.structure_search.interaction_gains import Gains, Interaction
+from bncli.engine.structure_search.grown_regions import GrownRegion, grown_regions, intervals
+from bncli.engine.structure_search.interaction_gains import Gains
 from bncli.engine.structure_search.missing_levels import with_missing_levels
-from bncli.engine.structures.binning import groupings_of
+from bncli.engine.structures.binning import grouping_of
 from bncli.engine.structures.structure import Regions
 from bncli.watch import Watch, silent
 
-BINS: tuple[int | None, ...] = (None, 8, 4)
-"""Most intervals of an attribute in regions of 1, 2 and more attributes."""
+T = TypeVar("T")
+
 CANDIDATE_BINS = (None, 5, 4)
-"""The same where candidates are judged."""
+"""Most intervals of an attribute in regions of 1, 2 and more attributes where all candidates are judged."""
 MOST = (0, 3, 2, 1)
 """So many regions of 1, 2, ... attributes, the last for more, for each attribute that there is; every single one."""
+GROWN = 2
+"""So many times as many are judged with cuts of their own."""
 LEAST_GAIN = 1e-9
 """Of a region of several attributes, nats."""
 
 
 def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regions:
     """The regions over the informative attributes, by size, then by falling gain; max_order counts the class too."""
-    schema = counts.data.schema
     data = with_missing_levels(counts, "interactions", watch).data
-    found = _main_effects(data, watch)
-    last = found
+    found = _main_effects(data, intervals(data.total_weight), watch)
     for size in range(2, max_order):
-        gains = _gains(data, found, size, watch)
-        candidates = gains.of_pairs() if size == 2 else gains.of_extensions([one.attributes for one in last])
-        most = MOST[min(size, len(MOST)) - 1] * len(schema.informative)
-        last = [one for one in candidates[:most] if one.gain > LEAST_GAIN]
-        if not last:
+        joining = _joining(data, found, size, watch)
+        if not joining:
             break
-        found = [*found, *last]
+        found = [*found, *joining]
+    return _regions(found, max_order)
+
+
+def _main_effects(data: Dataset, most: int, watch: Watch) -> list[GrownRegion]:
+    """Every attribute with its gain over the class alone, in at most so many intervals."""
+    gains = Gains(*additive_fit(data, ()), data.schema.informative, CANDIDATE_BINS[0], watch=watch)
+    by_attribute = {one.attributes: one.gain for one in gains.of_extensions([()])}
+    return [
+        GrownRegion((i,), by_attribute.get((i,), 0.0), (grouping_of(data.schema.attributes[i], most),))
+        for i in data.schema.informative
+    ]
+
+
+def _joining(data: Dataset, found: list[GrownRegion], size: int, watch: Watch) -> list[GrownRegion]:
+    """The best regions of `size` attributes, beside the model of those found so far."""
+    likelihood, cells = additive_fit(data, _regions(found, size).families(data.schema.cardinalities))
+    gains = Gains(likelihood, cells, data.schema.informative, _entry(CANDIDATE_BINS, size), watch=watch)
+    below = [one.attributes for one in found if len(one.attributes) == size - 1]
+    candidates = gains.of_pairs() if size == 2 else gains.of_extensions(below)
+    most = _entry(MOST, size) * len(data.schema.informative)
+    sets = [one.attributes for one in candidates[: GROWN * most]]
+    grown = grown_regions(likelihood, cells, sets)
+    return [one for one in grown[:most] if one.gain > LEAST_GAIN]
+
+
+def _entry(entries: Sequence[T], size: int) -> T:
+    """That of regions of `size` attributes, the last for larger ones."""
+    return entries[min(size, len(entries)) - 1]
+
+
+def _regions(found: Sequence[GrownRegion], max_order: int) -> Regions:
     return Regions(
         tuple(one.attributes for one in found),
         method="interactions",
         options={"max_order": max_order},
-        bins=BINS,
-        groupings=groupings_of(schema.attributes, BINS),
         gains=tuple(one.gain for one in found),
+        binnings=tuple(one.groupings for one in found),
     )
-
-
-def _main_effects(data: Dataset, watch: Watch) -> list[Interaction]:
-    """Every attribute with its gain over the class alone."""
-    gains = _gains(data, [], 1, watch).of_extensions([()])
-    by_attribute = {one.attributes: one.gain for one in gains}
-    return [Interaction((i,), by_attribute.get((i,), 0.0)) for i in data.schema.informative]
-
-
-def _gains(data: Dataset, found: list[Interaction], size: int, watch: Watch) -> Gains:
-    """Candidates of `size` attributes beside the model of the regions found so far."""
-    sets = tuple(one.attributes for one in found)
-    regions = Regions(sets, bins=BINS, groupings=groupings_of(data.schema.attributes, BINS))
-    likelihood, cells = additive_fit(data, regions.families(data.schema.cardinalities))
-    bins = CANDIDATE_BINS[min(size, len(CANDIDATE_BINS)) - 1]
-    return Gains(likelihood, cells, data.schema.informative, bins, watch=watch)

@@ -56,6 +56,21 @@ def _fewer(mass: Array, ends: list[int], most: int) -> list[int]:
     return ends
 
 
+def grouping_at(attribute: NumericAttribute, cuts: Sequence[float]) -> Grouping | None:
+    """The coarse code of every code where only these of its cuts remain, ascending; None where nothing is joined."""
+    if len(cuts) == len(attribute.cuts):
+        return None
+    groups = np.concatenate([[0], np.cumsum(np.isin(attribute.cuts, cuts))]).tolist()
+    return (*groups, groups[-1] + 1) if attribute.missing else tuple(groups)
+
+
+def cuts_at(attribute: Attribute, grouping: Grouping) -> tuple[float, ...]:
+    """Those cuts of a numeric attribute that remain."""
+    coarser = coarse(attribute, grouping)
+    assert isinstance(coarser, NumericAttribute)
+    return coarser.cuts
+
+
 def coarse(attribute: Attribute, grouping: Grouping) -> Attribute:
     """The attribute regrouped by `grouping`: codes, frequencies, and the cuts that remain."""
     frequencies = tuple(np.bincount(grouping, attribute.frequencies, max(grouping) + 1).tolist())

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NoReturn
 
-from bncli.engine.data.schema import Schema
-from bncli.engine.structures.binning import groupings_of
+from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
+from bncli.engine.structures.binning import cuts_at, grouping_at, groupings_of
 from bncli.engine.structures.perfection import Unmarried, first_unmarried
 from bncli.engine.structures.region_graph import inside_earlier
-from bncli.engine.structures.structure import Dag, Regions, SearchTrace, Structure, outermost, with_bins
+from bncli.engine.structures.structure import Dag, Grouping, Regions, SearchTrace, Structure, as_seen, outermost
 from bncli.errors import BncliError
 
 
@@ -142,6 +142,8 @@ class NamedRegions:
     an earlier one says nothing. `where` is the file, for errors. Raises BncliError for a region that is empty, too
     large, names an attribute twice or the class, for statistics of other steps than these, and, where there are
     statistics, for a region inside an earlier one, which is no step. `bins` and `gains` as in `Regions`.
+
+    cuts[r], where there are any, has for every attribute of region r the cuts that it has there, or None: all of them.
     """
 
     class_name: str
@@ -152,10 +154,12 @@ class NamedRegions:
     where: str = field(default="", compare=False)
     bins: tuple[int | None, ...] = ()
     gains: tuple[float, ...] = ()
+    cuts: tuple[tuple[tuple[float, ...] | None, ...], ...] = ()
 
     def __post_init__(self) -> None:
         self._check_bins()
         self._check_gains()
+        self._check_cuts()
         for position, region in enumerate(self.regions):
             self._check_region(f"regions[{position}]", region)
         if self.trace is not None:
@@ -164,7 +168,13 @@ class NamedRegions:
     @property
     def chosen(self) -> tuple[tuple[str, ...], ...]:
         """The regions of the best step, or all, without those that another one of them contains."""
-        return outermost(self.regions if self.trace is None else self.regions[: self.trace.map_step], self.bins)
+        return tuple(self.regions[position] for position in self.chosen_positions)
+
+    @property
+    def chosen_positions(self) -> list[int]:
+        """Where these stand among all regions, ascending."""
+        steps = len(self.regions) if self.trace is None else self.trace.map_step
+        return outermost(self.regions[:steps], self.bins, self.cuts)
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
@@ -183,13 +193,44 @@ class NamedRegions:
         informative = set(schema.informative)
         whole = [tuple(sorted(index[name] for name in region)) for region in self.regions]
         some = [tuple(i for i in region if i in informative) for region in whole]
+        views = self._binnings(schema, index, some)
+        kept = [position for position, region in enumerate(some) if region]
+        seen = as_seen([some[p] for p in kept], self.bins, [views[p] for p in kept] if views else ())
+        inside = {kept[place] for place in inside_earlier(seen)}
+        kept = [position for position in kept if position not in inside]
         trace, gains = (self.trace, self.gains) if some == whole else (None, ())
-        kept = [region for region in some if region]
-        inside = set(inside_earlier(with_bins(kept, self.bins)))
-        regions = tuple(region for position, region in enumerate(kept) if position not in inside)
-        gains = tuple(gain for position, gain in enumerate(gains) if position not in inside)
-        groupings = groupings_of(schema.attributes, self.bins)
-        return Regions(regions, trace, self.method, dict(self.options), self.bins, groupings, gains)
+        return Regions(
+            tuple(some[position] for position in kept),
+            trace,
+            self.method,
+            dict(self.options),
+            self.bins,
+            groupings_of(schema.attributes, self.bins),
+            tuple(gains[position] for position in kept) if gains else (),
+            tuple(views[position] for position in kept) if views else (),
+        )
+
+    def _binnings(
+        self, schema: Schema, index: Mapping[str, int], some: Sequence[tuple[int, ...]]
+    ) -> list[tuple[Grouping | None, ...]]:
+        """For each region the groupings of those of its attributes that are left."""
+        found = []
+        for position, (names, cuts) in enumerate(zip(self.regions, self.cuts, strict=False)):
+            of = {index[name]: cuts_of for name, cuts_of in zip(names, cuts, strict=True)}
+            key = f"cuts[{position}]"
+            found.append(tuple(self._grouping(key, schema.attributes[i], of[i]) for i in some[position]))
+        return found
+
+    def _grouping(self, key: str, attribute: Attribute, cuts: tuple[float, ...] | None) -> Grouping | None:
+        if cuts is None:
+            return None
+        if not isinstance(attribute, NumericAttribute):
+            self._fail(f"{key} cuts '{attribute.name}', which is no numeric column", hint="leave it out of the cuts")
+        strange = sorted(set(cuts) - set(attribute.cuts))
+        if strange:
+            what = f"{key} cuts '{attribute.name}' at {strange[0]!r}, where it is not cut into intervals"
+            self._fail(what, hint="cut the data as for this structure: with the cuts file that it was learnt with")
+        return grouping_at(attribute, cuts)
 
     def _check_bins(self) -> None:
         for position, most in enumerate(self.bins):
@@ -205,6 +246,17 @@ class NamedRegions:
         for position, gain in enumerate(self.gains):
             if not math.isfinite(gain):
                 self._fail(f"gains[{position}] is {gain}", hint="give a number of nats")
+
+    def _check_cuts(self) -> None:
+        if self.cuts and len(self.cuts) != len(self.regions):
+            what = f"cuts has {len(self.cuts)} entries for {len(self.regions)} regions"
+            self._fail(what, hint="give one for each region, or leave cuts out")
+        for position, (region, listed) in enumerate(zip(self.regions, self.cuts, strict=False)):
+            for name, cuts in zip(region, listed, strict=True):
+                if cuts is not None and not all(map(math.isfinite, cuts)):
+                    self._fail(f"cuts[{position}] of '{name}' has a cut that is no number", hint="give numbers")
+                if cuts is not None and any(right <= left for left, right in itertools.pairwise(cuts)):
+                    self._fail(f"the cuts[{position}] of '{name}' do not ascend", hint="give each once, in order")
 
     def _check_region(self, key: str, region: tuple[str, ...]) -> None:
         if not region:
@@ -227,7 +279,7 @@ class NamedRegions:
         if not 0 <= trace.map_step < n_steps:
             what = f"map_step is {trace.map_step}"
             self._fail(what, hint=f"the steps are 0 to {n_steps - 1}: so many regions are in the best model")
-        for position in inside_earlier(with_bins(self.regions, self.bins))[:1]:
+        for position in inside_earlier(as_seen(self.regions, self.bins, self.cuts))[:1]:
             hint = "leave it out, or leave out df, log_likelihood, log_posterior and map_step"
             self._fail(f"regions[{position}] is inside an earlier region, so it is no step", hint=hint)
 
@@ -259,7 +311,14 @@ def name_dag(dag: Dag, schema: Schema) -> NamedDag:
 def _name_regions(regions: Regions, schema: Schema) -> NamedRegions:
     """Each region in schema order."""
     names = [attribute.name for attribute in schema.attributes]
+    cuts = tuple(
+        tuple(
+            None if grouping is None else cuts_at(schema.attributes[i], grouping)
+            for i, grouping in zip(*one, strict=True)
+        )
+        for one in zip(regions.regions, regions.binnings, strict=False)
+    )
     named = tuple(tuple(names[i] for i in region) for region in regions.regions)
     options = dict(regions.options)
     found = (regions.trace, regions.method, options)
-    return NamedRegions(schema.class_name, named, *found, bins=regions.bins, gains=regions.gains)
+    return NamedRegions(schema.class_name, named, *found, bins=regions.bins, gains=regions.gains, cuts=cuts)

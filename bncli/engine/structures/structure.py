@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ from bncli.engine.structures.perfection import Unmarried, canonical_form, first_
 from bncli.engine.structures.region_graph import maximal
 
 Member = TypeVar("Member")
-Entry = TypeVar("Entry")
+Entry = TypeVar("Entry", bound=Hashable)
 
 CLASS = None
 """The class as a node among attribute indices."""
@@ -172,6 +172,9 @@ class Regions:
     bins[k]: the most intervals that an attribute has in a region of k + 1 attributes, the last for larger ones; None or
     no entry at all: as it was cut. `groupings` are those that follow for the schema at hand, one entry for one of
     `bins`. gains[r] is the candidate gain of region r when it was chosen, nats; empty where it is not known.
+
+    binnings[r][j], where there are any, is the grouping of attribute j of region r, which has cuts of its own (None: as
+    it was cut); `bins` say nothing then.
     """
 
     regions: tuple[tuple[int, ...], ...]
@@ -181,20 +184,33 @@ class Regions:
     bins: tuple[int | None, ...] = ()
     groupings: Groupings = ()
     gains: tuple[float, ...] = ()
+    binnings: tuple[tuple[Grouping | None, ...], ...] = ()
 
     @property
     def chosen(self) -> tuple[tuple[int, ...], ...]:
         """The regions of the step of highest posterior, without those that another one of them contains."""
+        return tuple(self.regions[position] for position in self._chosen)
+
+    @property
+    def _chosen(self) -> list[int]:
         steps = len(self.regions) if self.trace is None else self.trace.map_step
-        return outermost(self.regions[:steps], self.bins)
+        return outermost(self.regions[:steps], self.bins, self.binnings)
 
     def families(self, cardinalities: tuple[int, ...], *, whole: bool = False) -> tuple[Family, ...]:
         """One family, without a child, per chosen region; there are no tables without the class, `whole` or not."""
-        return tuple(self._family(region, cardinalities) for region in self.chosen)
+        return tuple(self._family(position, cardinalities) for position in self._chosen)
 
-    def _family(self, region: tuple[int, ...], cardinalities: tuple[int, ...]) -> Family:
+    def _family(self, position: int, cardinalities: tuple[int, ...]) -> Family:
+        region = self.regions[position]
+        if self.binnings:
+            return Family.over(region, cardinalities, groupings=self.binnings[position])
         by_attribute = of_size(self.groupings, len(region)) or (None,) * len(cardinalities)
         return Family.over(region, cardinalities, groupings=tuple(by_attribute[a] for a in region))
+
+    @property
+    def is_regrouped(self) -> bool:
+        """Whether some attribute is in a coarser binning than it is cut."""
+        return any(map(any, self.groupings)) or any(map(any, self.binnings))
 
     @property
     def attributes(self) -> tuple[int, ...]:
@@ -210,16 +226,28 @@ class Regions:
 Structure = Dag | Regions
 
 
-def outermost(regions: Iterable[tuple[Member, ...]], bins: tuple[int | None, ...]) -> tuple[tuple[Member, ...], ...]:
-    """The regions that no other one contains, each once; one that has other bins than the larger is no part of it."""
-    return tuple(tuple(member for member, _ in region) for region in maximal(with_bins(regions, bins)))
+def outermost(
+    regions: Sequence[tuple[Member, ...]], bins: tuple[int | None, ...], cuts: Sequence[tuple[Entry, ...]] = ()
+) -> list[int]:
+    """The positions of the regions that no other one contains, ascending, each once."""
+    seen = as_seen(regions, bins, cuts)
+    kept = set(map(frozenset, maximal(seen)))
+    first = {region: position for position, region in reversed(list(enumerate(map(frozenset, seen))))}
+    return sorted(first[region] for region in kept)
 
 
-def with_bins(
-    regions: Iterable[tuple[Member, ...]], bins: tuple[int | None, ...]
-) -> list[tuple[tuple[Member, int | None], ...]]:
-    """Each region with the bins that its members have in it."""
-    return [tuple((member, of_size(bins, len(region))) for member in region) for region in regions]
+def as_seen(
+    regions: Sequence[tuple[Member, ...]], bins: tuple[int | None, ...], cuts: Sequence[tuple[Entry, ...]] = ()
+) -> list[tuple[tuple[Member, Hashable], ...]]:
+    """Each region with how it sees its members: one that sees them otherwise than a larger one is no part of it.
+
+    Members are seen in the bins of the region's size; where regions have cuts of their own, a table over more
+    attributes hardly has those of a smaller one: a region is then part of none but its equal.
+    """
+    if not cuts:
+        return [tuple((member, of_size(bins, len(region))) for member in region) for region in regions]
+    own = [frozenset(zip(region, some, strict=True)) for region, some in zip(regions, cuts, strict=False)]
+    return [tuple((member, seen) for member in region) for region, seen in zip(regions, own, strict=True)]
 
 
 def of_size(entries: Sequence[Entry], size: int) -> Entry | None:

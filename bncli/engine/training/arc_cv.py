@@ -35,8 +35,7 @@ from bncli.engine.model import ChosenPenalty, TriedArcs
 from bncli.engine.scores import bic
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.optimization import Space
-from bncli.engine.training.penalty_cv import HeldOutFold, penalty_path
-from bncli.watch import Watch, silent
+from bncli.engine.training.penalty_cv import HeldOutFold
 
 FEW = 0.75
 MANY_ROWS, FEW_FOLDS = 10_000, 2
@@ -44,6 +43,8 @@ EVIDENCE = math.log(3.0)
 
 Search = Callable[[Counts], Dag]
 ArcSpace = Callable[[Counts, Dag], Space]
+PathOf = Callable[..., ChosenPenalty]
+"""`penalty_path` but for folds, space, `near` and `what`."""
 
 
 class ChosenArcs(NamedTuple):
@@ -60,16 +61,15 @@ def choose_arcs(
     space_of: ArcSpace,
     *,
     folds: Sequence[HeldOutFold],
-    center: float,
-    watch: Watch = silent,
+    path: PathOf,
 ) -> ChosenArcs:
     """The best of the networks that `structure`, found in `counts` by `search`, and its subsets of arcs make.
 
-    `space_of` makes the parameter space of some rows and a network; `center` is what the penalty shrinks towards.
+    `space_of` makes the parameter space of some rows and a network, `path` follows it on the folds (`penalty_path`).
     """
     networks = _distinct(counts, structure)
     judges = folds if sum(fold.rows.n_rows for fold in folds) < MANY_ROWS else folds[:FEW_FOLDS]
-    contest = _Contest(_Once(search), space_of, center, watch)
+    contest = _Contest(_Once(search), space_of, path)
     chosen: dict[str, ChosenPenalty] = {}
     near: float | None = None
     for word in networks:
@@ -99,13 +99,12 @@ class _Contest(NamedTuple):
 
     search: Search
     space_of: ArcSpace
-    center: float
-    watch: Watch
+    follow: PathOf
 
     def path(self, word: str, folds: Sequence[HeldOutFold], near: float | None) -> ChosenPenalty:
         """The path of penalties of the network called `word`, from near a penalty."""
         choose = partial(_space, space_of=self.space_of, subset=_SUBSETS[word], search=self.search)
-        return penalty_path(folds, choose, center=self.center, near=near, watch=self.watch, what=f"arcs {word}, ")
+        return self.follow(folds, choose, near=near, what=f"arcs {word}, ")
 
 
 class _Once:

@@ -77,7 +77,7 @@ def generative_start(counts: Counts, structure: Structure, smoothing: str | None
 
 def is_regrouped(structure: Structure) -> bool:
     """Whether regions have some attribute in a coarser binning than it is cut."""
-    return isinstance(structure, Regions) and any(map(any, structure.groupings))
+    return isinstance(structure, Regions) and structure.is_regrouped
 
 
 def closed_form(counts: Counts, tables: Tables) -> Parameters:

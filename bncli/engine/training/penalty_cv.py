@@ -23,12 +23,16 @@ takes part, but no fewer than that and no more than MAX_ROWS, drawn by class. la
 and stands against the summed likelihood, so the choice is taken for all rows as it is. (Measured: with forty times the
 rows the best lambda falls by up to a decade, and keeping it costs 2 % of the log-loss.) The search is the same whatever
 the optimiser of the final fit, and so is the choice. A single row cannot be held out: lambda is then UNTRIED.
+
+On few rows two guards. No lambda below (FLOOR_ROWS / N)^3 is tried: two dozen rows may all be right by luck when they
+are held out, and then the smaller the penalty, the better it looks. And what is learnt may be shrunk towards the class
+frequencies (`shrinkage`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -40,8 +44,9 @@ from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.data.schema import Attribute
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
-from bncli.engine.model import ChosenPenalty, Tried
+from bncli.engine.model import ChosenPenalty, Shrinkage, Tried
 from bncli.engine.training.optimization import Likelihood, OptimizerSettings, Space, find_optimum_from
+from bncli.engine.training.shrinkage import FACTORS, FEW_ROWS, choose_factor, log_frequencies, shrunk_cells
 from bncli.watch import Progress, Watch, silent
 
 SpaceOf = Callable[[Counts], Space]
@@ -54,6 +59,7 @@ ALL_ROWS, MAX_ROWS = 12_000, 50_000
 WORSE, SLACK = 0.08, 1e-3
 TIE = 1e-4
 UNTRIED = 1.0
+FLOOR_ROWS = 20
 TOLERANCE, MAX_ITERATIONS = 1e-3, 100
 
 
@@ -122,6 +128,7 @@ def penalty_path(
     *,
     center: float,
     near: float | None = None,
+    shrink: bool = False,
     watch: Watch = silent,
     what: str = "",
 ) -> ChosenPenalty:
@@ -129,15 +136,25 @@ def penalty_path(
 
     The penalty shrinks towards `center`; `what` goes before the progress that the watch hears of. `near`: a penalty
     that was best for a similar space; the path begins AHEAD steps before it, or at the top after all where nothing that
-    follows is better than its first.
+    follows is better than its first. `shrink`: whether the tables may be shrunk, if rows are few (see `shrinkage`).
     """
     if not folds:
         return ChosenPenalty(UNTRIED, ())
+    told, n_rows = _Told(watch, what), sum(fold.rows.n_rows for fold in folds)
+    shrink, grid = shrink and n_rows <= FEW_ROWS, _grid(n_rows)
     first = 0 if near is None else max(GRID.index(near) - AHEAD, 0)
-    tried = _follow(folds, space_of, GRID[first:], center, _Told(watch, what))
+    paths = _paths(folds, space_of, center, shrink)
+    tried = _follow(paths, grid[first:], told)
     if first and best_of(tried) == GRID[first]:
-        tried = _follow(folds, space_of, GRID, center, _Told(watch, what))
-    return ChosenPenalty(best_of(tried), tuple(tried))
+        paths = _paths(folds, space_of, center, shrink)
+        tried = _follow(paths, grid, told)
+    chosen = ChosenPenalty(best_of(tried), tuple(tried))
+    return replace(chosen, shrinkage=_shrinkage(paths, chosen.penalty)) if shrink else chosen
+
+
+def _grid(n_rows: int) -> tuple[float, ...]:
+    """The lambdas that are tried on so many rows; the largest in any case."""
+    return tuple(penalty for penalty in GRID if penalty >= (FLOOR_ROWS / n_rows) ** 3) or GRID[:1]
 
 
 class _Told(NamedTuple):
@@ -147,12 +164,13 @@ class _Told(NamedTuple):
     what: str
 
 
-def _follow(
-    folds: Sequence[HeldOutFold], space_of: SpaceOf, grid: Sequence[float], center: float, told: _Told
-) -> list[Tried]:
+def _paths(folds: Sequence[HeldOutFold], space_of: SpaceOf, center: float, shrink: bool) -> list[_Path]:
     spaces = [space_of(fold.counts) for fold in folds]
-    paths = [_Path(space, space.on(fold.rows), center) for space, fold in zip(spaces, folds, strict=True)]
-    weight = sum(fold.rows.total_weight for fold in folds)
+    return [_Path(space, space.on(fold.rows), center, shrink) for space, fold in zip(spaces, folds, strict=True)]
+
+
+def _follow(paths: Sequence[_Path], grid: Sequence[float], told: _Told) -> list[Tried]:
+    weight = _weight(paths)
     tried: list[Tried] = []
     for penalty in grid:
         cll = 0.0
@@ -166,6 +184,17 @@ def _follow(
         if _is_hopeless(tried):
             break
     return tried
+
+
+def _weight(paths: Sequence[_Path]) -> float:
+    """Of all rows held out."""
+    return sum(path.held_out.data.total_weight for path in paths)
+
+
+def _shrinkage(paths: Sequence[_Path], penalty: float) -> Shrinkage | None:
+    """What the rows held out ask for at this penalty."""
+    totals = [sum(clls) for clls in zip(*(path.shrunk[penalty] for path in paths), strict=True)]
+    return choose_factor(totals, sum(path.held_out.data.n_rows for path in paths), _weight(paths))
 
 
 def _taking_part(labels: Integers, seed: int) -> Index:
@@ -191,7 +220,7 @@ def base_log_loss(folds: Sequence[tuple[Array, Array]]) -> float:
 
     The 1 keeps it finite where a class is held out as a whole.
     """
-    loss = sum(float(held_out @ np.log((n + 1.0) / (n.sum() + len(n)))) for n, held_out in folds)
+    loss = sum(float(held_out @ log_frequencies(n)) for n, held_out in folds)
     return 0.0 - loss / sum(float(held_out.sum()) for _, held_out in folds)
 
 
@@ -215,15 +244,26 @@ class _Path:
     space: Space
     held_out: Likelihood
     center: float
+    shrink: bool
     optima: list[Array] = field(default_factory=list)
     """The last two."""
+    shrunk: dict[float, list[float]] = field(default_factory=dict)
+    """By penalty, the CLL of the rows held out under tables shrunk by each of FACTORS; if `shrink`."""
 
     def advance(self, penalty: float) -> float:
         """The conditional log-likelihood of the held-out rows at the optimum of the next penalty."""
         settings = OptimizerSettings("zero", penalty, self.center, "lbfgs", TOLERANCE, MAX_ITERATIONS)
         point = find_optimum_from(self.space, settings, self._start()).point
         self.optima = [*self.optima[-1:], point]
-        return self.held_out.value_and_gradient(self.space.coordinates.tables(point))[0]
+        cells = self.space.coordinates.tables(point)
+        if not self.shrink:
+            return self._log_likelihood(cells)
+        n = self.space.likelihood.data.class_counts
+        self.shrunk[penalty] = [self._log_likelihood(shrunk_cells(cells, n, factor)) for factor in FACTORS]
+        return self.shrunk[penalty][-1]
+
+    def _log_likelihood(self, cells: Array) -> float:
+        return self.held_out.value_and_gradient(cells)[0]
 
     def _start(self) -> Array:
         if not self.optima:

@@ -32,7 +32,8 @@ def test_lines_are_single_attributes_in_another_coding() -> None:
     rows = Rows(coded(mixed(200)))
     lines, singles = candidate(rows, "lines"), candidate(rows, "singles")
     assert lines.coding == "linear"
-    assert lines.families == singles.families
+    assert [f.attributes for f in lines.families] == [f.attributes for f in singles.families]
+    assert not any(family.groupings for family in lines.families)
     assert not lines.has_tables_of(singles)
     assert not singles.has_tables_of(lines)
     slopes, steps = (space_of(rows.data, found).coordinates.n_parameters for found in (lines, singles))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.auto.candidates import Rows, candidate
 from bncli.engine.auto.choice import GRID, Losses, held_out_weights, judge, losses_of
-from bncli.engine.auto.paths import PenaltyPath, judged_rows, path_of
+from bncli.engine.auto.paths import PenaltyPath, path_of, said_of
 from bncli.engine.training.optimization import OptimizerSettings, find_optimum
 from tests.engine.auto.rows import coded, mixed
 
@@ -29,12 +29,13 @@ class Said:
 
     class held_out:  # noqa: N801
         weights = None
+        labels = np.zeros(100, np.intp)
 
     def advance(self, penalty: float) -> Array:
         self.asked.append(penalty)
-        missed = np.zeros(100)
-        missed[: round(100 * self.error.get(penalty, 1.0))] = 1
-        return np.stack([np.full(100, -self.log_loss.get(penalty, 9.0)), np.full(100, 0.5), missed])
+        missed = np.arange(100) < round(100 * self.error.get(penalty, 1.0))
+        own = np.full(100, -self.log_loss.get(penalty, 9.0))
+        return np.stack([own, own + np.where(missed, 1.0, -1.0)])
 
     def keep(self) -> None:
         self.kept = self.asked[-1]
@@ -78,9 +79,10 @@ def test_errors_that_tie_are_told_apart_by_log_loss() -> None:
 
 
 def test_losses_count_weights() -> None:
-    said = np.array([[-1.0, -3.0], [0.5, 1.0], [0.0, 1.0]])
-    assert losses_of(said, None) == Losses(2.0, 0.5, np.sqrt(0.625))
-    assert losses_of(said, np.array([3.0, 1.0])) == Losses(1.5, 0.25, np.sqrt((3 * 0.25 + 1) / 4))
+    said, labels = np.log(np.array([[0.75, 0.6], [0.25, 0.4]])), np.array([0, 1])
+    found, weighted = losses_of(said, labels, None), losses_of(said, labels, np.array([3.0, 1.0]))
+    assert found == pytest.approx(Losses(-np.log(0.75 * 0.4) / 2, 0.5, np.sqrt((0.0625 + 0.36) / 2)))
+    assert weighted == pytest.approx(Losses(-np.log(0.75**3 * 0.4) / 4, 0.25, np.sqrt((3 * 0.0625 + 0.36) / 4)))
 
 
 @pytest.mark.parametrize("n_labels", [2, 3])
@@ -92,8 +94,9 @@ def test_what_is_said_of_rows_held_out_is_what_an_exact_fit_says(name: str, n_la
     for penalty in (10.0, 3.0):
         said = path.advance(penalty)
     exact = find_optimum(path.space, OptimizerSettings("zero", 3.0, 0.0, "newton", 1e-10, 500), lambda step, p: None)
-    expected = judged_rows(others, path.fusion, path.space.coordinates.tables(exact.point))
-    np.testing.assert_allclose(said[:2], expected[:2], atol=0.1)
-    assert -said[0].mean() == pytest.approx(-expected[0].mean(), rel=0.02)
-    np.testing.assert_allclose(said[1], 1 - np.exp(said[0]), atol=1e-12)
+    expected = said_of(others, path.fusion, path.space.coordinates.tables(exact.point))
+    np.testing.assert_allclose(np.exp(said), np.exp(expected), atol=0.1)
+    np.testing.assert_allclose(np.exp(said).sum(axis=0), 1.0)
+    own = others.labels, np.arange(50)
+    assert -said[own].mean() == pytest.approx(-expected[own].mean(), rel=0.02)
     assert held_out_weights([others]) is None

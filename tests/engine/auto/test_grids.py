@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from bncli.engine.auto import grids
 from bncli.engine.data.columns import NumericColumn
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
 from bncli.engine.discretizers.mdl import cut_points
+from bncli.engine.structures.binning import grouping_of
 from bncli.engine.structures.structure import Dag
 from tests.engine.auto.rows import coded, mixed
 
 
-def test_few_rows_have_half_as_many_intervals() -> None:
-    cuts = coded(mixed(90)).schema
-    assert len(cuts.attributes[0].cuts) == grids.FINE // 2 - 1  # type: ignore[union-attr]
-    assert isinstance(cuts.attributes[2], CategoricalAttribute)
+@pytest.mark.parametrize(("n_rows", "intervals"), [(90, grids.FINE // 2), (grids.MANY_ROWS - 1, grids.FINE // 2)])
+def test_few_rows_have_half_as_many_intervals_in_single_attributes(n_rows: int, intervals: int) -> None:
+    data = coded(mixed(n_rows))
+    assert data.schema.attributes[0].n_values == min(n_rows, grids.FINEST)
+    single = grids.singles(data)[0]
+    assert single is not None
+    assert max(single) + 1 == intervals
+    assert isinstance(data.schema.attributes[2], CategoricalAttribute)
+    assert grids.singles(data)[2] is None
+
+
+def test_of_many_rows_single_attributes_have_the_sharp_cuts_too() -> None:
+    data = coded(mixed(grids.MANY_ROWS))
+    steps, sharp, single = (
+        grouping_of(data.schema.attributes[0], grids.FINE),
+        grids.mdl_binnings(data)[0],
+        grids.singles(data)[0],
+    )
+    assert steps is not None
+    assert sharp is not None
+    assert single is not None
+    for code in range(1, len(single)):
+        parted = steps[code] != steps[code - 1] or sharp[code] != sharp[code - 1]
+        assert single[code] - single[code - 1] == parted
 
 
 def test_of_many_rows_the_sharp_cuts_are_among_the_fine_ones() -> None:

@@ -47,7 +47,6 @@ def model(few_penalties: None) -> Model:
 def test_an_ensemble_of_what_was_tried(model: Model) -> None:
     components = ensemble_of(model).components
     weights = [component.weight for component in components]
-    assert sum(weights) == pytest.approx(1.0)
     assert weights == sorted(weights, reverse=True)
     assert model.tables is components[0].tables
     trials = ensemble_of(model).trials
@@ -56,12 +55,12 @@ def test_an_ensemble_of_what_was_tried(model: Model) -> None:
     assert model.penalty == next(t.penalty for t in trials if t.name == components[0].name)
 
 
-def test_the_prediction_is_the_average_of_the_components(model: Model) -> None:
+def test_the_prediction_pools_the_log_odds_of_the_components(model: Model) -> None:
     columns = mixed(40, 3, seed=5)
     components = ensemble_of(model).components
-    alone = [np.exp(predict(replace(model, predictor=one.tables), columns)) for one in components]
-    expected = sum(one.weight * p for one, p in zip(components, alone, strict=True))
-    np.testing.assert_allclose(np.exp(predict(model, columns)), expected, rtol=1e-10)
+    alone = [predict(replace(model, predictor=one.tables), columns) for one in components]
+    pooled = np.exp(sum(one.weight * logs for one, logs in zip(components, alone, strict=True)))
+    np.testing.assert_allclose(np.exp(predict(model, columns)), pooled / pooled.sum(axis=0), rtol=1e-10)
 
 
 def test_the_likelihood_told_is_that_of_the_ensemble() -> None:
@@ -282,11 +281,12 @@ def test_the_held_out_loss_is_that_of_the_whole_ensemble(weighted: bool) -> None
     assert held_out.log_loss < held_out.base_log_loss
 
 
-def test_one_component_has_the_loss_of_its_trial() -> None:
+def test_one_component_has_at_most_the_loss_of_its_trial() -> None:
+    """Its log-odds may be made bolder or milder."""
     found = learn(mixed(150, 3), recipe(time_limit=1e-9), run=Run(clock=itertools.count().__next__))
     (trial,) = ensemble_of(found.model).trials
     assert found.parameters.held_out is not None
-    assert found.parameters.held_out.log_loss == pytest.approx(trial.log_loss, rel=1e-12)
+    assert 0.9 * trial.log_loss < found.parameters.held_out.log_loss <= trial.log_loss
 
 
 def test_without_rows_to_hold_out_nothing_was_held_out() -> None:

@@ -16,13 +16,13 @@ class MadeUp:
     """One path of losses that are known, one a penalty, each the same for all rows held out."""
 
     def __init__(self, n_rows: int, losses: Sequence[float]) -> None:
-        self.held_out: Any = type("HeldOut", (), {"weights": None})
+        self.held_out: Any = type("HeldOut", (), {"weights": None, "labels": np.zeros(n_rows, np.intp)})
         self._n_rows, self._losses = n_rows, iter(losses)
         self.asked: list[float] = []
 
     def advance(self, penalty: float) -> NDArray[np.float64]:
         self.asked.append(penalty)
-        return np.outer([-next(self._losses), 0.5, 0.0], np.ones(self._n_rows))
+        return np.full((2, self._n_rows), -next(self._losses))
 
     def keep(self) -> None: ...
 
@@ -45,10 +45,19 @@ def test_three_percent_end_the_path_and_of_a_thousand_rows_one(n_rows: int, last
     assert asked(n_rows, 0.5, 0.4, last, *rest) == list(GRID[: 3 if ends else 4])
 
 
-@pytest.mark.parametrize(("step", "penalties"), [(1.0, 10), (1 - 0.9e-4, 10), (1 - 1.1e-4, 12)])
+@pytest.mark.parametrize(("step", "penalties"), [(1.0, 10), (1 - 0.9e-4, 10), (1 - 1.1e-3, 12)])
 def test_from_a_hundredth_on_the_loss_has_to_fall(step: float, penalties: int) -> None:
     """By more than a ten-thousandth of itself."""
     falling = [0.5 * 0.99**i for i in range(9)]
     assert len(GRID) == 12
     assert GRID[9] == 0.01
     assert len(asked(50, *falling, *(falling[-1] * step**i for i in (1, 2, 3)))) == penalties
+
+
+@pytest.mark.parametrize(("step", "penalties"), [(1 - 0.4e-3, 6), (1 - 0.6e-3, 12)])
+def test_from_three_on_three_penalties_must_not_be_alike(step: float, penalties: int) -> None:
+    """By a thousandth; above, where hardly anything has been learnt, they may."""
+    assert GRID[4] == 3.0
+    alike = [0.5, 0.5, 0.5, 0.5 * 0.99, 0.5 * 0.98]
+    falling = [alike[-1] * step**i for i in range(1, 8)]
+    assert len(asked(50, *alike, *falling)) == penalties + (penalties == 6)

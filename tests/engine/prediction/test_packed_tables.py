@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -121,3 +123,16 @@ def test_every_table_has_a_place_in_one_lane() -> None:
         plain = look_ups is packed.complete
         sizes = (np.prod(np.array(table.shape) + (not plain)) for table in tables)
         assert cells == pytest.approx(np.prod([float(n) ** (1 / 64) for n in sizes]))
+
+
+def test_a_scorer_travels_to_other_processes_and_threads() -> None:
+    """Pickled before and after rows that lack something; eight threads at once."""
+    model = mixed_ensemble(random_schema(7, 3), 100)
+    rows = random_codes(model.schema, 400, unknown=0.02)
+    scorer = compile_scorer(model)
+    columns = [rows[a] for a in scorer.used]
+    early = pickle.loads(pickle.dumps(scorer))
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: log_probabilities(scorer, columns), range(8)))
+    for other in (*found, *(log_probabilities(s, columns) for s in (early, pickle.loads(pickle.dumps(scorer))))):
+        np.testing.assert_array_equal(other, found[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -125,3 +126,68 @@ def test_gains_stay_with_their_regions() -> None:
     assert name_structure(whole.resolve(ABC), ABC) == whole
     dull = replace(ABC, attributes=(CategoricalAttribute("a", False, (1.0,), ("only",)), *ABC.attributes[1:]))
     assert whole.resolve(dull).gains == (), "a region that lost an attribute is another one"
+
+
+def _cut_schema(*, constant: tuple[str, ...] = ()) -> Schema:
+    schema = schema_of("a", "b", "c", constant=constant)
+    attributes = tuple(
+        NumericAttribute(a.name, a.name == "b", (1.0,) * (4 + (a.name == "b")), (1.0, 2.0, 3.5)) if a.name != "c" else a
+        for a in schema.attributes
+        if a.name not in constant
+    )
+    others = tuple(a for a in schema.attributes if a.name in constant)
+    return replace(schema, attributes=attributes + others)
+
+
+CUT = NamedRegions(
+    "y", (("a",), ("b", "a"), ("c", "b"), ("a", "b")), cuts=((None,), ((2.0,), ()), (None, (1.0, 3.5)), ((), (2.0,)))
+)
+
+
+def test_cuts_become_groupings_and_come_back() -> None:
+    resolved = CUT.resolve(_cut_schema())
+    assert resolved.regions == ((0,), (0, 1), (1, 2))  # the last is the second once more, and cut alike
+    assert resolved.binnings == ((None,), ((0, 0, 0, 0), (0, 0, 1, 1, 2)), ((0, 1, 1, 2, 3), None))
+    assert resolved.chosen == resolved.regions  # a single attribute as it is cut is no part of a pair with other cuts
+    shapes = [family.shape for family in resolved.families(_cut_schema().cardinalities)]
+    assert shapes == [(4,), (1, 3), (4, 2)]
+    named = name_structure(resolved, _cut_schema())
+    assert isinstance(named, NamedRegions)
+    assert named.cuts == ((None,), ((), (2.0,)), ((1.0, 3.5), None))
+    assert named.resolve(_cut_schema()) == resolved
+
+
+def test_all_cuts_are_none_at_all() -> None:
+    listed = NamedRegions("y", (("a",),), cuts=(((1.0, 2.0, 3.5),),))
+    assert listed.resolve(_cut_schema()).binnings == ((None,),)
+
+
+def test_cuts_of_what_drops_out() -> None:
+    schema = _cut_schema(constant=("a",))
+    assert CUT.resolve(schema).regions == ((0,), (0, 1))
+    assert CUT.resolve(schema).binnings == (((0, 0, 1, 1, 2),), ((0, 1, 1, 2, 3), None))
+
+
+@pytest.mark.parametrize(
+    ("regions", "cuts", "message"),
+    [
+        ((("a",),), (((2.5,),),), r"cuts\[0\] cuts 'a' at 2.5, where it is not cut into intervals, .*the cuts file"),
+        ((("b",), ("c",)), ((None,), ((1.0,),)), r"cuts\[1\] cuts 'c', which is no numeric column"),
+    ],
+)
+def test_cuts_that_the_data_do_not_have(regions: Any, cuts: Any, message: str) -> None:
+    with pytest.raises(BncliError, match=message):
+        NamedRegions("y", regions, cuts=cuts, where="f.json").resolve(_cut_schema())
+
+
+@pytest.mark.parametrize(
+    ("cuts", "message"),
+    [
+        (((None,),), "cuts has 1 entries for 2 regions"),
+        (((None,), ((2.0, 1.0),)), r"the cuts\[1\] of 'b' do not ascend"),
+        (((None,), ((math.nan,),)), r"cuts\[1\] of 'b' has a cut that is no number"),
+    ],
+)
+def test_cuts_that_are_none(cuts: Any, message: str) -> None:
+    with pytest.raises(BncliError, match=message):
+        NamedRegions("y", (("a",), ("b",)), cuts=cuts)

@@ -25,11 +25,12 @@ from tests import oracles
 from tests.datasets import dataset_of, random_dataset
 
 space = partial(weighted.space, smoothing="m-estimate:1", level=4)
+PATH = partial(penalty_path, center=0.0)
 
 
-def choose(data: Dataset, search: arc_cv.Search = tan.learn) -> ChosenArcs:
+def choose(data: Dataset, search: arc_cv.Search = tan.learn, path: arc_cv.PathOf = PATH) -> ChosenArcs:
     counts = Counts(data)
-    return choose_arcs(counts, search(counts), search, space, folds=held_out_folds(data, 0), center=0.0)
+    return choose_arcs(counts, search(counts), search, space, folds=held_out_folds(data, 0), path=path)
 
 
 def bic(data: Dataset, child: int, parents: tuple[int, ...]) -> float:
@@ -179,15 +180,14 @@ def test_supported_arcs_compete_where_they_are_some_and_at_most_three_quarters(
 
 
 @pytest.mark.parametrize(("n_rows", "n_judges"), [(9_999, 5), (10_000, 2)])
-def test_of_ten_thousand_rows_two_folds_judge(n_rows: int, n_judges: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_ten_thousand_rows_two_folds_judge(n_rows: int, n_judges: int) -> None:
     used: list[int] = []
 
     def path(folds: list[HeldOutFold], *_: object, **__: object) -> ChosenPenalty:
         used.append(len(folds))
         return ChosenPenalty(1.0, (Tried(1.0, 0.5),))
 
-    monkeypatch.setattr(arc_cv, "penalty_path", path)
-    choose(random_dataset(n_rows, (2, 2), 2))
+    choose(random_dataset(n_rows, (2, 2), 2), path=path)
     # the class alone and no arcs at least, and then the winner on every fold
     judging, last = (used, 5) if n_judges == 5 else (used[:-1], used[-1])
     assert len(judging) >= 2
@@ -196,12 +196,11 @@ def test_of_ten_thousand_rows_two_folds_judge(n_rows: int, n_judges: int, monkey
 
 def test_progress_names_the_arcs_and_never_ends_above_its_total() -> None:
     data, events = random_dataset(120, (2, 2, 2), 2), []
-    counts = Counts(data)
 
     def watch(event: Event) -> None:
         events.append(event)
 
-    choose_arcs(counts, tan.learn(counts), tan.learn, space, folds=held_out_folds(data, 0), center=0.0, watch=watch)
+    choose(data, path=partial(PATH, watch=watch))
     told = [event for event in events if isinstance(event, Progress)]
     assert {"arcs class", "arcs none"} <= {event.detail.split(",")[0] for event in told}
     assert all(event.total is not None and event.done <= event.total for event in told)
