@@ -3,8 +3,8 @@
 The tables of a candidate are found again in every fold, from the rows that are not held out: what was chosen with a
 look at a row would make the ensemble trust it too much. The penalty is that of least loss, by the metric asked for,
 ties to the log-loss (`error` has many) and then to the larger penalty. A path ends where its log-loss lies WORSE above
-its lowest (WORSE_OF_MANY, where MANY rows are held out), from LEAST_STEEP down where three penalties differ by no more than
-FLAT, and below LEAST_USUAL where it no longer falls.
+its lowest (WORSE_OF_MANY, where MANY rows are held out), from LEAST_STEEP down where three penalties differ by no more
+than FLAT, and below LEAST_USUAL where it no longer falls.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from bncli.engine.auto.choice import (
     judge_frequencies,
     losses_of,
 )
-from bncli.engine.auto.ensemble import pool_logs, pool_weights
+from bncli.engine.auto.ensemble import pool_logs, pool_weights, shrunk
 from bncli.engine.auto.paths import PenaltyPath, space_of
 from bncli.engine.auto.trials import Fold, Plan, Trials
 from bncli.engine.boosting.boosting import Boosted
@@ -90,7 +90,10 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     judged = Trials(data, folds, recipe, Plan(effort, budget), watch).run() if folds else []
     judged.append(judge_frequencies([(fold.rows.data, fold.held_out) for fold in folds]) if folds else _UNTRIED)
     outside = _HeldOutRows.of(folds)
-    weights = pool_weights([one.logs for one in judged], *outside, recipe.metric or "") if outside else np.ones(1)
+    weights = np.ones(1)
+    if outside is not None:
+        found = pool_weights([one.logs for one in judged], *outside, recipe.metric or "")
+        weights = shrunk(found, len(outside.labels))
     watch(Stage("parameters"))
     fitted = _fit_components(data, folds, judged, weights, watch, recipe.seed or 0)
     model, parameters = _model(data, recipe, judged, weights, fitted)

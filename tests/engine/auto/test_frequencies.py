@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.auto.choice import FREQUENCIES, judge_frequencies
-from bncli.engine.auto.ensemble import least_squares_weights, mixture_weights, with_prior_row
+from bncli.engine.auto.ensemble import shrunk
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.evaluation.validate import predict
@@ -21,10 +21,6 @@ from bncli.files.model import dump_model, read_model, write_model
 from bncli.recipe import Recipe
 from tests.datasets import dataset_of
 from tests.engine.auto.rows import ensemble_of, mixed
-
-
-SEED = 3
-"""Of rows that tell nothing, and look like it."""
 
 
 def noise(n_rows: int, seed: int = 0, n_labels: int = 2) -> Columns:
@@ -45,8 +41,8 @@ def noise(n_rows: int, seed: int = 0, n_labels: int = 2) -> Columns:
 
 @pytest.fixture(scope="module")
 def model() -> Model:
-    """The class frequencies alone."""
-    found = learn(noise(25, seed=SEED), Recipe.of(structure="auto")).model
+    """The class frequencies alone: of one row nothing can be held out."""
+    found = learn(mixed(1), Recipe.of(structure="auto")).model
     assert [one.name for one in ensemble_of(found).components] == [FREQUENCIES]
     return found
 
@@ -61,22 +57,23 @@ def test_they_are_judged_by_shares_with_one_row_more_of_each_class(weighted: boo
     labels, weights = rng.integers(0, 3, 40), rng.uniform(0.5, 2.0, 40)
     data = dataset_of([np.zeros(40, int)], labels, (1,), 4, weights if weighted else None)
     parts = [halves(data), halves(data)[::-1]]
-    expected, of_rows = [], []
+    expected, own, of_rows = [], [], []
     for learnt, held_out in parts:
         w = np.ones(20) if learnt.weights is None else learnt.weights
         counts = [1 + sum(w[learnt.labels == y]) for y in range(4)]
-        expected += [math.log(counts[y] / sum(counts)) for y in held_out.labels]
+        expected += [[math.log(count / sum(counts)) for count in counts]] * 20
+        own += [math.log(counts[y] / sum(counts)) for y in held_out.labels]
         of_rows += [1.0] * 20 if held_out.weights is None else list(held_out.weights)
     judged = judge_frequencies(parts)
-    np.testing.assert_allclose(judged.logs, expected, rtol=1e-12)
-    assert judged.losses.log_loss == pytest.approx(-np.average(expected, weights=of_rows), rel=1e-12)
+    np.testing.assert_allclose(judged.logs, np.transpose(expected), rtol=1e-12)
+    assert judged.losses.log_loss == pytest.approx(-np.average(own, weights=of_rows), rel=1e-12)
 
 
-def test_where_nothing_is_told_every_row_gets_them(model: Model) -> None:
-    """Of 25 rows, 1 added to each class."""
-    counts = np.bincount(noise(25, seed=SEED).label.codes) + 1.0  # type: ignore[union-attr]
-    logs = predict(model, noise(10, seed=2))
-    np.testing.assert_allclose(np.exp(logs), np.repeat(counts[:, np.newaxis] / 27, 10, axis=1), rtol=1e-12)
+def test_they_are_those_of_all_rows_and_one_more_of_each_class(model: Model) -> None:
+    label = mixed(1).label
+    assert label is not None
+    shares = (np.arange(2) == label.codes[0]) / 3 + 1 / 3
+    np.testing.assert_allclose(np.exp(predict(model, mixed(10))), np.repeat(shares[:, np.newaxis], 10, axis=1))
 
 
 def test_a_model_without_tables_is_stored_and_explained(model: Model, tmp_path: Path) -> None:
@@ -108,29 +105,15 @@ def excess_on_noise(seed: int) -> float:
     return float(np.log(counts / counts.sum())[new.label.codes].mean() - logs.mean())
 
 
-def test_one_row_alone_gives_them() -> None:
-    found = learn(mixed(1), Recipe.of(structure="auto")).model
-    assert [one.name for one in ensemble_of(found).components] == [FREQUENCIES]
+def test_weights_of_a_handful_of_rows_are_shrunk_to_the_last_model() -> None:
+    """Of 20 rows by half, of 60 by a tenth."""
+    w = np.array([0.6, 0.0, 0.5, 0.1])
+    np.testing.assert_allclose(shrunk(w, 20), [0.3, 0.0, 0.25, 0.55], rtol=1e-12)
+    np.testing.assert_allclose(shrunk(w, 60), [0.54, 0.0, 0.45, 0.19], rtol=1e-12)
+    assert shrunk(w, 1)[3] > 0.99
 
 
-@pytest.mark.parametrize("n_rows", [3, 30, 3_000])
-def test_the_prior_row_is_one_more_of_which_they_alone_are_right(n_rows: int) -> None:
-    """ln v is added to what is maximised; of many rows a model that is better everywhere leaves them no share."""
-    first = np.log(np.random.default_rng(0).uniform(0.2, 0.5, n_rows))
-    logs = np.stack([first + 0.5, first])
-    grid = np.linspace(0.001, 0.999, 999)
-    likelihoods = [np.log(np.exp(logs).T @ (1 - g, g)).sum() + math.log(g) for g in grid]
-    expected = grid[int(np.argmax(likelihoods))]
-    v = mixture_weights(*with_prior_row(logs, None))
-    assert v[1] == pytest.approx(expected if expected >= 0.01 else 0.0, abs=2e-3)
-    assert (v[1] == 0) is (n_rows == 3_000)
-
-
-def test_the_prior_row_holds_for_squared_errors_too() -> None:
-    rng = np.random.default_rng(1)
-    logs = np.log(rng.uniform(0.1, 0.9, (2, 20)))
-    p = np.exp(logs)
-    grid = np.linspace(0, 1, 2001)
-    objectives = [np.square(1 - p.T @ (1 - g, g)).sum() + (1 - g) ** 2 for g in grid]
-    v = least_squares_weights(*with_prior_row(logs, None))
-    assert v[1] == pytest.approx(grid[int(np.argmin(objectives))], abs=2e-3)
+def test_weights_of_more_rows_are_left_alone() -> None:
+    w = np.array([0.6, 0.5, 0.0])
+    assert shrunk(w, 198)[2] > 0
+    np.testing.assert_array_equal(shrunk(w, 199), w)
