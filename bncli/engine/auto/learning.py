@@ -95,7 +95,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
         found = pool_weights([one.logs for one in judged], *outside, recipe.metric or "")
         weights = shrunk(found, len(outside.labels))
     watch(Stage("parameters"))
-    fitted = _fit_components(data, folds, judged, weights, watch, recipe.seed or 0)
+    fitted = _fit_components(data, folds, judged, weights, watch, (recipe.seed or 0, effort.members))
     model, parameters = _model(data, recipe, judged, weights, fitted)
     return model, replace(parameters, held_out=None if outside is None else _held_out(folds, outside, judged, weights))
 
@@ -164,12 +164,19 @@ class _Fitted:
 
 
 def _fit_components(
-    data: Dataset, folds: Sequence[Fold], judged: Sequence[Judged], weights: Array, watch: Watch, seed: int
+    data: Dataset,
+    folds: Sequence[Fold],
+    judged: Sequence[Judged],
+    weights: Array,
+    watch: Watch,
+    drawn: tuple[int, int],
 ) -> list[_Fitted]:
     """Those with a weight, fitted on all rows, the heaviest first (ties: the one tried first).
 
-    Where every row was held out, their tables are found again; so what others are found on is fitted too.
+    Where every row was held out, their tables are found again; so what others are found on is fitted too. `drawn`: the
+    seed, and how many members a bag has.
     """
+    seed, members = drawn
     rows = Rows(data, below=folds[0].rows.below if folds else dict(BELOW), capacity=capacity(data.n_rows))
     all_drawn = bool(folds) and folds[0].rows.data.n_rows + folds[0].held_out.n_rows == data.n_rows
     again = len(folds) in (0, FOLDS) or data.n_rows < FOLDS
@@ -179,7 +186,7 @@ def _fit_components(
     for done, (one, weight) in enumerate(zip(judged, weights, strict=True)):
         watch(Progress(done, len(judged), one.name))
         if one.members and one.name in wanted:
-            fitted.append(_bagged(data, bag(data, one.members if all_drawn else (), seed), float(weight)))
+            fitted.append(_bagged(data, bag(data, one.members if all_drawn else (), members, seed), float(weight)))
         elif one.name == FREQUENCIES and one.name in wanted:
             fitted.append(_without_tables(data, float(weight)))
         elif one.name in wanted | needed:

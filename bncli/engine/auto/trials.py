@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bncli.engine.auto.boosted import MEMBERS, judge_boosted
 from bncli.engine.auto.boosted import NAME as BOOSTED
+from bncli.engine.auto.boosted import judge_boosted
 from bncli.engine.auto.budget import (
     ComputeBudget,
     Effort,
@@ -104,7 +104,7 @@ class Trials:
         """A bag is no part of what an effort may spend: the rows alone tell whether it is tried. A limit is heeded."""
         rows, n_folds = self._folds[0].rows.data, len(self._folds)
         member = boosted_seconds(rows.n_rows, len(rows.schema.informative))
-        later = (MEMBERS - n_folds) * member
+        later = max(0, self._effort.members - n_folds) * member
         if self._budget.limit is not None and self._is_too_costly(BOOSTED, n_folds * member, later):
             return
         parts = [(fold.rows.data, fold.held_out) for fold in self._folds]

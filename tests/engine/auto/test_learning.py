@@ -118,7 +118,7 @@ def test_a_class_that_never_changes() -> None:
     assert np.exp(predict(learnt(same).model, columns))[0].min() > 0.9
 
 
-SOME = budget.Effort(math.inf, 50, 250, True, math.inf)
+SOME = budget.Effort(math.inf, 50, 250, True, math.inf, 3)
 """50 rows are held out, of 250 at most; no trees are boosted."""
 
 
