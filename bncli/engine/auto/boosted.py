@@ -3,6 +3,8 @@
 Each member learns from all rows but those of one fold, which say when to stop; the members differ in rows, in the edges
 of bins and in the draws of boosting, and their scores, log-odds, are averaged. What the bag says of a row held out is
 what the one member says that has not seen it: a little less than the bag will.
+
+Conventions: an attribute has at least BINS bins, and one for every BIN_ROWS rows as far as it has codes.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from bncli.engine.kernels.arrays import Array, Mask
 from bncli.engine.model import Tried
 
 NAME = "boosted"
-SETTINGS = Settings(bins=64)
+BINS, BIN_ROWS = 64, 64
 Part = tuple[Dataset, Dataset]
 """Rows to learn from, rows that say when to stop."""
 
@@ -34,8 +36,8 @@ def judge_boosted(parts: Sequence[Part], weights: Array | None, seed: int, tell:
         said.append(log_probabilities(members[-1].held_out).T)
     logs, labels = np.concatenate(said, axis=1), np.concatenate([held_out.labels for _, held_out in parts])
     losses = losses_of(logs, labels, weights)
-    tried = (Tried(SETTINGS.penalty, losses.log_loss),)
-    return Judged(NAME, SETTINGS.penalty, losses, logs, tried, None, tuple(members))
+    tried = (Tried(Settings.penalty, losses.log_loss),)
+    return Judged(NAME, Settings.penalty, losses, logs, tried, None, tuple(members))
 
 
 def bag(data: Dataset, members: Sequence[Boosted], wanted: int, seed: int) -> tuple[Boosted, ...]:
@@ -52,4 +54,5 @@ def _part_of(data: Dataset, held_out: Mask) -> Part:
 
 
 def _member(part: Part, seed: int, number: int) -> Boosted:
-    return boost(*part, SETTINGS, np.random.default_rng((seed, number)))
+    bins = max(BINS, part[0].n_rows // BIN_ROWS)
+    return boost(*part, Settings(bins=bins), np.random.default_rng((seed, number)))

@@ -27,7 +27,7 @@ from bncli.engine.training.likelihood import ConditionalLikelihood
 from bncli.watch import Clock
 
 FOLDS = 5
-SECONDS, SECONDS_A_VALUE, ROWS_POWER = 0.25, 3e-3, 0.6
+SECONDS, SECONDS_A_VALUE, ROWS_POWER = 1.0, 3e-3, 0.6
 PASSES_OF_PATH, PASSES_OF_FIT = 200.0, 40.0
 """Evaluations, roughly, of all penalties in one fold, and of a fit with one; preconditioners included."""
 TREES = 150
@@ -125,11 +125,6 @@ class ComputeBudget:
         """A candidate of this cost was tried."""
         self.expected += expected
         self.later += later
-
-    def grant(self, expected: float, later: float) -> None:
-        """So much is spent in addition to what the effort allows."""
-        self.seconds += expected + later
-        self.spend(expected, later)
 
     @property
     def is_over(self) -> bool:

@@ -101,7 +101,7 @@ class Trials:
         self._learn_from(self._judged[-1], paths)
 
     def _try_boosted(self, done: int) -> None:
-        """A bag is no part of what an effort may spend: the rows alone tell whether it is tried. A limit is heeded."""
+        """A bag is tried whatever is left of what the effort may spend, of which it takes its part. A limit is heeded."""
         rows, n_folds = self._folds[0].rows.data, len(self._folds)
         member = boosted_seconds(rows.n_rows, len(rows.schema.informative))
         later = max(0, self._effort.members - n_folds) * member
@@ -110,7 +110,7 @@ class Trials:
         parts = [(fold.rows.data, fold.held_out) for fold in self._folds]
         weights = held_out_weights([fold.held_out for fold in self._folds])
         self._judged.append(judge_boosted(parts, weights, self._seed, self._fold_teller(done, BOOSTED)))
-        self._budget.grant(n_folds * member, later)
+        self._budget.spend(n_folds * member, later)
 
     def _is_late(self) -> bool:
         """Whether there is a limit, and it is reached."""

@@ -41,7 +41,7 @@ class Settings:
     depth: int = 6
     trees: int = 500
     patience: int = 20
-    bins: int = 128
+    bins: int = 64
 
 
 @dataclass(frozen=True)
