@@ -97,7 +97,7 @@ def test_without_a_limit_the_clock_does_not_matter() -> None:
 
 
 def test_a_candidate_is_expected_to_take_passes_over_its_rows_and_tables() -> None:
-    """200 passes a path and 40 a fit, of the nanoseconds of a pass and 30 for an entry of a table; a fifth for lines."""
+    """200 passes a path and 40 a fit, of the nanoseconds of a pass and 30 an entry of a table; a fifth for lines."""
     likelihood = some_likelihood()
     one_pass = 1e-9 * (likelihood.pass_work + 30 * 3 * 8)
     assert path_seconds([likelihood, likelihood]) == pytest.approx(400 * one_pass)
