@@ -323,3 +323,8 @@ def test_larger_sets_take_more_memory_and_no_lower_effort_takes_more(name: str) 
     of_efforts = [budget.memory_of(name, data, effort) for effort in budget.EFFORTS.values()]
     assert of_efforts == sorted(of_efforts)
     assert budget.memory_of("singles", data, budget.EFFORTS[3]) < of_efforts[2]
+
+
+def test_a_limit_of_no_time_is_refused() -> None:
+    with pytest.raises(BncliError, match="is not a finite number above 0"):
+        Recipe.of(structure="auto", time_limit=0)
