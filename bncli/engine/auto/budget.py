@@ -22,19 +22,27 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from bncli.engine.auto.capacity import capacity
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.training.likelihood import ConditionalLikelihood
+from bncli.engine.training.memory_estimate import BYTES, MATRICES, QUASI_NEWTON
 from bncli.watch import Clock
 
 FOLDS = 5
-SECONDS, SECONDS_A_VALUE, ROWS_POWER = 1.0, 3e-3, 0.6
+SECONDS, SECONDS_A_VALUE, ROWS_POWER = 0.15, 3e-3, 0.6
 PASSES_OF_PATH, PASSES_OF_FIT = 200.0, 40.0
 """Evaluations, roughly, of all penalties in one fold, and of a fit with one; preconditioners included."""
+GRANTED = 0.85
+"""Seconds of boosting trees that are not taken off what an effort allows for all else."""
 TREES = 150
 """That are grown, roughly."""
 SECONDS_A_SET = 4e-5
 """Roughly, of a set of attributes whose gain is looked at."""
-LINE = 0.4
+BYTES_A_VALUE = 12
+"""Of a row and an attribute: the codes of all rows, of the folds and of the pass in hand."""
+OF_A_FOLD = 5
+"""Vectors of parameters that a path keeps from one penalty to the next."""
+LINE = 0.2
 """Of that, roughly, where there are no more parameters than lines: so few are soon found."""
 CELL = 30.0
 """Nanoseconds, roughly, that an evaluation takes for an entry of a table."""
@@ -126,6 +134,11 @@ class ComputeBudget:
         self.expected += expected
         self.later += later
 
+    def grant(self, expected: float, later: float) -> None:
+        """So much was spent, up to GRANTED seconds of it in addition to what the effort allows."""
+        self.seconds += min(expected + later, GRANTED)
+        self.spend(expected, later)
+
     @property
     def is_over(self) -> bool:
         """Whether the limit is reached, what is still to be fitted on all rows included."""
@@ -140,6 +153,27 @@ def search_seconds(name: str, n_attributes: int) -> float:
     pairs = n_attributes * (n_attributes - 1) / 2
     looked_at = {"tree": 1.0, "sharp tree": 1.0, "pairs": 1.0, "triples": 6.0, "quadruples": 8.0}.get(name, 0.0)
     return SECONDS_A_SET * looked_at * pairs
+
+
+def memory_of(name: str, data: Dataset, effort: Effort) -> int:
+    """Bytes that a candidate is expected to take at the most: the codes of rows, the folds' tables, and a fit.
+
+    The boosted trees count their questions for every bin of a block of attributes, which is less than the codes.
+    """
+    cardinalities = [data.schema.cardinalities[i] for i in data.schema.informative]
+    size, n = capacity(data.n_rows), len(cardinalities)
+    bins = [of_size or 1 for of_size in (*size.bins, size.bins[-1])]
+    cells = 1 + sum(cardinalities)
+    if name in ("pairs", "triples", "quadruples"):
+        cells += (size.pairs * bins[1] ** 2 + size.triples * bins[2] ** 3 * (name != "pairs")) * n
+        cells += size.quadruples * bins[3] ** 4 * n * (name == "quadruples")
+    elif name == "all pairs":
+        cells += n * (n - 1) // 2 * bins[1] ** 2
+    elif name in ("tree", "sharp tree"):
+        cells += n * (bins[1] ** 2 if name == "tree" else max(cardinalities, default=1) ** 2)
+    matrices = 0 if name in ("singles", "lines", "sharp singles", "boosted") else MATRICES * BYTES * n * n
+    tables = (QUASI_NEWTON + OF_A_FOLD * effort.folds(data.n_rows)) * BYTES * data.n_labels * cells
+    return BYTES_A_VALUE * data.n_rows * n + matrices + tables
 
 
 def boosted_seconds(n_rows: int, n_attributes: int) -> float:

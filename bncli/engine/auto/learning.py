@@ -25,7 +25,7 @@ import numpy as np
 from bncli import __version__
 from bncli.engine.auto import grids
 from bncli.engine.auto.boosted import NAME, bag
-from bncli.engine.auto.budget import FOLDS, ComputeBudget, Effort, effort_of
+from bncli.engine.auto.budget import FOLDS, ComputeBudget, Effort, effort_of, memory_of
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
 from bncli.engine.auto.choice import (
@@ -62,7 +62,7 @@ from bncli.engine.model import (
 from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.prediction.tables_on_rows import log_probabilities_of
 from bncli.engine.structures.structure import Regions
-from bncli.engine.training.memory_estimate import BYTES, QUASI_NEWTON, needed_and_free
+from bncli.engine.training.memory_estimate import needed_and_free
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
 from bncli.engine.training.penalty_cv import base_log_loss
 from bncli.errors import BncliError
@@ -71,8 +71,6 @@ from bncli.watch import Progress, Run, Stage, Watch
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 200
 """Of the fits on all rows."""
-BYTES_A_VALUE = 12
-"""Of a row and an attribute: the codes of all rows, of the folds and of the pass in hand."""
 
 
 def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> tuple[Model, Parameters]:
@@ -83,11 +81,11 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     del columns  # codes are all that is needed from here
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
-    _refuse_large(data, run.memory)
-    watch(Stage("candidates"))
     effort = effort_of(recipe.effort, recipe.time_limit, data)
+    _refuse_large(data, effort, run.memory)
+    watch(Stage("candidates"))
     folds = _folds(data, effort, recipe.seed or 0)
-    judged = Trials(data, folds, recipe, Plan(effort, budget), watch).run() if folds else []
+    judged = Trials(data, folds, recipe, Plan(effort, budget, run.memory), watch).run() if folds else []
     judged.append(judge_frequencies([(fold.rows.data, fold.held_out) for fold in folds]) if folds else _UNTRIED)
     outside = _HeldOutRows.of(folds)
     weights = np.ones(1)
@@ -100,17 +98,11 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     return model, replace(parameters, held_out=None if outside is None else _held_out(folds, outside, judged, weights))
 
 
-def _refuse_large(data: Dataset, memory: int | None) -> None:
-    """BncliError where the candidates cannot be tried in `memory` bytes (None: not known).
-
-    They take a matrix of attributes squared, and tables of main effects and of as many pairs as the rows can bear.
-    """
-    size, cardinalities = capacity(data.n_rows), [data.schema.cardinalities[i] for i in data.schema.informative]
-    n, bins = len(cardinalities), size.bins[1] or 1
-    entries = data.n_labels * (1 + sum(cardinalities) + (size.pairs * n * bins * bins if n > 1 else 0))
-    needed = BYTES_A_VALUE * data.n_rows * n + BYTES * n * n + QUASI_NEWTON * BYTES * entries
+def _refuse_large(data: Dataset, effort: Effort, memory: int | None) -> None:
+    """BncliError where not even the first candidate can be tried in `memory` bytes (None: not known)."""
+    needed = memory_of("singles", data, effort)
     if memory is not None and needed > memory:
-        what = f"--structure auto tries models of {n:,} attributes on {data.n_rows:,} rows"
+        what = f"--structure auto tries models of {len(data.schema.informative):,} attributes on {data.n_rows:,} rows"
         hint = "take --structure nb --param map, or leave columns out with --ignore"
         raise BncliError(f"{what}: {needed_and_free(needed, memory)}", hint=hint)
 

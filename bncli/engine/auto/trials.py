@@ -17,6 +17,7 @@ from bncli.engine.auto.budget import (
     Effort,
     boosted_seconds,
     fit_seconds,
+    memory_of,
     path_seconds,
     search_seconds,
 )
@@ -45,6 +46,8 @@ class Plan(NamedTuple):
 
     effort: Effort
     budget: ComputeBudget
+    memory: int | None = None
+    """Bytes; None: not known."""
 
 
 class Trials:
@@ -53,13 +56,14 @@ class Trials:
     def __init__(self, data: Dataset, folds: list[Fold], recipe: Recipe, plan: Plan, watch: Watch) -> None:
         self._data, self._folds, self._watch = data, folds, watch
         self._metric, self._seed = recipe.metric or "log-loss", recipe.seed or 0
-        self._effort, self._budget = plan
+        self._effort, self._budget, self._memory = plan
         self._wanted = [name for name in names(data) if name != BOOSTED or data.n_rows >= self._effort.boosted_from]
         self._below = folds[0].rows.below
         self._budget.begin_candidates(self._effort, data)
         self._costs: dict[str, float] = {}
         self._judged: list[Judged] = []
         self._left_out: list[str] = []
+        self._too_large: list[str] = []
 
     def run(self) -> list[Judged]:
         """What came of those that were tried."""
@@ -70,14 +74,21 @@ class Trials:
         if self._left_out:
             reason = "there was no time" if self._budget.limit is not None else "too costly for this effort"
             self._watch(Note(f"candidates that were not tried, {reason}: {', '.join(self._left_out)}"))
+        if self._too_large:
+            self._watch(Note(f"candidates that were not tried, too large for the memory: {', '.join(self._too_large)}"))
         return self._judged
 
     def _is_worth_trying(self, name: str) -> bool:
         prunes = self._effort.prunes
-        if has_lost_its_base(name, self._below, self._judged, prunes, self._left_out):
+        if has_lost_its_base(name, self._below, self._judged, prunes, [*self._left_out, *self._too_large]):
             self._left_out.append(name)
             return False
-        return may_improve(name, self._below, self._judged, prunes)
+        if not may_improve(name, self._below, self._judged, prunes):
+            return False
+        fits = self._memory is None or memory_of(name, self._data, self._effort) <= self._memory
+        if not fits:
+            self._too_large.append(name)
+        return fits
 
     def _try(self, done: int, name: str) -> None:
         if name == BOOSTED:
@@ -101,7 +112,7 @@ class Trials:
         self._learn_from(self._judged[-1], paths)
 
     def _try_boosted(self, done: int) -> None:
-        """A bag is tried whatever is left of what the effort may spend, of which it takes its part. A limit is heeded."""
+        """A bag is tried whatever is left of what the effort may spend, of which it takes a part. A limit is heeded."""
         rows, n_folds = self._folds[0].rows.data, len(self._folds)
         member = boosted_seconds(rows.n_rows, len(rows.schema.informative))
         later = max(0, self._effort.members - n_folds) * member
@@ -110,7 +121,7 @@ class Trials:
         parts = [(fold.rows.data, fold.held_out) for fold in self._folds]
         weights = held_out_weights([fold.held_out for fold in self._folds])
         self._judged.append(judge_boosted(parts, weights, self._seed, self._fold_teller(done, BOOSTED)))
-        self._budget.spend(n_folds * member, later)
+        self._budget.grant(n_folds * member, later)
 
     def _is_late(self) -> bool:
         """Whether there is a limit, and it is reached."""

@@ -116,14 +116,16 @@ def _best_of(block: Block, counted: Array, units: Units, penalty: float) -> Ques
     again = [c for c, column in enumerate(block.columns) if column.ordered and column.missing]
     # the missing level, the last bin, on the left
     last = np.array([block.columns[c].n_bins - 1 for c in again], np.intp)
-    moved = left[:, again] + counted[:, again, last][..., np.newaxis] if again else None
+    # beyond the last question the missing level is on the left already
+    asked = np.arange(block.width) < last[:, np.newaxis] - 1
+    moved = np.where(asked, left[:, again] + counted[:, again, last][..., np.newaxis], 0.0) if again else None
     gains = _gains(left, total, units, penalty)
     best = int(gains.argmax())
     found = _question(block, best, float(gains.flat[best]), order)
     if moved is None:
         return found
     gains = _gains(moved, total, units, penalty)
-    gains[np.arange(block.width) >= last[:, np.newaxis] - 1] = 0.0
+    gains[~asked] = 0.0
     best = int(gains.argmax())
     if gains.flat[best] <= found.gain:
         return found

@@ -50,8 +50,8 @@ def test_what_is_allowed_grows_without_a_jump(effort: int) -> None:
 def test_the_default_in_numbers() -> None:
     """Of two classes and of one the same; folds are fewer the more rows there are."""
     effort = EFFORTS[DEFAULT]
-    assert effort.seconds(10_000, 16, 2) == pytest.approx(0.25 + 3e-3 * 10_000**0.6 * 2)
-    assert effort.seconds(10_000, 16, 6) == pytest.approx(0.25 + 3e-3 * 10_000**0.6 * 2 * 3)
+    assert effort.seconds(10_000, 16, 2) == pytest.approx(0.15 + 3e-3 * 10_000**0.6 * 2)
+    assert effort.seconds(10_000, 16, 6) == pytest.approx(0.15 + 3e-3 * 10_000**0.6 * 2 * 3)
     assert effort.seconds(10_000, 16, 1) == effort.seconds(10_000, 16, 2)
     assert [effort.folds(n) for n in (0, 2, 2_500, 3_200, 4_000, 6_000, 9_000, 10**7)] == [5, 5, 5, 4, 3, 2, 1, 1]
     assert EFFORTS[5].seconds(10_000, 16, 2) == math.inf
@@ -92,16 +92,19 @@ def test_without_a_limit_the_clock_does_not_matter() -> None:
     assert budget.allows(0.99 * (seconds - 0.1), 0.0)
     assert not budget.allows(seconds - 0.09, 0.0)
     assert not budget.allows(0.0, seconds - 0.09)
-    budget.grant(5.0, 5.0)
+    budget.grant(0.4, 0.45)
     assert budget.allows(0.99 * (seconds - 0.1), 0.0)
+    budget.grant(0.85 + 0.02, 0.03)
+    assert budget.allows(0.99 * (seconds - 0.15), 0.0)
+    assert not budget.allows(seconds - 0.14, 0.0)
 
 
 def test_a_candidate_is_expected_to_take_passes_over_its_rows_and_tables() -> None:
-    """200 passes a path and 40 a fit, of the nanoseconds of a pass and 30 for an entry of a table; lines 0.4 of it."""
+    """200 passes a path and 40 a fit, of the nanoseconds of a pass and 30 an entry of a table; a fifth for lines."""
     likelihood = some_likelihood()
     one_pass = 1e-9 * (likelihood.pass_work + 30 * 3 * 8)
     assert path_seconds([likelihood, likelihood]) == pytest.approx(400 * one_pass)
-    assert path_seconds([likelihood], "linear") == pytest.approx(80 * one_pass)
+    assert path_seconds([likelihood], "linear") == pytest.approx(40 * one_pass)
     assert fit_seconds(likelihood, 50) == fit_seconds(likelihood, 100) == pytest.approx(40 * one_pass)
     assert fit_seconds(likelihood, 250) == pytest.approx(100 * one_pass)
 

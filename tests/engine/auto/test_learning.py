@@ -293,3 +293,38 @@ def test_one_component_has_at_most_the_loss_of_its_trial() -> None:
 
 def test_without_rows_to_hold_out_nothing_was_held_out() -> None:
     assert learnt(mixed(1, 2)).parameters.held_out is None
+
+
+def test_candidates_too_large_for_the_memory_are_told() -> None:
+    data = coded(mixed(100))
+    effort = budget.EFFORTS[5]
+    needed = {name: budget.memory_of(name, data, effort) for name in names(data)}
+    enough = max(needed["singles"], needed["boosted"])
+    notes: list[str] = []
+
+    def watch(event: Event) -> None:
+        if isinstance(event, Note):
+            notes.append(event.text)
+
+    found = learn(mixed(100), Recipe.of(structure="auto", effort=5), run=Run(memory=enough, watch=watch)).model
+    tried = [trial.name for trial in ensemble_of(found).trials]
+    assert [name for name in tried if name != FREQUENCIES] == [name for name in names(data) if needed[name] <= enough]
+    assert any("too large for the memory: " in note and "pairs" in note for note in notes)
+
+
+def test_what_cannot_be_begun_in_the_memory_is_refused() -> None:
+    with pytest.raises(BncliError, match=r"about .* of memory, and .* are free"):
+        learn(mixed(100), Recipe.of(structure="auto"), run=Run(memory=1_000))
+
+
+@pytest.mark.parametrize("name", ["tree", "pairs", "all pairs", "triples", "quadruples"])
+def test_larger_sets_take_more_memory_and_no_lower_effort_takes_more(name: str) -> None:
+    data = random_dataset(3_000, (4,) * 10, 3)
+    of_efforts = [budget.memory_of(name, data, effort) for effort in budget.EFFORTS.values()]
+    assert of_efforts == sorted(of_efforts)
+    assert budget.memory_of("singles", data, budget.EFFORTS[3]) < of_efforts[2]
+
+
+def test_a_limit_of_no_time_is_refused() -> None:
+    with pytest.raises(BncliError, match="is not a finite number above 0"):
+        Recipe.of(structure="auto", time_limit=0)
