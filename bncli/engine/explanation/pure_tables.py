@@ -32,7 +32,8 @@ from bncli.engine.structures.structure import BinnedAttribute, Family, Grouping
 
 MANY_TABLES = 256
 """So many tables of a model, small and without a child, are explained through such arrays."""
-MOST_CELLS = 1 << 12
+MOST_CELLS = 1 << 16
+"""Places, those of means included, of a table that is explained so."""
 MOST_TOGETHER = 1 << 16
 """Cells that tables over one set of attributes may tell apart together, that one table over these cells is made."""
 

@@ -17,7 +17,7 @@ tables, at most MOST_JOINT entries in each, and temporaries of a block of rows w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -34,6 +34,8 @@ MOST_JOINT = 1 << 12
 """Entries of a joint table, whose look-ups still hit the first or second-level cache."""
 BITS = (8, 16)
 """Lanes of a word: eight of up to 256 cells, or four of up to 65,536."""
+KEPT_ENTRIES = 1 << 24
+"""Entries of expanded tables that are kept; of more, parts are made anew for every block of rows that needs them."""
 NUMBERS_PER_SLICE = 1 << 17
 """Numbers gathered at a time from the tables."""
 _WINDOW = 128
@@ -99,11 +101,6 @@ class PackedTables:
         """For rows in which all is observed."""
         return tuple(_packed(self.tables))
 
-    @cached_property
-    def incomplete(self) -> tuple[LookUps, ...]:
-        """For rows in which something is not; made when the first one comes."""
-        return tuple(_packed([table.expanded() for table in self.tables]))
-
     def add_to(self, scores: Array | Sequence[Array], codes: Sequence[Index]) -> None:
         """scores (R, rows) += the entries of every row; codes[p] (rows,) are the codes at position p."""
         lacking = np.zeros(len(codes[self.unobserved[0][0]]), bool)
@@ -113,7 +110,33 @@ class PackedTables:
             _add(self.complete, scores, codes, slice(None))
             return
         _add(self.complete, scores, codes, np.flatnonzero(~lacking))
-        _add(self.incomplete, scores, codes, np.flatnonzero(lacking))
+        for look_ups in self._incomplete():
+            _add(look_ups, scores, codes, np.flatnonzero(lacking))
+
+    def _incomplete(self) -> Iterable[tuple[LookUps, ...]]:
+        """For rows in which something is not observed, part by part; large ones are made whenever such rows come."""
+        return self._kept if sum(map(_expanded_size, self.tables)) <= KEPT_ENTRIES else self._parts()
+
+    @cached_property
+    def _kept(self) -> tuple[tuple[LookUps, ...], ...]:
+        """Made when the first row comes that needs them."""
+        return tuple(self._parts())
+
+    def _parts(self) -> Iterator[tuple[LookUps, ...]]:
+        """Expanded tables of at most KEPT_ENTRIES / 8 entries at a time, packed."""
+        part, entries = list[SmallTable](), 0
+        for table in self.tables:
+            size = _expanded_size(table)
+            if part and entries + size > KEPT_ENTRIES // 8:
+                yield tuple(_packed(part))
+                part, entries = [], 0
+            part.append(table.expanded())
+            entries += size
+        yield tuple(_packed(part))
+
+
+def _expanded_size(table: SmallTable) -> int:
+    return len(table.entries) * math.prod(n + 1 for n in table.shape)
 
 
 def _add(

@@ -187,7 +187,7 @@ def test_shares_do_not_depend_on_the_scale(scale: float) -> None:
 def test_large_tables_and_children_stand_beside_the_many() -> None:
     schema = random_schema(5, 2, intervals=100)
     model = boosted_model(schema, MANY_TABLES, most=3)
-    large, child = Family.over((0, 2), schema.cardinalities), Family.over((1, 3), schema.cardinalities, child=1)
+    large, child = Family.over((0, 2, 4), schema.cardinalities), Family.over((1, 3), schema.cardinalities, child=1)
     tables, generator = model.tables, np.random.default_rng(0)
     more = tuple(generator.normal(size=(family.n_cells, 2)) for family in (large, child))
     whole = replace(model, predictor=Tables(tables.bias, (*tables.families, large, child), (*tables.weights, *more)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -111,18 +112,32 @@ def test_large_tables_are_looked_up_alone() -> None:
     np.testing.assert_allclose(scored(both, rows), defined(both, rows), rtol=1e-12, atol=1e-12)
 
 
-def test_every_table_has_a_place_in_one_lane() -> None:
+@pytest.mark.parametrize("lacking", [False, True])
+def test_every_table_has_a_place_in_one_lane(lacking: bool) -> None:
     """The joint entries of all lanes hold every table, and lanes have room for their cells."""
     model = boosted_model(random_schema(20, 2), 200)
     (packed,) = compile_scorer(model).stages[0].factors
     assert isinstance(packed, PackedTables)
-    for look_ups, tables in ((packed.complete, packed.tables), (packed.incomplete, packed.tables)):
-        assert all(len(table) <= 1 << bits for bits, _, lanes in look_ups for table in lanes)
-        assert all(len(lanes) <= 64 // bits and bits in BITS for bits, _, lanes in look_ups)
-        cells = np.prod([float(len(table)) ** (1 / 64) for _, _, lanes in look_ups for table in lanes])
-        plain = look_ups is packed.complete
-        sizes = (np.prod(np.array(table.shape) + (not plain)) for table in tables)
-        assert cells == pytest.approx(np.prod([float(n) ** (1 / 64) for n in sizes]))
+    words = [word for part in packed._kept for word in part] if lacking else packed.complete
+    assert all(len(table) <= 1 << bits for bits, _, lanes in words for table in lanes)
+    assert all(len(lanes) <= 64 // bits and bits in BITS for bits, _, lanes in words)
+    cells = sum(math.log(len(table)) for _, _, lanes in words for table in lanes)
+    assert cells == pytest.approx(sum(math.log(np.prod(np.array(t.shape) + lacking)) for t in packed.tables))
+
+
+@pytest.mark.parametrize("n_labels", [2, 5])
+def test_expanded_tables_that_are_too_large_to_keep_are_made_in_parts(
+    monkeypatch: pytest.MonkeyPatch, n_labels: int
+) -> None:
+    model = boosted_model(random_schema(8, n_labels), 80)
+    rows = random_codes(model.schema, 40, unknown=0.1)
+    expected = scored(model, rows)
+    monkeypatch.setattr(packed_tables, "KEPT_ENTRIES", 20_000)
+    scorer = compile_scorer(model)
+    (packed,) = scorer.stages[0].factors
+    found = log_probabilities(scorer, [rows[a] for a in scorer.used])
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    assert "_kept" not in vars(packed)
 
 
 def test_a_scorer_travels_to_other_processes_and_threads() -> None:
