@@ -21,7 +21,7 @@ from bncli.engine.auto.budget import (
     search_seconds,
 )
 from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
-from bncli.engine.auto.choice import GRID, Judged, Tell, held_out_weights, judge
+from bncli.engine.auto.choice import FIRST, GRID, Judged, Tell, held_out_weights, judge
 from bncli.engine.auto.paths import PenaltyPath, path_of
 from bncli.engine.auto.pruning import has_lost_its_base, is_better, may_improve
 from bncli.engine.data.dataset import Dataset
@@ -135,7 +135,7 @@ class Trials:
     def _first_penalty(self, found: Candidate) -> float:
         """A decade above the best penalty of the candidate that this one builds on, or else of the first."""
         if not self._judged:
-            return GRID[0]
+            return FIRST
         best = {one.name: one.penalty for one in self._judged}
         below = self._below.get(found.name, "") if found.beyond == 1 else ""
         return GRID[max(0, GRID.index(best.get(below, self._judged[0].penalty)) - 2)]

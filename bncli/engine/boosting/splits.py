@@ -156,7 +156,7 @@ def _order(block: Block, counted: Array, units: Units, penalty: float) -> Index 
 
 
 def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:
-    """(columns, places) from packed sums: left (nodes, columns, places), which is overwritten, and total (nodes, 1, 1)."""
+    """(columns, places) from packed sums: left (nodes, columns, places), overwritten, and total (nodes, 1, 1)."""
     all_g, all_h = _unpacked(total, (1.0, 1.0))
     g = left * 2.0**-_FIELD
     np.rint(g, out=g)
