@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bncli.engine.data.schema import NumericAttribute
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
 from bncli.engine.model import Ensemble, HeldOut, Model, Parameters
 
 MANY = 20
@@ -69,7 +69,8 @@ def _exceed(model: Model, n_parameters: int) -> Iterator[str]:
     share = cells[most] / sum(family.n_cells for family in families)
     what = f"{n_parameters:,} parameters from {model.n_rows:,} rows"
     nb = "" if model.recipe.structure == "nb" else " or learn --structure nb"
-    if schema.cardinalities[most] > MANY and 2 * share > 1:
+    is_category = isinstance(schema.attributes[most], CategoricalAttribute)
+    if is_category and schema.cardinalities[most] > MANY and 2 * share > 1:
         name, n_values = schema.attributes[most].name, schema.cardinalities[most]
         advice = f"leave it out (--ignore {name!r}){',' if nb else ' or'} pool its values (--group-levels){nb}"
         yield f"{what}: {100 * share:.0f} % of them are about {name!r} and its {n_values:,} values; {advice}"

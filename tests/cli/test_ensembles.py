@@ -31,7 +31,7 @@ def test_what_is_shown_of_one_component_names_it(bncli: Bncli, tmp_path: Path) -
 def test_interactions_step_by_step_are_all_at_once(bncli: Bncli, tmp_path: Path) -> None:
     for words in (
         ("fit", "iris.csv", "--structure", "interactions", "-o", "one.bnc"),
-        ("discretize", "iris.csv", "--discretize", "equal-frequency", "--bins", 20, "--cuts-out", "cuts.json"),
+        ("discretize", "iris.csv", "--discretize", "equal-frequency", "--bins", 255, "--cuts-out", "cuts.json"),
         ("learn-structure", "iris.csv", "--cuts", "cuts.json", "--structure", "interactions", "-o", "found.json"),
         ("fit", "iris.csv", "--cuts", "cuts.json", "--structure", "found.json", "-o", "other.bnc"),
     ):

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.performance
 @cache
 def finely_cut(name: str) -> Dataset:
     columns = real_columns(name)
-    return learn_dataset(columns, discretize="equal-frequency", bins=20)
+    return learn_dataset(columns, discretize="equal-frequency", bins=255)
 
 
 @pytest.mark.parametrize(("name", "most"), [("adult", 2.0), ("spambase", 4.0), ("splice", 4.0), ("letter", 8.0)])

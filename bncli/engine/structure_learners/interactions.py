@@ -10,7 +10,7 @@ a model that is there ranks thousands of candidates without a fit of any of them
 Hooker 2013, KDD: Accurate intelligible models with pairwise interactions).
 
 Candidates are judged twice: all of them with at most 5 equally frequent intervals an attribute (4 from triples on),
-then the best, twice as many as may join, with cuts of their own, grown where these residuals ask for them
+then the best, as many as may join, with cuts of their own, grown where these residuals ask for them
 (`bncli.engine.structure_search.grown_regions`); with these cuts they join. A single attribute has as many of its
 intervals, joined to about equal weight, as the rows can bear: 20, or one for 13 rows and attribute. (Measured: 40 in
 place of 20 cost 2 to 4 % of the log-loss on tables of few rows an attribute; 100 in place of 20 spare three quarters of
@@ -42,8 +42,6 @@ CANDIDATE_BINS = (None, 5, 4)
 """Most intervals of an attribute in regions of 1, 2 and more attributes where all candidates are judged."""
 MOST = (0, 3, 2, 1)
 """So many regions of 1, 2, ... attributes, the last for more, for each attribute that there is; every single one."""
-GROWN = 2
-"""So many times as many are judged with cuts of their own."""
 INTERVALS, INTERVAL_ROWS = 20, 13
 """Most intervals of single attributes: these, or as many as make one for so many rows, all attributes together."""
 CUT_AT = 40
@@ -85,9 +83,9 @@ def _joining(data: Dataset, found: list[GrownRegion], size: int, watch: Watch) -
     below = [one.attributes for one in found if len(one.attributes) == size - 1]
     candidates = gains.of_pairs() if size == 2 else gains.of_extensions(below)
     most = _entry(MOST, size) * len(data.schema.informative)
-    sets = [one.attributes for one in candidates[: GROWN * most]]
+    sets = [one.attributes for one in candidates[:most]]
     grown = grown_regions(likelihood, cells, sets, max(_intervals(data), CUT_AT))
-    return [one for one in grown[:most] if one.gain > LEAST_GAIN]
+    return [one for one in grown if one.gain > LEAST_GAIN]
 
 
 def _entry(entries: Sequence[T], size: int) -> T:
