@@ -25,7 +25,7 @@ OPTIONS: tuple[Option, ...] = (
         Whole(2, 10_000),
         "10",
         CUTTING,
-        "Intervals of equal-width and equal-frequency; interactions take 20.",
+        "Intervals of equal-width and equal-frequency; interactions take 255.",
         everyday=True,
     ),
     Option(

@@ -88,9 +88,9 @@ def test_a_penalty_of_cross_validation_is_told(bncli: Bncli) -> None:
 
 def test_the_penalty_chosen_is_the_penalty_typed(bncli: Bncli) -> None:
     options = ("--penalty-center", "1", "--optimizer", "cg")
-    chosen = json.loads(bncli("fit", "iris.csv", *options, "--arcs", "all", "--json").out)
+    chosen = json.loads(bncli("fit", "monks1.csv", *options, "--arcs", "all", "--json").out)
     words = ("--penalty", chosen["penalty"], *options)
-    typed = json.loads(bncli("fit", "iris.csv", *words, "--json").out)
+    typed = json.loads(bncli("fit", "monks1.csv", *words, "--json").out)
     assert typed["penalty_cv"] is None
     assert all(chosen[key] == typed[key] for key in ("penalty", "cll_start", "cll", "iterations", "evaluations"))
     closed = json.loads(bncli("fit", "iris.csv", "--param", "map", "--json").out)

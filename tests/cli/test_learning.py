@@ -291,7 +291,7 @@ def test_defaults_that_follow_from_the_kind_of_structure() -> None:
     interactions = learning(flags | {"structure": "interactions", "penalty": 0.0}).recipe
     cut = (interactions.discretize, interactions.bins)
     assert (*cut, interactions.param, interactions.coding, interactions.init, interactions.theta) == (
-        *("equal-frequency", 20),
+        *("equal-frequency", 255),
         *("discriminative", "thermometer", "zero", None),
     )
     assert learning(flags | {"param": "auto"}).recipe == learning(flags | {"structure": "auto"}).recipe

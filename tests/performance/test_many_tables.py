@@ -8,7 +8,9 @@ seven numbers a cell. They fit random labels, so that their trees are full.
 
 from __future__ import annotations
 
+import time
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +19,10 @@ from numpy.typing import NDArray
 from bncli.engine.data.columns import Columns, NumericColumn
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.data.schema import NumericAttribute, Schema
+from bncli.engine.explanation.contributions import Explainer
+from bncli.engine.explanation.effects import effects_of
 from bncli.engine.prediction.scoring import Scorer, compile_scorer, log_probabilities
+from bncli.files.model import read_model, write_model
 from tests.many_tables import boosted_model, random_codes, random_schema
 from tests.performance.conftest import Recorder
 from tests.performance.measure import alternate
@@ -103,3 +108,37 @@ def test_the_first_row_comes_soon(n_labels: int, record: Recorder) -> None:
     )
     ratio = times["compile"].cpu / times["score"].cpu
     record(f"compiling, {n_labels} classes", ratio, "x scoring 20,000 rows", 6.0, f"{times['compile'].cpu:.2f} s")
+
+
+@pytest.mark.parametrize("n_labels", [2, 7])
+@pytest.mark.parametrize("n_attributes", [10, 100])
+def test_rows_are_explained_and_effects_told_in_seconds(n_attributes: int, n_labels: int, record: Recorder) -> None:
+    """2,000 rows, three contributions each, and all effects; CPU seconds, beside scoring the rows for orientation."""
+    schema = random_schema(n_attributes, n_labels)
+    model = boosted_model(schema, N_TABLES)
+    scorer = compile_scorer(model)
+    rows = random_codes(schema, 2_000, unknown=0.02)
+    codes = [rows[a] for a in scorer.used]
+    log_p = log_probabilities(scorer, codes)
+    began = time.process_time()
+    explainer = Explainer(model, scorer.used)
+    explainer.explain(codes, log_p, log_p.argmax(axis=0), 3)
+    explained = time.process_time()
+    effects_of(model)
+    told = time.process_time()
+    what = f"{n_attributes} attributes, {n_labels} classes"
+    sets = f"{len(explainer.terms):,} sets of attributes"
+    record(f"2,000 rows explained, {what}", explained - began, "s", 10.0, sets)
+    record(f"effects, {what}", told - explained, "s", 20.0, sets)
+
+
+@pytest.mark.parametrize("n_labels", [2, 7])
+def test_the_file_is_little_more_than_the_numbers(tmp_path: Path, n_labels: int, record: Recorder) -> None:
+    """Bytes beside those of the tables; CPU seconds to write and to read."""
+    model = boosted_model(random_schema(20, n_labels), N_TABLES)
+    path = str(tmp_path / "m.bnc")
+    times = alternate({"write": lambda: write_model(path, model), "read": lambda: read_model(path)}, 5)
+    numbers = sum(weights.nbytes for weights in model.tables.weights)
+    size = Path(path).stat().st_size
+    seconds = f"{size:,} bytes; written in {times['write'].cpu:.2f} s, read in {times['read'].cpu:.2f} s"
+    record(f"model file, {n_labels} classes", size / numbers, "x its numbers", 1.3, seconds)

@@ -32,7 +32,7 @@ def test_the_default_line_is_not_worse_than_naive_bayes_or_the_class_frequencies
         default, nb = lines["default"], lines["nb"]
         assert ratio(default, nb) < 1.02 or default.log_loss - nb.log_loss < default.std, name
         # of 169 rows of monks2 the folds learn something that is not there
-        assert default.log_loss < default.base_log_loss or default.log_loss - default.base_log_loss < 1.1 * default.std
+        assert default.log_loss < (1.05 if name == "monks2_train" else 1.003) * default.base_log_loss, name
 
 
 @pytest.mark.parametrize("name", TABLES)

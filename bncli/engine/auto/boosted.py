@@ -1,8 +1,8 @@
 """The candidate "boosted": a bag of boosted oblivious trees (`bncli.engine.boosting`), one sum of tables.
 
-Each of the MEMBERS learns from all rows but those of one fold, which say when to stop; the members differ in rows, in
-the edges of bins and in the draws of boosting, and their scores, log-odds, are averaged. What the bag says of a row
-held out is what the one member says that has not seen it: a little less than the bag will.
+Each member learns from all rows but those of one fold, which say when to stop; the members differ in rows, in the edges
+of bins and in the draws of boosting, and their scores, log-odds, are averaged. What the bag says of a row held out is
+what the one member says that has not seen it: a little less than the bag will.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from bncli.engine.auto.budget import FOLDS
 from bncli.engine.auto.choice import Judged, losses_of
 from bncli.engine.boosting.boosting import Boosted, Settings, boost, log_probabilities
 from bncli.engine.data.dataset import Dataset
@@ -19,7 +20,6 @@ from bncli.engine.kernels.arrays import Array, Mask
 from bncli.engine.model import Tried
 
 NAME = "boosted"
-MEMBERS = 5
 SETTINGS = Settings(bins=64)
 Part = tuple[Dataset, Dataset]
 """Rows to learn from, rows that say when to stop."""
@@ -38,18 +38,18 @@ def judge_boosted(parts: Sequence[Part], weights: Array | None, seed: int, tell:
     return Judged(NAME, SETTINGS.penalty, losses, logs, tried, None, tuple(members))
 
 
-def bag(data: Dataset, members: Sequence[Boosted], seed: int) -> tuple[Boosted, ...]:
-    """MEMBERS of them on these rows: `members`, which have their folds, and those of the other folds."""
-    n_folds = min(MEMBERS, data.n_rows)
+def bag(data: Dataset, members: Sequence[Boosted], wanted: int, seed: int) -> tuple[Boosted, ...]:
+    """So many on these rows: `members`, one for each of the first folds, and others of the folds that follow."""
+    n_folds = min(FOLDS, data.n_rows)
     fold_of = stratified_folds(data.labels, n_folds, seed)
-    later = (_member(part_of(data, fold_of == fold), seed, fold) for fold in range(len(members), n_folds))
-    return (*members, *later)
+    later = range(len(members), wanted)
+    return (*members, *(_member(_part_of(data, fold_of == m % n_folds), seed, m) for m in later))
 
 
-def part_of(data: Dataset, held_out: Mask) -> Part:
+def _part_of(data: Dataset, held_out: Mask) -> Part:
     """The rows that are not held out, and those that are."""
     return data.take(np.flatnonzero(~held_out)), data.take(np.flatnonzero(held_out))
 
 
-def _member(part: Part, seed: int, fold: int) -> Boosted:
-    return boost(*part, SETTINGS, np.random.default_rng((seed, fold)))
+def _member(part: Part, seed: int, number: int) -> Boosted:
+    return boost(*part, SETTINGS, np.random.default_rng((seed, number)))

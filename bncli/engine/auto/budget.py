@@ -45,7 +45,8 @@ class Effort:
     """What one of the efforts allows.
 
     share: of the seconds of the default; held_out: rows; most_rows: that are drawn of more; prunes: whether candidates
-    that are unlikely to help are left out, however cheap; boosted_from: rows from which trees are boosted.
+    that are unlikely to help are left out, however cheap; boosted_from: rows from which trees are
+    boosted; members: of their bag, at the least.
     """
 
     share: float
@@ -53,6 +54,7 @@ class Effort:
     most_rows: int
     prunes: bool
     boosted_from: float
+    members: int
 
     def seconds(self, n_rows: int, n_attributes: int, n_labels: int) -> float:
         """What all candidates together may be expected to take."""
@@ -65,11 +67,11 @@ class Effort:
 
 
 EFFORTS = {
-    1: Effort(0.25, 1_000, 10_000, True, 2_000),
-    2: Effort(0.5, 1_500, 15_000, True, 1_000),
-    3: Effort(1.0, 2_500, 25_000, True, 1_000),
-    4: Effort(4.0, 10_000, 50_000, False, 0),
-    5: Effort(math.inf, math.inf, 10**18, False, 0),
+    1: Effort(0.25, 1_000, 10_000, True, 2_000, 2),
+    2: Effort(0.5, 1_500, 15_000, True, 1_000, 3),
+    3: Effort(1.0, 2_500, 25_000, True, 1_000, 3),
+    4: Effort(4.0, 10_000, 50_000, False, 0, 5),
+    5: Effort(math.inf, math.inf, 10**18, False, 0, 10),
 }
 DEFAULT = 3
 

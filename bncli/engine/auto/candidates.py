@@ -92,7 +92,12 @@ class Rows:
     @cached_property
     def singles(self) -> grids.Binnings:
         """How a table over one attribute sees it."""
-        return grids.singles(self.data)
+        return grids.singles(self.data, self.sharp)
+
+    @cached_property
+    def sharp(self) -> grids.Binnings:
+        """By the rule of Fayyad & Irani."""
+        return grids.mdl_binnings(self.data)
 
     @property
     def beyond(self) -> float:
@@ -182,7 +187,7 @@ def _mdl_tree(rows: Rows) -> None:
 
 
 def _mdl_binned(rows: Rows) -> Dataset:
-    return grids.regrouped(rows.data, grids.mdl_binnings(rows.data))
+    return grids.regrouped(rows.data, rows.sharp)
 
 
 def _keep_regions(rows: Rows, name: str, regions: Sequence[tuple[int, ...]]) -> None:
@@ -196,8 +201,7 @@ def _keep_regions(rows: Rows, name: str, regions: Sequence[tuple[int, ...]]) -> 
 
 
 def _keep_dag(rows: Rows, name: str, dag: Dag, seen: Dataset) -> None:
-    binnings = grids.mdl_binnings(rows.data)
-    families = grids.regrouped_families(dag.families(seen.schema.cardinalities), binnings)
+    families = grids.regrouped_families(dag.families(seen.schema.cardinalities), rows.sharp)
     rows.found[name] = Candidate(name, dag, families, coding="cells", lower_orders=True)
 
 

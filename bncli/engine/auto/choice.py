@@ -3,7 +3,8 @@
 The tables of a candidate are found again in every fold, from the rows that are not held out: what was chosen with a
 look at a row would make the ensemble trust it too much. The penalty is that of least loss, by the metric asked for,
 ties to the log-loss (`error` has many) and then to the larger penalty. A path ends where its log-loss lies WORSE above
-its lowest (WORSE_OF_MANY, where MANY rows are held out), and below LEAST_USUAL where it no longer falls.
+its lowest (WORSE_OF_MANY, where MANY rows are held out), from LEAST_STEEP down where three penalties differ by no more
+than FLAT, and below LEAST_USUAL where it no longer falls.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ Tell = Callable[[float, int], None]
 """Hears of a penalty and a fold."""
 
 GRID = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
-LEAST_USUAL = 0.01
-WORSE, WORSE_OF_MANY, SLACK = 0.08, 0.01, 1e-4
+FIRST, LEAST_USUAL = 30.0, 0.01
+WORSE, WORSE_OF_MANY, SLACK = 0.03, 0.01, 1e-4
+FLAT, LEAST_STEEP = 1e-3, 3.0
 MANY = 1000
 """Rows held out, of which a loss is known so well that a path need not be followed far."""
 TIE = 1e-4
+FREQUENCIES = "class frequencies"
+"""The candidate that has no tables."""
 METRICS = ("log-loss", "error", "rmse")
 
 
@@ -113,6 +117,19 @@ class _Search:
         return _is_over(self.tried, many=len(self.labels) >= MANY)
 
 
+def judge_frequencies(parts: Sequence[tuple[Dataset, Dataset]]) -> Judged:
+    """The class shares of the rows learnt from, of which there are one more of each class, whatever the row."""
+    logs = np.concatenate([np.repeat(frequencies(a)[:, np.newaxis], b.n_rows, axis=1) for a, b in parts], axis=1)
+    held_out = [rows for _, rows in parts]
+    losses = losses_of(logs, np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out))
+    return Judged(FREQUENCIES, 1.0, losses, logs, (Tried(1.0, losses.log_loss),), None)
+
+
+def frequencies(data: Dataset) -> Array:
+    """ln of the class shares (K,), of one row more of each class."""
+    return np.log((data.class_counts + 1.0) / (data.total_weight + data.n_labels))
+
+
 def _advance(paths: Sequence[PenaltyPath], penalty: float, tell: Tell) -> Array:
     folds = []
     for fold, path in enumerate(paths):
@@ -149,5 +166,7 @@ def _is_over(tried: Sequence[Tried], *, many: bool) -> bool:
     losses = [one.log_loss for one in tried]
     worse = WORSE_OF_MANY if many else WORSE
     if losses[-1] > min(losses) * (1 + worse) + SLACK:
+        return True
+    if tried[-1].penalty <= LEAST_STEEP and len(losses) > 2 and max(losses[-3:]) <= min(losses[-3:]) * (1 + FLAT):
         return True
     return tried[-1].penalty <= LEAST_USUAL and losses[-1] > min(losses[:-1], default=math.inf) * (1 - TIE)

@@ -11,6 +11,13 @@ that are too timid together are made bolder, and too bold ones milder. The centr
 by EM from equal weights: v_m becomes the mean over rows of model m's share of the mixture. Models of little weight are
 then dropped, and the weights of the others found again: stacking in the manner of Breiman (1996, Machine Learning 24);
 the pools are those of Genest & Zidek (1986, Statistical Science 1).
+
+Of a handful of rows the weights are what these rows happen to like. So of n rows the class frequencies get the share
+
+    1 / (1 + (n / HANDFUL)^2)
+
+of all weights beside their own, and the others what is left; a share below LEAST is none. Chosen on draws of 25 and 70
+rows from 14 tables, for which it lowers the log-loss by 2 % and raises it by 0.3 %.
 """
 
 from __future__ import annotations
@@ -25,6 +32,8 @@ from bncli.engine.kernels.arrays import Array, Integers
 STEPS, TOLERANCE = 2000, 1e-9
 STRENGTH = 1.0
 """Of the pull towards the weights of the linear pool, nats."""
+HANDFUL = 20.0
+"""Rows of which the class frequencies get half of the weight."""
 LEAST = 0.01
 """A smaller weight is none."""
 
@@ -51,6 +60,14 @@ def pool_weights(
     # where nothing that any model says helps, the likeliest is kept: there has to be one
     w[kept] = found if heavy.all() else np.where(centre == centre.max(), LEAST, 0.0)
     return w
+
+
+def shrunk(w: Array, n_rows: float) -> Array:
+    """Towards the last of the models, the class frequencies."""
+    share = 1.0 / (1.0 + (n_rows / HANDFUL) ** 2)
+    if share < LEAST:
+        return w
+    return np.append((1 - share) * w[:-1], (1 - share) * w[-1] + share)
 
 
 def _optimum(logs: Array, labels: Integers, of_rows: Array, centre: Array, metric: str) -> Array:

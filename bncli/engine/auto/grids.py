@@ -51,15 +51,14 @@ def _fine_cuts(values: NDArray[np.generic], labels: Codes, n_labels: int, weight
     return tuple(sorted({*steps, *mdl.cut_points(values, labels, n_labels, weights)}))
 
 
-def singles(data: Dataset) -> Binnings:
-    """Every attribute as a table over it alone sees it."""
-    many = data.n_rows >= MANY_ROWS
-    return tuple(_single(data, i, many) for i in range(len(data.codes)))
+def singles(data: Dataset, sharp: Binnings) -> Binnings:
+    """Every attribute as a table over it alone sees it; `sharp`: by the rule of Fayyad & Irani."""
+    if data.n_rows < MANY_ROWS:
+        return few(data, FINE // 2)
+    return tuple(_union(steps, cuts) for steps, cuts in zip(few(data, FINE), sharp, strict=True))
 
 
-def _single(data: Dataset, i: int, many: bool) -> Grouping | None:
-    steps = grouping_of(data.schema.attributes[i], FINE if many else FINE // 2)
-    sharp = _mdl_binning(data, i) if many and steps is not None else None
+def _union(steps: Grouping | None, sharp: Grouping | None) -> Grouping | None:
     if steps is None or sharp is None:
         return steps
     # neighbours stay joined where neither grid parts them

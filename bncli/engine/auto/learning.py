@@ -4,7 +4,8 @@
 
 1. Attributes are cut finely, once (`grids`). 2. Candidates are tried one after the other: the tables of each are found
 in every fold, and their penalty by rows held out (`candidates`, `choice`), as long as the `budget` allows.
-3. The weights w maximise what the pool gives to the rows held out (`ensemble`). 4. The candidates that have a weight
+3. The weights w maximise what the pool gives to the rows held out; the class frequencies are in
+it too (`ensemble`). 4. The candidates that have a weight
 are fitted with their penalties on all rows: found again where each row was held out once, else as they were in the
 first fold, from the optimum there.
 
@@ -27,8 +28,16 @@ from bncli.engine.auto.boosted import NAME, bag
 from bncli.engine.auto.budget import FOLDS, ComputeBudget, Effort, effort_of
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
-from bncli.engine.auto.choice import Judged, Losses, held_out_weights, losses_of
-from bncli.engine.auto.ensemble import pool_logs, pool_weights
+from bncli.engine.auto.choice import (
+    FREQUENCIES,
+    Judged,
+    Losses,
+    frequencies,
+    held_out_weights,
+    judge_frequencies,
+    losses_of,
+)
+from bncli.engine.auto.ensemble import pool_logs, pool_weights, shrunk
 from bncli.engine.auto.paths import PenaltyPath, space_of
 from bncli.engine.auto.trials import Fold, Plan, Trials
 from bncli.engine.boosting.boosting import Boosted
@@ -47,6 +56,7 @@ from bncli.engine.model import (
     Parameters,
     Pool,
     StoppedBy,
+    Tables,
     TriedCandidate,
 )
 from bncli.engine.parameter_spaces.effects import Effects
@@ -77,11 +87,15 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     watch(Stage("candidates"))
     effort = effort_of(recipe.effort, recipe.time_limit, data)
     folds = _folds(data, effort, recipe.seed or 0)
-    judged = Trials(data, folds, recipe, Plan(effort, budget), watch).run() if folds else [_UNTRIED]
+    judged = Trials(data, folds, recipe, Plan(effort, budget), watch).run() if folds else []
+    judged.append(judge_frequencies([(fold.rows.data, fold.held_out) for fold in folds]) if folds else _UNTRIED)
     outside = _HeldOutRows.of(folds)
-    weights = pool_weights([one.logs for one in judged], *outside, recipe.metric or "") if outside else np.ones(1)
+    weights = np.ones(1)
+    if outside is not None:
+        found = pool_weights([one.logs for one in judged], *outside, recipe.metric or "")
+        weights = shrunk(found, len(outside.labels))
     watch(Stage("parameters"))
-    fitted = _fit_components(data, folds, judged, weights, watch, recipe.seed or 0)
+    fitted = _fit_components(data, folds, judged, weights, watch, (recipe.seed or 0, effort.members))
     model, parameters = _model(data, recipe, judged, weights, fitted)
     return model, replace(parameters, held_out=None if outside is None else _held_out(folds, outside, judged, weights))
 
@@ -115,7 +129,7 @@ def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
     return folds
 
 
-_UNTRIED = Judged("singles", 1.0, Losses(math.nan, math.nan, math.nan), np.zeros((0, 0)), (), None)
+_UNTRIED = Judged(FREQUENCIES, 1.0, Losses(math.nan, math.nan, math.nan), np.zeros((0, 0)), (), None)
 """Where there is nothing to hold out."""
 
 
@@ -150,12 +164,19 @@ class _Fitted:
 
 
 def _fit_components(
-    data: Dataset, folds: Sequence[Fold], judged: Sequence[Judged], weights: Array, watch: Watch, seed: int
+    data: Dataset,
+    folds: Sequence[Fold],
+    judged: Sequence[Judged],
+    weights: Array,
+    watch: Watch,
+    drawn: tuple[int, int],
 ) -> list[_Fitted]:
     """Those with a weight, fitted on all rows, the heaviest first (ties: the one tried first).
 
-    Where every row was held out, their tables are found again; so what others are found on is fitted too.
+    Where every row was held out, their tables are found again; so what others are found on is fitted too. `drawn`: the
+    seed, and how many members a bag has.
     """
+    seed, members = drawn
     rows = Rows(data, below=folds[0].rows.below if folds else dict(BELOW), capacity=capacity(data.n_rows))
     all_drawn = bool(folds) and folds[0].rows.data.n_rows + folds[0].held_out.n_rows == data.n_rows
     again = len(folds) in (0, FOLDS) or data.n_rows < FOLDS
@@ -165,7 +186,9 @@ def _fit_components(
     for done, (one, weight) in enumerate(zip(judged, weights, strict=True)):
         watch(Progress(done, len(judged), one.name))
         if one.members and one.name in wanted:
-            fitted.append(_bagged(data, bag(data, one.members if all_drawn else (), seed), float(weight)))
+            fitted.append(_bagged(data, bag(data, one.members if all_drawn else (), members, seed), float(weight)))
+        elif one.name == FREQUENCIES and one.name in wanted:
+            fitted.append(_without_tables(data, float(weight)))
         elif one.name in wanted | needed:
             fit = _fit(rows, one, float(weight)) if again or one.path is None else _refit(data, one, one.path, weight)
             fitted.append(fit)
@@ -186,6 +209,14 @@ def _bagged(data: Dataset, members: Sequence[Boosted], weight: float) -> _Fitted
     trees = sum(len(member.trees) for member in members)
     optimum = Optimum(np.zeros(0), 0.0, 0.0, trees, trees, StoppedBy.CROSS_TUNING)
     return _Fitted(Component(weight, tables, NAME), found, optimum, tables.n_parameters)
+
+
+def _without_tables(data: Dataset, weight: float) -> _Fitted:
+    """The class frequencies as a component."""
+    bias = frequencies(data)
+    found = Candidate(FREQUENCIES, Regions((), method="auto"), ())
+    optimum = Optimum(np.zeros(0), 0.0, 0.0, 0, 0, StoppedBy.CLOSED_FORM)
+    return _Fitted(Component(weight, Tables(bias, (), ()), FREQUENCIES), found, optimum, len(bias))
 
 
 def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bncli.engine.auto.boosted import MEMBERS, judge_boosted
 from bncli.engine.auto.boosted import NAME as BOOSTED
+from bncli.engine.auto.boosted import judge_boosted
 from bncli.engine.auto.budget import (
     ComputeBudget,
     Effort,
@@ -21,7 +21,7 @@ from bncli.engine.auto.budget import (
     search_seconds,
 )
 from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
-from bncli.engine.auto.choice import GRID, Judged, Tell, held_out_weights, judge
+from bncli.engine.auto.choice import FIRST, GRID, Judged, Tell, held_out_weights, judge
 from bncli.engine.auto.paths import PenaltyPath, path_of
 from bncli.engine.auto.pruning import has_lost_its_base, is_better, may_improve
 from bncli.engine.data.dataset import Dataset
@@ -104,7 +104,7 @@ class Trials:
         """A bag is no part of what an effort may spend: the rows alone tell whether it is tried. A limit is heeded."""
         rows, n_folds = self._folds[0].rows.data, len(self._folds)
         member = boosted_seconds(rows.n_rows, len(rows.schema.informative))
-        later = (MEMBERS - n_folds) * member
+        later = max(0, self._effort.members - n_folds) * member
         if self._budget.limit is not None and self._is_too_costly(BOOSTED, n_folds * member, later):
             return
         parts = [(fold.rows.data, fold.held_out) for fold in self._folds]
@@ -135,7 +135,7 @@ class Trials:
     def _first_penalty(self, found: Candidate) -> float:
         """A decade above the best penalty of the candidate that this one builds on, or else of the first."""
         if not self._judged:
-            return GRID[0]
+            return FIRST
         best = {one.name: one.penalty for one in self._judged}
         below = self._below.get(found.name, "") if found.beyond == 1 else ""
         return GRID[max(0, GRID.index(best.get(below, self._judged[0].penalty)) - 2)]

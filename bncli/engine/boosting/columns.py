@@ -4,7 +4,7 @@ Attributes are counted several at a time: the codes of a block's attributes are 
 one weighted count serves them all. A numeric attribute is binned to at most `bins` intervals of about equal weight; the
 edges lie at
 
-    (k + u) / bins,    k = 0 .. bins - 1
+    (k + u) / (bins - 1),    k = 0 .. bins - 2
 
 of the weight, moved to the next cut of the schema, with one u in [0, 1) drawn for each attribute: members of a bag
 differ in where they cut. Levels of a category, and a missing level, keep their codes.
@@ -93,7 +93,7 @@ def _drawn_ends(weights: Array, bins: int, u: float) -> Mask:
     if len(weights) <= bins:
         return np.ones(len(weights), bool)
     shares = np.cumsum(weights) / max(weights.sum(), 1e-300)
-    edges = np.floor(shares * bins - u)
+    edges = np.floor(shares * (bins - 1) - u)
     return np.append(np.diff(edges) > 0, True)
 
 

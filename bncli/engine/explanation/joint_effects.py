@@ -3,9 +3,9 @@
 The joint effect of a set is the sum of its terms over the cells that their groupings tell apart together. Where these
 are few it is made, and its variance is exact; so is that of a set that one table alone has. Elsewhere the variance is
 the mean square over N_DRAWS cells, each attribute drawn from its training frequencies and the class uniformly: the
-standard error is about 2 % of it. Such an effect is told by its averages over coarser intervals, which follow exactly:
+standard error is about 2 % of it. Such an effect is told by its averages over coarser groups, which follow exactly:
 
-    E[g | cell of the coarser intervals] = sum over terms f of sum over x of prod over i P(x_i | cell_i) g_f[x]
+    E[g | cell of the coarser groups] = sum over terms f of sum over x of prod over i P(x_i | cell_i) g_f[x]
 
 Conventions: draws have a fixed seed, so that a model has the same effects whenever it is asked. Cost: one pass over the
 terms, the draws like so many explained rows.
@@ -33,7 +33,7 @@ N_DRAWS = 1 << 13
 NUMBERS_PER_BLOCK = 1 << 22
 """Most numbers in the temporaries of a block of draws."""
 _BINS = (64, 16, 8, 5, 4, 3)
-"""Coarser intervals of an attribute in an effect of one attribute, of two, ...; the last for more."""
+"""Coarser groups of an attribute in an effect of one attribute, of two, ...; the last for more."""
 
 _SEED = 0
 _TINY = float(np.finfo(np.float64).tiny)
@@ -135,15 +135,29 @@ def _size(grouping: Grouping | None, cardinality: int) -> int:
 
 
 def _coarser(key: Attributes, parts: Sequence[Part], schema: Schema) -> tuple[Grouping | None, ...]:
-    """A few intervals of every attribute; levels as the parts tell them apart."""
+    """A few groups of every attribute: those that the parts tell apart, or if they are more, coarser ones."""
     bins = _BINS[min(len(key), len(_BINS)) - 1]
-    joined = zip(key, zip(*(part.groupings for part in parts), strict=True), strict=True)
-    return tuple(
-        grouping_of(schema.attributes[a], bins)
-        if isinstance(schema.attributes[a], NumericAttribute)
-        else refinement(seen, schema.cardinalities[a])
-        for a, seen in joined
-    )
+    coarser = []
+    for a, seen in zip(key, zip(*(part.groupings for part in parts), strict=True), strict=True):
+        attribute, own = schema.attributes[a], refinement(seen, schema.cardinalities[a])
+        if _size(own, attribute.cardinality) - attribute.missing <= bins:
+            coarser.append(own)
+        elif isinstance(attribute, NumericAttribute):
+            coarser.append(grouping_of(attribute, bins))
+        else:
+            coarser.append(_frequent_levels(attribute, bins))
+    return tuple(coarser)
+
+
+def _frequent_levels(attribute: Attribute, bins: int) -> Grouping | None:
+    """The most frequent levels by themselves, the others together, the last but a missing level; ties: the first."""
+    n = attribute.n_values
+    if n <= bins:
+        return None
+    order = sorted(range(n), key=lambda level: -attribute.frequencies[level])
+    kept = {level: code for code, level in enumerate(sorted(order[: bins - 1]))}
+    values = (kept.get(level, bins - 1) for level in range(n))
+    return (*values, *[bins] * attribute.missing)
 
 
 def _tensor(

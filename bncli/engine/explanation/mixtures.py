@@ -16,7 +16,7 @@ import numpy as np
 
 from bncli.engine.data.schema import Schema
 from bncli.engine.explanation.contrasts import ContrastTensor, contrasts, ordered_tensor, tensor_of
-from bncli.engine.explanation.pure_tables import MANY_TABLES, PureTable, is_small
+from bncli.engine.explanation.pure_tables import PureTable, are_many, is_small
 from bncli.engine.explanation.purification import MOST_ATTRIBUTES, Score
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Ensemble, Path, Pool, Predictor, Tables
@@ -76,7 +76,7 @@ def _score(tables: Tables, schema: Schema) -> Score:
     """Families without the class in them are the same for all classes and gone."""
     families = [(f, w) for f, w in zip(tables.families, tables.weights, strict=True) if f.by_class]
     small = [_may_be_pure(family) for family, _ in families]
-    if sum(small) < MANY_TABLES:
+    if not are_many([f for (f, _), chosen in zip(families, small, strict=True) if chosen], schema.cardinalities):
         small = [False] * len(small)
     joined = list(zip(families, small, strict=True))
     tensors = tuple(tensor_of(_checked(family), w, schema) for (family, w), alone in joined if not alone)

@@ -16,6 +16,7 @@ the others stay. Cost per row and table: 2^n look-ups and additions; memory: pro
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,11 +28,42 @@ from bncli.engine.data.schema import Schema
 from bncli.engine.explanation.contrasts import contrasts
 from bncli.engine.kernels.arrays import Array, Index, Integers
 from bncli.engine.structures.binning import frequencies_of
-from bncli.engine.structures.structure import Family, Grouping
+from bncli.engine.structures.structure import BinnedAttribute, Family, Grouping
 
 MANY_TABLES = 256
 """So many tables of a model, small and without a child, are explained through such arrays."""
 MOST_CELLS = 1 << 12
+MOST_TOGETHER = 1 << 16
+"""Cells that tables over one set of attributes may tell apart together, that one table over these cells is made."""
+
+
+def are_many(families: Sequence[Family], cardinalities: Sequence[int]) -> bool:
+    """Whether small families are to be explained through arrays: they are many, or their binnings differ widely."""
+    return len(families) >= MANY_TABLES or _most_together(families, cardinalities) > MOST_TOGETHER
+
+
+def _most_together(families: Sequence[Family], cardinalities: Sequence[int]) -> int:
+    """At most so many cells are told apart by the tables over any set of attributes, where these differ in binning."""
+    number: dict[BinnedAttribute, int] = {}
+    groups: dict[int, int] = {}
+    together: dict[tuple[int, ...], list[set[int]]] = {}
+    for family in families:
+        seen = [number.setdefault(binned, len(number)) for binned in family.binned_attributes]
+        groups.update(zip(seen, family.shape, strict=True))
+        axes = sorted(zip(family.attributes, seen, strict=True))
+        for size in range(1, len(axes) + 1):
+            for subset in itertools.combinations(axes, size):
+                found = together.setdefault(tuple(a for a, _ in subset), [set() for _ in subset])
+                for binnings, (_, binning) in zip(found, subset, strict=True):
+                    binnings.add(binning)
+    sizes = (
+        math.prod(
+            min(cardinalities[a], 1 + sum(groups[b] - 1 for b in seen)) for a, seen in zip(key, found, strict=True)
+        )
+        for key, found in together.items()
+        if any(len(binnings) > 1 for binnings in found)
+    )
+    return max(sizes, default=0)
 
 
 def is_small(family: Family) -> bool:
@@ -41,7 +73,10 @@ def is_small(family: Family) -> bool:
 
 @dataclass(frozen=True)
 class PureTable:
-    """entries (cells with a place for the mean on every axis, K): contrasts; codes[i]: the digit of every code."""
+    """entries: contrasts by cell, with a place for the mean on every axis, and by class, then a 0.
+
+    codes[i] (cardinality,): the digit of every code of attribute i.
+    """
 
     attributes: tuple[int, ...]
     groupings: tuple[Grouping | None, ...]
@@ -63,20 +98,25 @@ class PureTable:
             np.array(grouping if grouping else range(n), np.intp)
             for (_, grouping), n in zip(binned, family.shape, strict=True)
         )
-        entries = values.reshape(-1, values.shape[-1])
+        entries = np.append(values.ravel(), 0.0)
         seen = tuple(grouping for _, grouping in binned)
         return cls(family.attributes, seen, family.shape, codes, frequencies, entries)
 
     @property
     def constant(self) -> Array:
         """The term of no attribute, (K,)."""
-        return np.asarray(self.entries[-1])
+        return np.asarray(self._grid.reshape(-1, self._grid.shape[-1])[-1])
 
     def times(self, factor: float) -> PureTable:
         """Every term times a number."""
         return PureTable(
             self.attributes, self.groupings, self.shape, self.codes, self.frequencies, factor * self.entries
         )
+
+    @property
+    def _grid(self) -> Array:
+        """(n_1 + 1, n_2 + 1, ..., K)."""
+        return np.asarray(self.entries[:-1].reshape(*(n + 1 for n in self.shape), -1))
 
     @cached_property
     def subsets(self) -> tuple[tuple[int, ...], ...]:
@@ -93,13 +133,12 @@ class PureTable:
 
     def values(self, axes: Sequence[int]) -> Array:
         """The term of these axes, (n_i ..., K), in their order."""
-        grid = self.entries.reshape(*(n + 1 for n in self.shape), -1)
         places = tuple(slice(n) if axis in axes else n for axis, n in enumerate(self.shape))
-        return np.asarray(grid[places])
+        return np.asarray(self._grid[places])
 
     def variances(self) -> Array:
         """Of every term but the constant: the mean of squares over values and classes, (2^n - 1,), as `subsets`."""
-        moments: Array = (self.entries**2).mean(axis=-1).reshape(*(n + 1 for n in self.shape))
+        moments: Array = (self._grid**2).mean(axis=-1)
         for axis, q in enumerate(self.frequencies):
             seen = np.tensordot(q, moments.take(range(len(q)), axis), axes=(0, axis))
             moments = np.stack([moments.take(-1, axis), seen], axis=axis)
@@ -110,24 +149,20 @@ class PureTable:
         self, sums: Array, rows: Index, codes: Mapping[int, Integers], labels: Index, share: Array | float
     ) -> None:
         """sums[rows[t]] (N,) += share times term t of every row and its label, in the order of `terms`."""
-        n_labels = self.entries.shape[1]
+        cells = math.prod(n + 1 for n in self.shape)
         places = np.empty((1 << len(self.shape), len(labels)), np.intp)
-        places[0] = len(self.entries) - 1
+        places[0] = cells - 1
         for axis, (a, steps) in enumerate(zip(self.attributes, self._steps, strict=True)):
             half = 1 << axis
             np.add(places[:half], steps[codes[a]], out=places[half : 2 * half])
-        places *= n_labels
+        places *= len(self.entries) // cells
         places += labels
-        sums[rows] += share * np.take(self._padded, places[1:], mode="clip")
+        sums[rows] += share * np.take(self.entries, places[1:], mode="clip")
 
     @cached_property
     def _steps(self) -> tuple[Index, ...]:
         """What every code adds to the place of a cell; "unobserved" leads beyond the last, where there are zeros."""
         strides = [math.prod(n + 1 for n in self.shape[axis + 1 :]) for axis in range(len(self.shape))]
-        beyond = 2 * len(self.entries)
+        beyond = 2 * math.prod(n + 1 for n in self.shape)
         joined = zip(self.codes, self.shape, strides, strict=True)
         return tuple(np.append((digits - n) * stride, beyond) for digits, n, stride in joined)
-
-    @cached_property
-    def _padded(self) -> Array:
-        return np.append(self.entries.ravel(), 0.0)

@@ -1,17 +1,19 @@
 """Grids grown on residuals: where the attributes of a region are cut, so that its table has few cells, in right places.
 
 With g and h the sums of `bncli.engine.structure_search.interaction_gains` over the cells of a table, each class apart,
-the table is worth what one Newton step against the penalty lambda gains, less what chance would,
+the table is worth what one Newton step against the penalty lambda gains, less a price for every cell,
 
-    v = sum over cells c and classes y of (g^2 - new h) / (2 (h + lambda))
-    new = sum over the subsets S that are new of prod over i in S of (r_i - 1)  /  prod over all i of r_i
+    v = sum over cells c and classes y of (g^2 - h) / (2 (h + lambda)).
 
-with r_i groups of attribute i. A cut goes across one attribute through the whole table, so that the cells remain a
-grid: one grouping an attribute. It is grown cut by cut: of all cuts of all attributes the one that leaves it worth
-most, until none makes it worth more or the table would have too many cells. Residuals of a model with every single
-attribute say nothing across one attribute alone, so growth begins with one cut through each of the numeric attributes
-at once, the best combination (of evenly spaced places where attributes have many codes), each then moved to where it is
-best. Levels of categories and a missing level are apart from the start.
+Chance alone gives g^2 = h on the average where nothing was fitted, and less where the model has the smaller tables; so
+the price is somewhat more than what chance gives to cells laid out beforehand, for cuts are the best of many.
+
+A cut goes across one attribute through the whole table, so that the cells remain a grid: one grouping an attribute. It
+is grown cut by cut: of all cuts of all attributes the one that leaves it worth most, until none makes it worth more or
+the table would have too many cells. Residuals of a model with every single attribute say nothing across one attribute
+alone, so growth begins with one cut through each of the numeric attributes at once, the best combination (of evenly
+spaced places where attributes have many codes), each then moved to where it is best. Levels of categories and a missing
+level are apart from the start.
 
 Conventions: ties go to the first attribute, then to the lowest cut. Cost: a few operations a sum and cut; none a row.
 Source: oblivious trees grown on gradients, as in boosting (Chen & Guestrin 2016, KDD; Prokhorenkova et al. 2018, NIPS).
@@ -20,7 +22,7 @@ Source: oblivious trees grown on gradients, as in boosting (Chen & Guestrin 2016
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -31,8 +33,8 @@ from bncli.engine.kernels.arrays import Array, Index
 
 LEAST_GAIN = 1e-9
 """Of a cut, in nats."""
-FIRST = 4096
-"""Combinations of first cuts, about: 64 places an attribute in a pair, 16 in a triple."""
+FIRST = 1024
+"""Combinations of first cuts, about: 32 places an attribute in a pair, 10 in a triple."""
 
 
 class Axis(NamedTuple):
@@ -49,14 +51,10 @@ class Axis(NamedTuple):
 
 @dataclass
 class Grid:
-    """A grid over sums (2 C, codes of each axis): g of C classes, then h. starts[j]: first codes of axis j's groups.
-
-    `fresh` has the sets of axes that are new.
-    """
+    """A grid over sums (2 C, codes of each axis): g of C classes, then h. starts[j]: first codes of axis j's groups."""
 
     sums: Array
     axes: tuple[Axis, ...]
-    fresh: tuple[tuple[int, ...], ...]
     penalty: float = 1.0
     starts: list[list[int]] = field(default_factory=list)
 
@@ -80,32 +78,22 @@ class Grid:
         sums = self.sums
         for j, starts in enumerate(self.starts):
             sums = np.add.reduceat(sums, starts, axis=j + 1)
-        steps, spreads = self._worth(sums)
-        return float(steps.sum() - self._new(map(len, self.starts)) * spreads.sum())
+        return float(self._worth(sums).sum())
 
     @cached_property
     def _cuttable(self) -> list[int]:
         return [j for j, axis in enumerate(self.axes) if axis.n_ordered > 1]
 
     def _has_room(self, j: int, most_cells: int) -> bool:
-        return math.prod(self._sizes(j)) <= most_cells
-
-    def _sizes(self, j: int) -> list[int]:
-        """Groups of every axis after a cut through axis j."""
-        return [len(starts) + (k == j) for k, starts in enumerate(self.starts)]
-
-    def _new(self, sizes: Iterable[int]) -> float:
-        r = list(sizes)
-        return sum(math.prod(r[i] - 1 for i in one) for one in self.fresh) / math.prod(r)
+        return math.prod(len(starts) + (k == j) for k, starts in enumerate(self.starts)) <= most_cells
 
     def _cut(self, axis: int, code: int) -> None:
         self.starts[axis] = sorted([*self.starts[axis], code])
 
-    def _worth(self, sums: Array) -> tuple[Array, Array]:
-        """Sums over classes of g^2 / (2 (h + lambda)) and h / (2 (h + lambda)) of cells (...), from sums (2 C, ...)."""
+    def _worth(self, sums: Array) -> Array:
+        """v of cells (...), from sums (2 C, ...)."""
         g, h = sums[: len(sums) // 2], sums[len(sums) // 2 :]
-        twice = 2 * (h + self.penalty)
-        return (g * g / twice).sum(axis=0), (h / twice).sum(axis=0)
+        return np.asarray(((g * g - h) / (2 * (h + self.penalty))).sum(axis=0))
 
     def _cut_all(self) -> None:
         """The best combination of one cut through each attribute, whatever it gains; then each moved where it is best.
@@ -146,9 +134,7 @@ class Grid:
             parts = np.moveaxis(np.stack(sides, axis=1), -1, 2 + done + j)
         n = len(self._cuttable)
         others = tuple(n + j for j in range(len(self.axes)) if j not in self._cuttable)
-        steps, spreads = (of_cells.sum(axis=(*range(n), *others)) for of_cells in self._worth(parts))
-        new = self._new(len(starts) + (j in self._cuttable) for j, starts in enumerate(self.starts))
-        return np.asarray(steps - new * spreads)
+        return np.asarray(self._worth(parts).sum(axis=(*range(n), *others)))
 
     def best_cut(self, j: int) -> tuple[float, int, int]:
         """The best cut through attribute j: what the grid is worth with it (-inf: there is none), j, the first code
@@ -161,10 +147,9 @@ class Grid:
         group = np.searchsorted(first, np.arange(sums.shape[-1]), side="right") - 1
         totals = np.add.reduceat(sums, first, axis=-1)
         below = np.cumsum(sums, axis=-1) - (np.cumsum(totals, axis=-1) - totals)[..., group]
-        parts = zip(self._worth(below), self._worth(totals[..., group] - below), self._worth(totals), strict=True)
         # of every cut: the whole grid, the group that it cuts exchanged for its two parts
-        steps, spreads = ((one + two).sum(axis=0) - of.sum(axis=0)[group] + of.sum() for one, two, of in parts)
-        worth = steps - self._new(self._sizes(j)) * spreads
+        whole = self._worth(totals).sum(axis=0)
+        worth = (self._worth(below) + self._worth(totals[..., group] - below)).sum(axis=0) - whole[group] + whole.sum()
         worth[self.axes[j].n_ordered - 1 :] = -np.inf
         worth[first[1:] - 1] = -np.inf
         best = int(np.argmax(worth))

@@ -9,15 +9,14 @@ The gain of a region is what its grid is worth: what one Newton step of its tabl
 nats. The cuts were chosen from many, so that gains of pure noise are positive too; a table of noise gains little, and
 the penalty of the fit, for which held-out rows are asked, holds it down.
 
-Conventions: numeric attributes of a region that has more than MAX_SUMS sums are joined beforehand to neighbouring
-groups of about equal weight, as many as fit, at least FEWEST. Of two classes one is summed and counted twice. A region
-without a numeric attribute is as it is. Gains are rounded to 12 digits. Cost: two weighted counts a row, class and
-region, then the growth.
+Conventions: numeric attributes are first joined to neighbouring groups of about equal weight, as many as keep a region
+to MAX_SUMS sums, but never fewer than FEWEST. Of two classes one is
+summed and counted twice. A region without a numeric attribute is as it is. Gains are rounded to 12 digits. Cost: two
+weighted counts a row, class and region, then the growth.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -31,7 +30,6 @@ from bncli.engine.kernels.cells import add_counts, cell_numbers
 from bncli.engine.kernels.information import rounded
 from bncli.engine.kernels.passes import BLOCK, residuals
 from bncli.engine.structure_search.grid_growth import Axis, Grid
-from bncli.engine.structure_search.interaction_gains import fitted_sets
 from bncli.engine.structures.binning import grouping_of
 from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.structures.structure import Family, Grouping
@@ -44,8 +42,6 @@ AT_A_TIME = 1 << 22
 """Sums of the regions of one pass (32 MiB)."""
 LEAST_CELLS, CELL_ROWS = 200, 100
 """A table has at most a cell for so many rows, but always LEAST_CELLS."""
-LEAST_INTERVALS, INTERVAL_ROWS = 20, 150
-"""An attribute is seen in at most an interval for so many rows, but always LEAST_INTERVALS."""
 
 
 class GrownRegion(NamedTuple):
@@ -61,43 +57,37 @@ def most_cells(weight: float) -> int:
     return max(LEAST_CELLS, int(weight / CELL_ROWS))
 
 
-def intervals(weight: float) -> int:
-    """Of an attribute, for rows of this weight."""
-    return max(LEAST_INTERVALS, int(weight / INTERVAL_ROWS))
-
-
 def grown_regions(
-    likelihood: ConditionalLikelihood, cells: Array, sets: Sequence[tuple[int, ...]], penalty: float = 1.0
+    likelihood: ConditionalLikelihood, cells: Array, sets: Sequence[tuple[int, ...]], finest: int, penalty: float = 1.0
 ) -> list[GrownRegion]:
     """These sets of attributes, each cut beside the tables `cells` (K, n_cells), best first.
 
-    Levels of categories stay apart even where that makes more cells than the rows can bear.
+    An attribute may be cut where one of `finest` groups of its codes ends. Levels of categories stay apart even where
+    that makes more cells than the rows can bear.
     """
     most = most_cells(likelihood.data.total_weight)
     n_classes = 1 if likelihood.data.n_labels == 2 else likelihood.data.n_labels
-    fitted = fitted_sets(likelihood.families)
     found: list[GrownRegion] = []
-    for families in _batches(likelihood.data, sets, n_classes):
+    for families in _batches(likelihood.data, sets, n_classes, finest):
         for family, sums in zip(families, _joint_sums(likelihood, cells, families, n_classes), strict=True):
-            found.append(_grown(likelihood.data, family, sums, fitted, most, penalty))
+            found.append(_grown(likelihood.data, family, sums, most, penalty))
     return sorted(found, key=lambda one: -one.gain)
 
 
-def _batches(data: Dataset, sets: Sequence[tuple[int, ...]], n_classes: int) -> Iterator[list[Family]]:
+def _batches(data: Dataset, sets: Sequence[tuple[int, ...]], n_classes: int, finest: int) -> Iterator[list[Family]]:
     """The sets as families that see their attributes as finely as memory allows, so many as fit into one pass."""
-    families = [_finest(data, members, MAX_SUMS // (2 * n_classes)) for members in sets]
+    families = [_finest(data, members, MAX_SUMS // (2 * n_classes), finest) for members in sets]
     rounds = np.cumsum([2 * n_classes * family.n_cells for family in families], dtype=np.intp) // AT_A_TIME
     for turn in np.unique(rounds).tolist():
         yield [family for family, one in zip(families, rounds.tolist(), strict=True) if one == turn]
 
 
-def _finest(data: Dataset, members: tuple[int, ...], room: int) -> Family:
+def _finest(data: Dataset, members: tuple[int, ...], room: int, finest: int) -> Family:
     """The family with at most `room` cells, as far as its numeric attributes, of FEWEST intervals or more, can help."""
     attributes = [data.schema.attributes[i] for i in members]
     sizes = [a.cardinality for a in attributes]
     numeric = [isinstance(a, NumericAttribute) for a in attributes]
     groupings: tuple[Grouping | None, ...] = ()
-    finest = intervals(data.total_weight)
     if any(numeric) and (math.prod(sizes) > room or max(sizes) > finest):
         levels = math.prod(size for size, is_numeric in zip(sizes, numeric, strict=True) if not is_numeric)
         bins = min(finest, max(FEWEST, int((room / levels) ** (1 / sum(numeric)))))
@@ -136,15 +126,10 @@ def _sum_cells(
     return totals
 
 
-def _grown(
-    data: Dataset, family: Family, sums: Array, fitted: set[tuple[int, ...]], most: int, penalty: float
-) -> GrownRegion:
+def _grown(data: Dataset, family: Family, sums: Array, most: int, penalty: float) -> GrownRegion:
     attributes = [data.schema.attributes[i] for i in family.attributes]
-    places = range(len(attributes))
-    subsets = itertools.chain.from_iterable(itertools.combinations(places, size + 1) for size in places)
-    fresh = tuple(one for one in subsets if tuple(family.attributes[j] for j in one) not in fitted)
     axes = [_axis(attribute, size) for attribute, size in zip(attributes, family.shape, strict=True)]
-    grid = Grid(sums, tuple(axes), fresh, penalty)
+    grid = Grid(sums, tuple(axes), penalty)
     grid.grow(most)
     seen = (grouping for _, grouping in family.binned_attributes)
     groupings = tuple(

@@ -157,14 +157,10 @@ class Gains:
 
     @cached_property
     def _fitted(self) -> set[Set]:
-        return fitted_sets(self.likelihood.families)
-
-
-def fitted_sets(families: Sequence[Family]) -> set[Set]:
-    """Every set of attributes, ascending, inside one of the families; the empty one, the class, always is."""
-    members = [sorted(family.attributes) for family in families]
-    inside = (itertools.combinations(f, size) for f in members for size in range(len(f) + 1))
-    return {(), *itertools.chain.from_iterable(inside)}
+        """Every set of attributes, ascending, inside a family of the model; the empty one, the class, always is."""
+        families = (sorted(family.attributes) for family in self.likelihood.families)
+        inside = (itertools.combinations(f, size) for f in families for size in range(len(f) + 1))
+        return {(), *itertools.chain.from_iterable(inside)}
 
 
 @dataclass(frozen=True)

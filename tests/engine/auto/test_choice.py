@@ -52,7 +52,7 @@ def chosen(path: Said, metric: str = "log-loss", first: float = GRID[0]) -> floa
 
 
 def test_the_path_ends_where_it_is_worse() -> None:
-    path = Said({300.0: 0.7, 100.0: 0.5, 30.0: 0.52, 10.0: 0.56, 3.0: 0.1}, {})
+    path = Said({300.0: 0.7, 100.0: 0.5, 30.0: 0.51, 10.0: 0.56, 3.0: 0.1}, {})
     assert chosen(path) == 100.0
     assert path.asked == [300.0, 100.0, 30.0, 10.0]
 
@@ -62,8 +62,14 @@ def test_small_penalties_are_tried_while_the_loss_falls() -> None:
     assert chosen(path) == GRID[-1]
     flat = Said(dict.fromkeys(GRID, 1.0), {})
     assert chosen(flat) == GRID[0]
-    down = GRID[: GRID.index(0.01) + 1]
-    assert flat.asked == [*down, 0.0]  # the best is the first: turned, and there is nothing above
+    assert flat.asked == [
+        300.0,
+        100.0,
+        30.0,
+        10.0,
+        3.0,
+        0.0,
+    ]  # the best is the first: turned, and there is nothing above
 
 
 def test_a_path_that_begins_at_its_best_is_followed_upwards() -> None:

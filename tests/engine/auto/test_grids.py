@@ -18,11 +18,11 @@ from tests.engine.auto.rows import coded, mixed
 def test_few_rows_have_half_as_many_intervals_in_single_attributes(n_rows: int, intervals: int) -> None:
     data = coded(mixed(n_rows))
     assert data.schema.attributes[0].n_values == min(n_rows, grids.FINEST)
-    single = grids.singles(data)[0]
+    single = grids.singles(data, grids.mdl_binnings(data))[0]
     assert single is not None
     assert max(single) + 1 == intervals
     assert isinstance(data.schema.attributes[2], CategoricalAttribute)
-    assert grids.singles(data)[2] is None
+    assert grids.singles(data, grids.mdl_binnings(data))[2] is None
 
 
 def test_of_many_rows_single_attributes_have_the_sharp_cuts_too() -> None:
@@ -30,7 +30,7 @@ def test_of_many_rows_single_attributes_have_the_sharp_cuts_too() -> None:
     steps, sharp, single = (
         grouping_of(data.schema.attributes[0], grids.FINE),
         grids.mdl_binnings(data)[0],
-        grids.singles(data)[0],
+        grids.singles(data, grids.mdl_binnings(data))[0],
     )
     assert steps is not None
     assert sharp is not None

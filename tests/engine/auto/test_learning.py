@@ -12,6 +12,7 @@ import pytest
 
 from bncli.engine.auto import budget, choice, learning, trials
 from bncli.engine.auto.candidates import names
+from bncli.engine.auto.choice import FREQUENCIES
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.evaluation.validate import predict
 from bncli.engine.learn import Learnt, learn
@@ -117,7 +118,7 @@ def test_a_class_that_never_changes() -> None:
     assert np.exp(predict(learnt(same).model, columns))[0].min() > 0.9
 
 
-SOME = budget.Effort(math.inf, 50, 250, True, math.inf)
+SOME = budget.Effort(math.inf, 50, 250, True, math.inf, 3)
 """50 rows are held out, of 250 at most; no trees are boosted."""
 
 
@@ -151,7 +152,7 @@ def test_the_default_effort_is_three() -> None:
 
 def test_an_effort_of_five_tries_all_there_is() -> None:
     found = learn(mixed(200), Recipe.of(structure="auto", effort=5)).model
-    assert {trial.name for trial in ensemble_of(found).trials} <= set(names(coded(mixed(200))))
+    assert {trial.name for trial in ensemble_of(found).trials} <= {*names(coded(mixed(200))), FREQUENCIES}
     tried = {trial.name for trial in ensemble_of(found).trials}
     assert {"singles", "lines", "boosted", "tree", "pairs", "sharp singles", "sharp tree"} <= tried
 
@@ -206,7 +207,7 @@ def left_out(
 
     asked = Recipe.of(structure="auto", time_limit=limit, effort=effort)
     found = learn(columns, asked, run=Run(clock=lambda: now[0], watch=watch)).model
-    assert [trial.name for trial in ensemble_of(found).trials] == list(dict.fromkeys(tried))
+    assert [trial.name for trial in ensemble_of(found).trials] == [*dict.fromkeys(tried), FREQUENCIES]
     if not notes:
         return found, "", []
     (note,) = notes
@@ -221,7 +222,7 @@ def test_when_the_time_is_over_all_others_are_told_in_their_order() -> None:
     assert reason == "candidates that were not tried, there was no time"
     assert ("singles", *listed) == names(coded(columns))
     assert "triples" in listed
-    assert [one.name for one in ensemble_of(found).components] == ["singles"]
+    assert {one.name for one in ensemble_of(found).components} == {"singles", FREQUENCIES}
 
 
 def test_sets_of_four_are_told_where_triples_were_left_out() -> None:
@@ -283,10 +284,11 @@ def test_the_held_out_loss_is_that_of_the_whole_ensemble(weighted: bool) -> None
 
 def test_one_component_has_at_most_the_loss_of_its_trial() -> None:
     """Its log-odds may be made bolder or milder."""
-    found = learn(mixed(150, 3), recipe(time_limit=1e-9), run=Run(clock=itertools.count().__next__))
-    (trial,) = ensemble_of(found.model).trials
+    found = learn(mixed(300, 3), recipe(time_limit=1e-9), run=Run(clock=itertools.count().__next__))
+    singles, frequencies = ensemble_of(found.model).trials
+    assert (frequencies.name, frequencies.weight) == (FREQUENCIES, 0)
     assert found.parameters.held_out is not None
-    assert 0.9 * trial.log_loss < found.parameters.held_out.log_loss <= trial.log_loss
+    assert 0.9 * singles.log_loss < found.parameters.held_out.log_loss <= singles.log_loss
 
 
 def test_without_rows_to_hold_out_nothing_was_held_out() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -10,17 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.explanation import contributions, effects, joint_effects, mixtures
+from bncli.engine.data.schema import NumericAttribute
+from bncli.engine.explanation import contributions, effects, joint_effects, mixtures, pure_tables
 from bncli.engine.explanation.contributions import Explainer, Explanation
 from bncli.engine.explanation.effects import effects_of
 from bncli.engine.explanation.mixtures import mixture_of
-from bncli.engine.explanation.pure_tables import MANY_TABLES
+from bncli.engine.explanation.pure_tables import MANY_TABLES, are_many
 from bncli.engine.model import Model, Tables
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
-from bncli.engine.structures.structure import Family
+from bncli.engine.structures.binning import groupings_of
+from bncli.engine.structures.structure import Family, Regions
+from bncli.recipe import Recipe
 from tests.engine.explanation.enumeration import against_others, slow_terms, slow_variance
 from tests.engine.explanation.test_effects import fine, small
-from tests.many_tables import boosted_model, mixed_ensemble, random_codes, random_schema
+from tests.many_tables import boosted_model, boosted_tables, mixed_ensemble, random_codes, random_schema
 from tests.strategies import models, regrouped_models
 
 
@@ -33,7 +37,7 @@ def explained(model: Model, rows: list[np.ndarray], most: int = 1000) -> tuple[E
 
 def as_few(patch: pytest.MonkeyPatch, model: Model) -> None:
     """Every table by itself, as in a model of few."""
-    patch.setattr(mixtures, "MANY_TABLES", 1 << 30)
+    patch.setattr(mixtures, "are_many", lambda families, cardinalities: False)
     assert not any(term.tables for term in mixture_of(model.predictor, model.schema).terms)
 
 
@@ -50,7 +54,7 @@ def test_any_model_is_explained_as_table_by_table(model: Model, seed: int) -> No
     rows = random_codes(model.schema, 9, seed, unknown=0.3)
     expected, _ = explained(model, rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mixtures, "MANY_TABLES", 1)
+        patch.setattr(pure_tables, "MANY_TABLES", 1)
         actual, _ = explained(model, rows)
     scale = max(1.0, float(np.abs(expected.log_odds).max(initial=0.0)))
     np.testing.assert_allclose(actual.base, expected.base, rtol=0, atol=1e-11 * scale)
@@ -103,7 +107,7 @@ def test_an_unknown_attribute_contributes_nothing() -> None:
 @given((models(max_attributes=4) | regrouped_models()).filter(small))
 def test_joint_effects_equal_the_enumeration_of_all_cells(model: Model) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mixtures, "MANY_TABLES", 1)
+        patch.setattr(pure_tables, "MANY_TABLES", 1)
         found = effects_of(model)
     slow = slow_terms(model.tables, model.schema)
     scale = max(1.0, *(float(np.abs(term).max()) for term in slow.values()))
@@ -194,3 +198,31 @@ def test_large_tables_and_children_stand_beside_the_many() -> None:
     odds = [against_others(log_p[:, t].tolist())[log_p[:, t].argmax()] for t in range(30)]
     np.testing.assert_allclose(why.base + why.contributions.sum(axis=0) + why.rest, odds, rtol=0, atol=1e-11)
     assert sum(effect.share for effect in effects_of(whole).effects) == pytest.approx(1.0)
+
+
+def test_few_tables_that_see_attributes_in_many_ways_do_not_blow_up() -> None:
+    """Twelve tables over the same six attributes would tell millions of cells apart together."""
+    schema = random_schema(6, 2, intervals=64)
+    families = [f for f in boosted_tables(schema, 300).families if len(f.attributes) == 6][:12]
+    generator = np.random.default_rng(0)
+    weights = tuple(generator.normal(size=(family.n_cells, 2)) for family in families)
+    model = Model(
+        schema, Regions(((0, 1, 2, 3, 4, 5),)), Tables(np.zeros(2), tuple(families), weights), Recipe(), 9, "0"
+    )
+    found = effects_of(model)
+    assert len(found.effects) == 63
+    assert max(effect.tensor.shown.size for effect in found.effects) < 10_000
+    rows = random_codes(schema, 20, unknown=0.05)
+    why, log_p = explained(model, rows, 4)
+    odds = [against_others(log_p[:, t].tolist())[log_p[:, t].argmax()] for t in range(20)]
+    np.testing.assert_allclose(why.base + why.contributions.sum(axis=0) + why.rest, odds, rtol=0, atol=1e-11)
+
+
+def test_tables_of_a_few_binnings_stay_one_a_set() -> None:
+    """As models have them that see attributes by the size of the region: nothing of their effects is averaged."""
+    schema = random_schema(8, 2, intervals=200)
+    numeric = [i for i, attribute in enumerate(schema.attributes) if isinstance(attribute, NumericAttribute)]
+    bins = {2: groupings_of(schema.attributes, [20])[0], 3: groupings_of(schema.attributes, [8])[0]}
+    sets = [*itertools.combinations(numeric, 2), *itertools.combinations(numeric, 3)]
+    families = [Family.over(key, schema.cardinalities, groupings=tuple(bins[len(key)][a] for a in key)) for key in sets]
+    assert not are_many([*families, *(Family.over((a,), schema.cardinalities) for a in numeric)], schema.cardinalities)

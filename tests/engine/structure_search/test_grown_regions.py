@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from bncli.engine.data import dataset
 from bncli.engine.data.dataset import Dataset
@@ -17,23 +17,23 @@ from bncli.engine.structures.structure import Family
 from bncli.engine.training.likelihood import conditional_likelihood
 from tests.datasets import random_dataset
 from tests.effects import mixed_dataset, mixed_datasets
-from tests.engine.structure_search.test_interaction_gains import gains_of, probabilities, share_of_new
+from tests.engine.structure_search.test_interaction_gains import gains_of, probabilities
 
 
-def grown(data: Dataset, sets: list[tuple[int, ...]], most: int = 40) -> list[GrownRegion]:
+def grown(data: Dataset, sets: list[tuple[int, ...]]) -> list[GrownRegion]:
     """Beside single attributes whose tables are anything."""
     families = [Family(s, (data.schema.cardinalities[s[0]],), None) for s in ((i,) for i in data.schema.informative)]
     likelihood = conditional_likelihood(data, families)
     cells = np.random.default_rng(0).normal(size=(data.n_labels, likelihood.n_cells))
-    return grown_regions(likelihood, cells, sets, most)
+    return grown_regions(likelihood, cells, sets, 40)
 
 
-@given(mixed_datasets(), st.integers(1, 30))
-def test_gains_are_those_of_the_cells_row_by_row(data: Dataset, most: int) -> None:
+@given(mixed_datasets())
+def test_gains_are_those_of_the_cells_row_by_row(data: Dataset) -> None:
     informative = data.schema.informative
     sets = [tuple(informative[: n + 1]) for n in range(min(3, len(informative)))]
     gains = gains_of(data, [(i,) for i in informative])
-    found = grown_regions(gains.likelihood, gains.cells, sets, most, penalty=0.7)
+    found = grown_regions(gains.likelihood, gains.cells, sets, 40, penalty=0.7)
     assert [one.gain for one in found] == sorted((one.gain for one in found), reverse=True)
     assert {one.attributes for one in found} == set(sets)
     for one in found:
@@ -46,9 +46,7 @@ def test_gains_are_those_of_the_cells_row_by_row(data: Dataset, most: int) -> No
                 pair = sums.setdefault((cell, y), [0.0, 0.0])
                 pair[0] += weight * (float(data.labels[t] == y) - p)
                 pair[1] += weight * p * (1 - p)
-        sizes = [data.schema.cardinalities[i] if m is None else max(m) + 1 for i, m in zip(*one[::2], strict=True)]
-        new = share_of_new([{i} for i in informative], one.attributes, sizes)
-        assert one.gain == pytest.approx(sum((g * g - new * h) / (2 * (h + 0.7)) for g, h in sums.values()), abs=1e-9)
+        assert one.gain == pytest.approx(sum((g * g - h) / (2 * (h + 0.7)) for g, h in sums.values()), abs=1e-9)
 
 
 def rows(n_rows: int = 600) -> Dataset:
@@ -100,6 +98,8 @@ def test_a_region_of_many_codes_is_seen_through_fewer(monkeypatch: pytest.Monkey
     assert all(grouping is not None and max(grouping) < 3 for grouping in coarse[0].groupings)
 
 
-def test_most_cells() -> None:
-    assert most_cells(0) == most_cells(5_000) == 200
-    assert most_cells(50_000) == 500
+def test_as_many_cells_as_the_rows_can_bear(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [most_cells(n) for n in (0, 5_000, 50_000)] == [200, 200, 500]
+    monkeypatch.setattr(module, "LEAST_CELLS", 6)
+    found = grown(rows(), [(0, 3)])[0].groupings
+    assert 4 <= math.prod(max(grouping) + 1 for grouping in found if grouping) <= 6

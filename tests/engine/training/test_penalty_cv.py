@@ -182,7 +182,7 @@ def test_a_path_near_a_penalty_begins_a_decade_before_it(
     near: float | None, first: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     falling = iter(np.linspace(0.5, 0.4, 20))
-    data = random_dataset(50, SHAPE, 3)
+    data = random_dataset(100, SHAPE, 3)
     monkeypatch.setattr(penalty_cv._Path, "advance", lambda path, penalty: -next(falling))
     folds = [HeldOutFold(Counts(data), data)]
     chosen = penalty_path(folds, space_of("discriminative"), center=0.0, near=near)
