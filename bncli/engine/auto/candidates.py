@@ -43,7 +43,7 @@ from bncli.engine.training.likelihood import ConditionalLikelihood
 
 ALL_PAIRS = 20
 _ORDER = (
-    *("singles", "lines", "boosted", "tree", "pairs", "sharp singles", "sharp tree"),
+    *("singles", "boosted", "lines", "tree", "pairs", "sharp singles", "sharp tree"),
     *("all pairs", "triples", "quadruples"),
 )
 CONFLICT = 9.0

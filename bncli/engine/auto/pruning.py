@@ -15,10 +15,12 @@ NOTHING = 5e-5
 """A log-loss a row, in nats, below which no more candidates are tried."""
 GAIN = 0.01
 """Attributes act together where trees or pairs have lowered the loss by such a share."""
+DEEP = 0.1
 SLACK = 0.05
 """Sets that lose by a larger share of the log-loss are not built upon."""
 _ALONE = ("singles", "lines", "sharp singles")
 """Candidates whose tables are over one attribute each."""
+_SHALLOW = ("lines", "tree", "sharp singles", "sharp tree")
 
 
 def may_improve(name: str, builds_on: Mapping[str, str], judged: Sequence[Judged], prunes: bool) -> bool:
@@ -38,7 +40,12 @@ def may_improve(name: str, builds_on: Mapping[str, str], judged: Sequence[Judged
 
 
 def _is_promising(name: str, builds_on: Mapping[str, str], losses: Mapping[str, float]) -> bool:
-    """Whether smaller sets have gained, of those that were tried: a base that was left out tells nothing."""
+    """Whether smaller sets have gained, of those that were tried: a base that was left out tells nothing.
+
+    Where boosted trees have lowered the loss by a share of DEEP, other cuts and slopes of few attributes help no more.
+    """
+    if name in _SHALLOW and "boosted" in losses and losses["boosted"] <= (1 - DEEP) * losses["singles"]:
+        return False
     if name == "pairs":
         told = [losses[one] for one in ("tree", "boosted") if one in losses]
     elif name == "all pairs":
