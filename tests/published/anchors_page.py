@@ -47,7 +47,7 @@ def _groups(found: Anchored) -> Iterator[tuple[str, Anchored]]:
 
 
 def _finished(found: Anchored) -> tuple[list[str], Iterator[list[str]]]:
-    header = ["learner", "tables", "stopped", "failed", "CPU seconds"]
+    header = ["learner", "tables", "stopped", "failed", "not tried yet", "CPU seconds"]
     return header, (_finished_line(found, learner) for learner in found.learners)
 
 
@@ -56,7 +56,8 @@ def _finished_line(found: Anchored, learner: str) -> list[str]:
     ends = Counter("" if not f.outcome else "stopped" if f.outcome == "stopped" else "failed" for f in own)
     seconds = sum(figure.fit + figure.score for figure in own if not figure.outcome)
     stopped = " ".join([str(ends["stopped"]), _named(f.set for f in own if f.outcome == "stopped")]).strip()
-    return [learner, str(ends[""]), stopped, str(ends["failed"]), f"{seconds:,.0f}"]
+    untried = len(found.of) - len(own)
+    return [learner, str(ends[""]), stopped, str(ends["failed"]), str(untried), f"{seconds:,.0f}"]
 
 
 def _named(names: Iterable[str]) -> str:

@@ -74,7 +74,7 @@ def test_ratios_and_the_best_anchor() -> None:
     assert small.beside_best("auto") == {"a": (pytest.approx(2), "EBM")}
     assert large.pairs("auto", "LightGBM, early") == []
     assert [*found.noisy().of] == ["a"]
-    assert "| LightGBM, early | 1 | 1 (b) | 0 | 2 |" in page(found)
+    assert "| LightGBM, early | 1 | 1 (b) | 0 | 0 | 2 |" in page(found)
     told = in_short(found)
     assert "| EBM | 2.00 | 0-1 | 2 | 0.25 | 1-0 | 2 |" in told
     assert "Under 1,000 rows, the best of them, chosen afterwards, is ahead on 1 of 1 tables, a (EBM, 2.00)." in told
