@@ -10,6 +10,7 @@ Conventions: an attribute has at least BINS bins, and one for every BIN_ROWS row
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from bncli.engine.model import Tried
 
 NAME = "boosted"
 BINS, BIN_ROWS = 64, 64
+MOST_MEMBERS = 20
+"""However much time there is: more of them change next to nothing."""
 Part = tuple[Dataset, Dataset]
 """Rows to learn from, rows that say when to stop."""
 
@@ -40,12 +43,22 @@ def judge_boosted(parts: Sequence[Part], weights: Array | None, seed: int, tell:
     return Judged(NAME, Settings.penalty, losses, logs, tried, None, tuple(members))
 
 
-def bag(data: Dataset, members: Sequence[Boosted], wanted: int, seed: int) -> tuple[Boosted, ...]:
-    """So many on these rows: `members`, one for each of the first folds, and others of the folds that follow."""
+class Bag(NamedTuple):
+    """How many members it has at the least, the seed they are drawn by, and whether there is time for one more."""
+
+    least: int
+    seed: int
+    has_time: Callable[[Dataset], bool] = lambda data: False
+
+
+def bagged(data: Dataset, members: Sequence[Boosted], bag: Bag) -> tuple[Boosted, ...]:
+    """On these rows: `members`, one for each of the first folds, and others of the folds that follow."""
     n_folds = min(FOLDS, data.n_rows)
-    fold_of = stratified_folds(data.labels, n_folds, seed)
-    later = range(len(members), wanted)
-    return (*members, *(_member(_part_of(data, fold_of == m % n_folds), seed, m) for m in later))
+    fold_of = stratified_folds(data.labels, n_folds, bag.seed)
+    found = list(members)
+    while len(found) < bag.least or (len(found) < MOST_MEMBERS and bag.has_time(data)):
+        found.append(_member(_part_of(data, fold_of == len(found) % n_folds), bag.seed, len(found)))
+    return tuple(found)
 
 
 def _part_of(data: Dataset, held_out: Mask) -> Part:

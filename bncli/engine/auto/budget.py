@@ -121,8 +121,10 @@ class ComputeBudget:
 
     def allows(self, expected: float, later: float) -> bool:
         """Whether a candidate of this cost, and of so much later, may still be tried."""
-        if self.expected + expected + self.later + later > self.seconds:
-            return False
+        return self.expected + expected + self.later + later <= self.seconds and self.has_time(expected, later)
+
+    def has_time(self, expected: float, later: float) -> bool:
+        """Whether the limit, if there is one, will not be passed."""
         if self.limit is None or self.clock is None:
             return True
         elapsed = self._elapsed()

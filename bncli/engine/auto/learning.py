@@ -24,8 +24,8 @@ import numpy as np
 
 from bncli import __version__
 from bncli.engine.auto import grids
-from bncli.engine.auto.boosted import NAME, bag
-from bncli.engine.auto.budget import FOLDS, ComputeBudget, Effort, effort_of, memory_of
+from bncli.engine.auto.boosted import NAME, Bag, bagged
+from bncli.engine.auto.budget import FOLDS, ComputeBudget, Effort, boosted_seconds, effort_of, memory_of
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
 from bncli.engine.auto.choice import (
@@ -93,7 +93,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
         found = pool_weights([one.logs for one in judged], *outside, recipe.metric or "")
         weights = shrunk(found, len(outside.labels))
     watch(Stage("parameters"))
-    fitted = _fit_components(data, folds, judged, weights, watch, (recipe.seed or 0, effort.members))
+    fitted = _fit_components(data, folds, judged, weights, watch, _bag(recipe, effort, budget))
     model, parameters = _model(data, recipe, judged, weights, fitted)
     return model, replace(parameters, held_out=None if outside is None else _held_out(folds, outside, judged, weights))
 
@@ -105,6 +105,16 @@ def _refuse_large(data: Dataset, effort: Effort, memory: int | None) -> None:
         what = f"--structure auto tries models of {len(data.schema.informative):,} attributes on {data.n_rows:,} rows"
         hint = "take --structure nb --param map, or leave columns out with --ignore"
         raise BncliError(f"{what}: {needed_and_free(needed, memory)}", hint=hint)
+
+
+def _bag(recipe: Recipe, effort: Effort, budget: ComputeBudget) -> Bag:
+    """With a limit and no effort it grows as long as there is time."""
+
+    def has_time(data: Dataset) -> bool:
+        return budget.has_time(0.0, boosted_seconds(data.n_rows, len(data.schema.informative)))
+
+    grows = recipe.time_limit is not None and recipe.effort is None
+    return Bag(effort.members, recipe.seed or 0, *((has_time,) if grows else ()))
 
 
 def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
@@ -161,14 +171,12 @@ def _fit_components(
     judged: Sequence[Judged],
     weights: Array,
     watch: Watch,
-    drawn: tuple[int, int],
+    bag: Bag,
 ) -> list[_Fitted]:
     """Those with a weight, fitted on all rows, the heaviest first (ties: the one tried first).
 
-    Where every row was held out, their tables are found again; so what others are found on is fitted too. `drawn`: the
-    seed, and how many members a bag has.
+    Where every row was held out, their tables are found again; so what others are found on is fitted too.
     """
-    seed, members = drawn
     rows = Rows(data, below=folds[0].rows.below if folds else dict(BELOW), capacity=capacity(data.n_rows))
     all_drawn = bool(folds) and folds[0].rows.data.n_rows + folds[0].held_out.n_rows == data.n_rows
     again = len(folds) in (0, FOLDS) or data.n_rows < FOLDS
@@ -178,7 +186,7 @@ def _fit_components(
     for done, (one, weight) in enumerate(zip(judged, weights, strict=True)):
         watch(Progress(done, len(judged), one.name))
         if one.members and one.name in wanted:
-            fitted.append(_bagged(data, bag(data, one.members if all_drawn else (), members, seed), float(weight)))
+            fitted.append(_bagged(data, bagged(data, one.members if all_drawn else (), bag), float(weight)))
         elif one.name == FREQUENCIES and one.name in wanted:
             fitted.append(_without_tables(data, float(weight)))
         elif one.name in wanted | needed:

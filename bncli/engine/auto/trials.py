@@ -116,7 +116,8 @@ class Trials:
         rows, n_folds = self._folds[0].rows.data, len(self._folds)
         member = boosted_seconds(rows.n_rows, len(rows.schema.informative))
         later = max(0, self._effort.members - n_folds) * member
-        if self._budget.limit is not None and self._is_too_costly(BOOSTED, n_folds * member, later):
+        if not self._budget.has_time(n_folds * member, later):
+            self._left_out.append(BOOSTED)
             return
         parts = [(fold.rows.data, fold.held_out) for fold in self._folds]
         weights = held_out_weights([fold.held_out for fold in self._folds])

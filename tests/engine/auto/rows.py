@@ -14,9 +14,11 @@ from bncli.recipe import Recipe
 from bncli.watch import Run
 
 
-def recipe(metric: str = "log-loss", time_limit: float | None = None, seed: int = 0) -> Recipe:
+def recipe(
+    metric: str = "log-loss", time_limit: float | None = None, seed: int = 0, effort: int | None = None
+) -> Recipe:
     """That of `--structure auto`."""
-    return Recipe.of(structure="auto", metric=metric, time_limit=time_limit, seed=seed)
+    return Recipe.of(structure="auto", metric=metric, time_limit=time_limit, seed=seed, effort=effort)
 
 
 def mixed(n_rows: int = 90, n_labels: int = 2, seed: int = 0, weights: NDArray[np.float64] | None = None) -> Columns:

@@ -1,0 +1,77 @@
+"""The bag of boosted trees: whose members it has, what is said of rows held out, and how far it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+
+from bncli.engine.auto.boosted import MOST_MEMBERS, Bag, bagged, judge_boosted
+from bncli.engine.auto.budget import FOLDS
+from bncli.engine.boosting.boosting import Boosted, log_probabilities
+from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.folds import stratified_folds
+from bncli.engine.learn import learn
+from bncli.watch import Run
+from tests.engine.auto.rows import coded, ensemble_of, mixed, recipe
+
+
+def parts(data: Dataset, n: int, seed: int = 0) -> list[tuple[Dataset, Dataset]]:
+    fold_of = stratified_folds(data.labels, FOLDS, seed)
+    rows = [(np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)) for fold in range(n)]
+    return [(data.take(learnt), data.take(held_out)) for learnt, held_out in rows]
+
+
+def alike(first: Boosted, second: Boosted) -> bool:
+    return np.array_equal(first.held_out, second.held_out)
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_a_row_held_out_is_judged_by_the_member_that_has_not_seen_it(n_labels: int) -> None:
+    data = coded(mixed(200, n_labels))
+    folds = parts(data, 2)
+    judged = judge_boosted(folds, None, 0, lambda fold: None)
+    expected = np.concatenate([log_probabilities(member.held_out).T for member in judged.members], axis=1)
+    np.testing.assert_array_equal(judged.logs, expected)
+    labels = np.concatenate([held_out.labels for _, held_out in folds])
+    assert judged.losses.log_loss == pytest.approx(-judged.logs[labels, np.arange(len(labels))].mean())
+
+
+def test_members_that_were_judged_are_those_that_would_be_grown() -> None:
+    data = coded(mixed(200))
+    judged = judge_boosted(parts(data, 2), None, 0, lambda fold: None)
+    again, continued = bagged(data, (), Bag(3, 0)), bagged(data, judged.members, Bag(3, 0))
+    assert len(again) == len(continued) == 3
+    assert all(map(alike, again, continued))
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(0, 2), (4, 6), (1000, MOST_MEMBERS)])
+def test_it_grows_as_long_as_there_is_time(asked: int, expected: int) -> None:
+    answers = iter([True] * asked + [False])
+    has_time: Callable[[Dataset], bool] = lambda data: next(answers)  # noqa: E731
+    members = bagged(coded(mixed(60)), (), Bag(2, 0, has_time))
+    assert len(members) == expected
+
+
+def test_members_of_one_fold_differ() -> None:
+    members = bagged(coded(mixed(300)), (), Bag(FOLDS + 1, 0))
+    assert members[0].held_out.shape == members[FOLDS].held_out.shape
+    assert not alike(members[0], members[FOLDS])
+
+
+def sharp(n_rows: int) -> Columns:
+    """Four numbers; the class is whether all of them lie above uneven cuts."""
+    x = np.random.default_rng(0).uniform(size=(n_rows, 4))
+    labels = (x > np.array([0.23, 0.31, 0.17, 0.12])).all(axis=1).astype(np.int8)
+    numbers = {f"x{i}": NumericColumn(column) for i, column in enumerate(x.T)}
+    return Columns(n_rows, numbers, "class", CategoricalColumn(labels, ("some", "all")))
+
+
+def test_a_limit_without_an_effort_is_used_for_more_members() -> None:
+    columns, standing = sharp(1_000), Run(clock=partial(float, 0))
+    models = [learn(columns, recipe(time_limit=1e6, effort=effort), run=standing).model for effort in (None, 3)]
+    sizes = [next(c.tables.n_parameters for c in ensemble_of(m).components if c.name == "boosted") for m in models]
+    assert sizes[0] > sizes[1]
