@@ -1,7 +1,7 @@
 """Which candidates are still worth trying, from the losses of those that were tried.
 
-Nothing is, once nothing is lost; sets do not grow from sets that lost too much. An effort that prunes asks for more:
-larger sets are tried only where smaller ones have told that attributes act together.
+Nothing is, once nothing is lost; sets do not grow from sets that lost too much. An effort that prunes tries
+larger sets first where smaller ones have told that attributes act together, and the others of what is left to spend.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ NOTHING = 5e-5
 GAIN = 0.01
 """Attributes act together where trees or pairs have lowered the loss by such a share."""
 DEEP = 0.1
+"""Trees that have lowered it by such a share find all that tables of one or two attributes find."""
 SLACK = 0.05
 """Sets that lose by a larger share of the log-loss are not built upon."""
 _ALONE = ("singles", "lines", "sharp singles")
@@ -40,12 +41,7 @@ def may_improve(name: str, builds_on: Mapping[str, str], judged: Sequence[Judged
 
 
 def _is_promising(name: str, builds_on: Mapping[str, str], losses: Mapping[str, float]) -> bool:
-    """Whether smaller sets have gained, of those that were tried: a base that was left out tells nothing.
-
-    Where boosted trees have lowered the loss by a share of DEEP, other cuts and slopes of few attributes help no more.
-    """
-    if name in _SHALLOW and "boosted" in losses and losses["boosted"] <= (1 - DEEP) * losses["singles"]:
-        return False
+    """Whether smaller sets have gained, of those that were tried: a base that was left out tells nothing."""
     if name == "pairs":
         told = [losses[one] for one in ("tree", "boosted") if one in losses]
     elif name == "all pairs":
@@ -56,6 +52,12 @@ def _is_promising(name: str, builds_on: Mapping[str, str], losses: Mapping[str, 
         return True
     alone = min((loss for one, loss in losses.items() if one in _ALONE), default=math.inf)
     return not told or min(told) <= (1 - GAIN) * alone
+
+
+def is_outdone(name: str, judged: Sequence[Judged]) -> bool:
+    """Whether boosted trees have lowered the loss so much that other cuts and slopes of few attributes help no more."""
+    losses = {one.name: one.losses.log_loss for one in judged}
+    return name in _SHALLOW and losses.get("boosted", math.inf) <= (1 - DEEP) * losses["singles"]
 
 
 def has_lost_its_base(

@@ -24,7 +24,7 @@ from bncli.engine.auto.budget import (
 from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
 from bncli.engine.auto.choice import FIRST, GRID, Judged, Tell, held_out_weights, judge
 from bncli.engine.auto.paths import PenaltyPath, path_of
-from bncli.engine.auto.pruning import has_lost_its_base, is_better, may_improve
+from bncli.engine.auto.pruning import has_lost_its_base, is_better, is_outdone, may_improve
 from bncli.engine.data.dataset import Dataset
 from bncli.recipe import Recipe
 from bncli.watch import Note, Progress, Watch
@@ -63,14 +63,16 @@ class Trials:
         self._costs: dict[str, float] = {}
         self._judged: list[Judged] = []
         self._left_out: list[str] = []
+        self._met = set[str]()
         self._too_large: list[str] = []
 
     def run(self) -> list[Judged]:
-        """What came of those that were tried."""
-        for done, name in enumerate(self._wanted):
-            if self._is_worth_trying(name):
-                self._watch(Progress(done, len(self._wanted), name))
-                self._try(done, name)
+        """What came of those that were tried: the promising ones, then, of what is left to spend, the others."""
+        self._pass(self._effort.prunes)
+        if self._effort.prunes:
+            too_costly = list(self._left_out)
+            self._pass(prunes=False)
+            self._left_out = too_costly  # of those that promised nothing nothing is told
         if self._left_out:
             reason = "there was no time" if self._budget.limit is not None else "too costly for this effort"
             self._watch(Note(f"candidates that were not tried, {reason}: {', '.join(self._left_out)}"))
@@ -78,8 +80,16 @@ class Trials:
             self._watch(Note(f"candidates that were not tried, too large for the memory: {', '.join(self._too_large)}"))
         return self._judged
 
-    def _is_worth_trying(self, name: str) -> bool:
-        prunes = self._effort.prunes
+    def _pass(self, prunes: bool) -> None:
+        for done, name in enumerate(self._wanted):
+            if name not in self._met and self._is_worth_trying(name, prunes):
+                self._watch(Progress(done, len(self._wanted), name))
+                self._met.add(name)
+                self._try(done, name)
+
+    def _is_worth_trying(self, name: str, prunes: bool) -> bool:
+        if self._effort.prunes and is_outdone(name, self._judged):
+            return False
         if has_lost_its_base(name, self._below, self._judged, prunes, [*self._left_out, *self._too_large]):
             self._left_out.append(name)
             return False

@@ -10,8 +10,8 @@ The questions of a tree come from a window of the shuffled rows, SHARE of them, 
 Stochastic gradient boosting). For more than two classes they come from a random projection of the gradients, drawn for
 each tree (Iosipoi & Vakhrushev 2022, NeurIPS: SketchBoost), and the mean curvature.
 
-The first scores are ln of the class shares, half a row added to each class. Boosting ends some trees (`patience`) after
-the log-loss of the rows held out was lowest; trees after that one are dropped.
+The first scores are ln of the class shares, half a row added to each class. Boosting ends when `patience` trees have
+not lowered the log-loss of the rows held out by a share of WORTH; trees after the lowest are dropped.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array, Index, Mask
 
 SHARE = 0.7
+WORTH = 1e-4
 LARGEST = 4.0
 """Of what a leaf adds, before the rate."""
 
@@ -85,7 +86,8 @@ def boost(data: Dataset, held_out: Dataset, settings: Settings, rng: np.random.G
     prior = _prior(rows)
     scores, outside = np.tile(prior, (rows.n_rows, 1)), np.tile(prior, (held_out.n_rows, 1))
     trees, best, least, kept = list[Tree](), 0, log_loss(outside, held_out), outside.copy()
-    while len(trees) < min(settings.trees, best + settings.patience) and columns.columns:
+    worth, end = least, settings.patience
+    while len(trees) < min(settings.trees, end) and columns.columns:
         tree, leaf = member.grow(scores)
         if not tree.splits:
             break
@@ -95,6 +97,8 @@ def boost(data: Dataset, held_out: Dataset, settings: Settings, rng: np.random.G
         loss = log_loss(outside, held_out)
         if loss < least:
             best, least, kept = len(trees), loss, outside.copy()
+        if loss < worth * (1 - WORTH):
+            worth, end = loss, len(trees) + settings.patience
     return Boosted(prior, tuple(trees[:best]), kept, least)
 
 
