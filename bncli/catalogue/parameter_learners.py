@@ -143,7 +143,7 @@ OPTIONS: tuple[Option, ...] = (
         "",
         PARAMETER,
         "How much auto tries: 1 about half a second on small tables, 5 whatever helps.",
-        stands_for="3, with --time-limit what fits in it",
+        stands_for="3, or what fits into the time limit",
     ),
     Option(
         "--time-limit",

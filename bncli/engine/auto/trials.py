@@ -81,8 +81,9 @@ class Trials:
         return self._judged
 
     def _pass(self, prunes: bool) -> None:
-        for done, name in enumerate(self._wanted):
+        for name in self._wanted:
             if name not in self._met and self._is_worth_trying(name, prunes):
+                done = len(self._met)
                 self._watch(Progress(done, len(self._wanted), name))
                 self._met.add(name)
                 self._try(done, name)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from bncli.engine.auto.budget import EFFORTS
 from bncli.engine.auto.candidates import BELOW, Rows
 from bncli.engine.auto.choice import Judged, Losses
-from bncli.engine.auto.pruning import has_lost_its_base, is_better, may_improve
+from bncli.engine.auto.pruning import has_lost_its_base, is_better, is_outdone, may_improve
+from bncli.engine.data.columns import CategoricalColumn, Columns
+from bncli.engine.learn import learn
 from tests.datasets import random_dataset
+from tests.engine.auto.rows import ensemble_of, recipe
 
 NOTHING, SLACK, GAIN, CONFLICT = 5e-5, 0.05, 0.01, 9.0
 """The rules in numbers; not those of the modules, which would move the limits with the tests."""
@@ -118,3 +124,27 @@ def test_better_is_less_than_what_was_tried() -> None:
 )
 def test_best_penalties_a_decade_apart_are_a_conflict(penalties: dict[str, float], beyond: float) -> None:
     assert Rows(random_dataset(20, (2, 2), 2), penalties=penalties).beyond == pytest.approx(beyond)
+
+
+@pytest.mark.parametrize("share", [0.1, 4.0])
+def test_what_promised_nothing_is_tried_of_what_is_left_to_spend(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parity of three categories: no pair tells anything, so that an effort that prunes defers larger sets."""
+    monkeypatch.setitem(EFFORTS, 3, replace(EFFORTS[3], share=share))
+    codes = np.random.default_rng(0).integers(0, 2, (400, 3)).astype(np.int8)
+    columns = Columns(
+        400,
+        {f"a{i}": CategoricalColumn(column, ("no", "yes")) for i, column in enumerate(codes.T)},
+        "class",
+        CategoricalColumn((codes.sum(axis=1) % 2).astype(np.int8), ("even", "odd")),
+    )
+    trials = {trial.name: trial.log_loss for trial in ensemble_of(learn(columns, recipe()).model).trials}
+    assert trials["singles"] > 0.6
+    assert (trials.get("triples", 1.0) < 0.1) == (share > 1)
+
+
+def test_trees_that_gain_much_outdo_shallow_candidates_alone() -> None:
+    deep, level = judged(singles=1.0, boosted=0.89), judged(singles=1.0, boosted=0.91)
+    assert all(is_outdone(name, deep) for name in ("lines", "tree", "sharp singles", "sharp tree"))
+    assert not any(is_outdone(name, deep) for name in ("pairs", "all pairs", "triples"))
+    assert not is_outdone("tree", level)
+    assert not is_outdone("tree", judged(singles=1.0))

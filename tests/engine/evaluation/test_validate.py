@@ -155,7 +155,7 @@ def test_the_watch_hears_what_auto_tries_inside_a_fold() -> None:
     assert any(0 < share < 1 for share in done)
     assert any(1 < share < 2 for share in done)
     told = {event.detail for event in events if isinstance(event, Progress)}
-    assert any(detail.startswith("fold 1 of 2: singles, penalty 300, fold ") for detail in told)
+    assert any(detail.startswith("fold 1 of 2: singles, penalty 30, fold ") for detail in told)
 
 
 def test_a_value_of_one_fold_only_is_unknown_to_the_model() -> None:
