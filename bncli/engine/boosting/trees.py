@@ -19,7 +19,7 @@ from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Tables
 from bncli.engine.structures.structure import Family, Grouping
 
-MERGED = 1 << 10
+MERGED = 128
 
 
 @dataclass(frozen=True)

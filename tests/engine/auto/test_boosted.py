@@ -65,7 +65,7 @@ def test_members_of_one_fold_differ() -> None:
 def sharp(n_rows: int) -> Columns:
     """Four numbers; the class is whether all of them lie above uneven cuts."""
     x = np.random.default_rng(0).uniform(size=(n_rows, 4))
-    labels = (x > np.array([0.23, 0.31, 0.17, 0.12])).all(axis=1).astype(np.int8)
+    labels = np.asarray((x > np.array([0.23, 0.31, 0.17, 0.12])).all(axis=1), np.int8)
     numbers = {f"x{i}": NumericColumn(column) for i, column in enumerate(x.T)}
     return Columns(n_rows, numbers, "class", CategoricalColumn(labels, ("some", "all")))
 
