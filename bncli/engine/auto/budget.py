@@ -4,7 +4,7 @@ An effort, 1 to 5, says how many seconds the candidates may be expected to take,
 many rows are held out; both follow from the numbers of rows, attributes and classes alone, so that the same rows give
 the same model on every machine, and neither jumps at any number of rows:
 
-    share * (SECONDS + SECONDS_A_VALUE * rows^ROWS_POWER * attributes^(1/4) * (classes / 2)^(1/2))
+    share * (SECONDS + SECONDS_A_VALUE * rows^ROWS_POWER * attributes^(1/4) * classes / 2)
 
 which grows about as the least time of boosting does. Candidates are tried, the likely best first; one that is expected
 to take more than what is left is left out. Every row is held out once, in FOLDS folds, where there are no more rows
@@ -66,7 +66,7 @@ class Effort:
 
     def seconds(self, n_rows: int, n_attributes: int, n_labels: int) -> float:
         """What all candidates together may be expected to take."""
-        grown = float(n_rows**ROWS_POWER) * math.sqrt(math.sqrt(n_attributes) * max(n_labels, 2) / 2)
+        grown = float(n_rows**ROWS_POWER) * math.sqrt(math.sqrt(n_attributes)) * max(n_labels, 2) / 2
         return self.share * (SECONDS + SECONDS_A_VALUE * grown)
 
     def folds(self, n_rows: int) -> int:
