@@ -2,7 +2,7 @@
 
 Each member learns from all rows but those of one fold, which say when to stop; the members differ in rows, in the edges
 of bins and in the draws of boosting, and their scores, log-odds, are averaged. What the bag says of a row held out is
-what the one member says that has not seen it: a little less than the bag will.
+what the one member says that has not learnt from it (it only said when to stop): a little less than the bag will.
 
 Conventions: an attribute has at least BINS bins, and one for every BIN_ROWS rows as far as it has codes.
 """
@@ -14,16 +14,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.auto.budget import FOLDS
+from bncli.engine.auto.budget import FOLDS, boosted_seconds
 from bncli.engine.auto.choice import Judged, losses_of
 from bncli.engine.boosting.boosting import Boosted, Settings, boost, log_probabilities
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.folds import stratified_folds
+from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.engine.model import Tried
 
 NAME = "boosted"
 BINS, BIN_ROWS = 64, 64
+MEMBER_ROWS = 100_000
+"""That a member draws, of more."""
 MOST_MEMBERS = 20
 """However much time there is: more of them change next to nothing."""
 Part = tuple[Dataset, Dataset]
@@ -51,13 +53,19 @@ class Bag(NamedTuple):
     has_time: Callable[[Dataset], bool] = lambda data: False
 
 
+def member_seconds(data: Dataset) -> float:
+    """What one member is expected to take on these rows."""
+    return boosted_seconds(min(data.n_rows, MEMBER_ROWS), len(data.schema.informative))
+
+
 def bagged(data: Dataset, members: Sequence[Boosted], bag: Bag) -> tuple[Boosted, ...]:
     """On these rows: `members`, one for each of the first folds, and others of the folds that follow."""
     n_folds = min(FOLDS, data.n_rows)
-    fold_of = stratified_folds(data.labels, n_folds, bag.seed)
     found = list(members)
     while len(found) < bag.least or (len(found) < MOST_MEMBERS and bag.has_time(data)):
-        found.append(_member(_part_of(data, fold_of == len(found) % n_folds), bag.seed, len(found)))
+        drawn = data.take(stratified_sample(data.labels, MEMBER_ROWS, (bag.seed, len(found))))
+        fold_of = stratified_folds(drawn.labels, n_folds, bag.seed)
+        found.append(_member(_part_of(drawn, fold_of == len(found) % n_folds), bag.seed, len(found)))
     return tuple(found)
 
 

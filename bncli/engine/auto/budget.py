@@ -33,7 +33,7 @@ SECONDS, SECONDS_A_VALUE, ROWS_POWER = 0.4, 3e-3, 0.6
 PASSES_OF_PATH, PASSES_OF_FIT = 200.0, 40.0
 """Evaluations, roughly, of all penalties in one fold, and of a fit with one; preconditioners included."""
 GRANTED = 0.85
-"""Seconds of boosting trees that are not taken off what an effort allows for all else."""
+"""Seconds of choosing boosted trees that are not taken off what an effort allows for all else."""
 TREES = 150
 """That are grown, roughly."""
 SECONDS_A_SET = 4e-5
@@ -108,6 +108,8 @@ class ComputeBudget:
     later: float = 0.0
     """Of the fits on all rows."""
     before_candidates: float = 0.0
+    taken: float = 0.0
+    """Seconds that what was spent took."""
 
     @classmethod
     def of(cls, limit: float | None, clock: Clock | None) -> ComputeBudget:
@@ -128,17 +130,18 @@ class ComputeBudget:
         if self.limit is None or self.clock is None:
             return True
         elapsed = self._elapsed()
-        rate = (elapsed - self.before_candidates) / self.expected if self.expected else 1.0
+        rate = self.taken / self.expected if self.expected else 1.0
         return elapsed + rate * (expected + self.later + later) <= self.limit
 
     def spend(self, expected: float, later: float) -> None:
         """A candidate of this cost was tried."""
         self.expected += expected
         self.later += later
+        self.taken = self._elapsed() - self.before_candidates
 
     def grant(self, expected: float, later: float) -> None:
-        """So much was spent, up to GRANTED seconds of it in addition to what the effort allows."""
-        self.seconds += min(expected + later, GRANTED)
+        """So much is spent; of what the effort allows it takes what the choice took beyond GRANTED seconds."""
+        self.seconds += min(expected, GRANTED) + later
         self.spend(expected, later)
 
     @property

@@ -24,8 +24,8 @@ import numpy as np
 
 from bncli import __version__
 from bncli.engine.auto import grids
-from bncli.engine.auto.boosted import NAME, Bag, bagged
-from bncli.engine.auto.budget import FOLDS, ComputeBudget, Effort, boosted_seconds, effort_of, memory_of
+from bncli.engine.auto.boosted import NAME, Bag, bagged, member_seconds
+from bncli.engine.auto.budget import FOLDS, ComputeBudget, Effort, effort_of, memory_of
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
 from bncli.engine.auto.choice import (
@@ -111,7 +111,7 @@ def _bag(recipe: Recipe, effort: Effort, budget: ComputeBudget) -> Bag:
     """With a limit and no effort it grows as long as there is time."""
 
     def has_time(data: Dataset) -> bool:
-        return budget.has_time(0.0, boosted_seconds(data.n_rows, len(data.schema.informative)))
+        return budget.has_time(0.0, member_seconds(data))
 
     grows = recipe.time_limit is not None and recipe.effort is None
     return Bag(effort.members, recipe.seed or 0, *((has_time,) if grows else ()))

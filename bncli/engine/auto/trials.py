@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bncli.engine.auto.boosted import NAME as BOOSTED
-from bncli.engine.auto.boosted import judge_boosted
+from bncli.engine.auto.boosted import judge_boosted, member_seconds
 from bncli.engine.auto.budget import (
     ComputeBudget,
     Effort,
-    boosted_seconds,
     fit_seconds,
     memory_of,
     path_seconds,
@@ -97,7 +96,7 @@ class Trials:
         if not may_improve(name, self._below, self._judged, prunes):
             return False
         fits = self._memory is None or memory_of(name, self._data, self._effort) <= self._memory
-        if not fits:
+        if not fits and name not in self._too_large:
             self._too_large.append(name)
         return fits
 
@@ -124,16 +123,18 @@ class Trials:
 
     def _try_boosted(self, done: int) -> None:
         """A bag is tried whatever is left of what the effort may spend, of which it takes a part. A limit is heeded."""
-        rows, n_folds = self._folds[0].rows.data, len(self._folds)
-        member = boosted_seconds(rows.n_rows, len(rows.schema.informative))
-        later = max(0, self._effort.members - n_folds) * member
-        if not self._budget.has_time(n_folds * member, later):
+        first, n_folds = self._folds[0], len(self._folds)
+        judged, member = n_folds * member_seconds(first.rows.data), member_seconds(self._data)
+        # members that have not seen all rows are grown anew
+        whole = first.rows.data.n_rows + first.held_out.n_rows == self._data.n_rows
+        later = max(0, self._effort.members - n_folds * whole) * member
+        if not self._budget.has_time(judged, later):
             self._left_out.append(BOOSTED)
             return
         parts = [(fold.rows.data, fold.held_out) for fold in self._folds]
         weights = held_out_weights([fold.held_out for fold in self._folds])
         self._judged.append(judge_boosted(parts, weights, self._seed, self._fold_teller(done, BOOSTED)))
-        self._budget.grant(n_folds * member, later)
+        self._budget.grant(judged, later)
 
     def _is_late(self) -> bool:
         """Whether there is a limit, and it is reached."""

@@ -6,7 +6,7 @@ edges lie at
 
     (k + u) / (bins - 1),    k = 0 .. bins - 2
 
-of the weight, moved to the next cut of the schema, with one u in [0, 1) drawn for each attribute: members of a bag
+of the weight, moved down to a cut of the schema, with one u in [0, 1) drawn for each attribute: members of a bag
 differ in where they cut. Levels of a category, and a missing level, keep their codes.
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class Column:
     ordered: bool
     missing: bool
 
-    @property
+    @cached_property
     def n_bins(self) -> int:
         """The missing level's bin included."""
         return int(self.binning.max()) + 1
@@ -94,7 +95,9 @@ def _drawn_ends(weights: Array, bins: int, u: float) -> Mask:
         return np.ones(len(weights), bool)
     shares = np.cumsum(weights) / max(weights.sum(), 1e-300)
     edges = np.floor(shares * (bins - 1) - u)
-    return np.append(np.diff(edges) > 0, True)
+    # an interval that holds two edges or more is cut off on its other side too
+    heavy = weights * (bins - 1) >= 2 * weights.sum()
+    return np.asarray(np.append(np.diff(edges) > 0, True) | heavy)
 
 
 def _blocks(data: Dataset, columns: tuple[Column, ...], order: Index) -> Iterator[Block]:

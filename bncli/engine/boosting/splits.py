@@ -58,7 +58,8 @@ class Splits:
     def grow(self, g: Array, h: Array, rows: slice, rng: np.random.Generator) -> list[Question]:
         """The questions of a tree from the gradients and curvatures (n,) of a window of the shuffled rows."""
         packed, units = _packed(g, h, rng)
-        tiled = [np.tile(packed, len(block.columns)) for block in self.columns.blocks]
+        longest = np.tile(packed, max((len(block.columns) for block in self.columns.blocks), default=0))
+        tiled = [longest[: len(block.columns) * len(h)] for block in self.columns.blocks]
         node, questions = np.zeros(len(h), np.intp), list[Question]()
         for level in range(self.depth):
             best = self._best(node, 1 << level, tiled, units, rows)

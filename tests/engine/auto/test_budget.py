@@ -93,9 +93,9 @@ def test_without_a_limit_the_clock_does_not_matter() -> None:
     assert budget.allows(0.99 * (seconds - 0.1), 0.0)
     assert not budget.allows(seconds - 0.09, 0.0)
     assert not budget.allows(0.0, seconds - 0.09)
-    budget.grant(0.4, 0.45)
+    budget.grant(0.85, 5.0)
     assert budget.allows(0.99 * (seconds - 0.1), 0.0)
-    budget.grant(0.85 + 0.02, 0.03)
+    budget.grant(0.85 + 0.05, 5.0)
     assert budget.allows(0.99 * (seconds - 0.15), 0.0)
     assert not budget.allows(seconds - 0.14, 0.0)
 
