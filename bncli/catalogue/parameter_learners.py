@@ -144,6 +144,7 @@ OPTIONS: tuple[Option, ...] = (
         PARAMETER,
         "How much auto tries: 1 about half a second on small tables, 5 whatever helps.",
         stands_for="3, or what fits into the time limit",
+        tacit=True,
     ),
     Option(
         "--time-limit",

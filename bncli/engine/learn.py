@@ -24,7 +24,7 @@ from bncli.engine.data.schema import Cuts, MissingPolicy, Reading
 from bncli.engine.doubts import doubts_about
 from bncli.engine.model import ChosenPenalty, HeldOut, Model, Parameters
 from bncli.engine.structures.named_structure import NamedStructure
-from bncli.engine.structures.structure import Dag, Structure
+from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.engine.training.arc_cv import choose_arcs
 from bncli.engine.training.memory_estimate import refuse_large, refuse_wide
 from bncli.engine.training.optimization import OptimizerSettings, Space
@@ -90,7 +90,7 @@ def learn(
     del columns  # codes, and the rows that folds are made of, are all that is needed from here
     counts, schema = Counts(data), data.schema
     run.watch(Stage("structure"))
-    structure = learn_structure(counts, recipe, run) if given.structure is None else given.structure.resolve(schema)
+    structure = learn_structure(counts, recipe, run) if given.structure is None else _given(given, counts, recipe)
     refuse_large(structure, schema, recipe, run.memory)
     folds = _folds(data, sample, structure, recipe, reading, run)
     del sample
@@ -99,6 +99,17 @@ def learn(
     found = parameters.predictor
     model = Model(schema, structure, found, recipe, data.n_rows, __version__, penalty, parameters.restarts)
     return _doubted(Learnt(_recorded(model), parameters, sum(data.n_missing)), run.watch)
+
+
+def _given(given: Given, counts: Counts, recipe: Recipe) -> Structure:
+    """The structure that was given; regions that no search on these rows finds are handwork, whatever they began as."""
+    assert given.structure is not None
+    structure = given.structure.resolve(counts.data.schema)
+    if not isinstance(structure, Regions) or structure.method != "interactions" or recipe.penalty != "cv":
+        return structure
+    found = learn_structure(counts, recipe)
+    same = isinstance(found, Regions) and found.regions == structure.regions and found.binnings == structure.binnings
+    return structure if same else replace(structure, method="file")
 
 
 def _doubted(learnt: Learnt, watch: Watch) -> Learnt:

@@ -25,6 +25,8 @@ from bncli.files.documents import Node
 
 MANY = 256
 """Families that join codes, from which on files have `groups`, and all tables in one array."""
+MOST_CODES = 1 << 24
+"""Of all groupings of a file: a few numbers of it may stand for many codes."""
 _MERGES = "merges"
 """A key of families that join codes, since version 4."""
 _GROUPS = "groups"
@@ -71,7 +73,7 @@ def read_families(node: Node, schema: Schema, structure: Structure) -> tuple[Fam
     """
     index = {attribute.name: i for i, attribute in enumerate(schema.attributes)}
     graph = structure if schema.marginalizes and isinstance(structure, Dag) else None
-    families = []
+    families, codes = [], 0
     for item in node.items():
         fields = item.fields(("attributes", "child"), (_MERGES, _GROUPS))
         names = fields["attributes"].texts()
@@ -83,6 +85,9 @@ def read_families(node: Node, schema: Schema, structure: Structure) -> tuple[Fam
         child = None if fields["child"].value is None else attributes[0]
         by_class = child is None or graph is None or child in graph.class_children
         groupings = _read_groupings(fields, [schema.attributes[i] for i in attributes])
+        codes += sum(len(grouping) for grouping in groupings if grouping)
+        if codes > MOST_CODES:
+            item.fail(f"all groupings together have more than {MOST_CODES:,} codes")
         families.append(Family.over(attributes, schema.cardinalities, child, by_class, groupings))
     return tuple(families)
 

@@ -55,7 +55,7 @@ class Table(NamedTuple):
 
 
 class NamedComponent(NamedTuple):
-    """One of the models that an ensemble averages; its tables only where they were asked for.
+    """One of the models of an ensemble; its tables only where they were asked for.
 
     sizes: how many tables it has over one attribute, two, and so on, by that number.
     """

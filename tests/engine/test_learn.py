@@ -287,3 +287,27 @@ def test_a_clock_limits_the_search_that_the_recipe_limits() -> None:
     assert isinstance(whole, Regions)
     assert found.regions == whole.regions[:1]
     assert learn_structure(Counts(data), recipe) == replace(whole, options={**whole.options, "max_seconds": 3.0})
+
+
+def pairs_matter(n_rows: int) -> Columns:
+    """Three numbers; the class is whether two of them lie on the same side of their middles, but for noise."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(n_rows, 3))
+    labels = ((x[:, 0] > 0.5) == (x[:, 1] > 0.5)) ^ (rng.uniform(size=n_rows) < 0.1)
+    numbers = {f"x{i}": NumericColumn(column) for i, column in enumerate(x.T)}
+    return Columns(n_rows, numbers, "class", CategoricalColumn(labels.astype(np.int8), ("no", "yes")))
+
+
+def test_regions_that_were_edited_are_handwork_in_every_fold() -> None:
+    """The penalty of a file whose pairs were taken out is that of the same regions by hand."""
+    columns, recipe = pairs_matter(400), Recipe.of(structure="interactions")
+    found = learn(columns, recipe).model.structure
+    assert isinstance(found, Regions)
+    assert any(len(region) > 1 for region in found.regions)
+    singles = NamedRegions("class", tuple((f"x{i}",) for i in range(3)))
+    tried = []
+    for method in ("interactions", "file"):
+        fit = learn(columns, recipe, given=Given(structure=replace(singles, method=method)))
+        assert fit.parameters.penalty_cv is not None
+        tried.append(fit.parameters.penalty_cv.tried)
+    assert tried[0] == tried[1]

@@ -170,3 +170,9 @@ def test_a_sealed_description_with_other_numbers_never_crashes(
         assert "\n" not in str(error)  # noqa: PT017
     else:
         assert compile_scorer(model).n_labels == 2
+
+
+def test_few_numbers_that_stand_for_too_many_codes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(families, "MOST_CODES", 1000)
+    with pytest.raises(ModelError, match="all groupings together have more than 1,000 codes"):
+        read(tmp_path, CONTENT)

@@ -53,8 +53,8 @@ class Effort:
     """What one of the efforts allows.
 
     share: of the seconds of the default; held_out: rows; most_rows: that are drawn of more; prunes: whether candidates
-    that are unlikely to help are left out, however cheap; boosted_from: rows from which trees are
-    boosted; members: of their bag, at the least.
+    that are unlikely to help are tried last, or not at all; boosted_from: rows from which trees are boosted; members:
+    of their bag, at the least.
     """
 
     share: float

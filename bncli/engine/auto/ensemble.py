@@ -3,8 +3,9 @@
     maximise  sum over rows t of r_t ln P_w(y_t | x_t)  -  STRENGTH / 2 * sum over models m of (w_m - v_m)^2,    w >= 0
     P_w(y | x)  proportional to  exp(sum over models m of w_m ln P_m(y | x))
 
-by L-BFGS-B: a logistic regression on the models' log-probabilities, concave in w. Its weights need not sum to 1: models
-that are too timid together are made bolder, and too bold ones milder. The centre v are the weights of the linear pool,
+by L-BFGS-B: a logistic regression on the models' log-probabilities, concave in w (by squared errors it is not). Its
+weights need not sum to 1: models that are too timid together are made bolder, and too bold ones milder. The centre v
+are the weights of the linear pool,
 
     maximise  sum over rows t of r_t ln sum over models m of v_m P_m(y_t | x_t),    v on the simplex
 
@@ -34,8 +35,8 @@ STRENGTH = 1.0
 """Of the pull towards the weights of the linear pool, nats."""
 HANDFUL = 20.0
 """Rows of which the class frequencies get half of the weight."""
-LEAST = 0.01
-"""A smaller weight is none."""
+LEAST, MOST = 0.01, 1e3
+"""A smaller weight is none; there is no larger one."""
 
 
 def pool_weights(
@@ -87,7 +88,7 @@ def _optimum(logs: Array, labels: Integers, of_rows: Array, centre: Array, metri
             value, gradient = -float(of_rows @ said), -(slopes @ of_rows)
         return value + 0.5 * STRENGTH * float(pull @ pull), gradient + STRENGTH * pull
 
-    found = minimize(objective, centre, jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * len(centre))
+    found = minimize(objective, centre, jac=True, method="L-BFGS-B", bounds=[(0.0, MOST)] * len(centre))
     return np.asarray(found.x)
 
 

@@ -212,7 +212,7 @@ def _drawn_variances(score: Score, keys: Sequence[Attributes], schema: Schema, u
     generator = np.random.default_rng(_SEED)
     for start in range(0, N_DRAWS if keys else 0, step):
         n = min(step, N_DRAWS - start)
-        codes = [generator.choice(a.cardinality, n, p=frequencies_of(a, None)) for a in schema.attributes]
+        codes = [_drawn(generator, attribute, n) for attribute in schema.attributes]
         labels = generator.integers(0, len(schema.labels), n)
         sums = np.zeros((others + 1, n))
         for table, places in tables:
@@ -221,6 +221,13 @@ def _drawn_variances(score: Score, keys: Sequence[Attributes], schema: Schema, u
             sums[rows[tensor.attributes]] += unit * _looked_up(tensor, codes, labels)
         squares += (sums**2).sum(axis=1)
     return {key: float(squares[row]) / N_DRAWS for key, row in rows.items()}
+
+
+def _drawn(generator: np.random.Generator, attribute: Attribute, n: int) -> Index:
+    """Codes of so many rows by the training frequencies; of an attribute without values, which no table is over, 0."""
+    if not attribute.cardinality:
+        return np.zeros(n, np.intp)
+    return generator.choice(attribute.cardinality, n, p=frequencies_of(attribute, None))
 
 
 def _looked_up(tensor: ContrastTensor, codes: Sequence[Index], labels: Index) -> Array:

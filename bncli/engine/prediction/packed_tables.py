@@ -93,7 +93,7 @@ class PackedTables:
             p: len(digits) - 1 for table in tables for p, digits in zip(table.positions, table.digits, strict=True)
         }
         packed = cls(tuple(tables), tuple(sorted(unobserved.items())))
-        assert packed.complete
+        _ = packed.complete
         return packed
 
     @cached_property

@@ -16,7 +16,8 @@ spaced places where attributes have many codes), each then moved to where it is 
 level are apart from the start.
 
 Conventions: ties go to the first attribute, then to the lowest cut. Cost: a few operations a sum and cut; none a row.
-Source: oblivious trees grown on gradients, as in boosting (Chen & Guestrin 2016, KDD; Prokhorenkova et al. 2018, NIPS).
+Source: oblivious trees grown on gradients, as in boosting (Chen & Guestrin 2016, KDD; Prokhorenkova et al. 2018,
+NeurIPS).
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 
 from bncli.engine.boosting import columns as binned
 from bncli.engine.boosting.columns import Column, Columns, columns_of
-from bncli.engine.boosting.splits import LEAST_CURVATURE, Question, Splits
+from bncli.engine.boosting.splits import LEAST_CURVATURE, WINDOW, Question, Splits, _packed, _unpacked
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array, Index, Mask
-from tests.effects import mixed_datasets
+from tests.datasets import random_dataset
+from tests.effects import mixed_dataset, mixed_datasets
 
 PENALTY = 1.0
 
@@ -122,3 +124,27 @@ def test_places_are_bins_laid_twice(data: Dataset, seed: int) -> None:
             expected: Sequence[int] = (rows[block.first + c] + c * block.width).tolist()
             assert places.tolist() == [*expected, *expected]
     assert sum(len(block.columns) for block in columns.blocks) == len(columns.columns)
+
+
+@pytest.mark.parametrize("heavy", [0, 7, 15])
+def test_a_heavy_value_is_cut_off_on_both_sides(heavy: int) -> None:
+    """Half of the rows have it; whatever is drawn, both cuts are among the questions."""
+    codes = np.append(np.full(500, heavy), np.tile(np.arange(16), 32)[:500]).astype(np.uint8)
+    data = mixed_dataset(random_dataset(1000, [16], 2), ["numeric"])
+    frequencies = tuple(np.bincount(codes, minlength=16).astype(float))
+    attribute = replace(data.schema.attributes[0], frequencies=frequencies)
+    data = replace(data, codes=(codes,), schema=replace(data.schema, attributes=(attribute,)))
+    for seed in range(20):
+        (column,) = columns_of(data, 6, np.random.default_rng(seed)).columns
+        assert np.flatnonzero(column.binning == column.binning[heavy]).tolist() == [heavy]
+        assert column.n_bins <= 6
+
+
+def test_sums_of_many_rows_are_exact() -> None:
+    """All gradients at the largest, of both signs, and all curvatures: as much as two fields of a double can hold."""
+    for n in (1, 127, 128, WINDOW):
+        g, h = np.where(np.arange(n) % 3, 1.0, -1.0), np.ones(n)
+        packed, units = _packed(g, h, np.random.default_rng(0))
+        sums = _unpacked(np.array([packed.sum(), packed[g > 0].sum(), packed[g < 0].sum()]), units)
+        expected = [(x.sum(), x[g > 0].sum(), x[g < 0].sum()) for x in (g, h)]
+        np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-12)
