@@ -46,11 +46,11 @@ def judge_boosted(parts: Sequence[Part], weights: Array | None, seed: int, tell:
 
 
 class Bag(NamedTuple):
-    """How many members it has at the least, the seed they are drawn by, and whether there is time for one more."""
+    """How many members it is to have, the seed they are drawn by, and, with a limit, whether there is time for one."""
 
-    least: int
+    wanted: int
     seed: int
-    has_time: Callable[[Dataset], bool] = lambda data: False
+    has_time: Callable[[Dataset], bool] | None = None
 
 
 def member_seconds(data: Dataset) -> float:
@@ -58,15 +58,18 @@ def member_seconds(data: Dataset) -> float:
     return boosted_seconds(min(data.n_rows, MEMBER_ROWS), len(data.schema.informative))
 
 
-def bagged(data: Dataset, members: Sequence[Boosted], bag: Bag) -> tuple[Boosted, ...]:
-    """On these rows: `members`, one for each of the first folds, and others of the folds that follow."""
+def bagged(data: Dataset, judged: Sequence[Boosted], bag: Bag, *, whole: bool) -> tuple[Boosted, ...]:
+    """Members on these rows: of the first folds those that were judged, if they saw the `whole`, then others.
+
+    Where there is no time for a single one, those that were judged.
+    """
     n_folds = min(FOLDS, data.n_rows)
-    found = list(members)
-    while len(found) < bag.least or (len(found) < MOST_MEMBERS and bag.has_time(data)):
+    found = list(judged) if whole else []
+    while len(found) < bag.wanted and (bag.has_time is None or bag.has_time(data)):
         drawn = data.take(stratified_sample(data.labels, MEMBER_ROWS, (bag.seed, len(found))))
         fold_of = stratified_folds(drawn.labels, n_folds, bag.seed)
         found.append(_member(_part_of(drawn, fold_of == len(found) % n_folds), bag.seed, len(found)))
-    return tuple(found)
+    return tuple(found or judged)
 
 
 def _part_of(data: Dataset, held_out: Mask) -> Part:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 
 from bncli.engine.auto.capacity import capacity
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.training.likelihood import ConditionalLikelihood
 from bncli.engine.training.memory_estimate import BYTES, MATRICES, QUASI_NEWTON
 from bncli.watch import Clock
@@ -44,6 +45,8 @@ OF_A_FOLD = 5
 """Vectors of parameters that a path keeps from one penalty to the next."""
 LINE = 0.2
 """Of that, roughly, where there are no more parameters than lines: so few are soon found."""
+SHARP = 40
+"""Intervals, at the most, that the rule of Fayyad & Irani is expected to leave of a number."""
 CELL = 30.0
 """Nanoseconds, roughly, that an evaluation takes for an entry of a table."""
 
@@ -167,6 +170,8 @@ def memory_of(name: str, data: Dataset, effort: Effort) -> int:
     """
     cardinalities = [data.schema.cardinalities[i] for i in data.schema.informative]
     size, n = capacity(data.n_rows), len(cardinalities)
+    numeric = [isinstance(data.schema.attributes[i], NumericAttribute) for i in data.schema.informative]
+    sharp = [min(c, SHARP) if number else c for c, number in zip(cardinalities, numeric, strict=True)]
     bins = [of_size or 1 for of_size in (*size.bins, size.bins[-1])]
     cells = 1 + sum(cardinalities)
     if name in ("pairs", "triples", "quadruples"):
@@ -175,7 +180,7 @@ def memory_of(name: str, data: Dataset, effort: Effort) -> int:
     elif name == "all pairs":
         cells += n * (n - 1) // 2 * bins[1] ** 2
     elif name in ("tree", "sharp tree"):
-        cells += n * (bins[1] ** 2 if name == "tree" else max(cardinalities, default=1) ** 2)
+        cells += n * (bins[1] ** 2 if name == "tree" else max(sharp, default=1) ** 2)
     matrices = 0 if name in ("singles", "lines", "sharp singles", "boosted") else MATRICES * BYTES * n * n
     tables = (QUASI_NEWTON + OF_A_FOLD * effort.folds(data.n_rows)) * BYTES * data.n_labels * cells
     return BYTES_A_VALUE * data.n_rows * n + matrices + tables

@@ -24,7 +24,7 @@ import numpy as np
 
 from bncli import __version__
 from bncli.engine.auto import grids
-from bncli.engine.auto.boosted import NAME, Bag, bagged, member_seconds
+from bncli.engine.auto.boosted import MOST_MEMBERS, NAME, Bag, bagged, member_seconds
 from bncli.engine.auto.budget import FOLDS, ComputeBudget, Effort, effort_of, memory_of
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
@@ -109,12 +109,10 @@ def _refuse_large(data: Dataset, effort: Effort, memory: int | None) -> None:
 
 def _bag(recipe: Recipe, effort: Effort, budget: ComputeBudget) -> Bag:
     """With a limit and no effort it grows as long as there is time."""
-
-    def has_time(data: Dataset) -> bool:
-        return budget.has_time(0.0, member_seconds(data))
-
-    grows = recipe.time_limit is not None and recipe.effort is None
-    return Bag(effort.members, recipe.seed or 0, *((has_time,) if grows else ()))
+    if recipe.time_limit is None:
+        return Bag(effort.members, recipe.seed or 0)
+    wanted = MOST_MEMBERS if recipe.effort is None else effort.members
+    return Bag(wanted, recipe.seed or 0, lambda data: budget.has_time(0.0, member_seconds(data)))
 
 
 def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
@@ -186,7 +184,7 @@ def _fit_components(
     for done, (one, weight) in enumerate(zip(judged, weights, strict=True)):
         watch(Progress(done, len(judged), one.name))
         if one.members and one.name in wanted:
-            fitted.append(_bagged(data, bagged(data, one.members if all_drawn else (), bag), float(weight)))
+            fitted.append(_bagged(data, bagged(data, one.members, bag, whole=all_drawn), float(weight)))
         elif one.name == FREQUENCIES and one.name in wanted:
             fitted.append(_without_tables(data, float(weight)))
         elif one.name in wanted | needed:

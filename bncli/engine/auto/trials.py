@@ -62,7 +62,7 @@ class Trials:
         self._costs: dict[str, float] = {}
         self._judged: list[Judged] = []
         self._left_out: list[str] = []
-        self._met = set[str]()
+        self._met, self._late = set[str](), set[str]()
         self._too_large: list[str] = []
 
     def run(self) -> list[Judged]:
@@ -72,12 +72,14 @@ class Trials:
             too_costly = list(self._left_out)
             self._pass(prunes=False)
             self._left_out = too_costly  # of those that promised nothing nothing is told
-        if self._left_out:
-            reason = "there was no time" if self._budget.limit is not None else "too costly for this effort"
-            self._watch(Note(f"candidates that were not tried, {reason}: {', '.join(self._left_out)}"))
-        if self._too_large:
-            self._watch(Note(f"candidates that were not tried, too large for the memory: {', '.join(self._too_large)}"))
+        self._tell("there was no time", [name for name in self._left_out if name in self._late])
+        self._tell("too costly for this effort", [name for name in self._left_out if name not in self._late])
+        self._tell("too large for the memory", self._too_large)
         return self._judged
+
+    def _tell(self, reason: str, names: Sequence[str]) -> None:
+        if names:
+            self._watch(Note(f"candidates that were not tried, {reason}: {', '.join(names)}"))
 
     def _pass(self, prunes: bool) -> None:
         for name in self._wanted:
@@ -92,6 +94,7 @@ class Trials:
             return False
         if has_lost_its_base(name, self._below, self._judged, prunes, [*self._left_out, *self._too_large]):
             self._left_out.append(name)
+            self._late.update({name} if self._below.get(name) in self._late else ())
             return False
         if not may_improve(name, self._below, self._judged, prunes):
             return False
@@ -128,8 +131,9 @@ class Trials:
         # members that have not seen all rows are grown anew
         whole = first.rows.data.n_rows + first.held_out.n_rows == self._data.n_rows
         later = max(0, self._effort.members - n_folds * whole) * member
-        if not self._budget.has_time(judged, later):
+        if not self._budget.has_time(judged, 0.0):
             self._left_out.append(BOOSTED)
+            self._late.add(BOOSTED)
             return
         parts = [(fold.rows.data, fold.held_out) for fold in self._folds]
         weights = held_out_weights([fold.held_out for fold in self._folds])
@@ -144,6 +148,8 @@ class Trials:
         """Seconds for the choice, and for the fit on all rows; the first candidate is never too costly."""
         if not self._judged or self._budget.allows(cost, later):
             return False
+        if not self._budget.has_time(cost, later):
+            self._late.add(name)
         self._left_out.append(name)
         return True
 

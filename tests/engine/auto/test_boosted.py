@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -43,21 +42,27 @@ def test_a_row_held_out_is_judged_by_the_member_that_has_not_seen_it(n_labels: i
 def test_members_that_were_judged_are_those_that_would_be_grown() -> None:
     data = coded(mixed(200))
     judged = judge_boosted(parts(data, 2), None, 0, lambda fold: None)
-    again, continued = bagged(data, (), Bag(3, 0)), bagged(data, judged.members, Bag(3, 0))
+    again, continued = (bagged(data, judged.members, Bag(3, 0), whole=whole) for whole in (False, True))
     assert len(again) == len(continued) == 3
     assert all(map(alike, again, continued))
 
 
-@pytest.mark.parametrize(("asked", "expected"), [(0, 2), (4, 6), (1000, MOST_MEMBERS)])
+@pytest.mark.parametrize(("asked", "expected"), [(1, 1), (4, 4), (1000, MOST_MEMBERS)])
 def test_it_grows_as_long_as_there_is_time(asked: int, expected: int) -> None:
     answers = iter([True] * asked + [False])
-    has_time: Callable[[Dataset], bool] = lambda data: next(answers)  # noqa: E731
-    members = bagged(coded(mixed(60)), (), Bag(2, 0, has_time))
+    members = bagged(coded(mixed(60)), (), Bag(MOST_MEMBERS, 0, lambda data: next(answers)), whole=False)
     assert len(members) == expected
 
 
+def test_without_time_for_one_it_has_those_that_were_judged() -> None:
+    data = coded(mixed(200))
+    judged = judge_boosted(parts(data, 1), None, 0, lambda fold: None)
+    members = bagged(data, judged.members, Bag(3, 0, lambda data: False), whole=False)
+    assert members == judged.members
+
+
 def test_members_of_one_fold_differ() -> None:
-    members = bagged(coded(mixed(300)), (), Bag(FOLDS + 1, 0))
+    members = bagged(coded(mixed(300)), (), Bag(FOLDS + 1, 0), whole=False)
     assert members[0].held_out.shape == members[FOLDS].held_out.shape
     assert not alike(members[0], members[FOLDS])
 
