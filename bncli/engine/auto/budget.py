@@ -91,8 +91,15 @@ def effort_of(effort: int | None, limit: float | None, data: Dataset) -> Effort:
     """The one that was asked for; else, with a limit, the folds of what fits in it and all candidates."""
     if effort is not None or limit is None:
         return EFFORTS[DEFAULT if effort is None else effort]
-    folds = next((one for one in reversed(EFFORTS.values()) if one.seconds(*_size(data)) <= limit), EFFORTS[1])
+    folds = next((one for one in reversed(EFFORTS.values()) if _seconds(one, data) <= limit), EFFORTS[1])
     return replace(folds, share=math.inf, prunes=False)
+
+
+def _seconds(effort: Effort, data: Dataset) -> float:
+    """Of all candidates, the boosted trees of every fold included."""
+    n_rows = min(data.n_rows, effort.most_rows)
+    trees = boosted_seconds(n_rows, len(data.schema.informative)) if n_rows >= effort.boosted_from else 0.0
+    return effort.seconds(*_size(data)) + effort.folds(n_rows) * trees
 
 
 def _size(data: Dataset) -> tuple[int, int, int]:

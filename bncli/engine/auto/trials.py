@@ -131,7 +131,8 @@ class Trials:
         # members that have not seen all rows are grown anew
         whole = first.rows.data.n_rows + first.held_out.n_rows == self._data.n_rows
         later = max(0, self._effort.members - n_folds * whole) * member
-        if not self._budget.has_time(judged, 0.0):
+        # trees are mostly grown in half of what an effort sets aside for them
+        if not self._budget.has_time(judged / 2, 0.0):
             self._left_out.append(BOOSTED)
             self._late.add(BOOSTED)
             return
