@@ -38,7 +38,7 @@ def test_auto_leads_and_most_on_small_tables(found: Evidence) -> None:
         assert np.argmin(ranks) == found.learners.index("auto")
     ratios = [found.sized(*bounds).ratio("log-loss", "auto") for bounds in SIZES.values()]
     assert np.argmin(ratios) == 0
-    assert 0.5 < (ratios_to_best(found) > 1).mean() < 0.6
+    assert 1 / 3 < (ratios_to_best(found) > 1).mean() < 0.4
     assert np.argsort(found.ranks("log-loss"))[1] == found.learners.index("interactions")
 
 
@@ -46,10 +46,10 @@ def test_large_tables_where_boosting_is_behind_level_and_ahead(found: Evidence) 
     large = found.sized(5_001, np.inf)
     ratios = dict(zip(large.sets, large.of("log-loss", "auto") / large.of("log-loss", BESIDE), strict=True))
     assert {name for name, ratio in ratios.items() if ratio < 0.98} == {
-        *("nursery", "mushroom", "connect_4", "satimage", "covertype", "letter")
+        *("nursery", "mushroom", "connect_4", "satimage", "optdigits", "letter")
     }
     assert ratios["adult"] == pytest.approx(1, abs=0.01)
-    assert {name for name, ratio in ratios.items() if ratio > 1.02} == {"optdigits", "shuttle"}
+    assert {name for name, ratio in ratios.items() if ratio > 1.02} == {"covertype", "shuttle"}
     at = found.sets.index("covertype")
     assert found.of("log-loss", "RandomForest")[at] < 0.8 * found.of("log-loss", "auto")[at]
 
@@ -57,13 +57,12 @@ def test_large_tables_where_boosting_is_behind_level_and_ahead(found: Evidence) 
 def test_seconds_of_auto_beside_boosting(found: Evidence) -> None:
     large, small = found.sized(5_001, np.inf), found.sized(0, 5_001)
     times = dict(zip(large.sets, large.of("fit", "auto") / large.of("fit", BESIDE), strict=True))
-    assert times.pop("shuttle") == pytest.approx(6, abs=0.5)
-    assert 0.15 < min(times.values()) < 0.25
-    assert 3.25 < max(times.values()) < 3.5
-    assert 1 < np.median(small.of("fit", "auto")) < 10
-    assert 0.1 <= np.median(small.of("fit", BESIDE)) < 1
+    assert times.pop("shuttle") == pytest.approx(13.5, abs=0.5)
+    assert min(times.values()) == pytest.approx(1.7, abs=0.05)
+    assert max(times.values()) == pytest.approx(10, abs=0.5)
     seconds = small.of("fit", "auto")
-    assert (small.sets[int(seconds.argmax())], round(seconds.max())) == ("splice", 40)
+    assert 0.1 <= np.median(small.of("fit", BESIDE)) < np.median(seconds) < 1
+    assert (small.sets[int(seconds.argmax())], round(seconds.max())) == ("chess_krkp", 6)
 
 
 def test_what_is_said_of_the_simpler_ones(found: Evidence) -> None:
