@@ -203,8 +203,12 @@ def _choose(
 
 
 def _search(structure: Structure, recipe: Recipe, run: Run) -> Callable[[Counts], Any]:
-    """How the structure is found in the rows of a fold: as in all rows, unless it is handwork or takes too long."""
-    if structure.method in _FOUND_ONCE or structure.method not in STRUCTURES.words:
+    """How the structure is found in the rows of a fold: as in all rows, unless it is handwork or takes too long.
+
+    Regions are found anew where they have cuts of their own, which follow the rows closely.
+    """
+    uncut = isinstance(structure, Regions) and not any(any(one) for one in structure.binnings)
+    if structure.method in _FOUND_ONCE or structure.method not in STRUCTURES.words or uncut:
         return lambda _: structure
     return lambda counts: learn_structure(counts, recipe, run._replace(watch=silent))
 

@@ -28,6 +28,7 @@ from typing import TypeVar
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.structure_search.additive_fit import additive_fit
 from bncli.engine.structure_search.grown_regions import GrownRegion, grown_regions
 from bncli.engine.structure_search.interaction_gains import Gains
@@ -83,9 +84,16 @@ def _joining(data: Dataset, found: list[GrownRegion], size: int, watch: Watch) -
     below = [one.attributes for one in found if len(one.attributes) == size - 1]
     candidates = gains.of_pairs() if size == 2 else gains.of_extensions(below)
     most = _entry(MOST, size) * len(data.schema.informative)
-    sets = [one.attributes for one in candidates[:most]]
+    # levels are not cut: of categories alone the candidate's gain is that of the region
+    of_levels = [one for one in candidates[:most] if not _has_numbers(data, one.attributes)]
+    sets = [one.attributes for one in candidates[:most] if _has_numbers(data, one.attributes)]
     grown = grown_regions(likelihood, cells, sets, max(_intervals(data), CUT_AT))
-    return [one for one in grown if one.gain > LEAST_GAIN]
+    grown += [GrownRegion(one.attributes, one.gain, (None,) * size) for one in of_levels]
+    return sorted((one for one in grown if one.gain > LEAST_GAIN), key=lambda one: -one.gain)
+
+
+def _has_numbers(data: Dataset, members: tuple[int, ...]) -> bool:
+    return any(isinstance(data.schema.attributes[i], NumericAttribute) for i in members)
 
 
 def _entry(entries: Sequence[T], size: int) -> T:
