@@ -22,7 +22,7 @@ from tests.transcripts import ROOT
 METRICS = ("accuracy", "error", "log-loss", "rmse", "brier", "auc", "ece", "cll", "balanced-accuracy", "mcc")
 MAKING = """
 fit iris.csv --param map -q -o tan.bnc
-fit iris.csv --structure auto --time-limit 1 -q -o auto.bnc
+fit iris.csv --structure auto --effort 1 --time-limit 1 -q -o auto.bnc
 fit monks1.csv --structure kikuchi -q -o kikuchi.bnc
 discretize dated.csv -q --cuts-out dated.json
 fit iris.csv --structure interactions --penalty 1 -q -o interactions.bnc
@@ -49,7 +49,7 @@ fit iris.csv --param map
 fit iris.csv --structure nb
 fit few.csv --structure nb --param discriminative
 fit iris.csv --structure hill-climb --param map --max-parents 1
-fit iris.csv --structure auto --time-limit 1
+fit iris.csv --structure auto --effort 1 --time-limit 1
 fit monks1.csv --structure kikuchi
 fit monks1.csv --param extended --penalty 1 --restarts 1 --max-iterations 5
 fit monks1.csv --structure regions.json --param kmap
