@@ -16,6 +16,7 @@ from bncli.engine.auto.budget import (
     ComputeBudget,
     Effort,
     fit_seconds,
+    least_path_seconds,
     memory_of,
     path_seconds,
     search_seconds,
@@ -107,19 +108,26 @@ class Trials:
         if name == BOOSTED:
             self._try_boosted(done)
             return
-        search = len(self._folds) * search_seconds(name, len(self._data.schema.informative))
+        first, n_folds = self._folds[0], len(self._folds)
+        search = n_folds * search_seconds(name, len(self._data.schema.informative))
         least = LARGER * self._costs.get(self._below.get(name, ""), 0.0)
         if self._is_too_costly(name, max(search, least), 0.0):
             return
-        paths = [path_of(candidate(f.rows, name), f.rows.data, f.held_out) for f in self._folds]
-        if any(_alike(paths[0], one.path) for one in self._judged):
+        # what the first fold tells comes before any work on the others
+        found = candidate(first.rows, name)
+        if any(_alike(found, one.path) for one in self._judged):
             return
-        cost = search + path_seconds([path.space.likelihood for path in paths], paths[0].candidate.coding)
+        least = search + n_folds * least_path_seconds(first.rows.data, found)
+        if self._is_too_costly(name, least, 0.0):
+            return
+        paths = [path_of(found, first.rows.data, first.held_out)]
+        cost = search + n_folds * path_seconds(paths[0].space.likelihood, found.coding)
         later = fit_seconds(paths[0].space.likelihood, self._data.n_rows)
         if self._is_too_costly(name, cost, later):
             return
-        first = self._first_penalty(paths[0].candidate)
-        self._judged.append(judge(name, paths, self._metric, self._teller(done, name), first, self._is_late))
+        paths += [path_of(candidate(f.rows, name), f.rows.data, f.held_out) for f in self._folds[1:]]
+        begin = self._first_penalty(found)
+        self._judged.append(judge(name, paths, self._metric, self._teller(done, name), begin, self._is_late))
         self._budget.spend(cost, later)
         self._costs[name] = cost + later
         self._learn_from(self._judged[-1], paths)
@@ -186,5 +194,5 @@ class Trials:
         return tell
 
 
-def _alike(path: PenaltyPath, other: PenaltyPath | None) -> bool:
-    return other is not None and path.candidate.has_tables_of(other.candidate)
+def _alike(found: Candidate, other: PenaltyPath | None) -> bool:
+    return other is not None and found.has_tables_of(other.candidate)
