@@ -52,7 +52,7 @@ def read_columns(
     tokens = Tokens.of(source.missing_tokens)
     with Table(source, keep=True, block_size=block_size, memory=memory) as table:
         roles = assign_roles(source, table.names, table.name, given)
-        _tell_left_out(roles, watch)
+        tell_left_out(roles, watch)
         columns = start_columns(table, roles, source)
         with BadRows(source.on_bad_row, watch) as bad:
             sizes = _read_all(table, columns, tokens, bad, threads, watch)
@@ -60,7 +60,7 @@ def read_columns(
         return assemble(columns, sum(sizes), roles, table, source, given=given, watch=watch)
 
 
-def _tell_left_out(roles: Roles, watch: Watch) -> None:
+def tell_left_out(roles: Roles, watch: Watch) -> None:
     if roles.left_out:
         more = f" and {len(roles.left_out) - _NAMED} more" if len(roles.left_out) > _NAMED else ""
         watch(Note(f"not in the cuts file, so left out: {', '.join(roles.left_out[:_NAMED])}{more}"))
