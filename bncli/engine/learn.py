@@ -164,6 +164,17 @@ def cuts_learnt(schema: Schema, recipe: Recipe) -> Cuts:
     return cuts_of(schema, recipe.discretize, {key: value for key, value in made.items() if value is not None})
 
 
+def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
+    """The cuts and levels that learning by the recipe would begin with."""
+    if recipe.param == "auto":
+        from bncli.engine.auto.grids import fine_dataset
+
+        schema = fine_dataset(columns, Reading(), run, recipe.group_levels).schema
+    else:
+        schema = _coded(columns, recipe, None, Reading(), run).schema
+    return cuts_learnt(schema, recipe)
+
+
 def _recorded(model: Model) -> Model:
     """The model, which says how levels were pooled only where some are."""
     return model if model.schema.pooled else replace(model, recipe=model.recipe.replaced(group_levels=None))
