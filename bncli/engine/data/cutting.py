@@ -247,9 +247,7 @@ def _levels(name: str, column: CategoricalColumn, weights: Weights) -> Categoric
     return CategoricalAttribute(name, missing, kept, tuple(column.levels[code] for code in present))
 
 
-def _frequencies(
-    codes: Integers, n: int, weights: Weights, *, level: bool = False
-) -> tuple[bool, tuple[float, ...]]:
+def _frequencies(codes: Integers, n: int, weights: Weights, *, level: bool = False) -> tuple[bool, tuple[float, ...]]:
     """Whether missing values (code n) are a level, and the weight of each code, theirs last if they are.
 
     They are where they have weight, or are said to be a `level`.
