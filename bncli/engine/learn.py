@@ -104,8 +104,6 @@ def learn_from_counts(tables: StoredTables, recipe: Recipe, *, given: Given = Gi
 
     Raises BncliError where the tables do not hold what the structure needs, or what is asked for takes the rows.
     """
-    if tables.n_rows == 0:
-        raise BncliError("there are no rows to learn from", hint="count a table that has some, and merge its counts")
     counts = Counts(tables)
     run.watch(Stage("structure"))
     structure = learn_structure(counts, recipe, run) if given.structure is None else _given(given, counts, recipe)
