@@ -25,7 +25,11 @@ VERSION = 1
 
 def read_cuts(path: str) -> Cuts:
     """The cuts in a file, checked."""
-    document = read_document(path, "cuts", VERSION)
+    return cuts_of_document(read_document(path, "cuts", VERSION))
+
+
+def cuts_of_document(document: Node) -> Cuts:
+    """The cuts in the content of a cuts file."""
     fields = document.fields(("format", "version", "class", "attributes"), ("method", "options"))
     class_name = fields["class"].text()
     attributes = tuple(read_attribute(item, counted=False) for item in fields["attributes"].items())

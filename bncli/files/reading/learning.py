@@ -17,6 +17,7 @@ from bncli.errors import BncliError
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.assembly import assemble
 from bncli.files.reading.bad_rows import BadRows
+from bncli.files.reading.coded import are_codes, read_coded
 from bncli.files.reading.forms import want_in_form
 from bncli.files.reading.growing import ColumnBlock, Growing, digest
 from bncli.files.reading.leading_zeros import columns_with_leading_zeros
@@ -44,7 +45,10 @@ def read_columns(
     """The whole table, its types inferred over all rows; `given` cuts fix the attributes and their types instead.
 
     Notes tell what was left out, what looks like codes, and how many malformed rows were skipped. memory: of `Table`.
+    A `.codes` file is such a table too, whose columns are coded.
     """
+    if are_codes(source.paths):
+        return read_coded(source)
     tokens = Tokens.of(source.missing_tokens)
     with Table(source, keep=True, block_size=block_size, memory=memory) as table:
         roles = assign_roles(source, table.names, table.name, given)
