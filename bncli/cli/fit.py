@@ -41,6 +41,7 @@ _NAMED = 8
     options.TABLE,
     options.UNSEEN,
     (options.output("The model file [NAME.bnc beside DATA]."), TRACE),
+    (options.CLUSTER,),
     options.RUNNING,
     more="The defaults stand in brackets.",
 )
@@ -60,7 +61,7 @@ def command(**typed: Any) -> None:
             supplied=chosen.supplied,
             trace=options.named(typed["trace"]),
             unseen=typed["unseen"] or "average",
-            run=Run(options.threads(typed), watch=console.watch),
+            run=Run(options.threads(typed), watch=console.watch, cluster=typed["cluster"]),
         )
         console.summary(summary(report, chosen.supplied.structure_path))
         if console.as_json:
