@@ -87,6 +87,7 @@ def learn(
         model, parameters = learn_auto(columns, recipe, reading, run)
         return _doubted(Learnt(_recorded(model), parameters, missing=0), run.watch)
     data = _coded(columns, recipe, given.cuts, reading, run)
+    data = data if run.place is None else run.place(data)
     sample = _sample(columns, recipe, given.cuts)
     del columns  # codes, and the rows that folds are made of, are all that is needed from here
     counts = Counts(data)
