@@ -165,7 +165,7 @@ def _better(new: Losses, best: Losses, metric: str) -> bool:
 def _is_over(tried: Sequence[Tried], *, many: bool) -> bool:
     losses = [one.log_loss for one in tried]
     worse = WORSE_OF_MANY if many else WORSE
-    if losses[-1] > min(losses) * (1 + worse) + SLACK or _rises(losses[-3:-1]) and _rises(losses[-2:]):
+    if losses[-1] > min(losses) * (1 + worse) + SLACK or (_rises(losses[-3:-1]) and _rises(losses[-2:])):
         return True
     if tried[-1].penalty <= LEAST_STEEP and len(losses) > 2 and max(losses[-3:]) <= min(losses[-3:]) * (1 + FLAT):
         return True

@@ -22,7 +22,7 @@ from bncli.engine.auto.budget import (
     search_seconds,
 )
 from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
-from bncli.engine.auto.choice import FIRST, GRID, Judged, Tell, held_out_weights, judge
+from bncli.engine.auto.choice import FIRST, GRID, MANY, Judged, Tell, held_out_weights, judge
 from bncli.engine.auto.paths import PenaltyPath, path_of
 from bncli.engine.auto.pruning import has_lost_its_base, is_better, is_outdone, may_improve
 from bncli.engine.data.dataset import Dataset
@@ -172,12 +172,16 @@ class Trials:
                 fold.rows.below["triples"] = judged.name
 
     def _first_penalty(self, found: Candidate) -> float:
-        """A decade above the best penalty of the candidate that this one builds on, or else of the first."""
+        """A step above the best penalty of what this one builds on, or else of the first candidate; two of many rows.
+
+        Of many rows a path is followed downwards for longer, and a loss that hardly differs should not end it too low.
+        """
         if not self._judged:
             return FIRST
         best = {one.name: one.penalty for one in self._judged}
         below = self._below.get(found.name, "") if found.beyond == 1 else ""
-        return GRID[max(0, GRID.index(best.get(below, self._judged[0].penalty)) - 2)]
+        above = 2 if sum(fold.held_out.n_rows for fold in self._folds) >= MANY else 1
+        return GRID[max(0, GRID.index(best.get(below, self._judged[0].penalty)) - above)]
 
     def _fold_teller(self, done: int, name: str) -> Callable[[int], None]:
         def tell(fold: int) -> None:

@@ -6,10 +6,11 @@ constants 1e-4 and 0.9. Without a preconditioner the quasi-Newton part is the pu
 
 Stops, with f the objective: `gradient` when the decrease predicted, g'Hg / 2, is under tolerance f / 100 (a vanishing
 gradient in the problem's own metric); `tolerance` when the last WINDOW quasi-Newton iterations, or NEWTON_WINDOW Newton
-iterations, together improved f by no more than tolerance f (of what the objective calls negligible, if f is less); `line-search` when no better point exists along a Newton
-direction, or along the preconditioned gradient; `separable` when the objective says so; `max-iterations`. The distance
-to the optimum is then of the order of tolerance f. Newton steps without a preconditioner end by `tolerance` alone: the
-gradient in itself predicts nothing.
+iterations, together improved f by no more than tolerance f; `line-search` when no better point exists along a Newton
+direction, or along the preconditioned gradient; `separable` when the objective says so; `max-iterations`. Where f is
+less than what the objective calls negligible, that takes its place in tolerance f. The distance to the optimum is then
+of the order of tolerance f. Newton steps without a preconditioner end by `tolerance` alone: the gradient in itself
+predicts nothing.
 
 A product with the Hessian costs about as much as an evaluation, and is told as one of the gradient.
 """
