@@ -19,6 +19,8 @@ _OUTPUT = "Output"
 _OTHER = "Other"
 
 data: Decorator = click.argument("data", nargs=-1, required=True, metavar="DATA...", cls=Paths)
+data_or_counts: Decorator = click.argument("data", nargs=-1, metavar="DATA...", cls=Paths)
+"""Of a command that also takes --from-counts."""
 
 FORMAT = (
     flag(
@@ -188,6 +190,14 @@ DEBUG = flag(
     expose_value=False,
     setting=False,
     help="Show the traceback of an error.",
+)
+CLUSTER = flag(
+    "--cluster",
+    group=_OTHER,
+    everyday=False,
+    metavar="ADDRESS",
+    help="Have the workers of a Dask cluster do the work, with the same result: tcp://HOST:PORT, file:SCHEDULER.json, "
+    "or local:N processes of this machine. Every worker must see DATA.",
 )
 RUNNING = (JSON, QUIET, THREADS, SEED, CONFIG, DEBUG)
 """What every command that works on rows takes."""

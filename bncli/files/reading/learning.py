@@ -74,7 +74,7 @@ def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Rounds)
     watch = run.watch
     with Table(source, keep=True, block_size=rounds.block_size, memory=run.memory) as table:
         roles = assign_roles(source, table.names, table.name, given)
-        _tell_left_out(roles, watch)
+        tell_left_out(roles, watch)
         columns = start_columns(table, roles, source)
         with BadRows(source.on_bad_row, watch) as bad:
             _read_all(table, columns, sampler, tokens, bad, run)
@@ -84,7 +84,7 @@ def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Rounds)
         return found, found.n_rows if n == sampler.n_rows else sampler.n_rows
 
 
-def _tell_left_out(roles: Roles, watch: Watch) -> None:
+def tell_left_out(roles: Roles, watch: Watch) -> None:
     if roles.left_out:
         more = f" and {len(roles.left_out) - _NAMED} more" if len(roles.left_out) > _NAMED else ""
         watch(Note(f"not in the cuts file, so left out: {', '.join(roles.left_out[:_NAMED])}{more}"))
