@@ -15,6 +15,7 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("describe", "A first look at a table: its columns, its class, the command line to begin with."),
     Command("discretize", "Learn cut points; write the binned table or a cuts file."),
+    Command("encode", "Write a table as codes that are learnt from where they lie, past memory."),
     Command("learn-structure", "Learn which attributes depend on which; write a structure file."),
     Command("count", "Count a table for a structure; write a counts file that can be merged."),
     Command("merge", "Add up counts files."),

@@ -18,10 +18,10 @@ from bncli.catalogue import DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, 
 from bncli.choices import Choice, Method
 from bncli.engine.counting.counts import Counts
 from bncli.engine.counting.stored_tables import StoredTables
-from bncli.engine.data.columns import Columns
-from bncli.engine.data.cutting import learn_dataset
+from bncli.engine.data.columns import Columns, Origin
+from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import Cuts, MissingPolicy, Reading
+from bncli.engine.data.schema import Cuts, MissingPolicy, Reading, Schema
 from bncli.engine.doubts import doubts_about
 from bncli.engine.model import ChosenPenalty, HeldOut, Model, Parameters
 from bncli.engine.structures.named_structure import NamedStructure
@@ -87,7 +87,7 @@ def learn(
         model, parameters = learn_auto(columns, recipe, reading, run)
         return _doubted(Learnt(_recorded(model), parameters, missing=0), run.watch)
     data = _coded(columns, recipe, given.cuts, reading, run)
-    sample = sample_of(columns, recipe.seed or 0) if recipe.penalty == "cv" and _are_learnt(given.cuts) else None
+    sample = _sample(columns, recipe, given.cuts)
     del columns  # codes, and the rows that folds are made of, are all that is needed from here
     counts = Counts(data)
     run.watch(Stage("structure"))
@@ -155,6 +155,13 @@ def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: Reading
     return data
 
 
+def cuts_learnt(schema: Schema, recipe: Recipe) -> Cuts:
+    """The cuts of a schema that was learnt by a recipe, with the options that they were made by."""
+    rule = recipe.group_levels if schema.pooled else None
+    made = recipe.options(DISCRETIZERS.method(recipe.discretize)) | {"group_levels": rule}
+    return cuts_of(schema, recipe.discretize, {key: value for key, value in made.items() if value is not None})
+
+
 def _recorded(model: Model) -> Model:
     """The model, which says how levels were pooled only where some are."""
     return model if model.schema.pooled else replace(model, recipe=model.recipe.replaced(group_levels=None))
@@ -185,6 +192,19 @@ def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structu
 def _are_learnt(cuts: Cuts | None) -> bool:
     """Whether cuts can be learnt again: they are not made by hand."""
     return cuts is None or cuts.method in DISCRETIZERS.words
+
+
+def _sample(columns: Columns, recipe: Recipe, cuts: Cuts | None) -> Columns | None:
+    """The rows that folds are made of, as they were read; None where none are wanted, or where there are only codes."""
+    if recipe.penalty != "cv" or not _are_learnt(cuts):
+        return None
+    seed = recipe.seed or 0
+    return sample_of(columns, seed) if columns.origin is None else _drawn(columns.origin, seed)
+
+
+def _drawn(origin: Origin, seed: int) -> Columns | None:
+    rows = origin.drawn(seed)
+    return rows if rows is None or origin.seed is not None else sample_of(rows, seed)
 
 
 def _folds(

@@ -30,7 +30,7 @@ from bncli.engine.data.schema import Cuts
 from bncli.files.archive import COUNTS, FLOATS, INTEGERS, Archive, npy_array, npy_bytes, npy_header, open_archive, pack
 from bncli.files.atomic import write_bytes
 from bncli.files.cuts import VERSION as CUTS_VERSION
-from bncli.files.cuts import cuts_json, read_cuts_of
+from bncli.files.cuts import cuts_json, cuts_of_document
 from bncli.files.documents import Node, parse
 
 VERSION = 1
@@ -104,7 +104,7 @@ def read_counts(path: str) -> CountedRows:
         keys = ("labels", "rows", "missing", "cuts", "missing_tokens", "tables", "decayed", "parts")
         fields = document.fields(("format", "version", *keys))
         fields["cuts"].check_format("cuts", CUTS_VERSION)
-        cuts, labels = read_cuts_of(fields["cuts"]), fields["labels"].texts()
+        cuts, labels = cuts_of_document(fields["cuts"]), fields["labels"].texts()
         wanted = _read_wanted(fields["tables"], cuts)
         layout = Layout(tuple(a.cardinality for a in cuts.attributes), len(labels), wanted)
         numbers = _read_numbers(archive, layout, decayed=fields["decayed"].flag())

@@ -26,10 +26,10 @@ VERSION = 1
 
 def read_cuts(path: str) -> Cuts:
     """The cuts in a file, checked."""
-    return read_cuts_of(read_document(path, "cuts", VERSION))
+    return cuts_of_document(read_document(path, "cuts", VERSION))
 
 
-def read_cuts_of(document: Node) -> Cuts:
+def cuts_of_document(document: Node) -> Cuts:
     """The cuts in the content of a cuts file."""
     fields = document.fields(("format", "version", "class", "attributes"), ("method", "options"))
     class_name = fields["class"].text()

@@ -13,9 +13,11 @@ from functools import partial
 
 from bncli.catalogue import STRUCTURES
 from bncli.engine.data.columns import Columns
+from bncli.engine.data.schema import Cuts
 from bncli.engine.learn import Given
 from bncli.engine.structures.named_structure import NamedRegions
 from bncli.errors import BncliError, UsageError
+from bncli.files.codes import is_codes, read_codes
 from bncli.files.cuts import read_cuts
 from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns
@@ -107,6 +109,11 @@ def refuse_scores(recipe: Recipe, supplied: Supplied) -> None:
 
 def read_supplied(cuts_path: str | None = None, structure_path: str | None = None) -> Supplied:
     """The content of both files, each checked for itself and read once, so that it may be a pipe."""
-    cuts = None if cuts_path is None else read_cuts(cuts_path)
+    cuts = None if cuts_path is None else _cuts(cuts_path)
     structure = None if structure_path is None else read_structure(structure_path)
     return Supplied(cuts, structure, cuts_path, structure_path)
+
+
+def _cuts(path: str) -> Cuts:
+    """Those of a cuts file, or in the heading of a `.codes` file."""
+    return read_codes(path).heading.cuts if is_codes(path) else read_cuts(path)

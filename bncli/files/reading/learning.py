@@ -17,19 +17,18 @@ from bncli.errors import BncliError
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.assembly import assemble
 from bncli.files.reading.bad_rows import BadRows
+from bncli.files.reading.coded import are_codes, read_coded
 from bncli.files.reading.forms import want_in_form
 from bncli.files.reading.growing import ColumnBlock, Growing, digest
 from bncli.files.reading.leading_zeros import columns_with_leading_zeros
 from bncli.files.reading.numerals import kinds_of
 from bncli.files.reading.parse import parse_block
 from bncli.files.reading.reader import RawBlock, Table, parse
-from bncli.files.reading.roles import Roles, assign_roles
+from bncli.files.reading.roles import Roles, assign_roles, tell_left_out
 from bncli.files.reading.row_blocks import BadRow, Kind, RowBlock, Want
 from bncli.files.reading.source import Source, Tokens
 from bncli.files.reading.text_blocks import BLOCK_SIZE, TextBlock
-from bncli.watch import Note, Watch, silent
-
-_NAMED = 8
+from bncli.watch import Watch, silent
 
 
 def read_columns(
@@ -44,7 +43,10 @@ def read_columns(
     """The whole table, its types inferred over all rows; `given` cuts fix the attributes and their types instead.
 
     Notes tell what was left out, what looks like codes, and how many malformed rows were skipped. memory: of `Table`.
+    A `.codes` file is such a table too, whose columns are coded.
     """
+    if are_codes(source.paths):
+        return read_coded(source)
     tokens = Tokens.of(source.missing_tokens)
     with Table(source, keep=True, block_size=block_size, memory=memory) as table:
         roles = assign_roles(source, table.names, table.name, given)
@@ -54,12 +56,6 @@ def read_columns(
             sizes = _read_all(table, columns, tokens, bad, threads, watch)
         _read_again(table, columns, sizes, tokens, threads, any_bad=bad.count > 0)
         return assemble(columns, sum(sizes), roles, table, source, given=given, watch=watch)
-
-
-def tell_left_out(roles: Roles, watch: Watch) -> None:
-    if roles.left_out:
-        more = f" and {len(roles.left_out) - _NAMED} more" if len(roles.left_out) > _NAMED else ""
-        watch(Note(f"not in the cuts file, so left out: {', '.join(roles.left_out[:_NAMED])}{more}"))
 
 
 def start_columns(table: Table, roles: Roles, source: Source, *, guess: bool = True) -> dict[str, Growing]:
