@@ -43,6 +43,7 @@ _NAMED = 8
     (*options.TABLE, learning.FROM_COUNTS),
     options.UNSEEN,
     (options.output("The model file [NAME.bnc beside DATA]."), TRACE),
+    (options.CLUSTER,),
     options.RUNNING,
     more="The defaults stand in brackets.",
 )
@@ -60,7 +61,7 @@ def command(**typed: Any) -> None:
             "output": options.output_path(typed),
             "supplied": chosen.supplied,
             "unseen": typed["unseen"] or "average",
-            "run": Run(options.threads(typed), watch=console.watch),
+            "run": Run(options.threads(typed), watch=console.watch, cluster=typed["cluster"]),
         }
         if source is None:
             report = fit_counts(str(counts), chosen.recipe, **how)

@@ -243,6 +243,8 @@ def counts_file(typed: Mapping[str, Any]) -> str | None:
     if typed["data"]:
         what = f"--from-counts {counts} stands in place of DATA, and {typed['data'][0]!r} is given too"
         raise UsageError(what, hint="leave one of them out")
+    if typed.get("cluster") is not None:
+        raise UsageError("--cluster has no effect with --from-counts", hint="leave it out: there are no rows to share")
     for parameter in context.command.params:
         name = parameter.name or ""
         of_data = isinstance(parameter, Flag) and parameter.group == catalogue.DATA

@@ -191,6 +191,14 @@ DEBUG = flag(
     setting=False,
     help="Show the traceback of an error.",
 )
+CLUSTER = flag(
+    "--cluster",
+    group=_OTHER,
+    everyday=False,
+    metavar="ADDRESS",
+    help="Have the workers of a Dask cluster do the work, with the same result: tcp://HOST:PORT, file:SCHEDULER.json, "
+    "or local:N processes of this machine. Every worker must see DATA.",
+)
 RUNNING = (JSON, QUIET, THREADS, SEED, CONFIG, DEBUG)
 """What every command that works on rows takes."""
 

@@ -87,6 +87,7 @@ def learn(
         model, parameters = learn_auto(columns, recipe, reading, run)
         return _doubted(Learnt(_recorded(model), parameters, missing=0), run.watch)
     data = _coded(columns, recipe, given.cuts, reading, run)
+    data = data if run.place is None else run.place(data)
     sample = _sample(columns, recipe, given.cuts)
     del columns  # codes, and the rows that folds are made of, are all that is needed from here
     counts = Counts(data)
@@ -160,6 +161,17 @@ def cuts_learnt(schema: Schema, recipe: Recipe) -> Cuts:
     rule = recipe.group_levels if schema.pooled else None
     made = recipe.options(DISCRETIZERS.method(recipe.discretize)) | {"group_levels": rule}
     return cuts_of(schema, recipe.discretize, {key: value for key, value in made.items() if value is not None})
+
+
+def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
+    """The cuts and levels that learning by the recipe would begin with."""
+    if recipe.param == "auto":
+        from bncli.engine.auto.grids import fine_dataset
+
+        schema = fine_dataset(columns, Reading(), run, recipe.group_levels).schema
+    else:
+        schema = _coded(columns, recipe, None, Reading(), run).schema
+    return cuts_learnt(schema, recipe)
 
 
 def _recorded(model: Model) -> Model:

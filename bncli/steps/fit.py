@@ -22,6 +22,7 @@ from bncli.files.places import check_data
 from bncli.files.reading.assembly import check_labels, tell_numbers
 from bncli.files.table import Source
 from bncli.recipe import Recipe
+from bncli.steps.cluster.fitting import placing, refuse_on_cluster
 from bncli.steps.regions import RegionsReport, regions_report
 from bncli.steps.run import Moves, NamedMove, Stopwatch, Trace, Warnings, limited
 from bncli.steps.supplied_files import Supplied
@@ -113,18 +114,21 @@ def fit(
         check_data(path)  # or its missing folder would be missed as that of the model
     check_outputs((model_path, trace, source.bad_rows_file), (*source.paths, source.schema_file, *supplied.paths))
     recipe = supplied.recipe(recipe)
+    if run.cluster is not None:
+        refuse_on_cluster(source, recipe, supplied)
     stopwatch = Stopwatch(warned := Warnings(run.watch))
     tracer = Trace(stopwatch)
     moves = Moves(tracer)
-    tracer(Stage("read"))
-    columns = [supplied.read(source, run._replace(watch=tracer))]
-    learnt = learn(
-        columns.pop(),  # nothing holds the table here, so that it may be freed on the way
-        recipe,
-        given=supplied,
-        reading=Reading(source.missing_tokens, unseen),
-        run=limited(run._replace(watch=moves)),
-    )
+    with placing(source, run._replace(watch=moves)) as run:
+        tracer(Stage("read"))
+        columns = [supplied.read(source, run._replace(watch=tracer), recipe)]
+        learnt = learn(
+            columns.pop(),  # nothing holds the table here, so that it may be freed on the way
+            recipe,
+            given=supplied,
+            reading=Reading(source.missing_tokens, unseen),
+            run=limited(run),
+        )
     tracer(Stage("write"))
     _write(learnt, model_path, tracer, trace)
     report = _report(model_path, learnt, supplied.structure)

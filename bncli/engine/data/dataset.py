@@ -44,6 +44,11 @@ class RowBlock:
     def n_rows(self) -> int:
         return len(self.labels)
 
+    def __sizeof__(self) -> int:
+        """Bytes of the arrays: by them a cluster weighs whether to move a block."""
+        arrays = (*self.codes, self.labels, *(() if self.weights is None else (self.weights,)))
+        return sum(array.nbytes for array in arrays)
+
     def slices(self, size: int = ROWS_PER_SLICE) -> Iterator[slice]:
         """The rows of the block, cut into slices of `size`."""
         for start in range(0, self.n_rows, size):
@@ -127,6 +132,10 @@ class Dataset:
     def map(self, kernel: Callable[..., T], *broadcast: Any, states: Sequence[Any] | None = None) -> list[T]:
         """`kernel(block, *broadcast)` of every block, in block order."""
         return list(self._results(kernel, broadcast, states))
+
+    def keep(self, kernel: Callable[..., Any], *broadcast: Any, states: Sequence[Any] | None = None) -> list[Any]:
+        """As `map`, for row state that only kernels look at: where blocks live elsewhere, it stays beside them."""
+        return self.map(kernel, *broadcast, states=states)
 
     def reduce(self, kernel: Callable[..., Any], *broadcast: Any, states: Sequence[Any] | None = None) -> Any:
         """The sum over row blocks of `kernel(block, *broadcast)`: an array, a number, or a tuple or list of them."""
