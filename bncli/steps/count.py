@@ -67,7 +67,9 @@ def count(
     stopwatch = Stopwatch(run.watch)
     run = limited(run._replace(watch=stopwatch))
     stopwatch(Stage("count"))
-    counted = _count_all(*_opened(source, supplied, run), supplied.structure, run, chunk)
+    batches, cuts = _opened(source, supplied, run)
+    with batches:
+        counted = _count_all(batches, cuts, supplied.structure, run, chunk)
     if not counted.n_rows:
         run.watch(Note("there are no rows: all counts are 0", warning=True))
     stopwatch(Stage("write"))

@@ -1,5 +1,7 @@
 """A labelled table read in batches of bounded size under given cuts: codes, classes and weights, in the order of rows.
 
+The batches are a context, which closes the table.
+
 Rows of weight 0 do not exist. The labels are numbered as they are met, since no batch knows those of the next.
 
 Conventions: a text that means a missing value among numbers only, as NA, is a label until all rows are read; if the
@@ -46,7 +48,7 @@ class CodedBatch(NamedTuple):
 
 
 class CodedBatches:
-    """An opened table whose header fits the cuts; iterate once. `labels` are those met so far.
+    """An opened table whose header fits the cuts; iterate once, inside it. `labels` are those met so far.
 
     Raises BncliError for a value that is not among the levels, a weight that is no whole number and, at the end, for
     rows without a class (unless the source drops them).
@@ -83,12 +85,18 @@ class CodedBatches:
         wants.append(Want(self._roles.class_name, Kind.TEXT))
         if self._roles.weights is not None:
             wants.append(Want(self._roles.weights, Kind.NUMBER, strict=True, weight=True))
-        with self._table, self._bad:
+        with self._bad:
             raw_blocks = self._table.raw_blocks([want.name for want in wants], self._run.watch)
             for part in in_order((partial(self._code, raw, wants) for raw in raw_blocks), self._run.threads):
                 self._bad.take(part.block.bad)
                 yield self._batch(part)
         self._check_classes()
+
+    def __enter__(self) -> CodedBatches:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._table.close()
 
     def _code(self, raw: RawBlock, wants: list[Want]) -> _Part:
         block = parse(raw, wants, self._tokens)
@@ -153,12 +161,11 @@ class CodedBatches:
             raise BncliError(f"the class is missing in {n} row{'s' * (n != 1)}", where=where, hint="--drop-unlabelled")
         doubtful = [label for label in self._numbers if label in self._tokens.number]
         numbers = [label for label in self._numbers if label not in doubtful]
-        if not doubtful or name in self._roles.categorical or not numbers:
+        if not doubtful or not numbers:
             return
         if to_numbers(pa.array(numbers, pa.string()), ())[1] is None:
             what = f"the class '{name}' is a number, and '{doubtful[0]}' in some rows, which means that it is missing"
-            leave_out = f"--missing +{doubtful[0]} --drop-unlabelled leaves them out"
-            raise BncliError(what, where=where, hint=f"{leave_out}; --categorical {name} makes it a label")
+            raise BncliError(what, where=where, hint=f"--missing +{doubtful[0]} --drop-unlabelled leaves them out")
 
 
 ROWS_AT_ONCE = 1 << 16
@@ -172,6 +179,12 @@ class EncodedBatches:
         heading = read_codes(self._path).heading
         self.cuts, self.labels = heading.cuts, heading.labels
         self.weighted, self.missing_tokens = heading.weights is not None, heading.missing_tokens
+
+    def __enter__(self) -> EncodedBatches:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open but what is mapped."""
 
     def __iter__(self) -> Iterator[CodedBatch]:
         rows, columns = self._rows, [c for c in self._rows.attributes.values() if isinstance(c, CodedColumn)]
