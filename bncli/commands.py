@@ -15,6 +15,7 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("describe", "A first look at a table: its columns, its class, the command line to begin with."),
     Command("discretize", "Learn cut points; write the binned table or a cuts file."),
+    Command("encode", "Write a table as codes that are learnt from where they lie, past memory."),
     Command("learn-structure", "Learn which attributes depend on which; write a structure file."),
     Command("fit", "Learn a classifier from a table; write a model file."),
     Command("score", "Stream a table through a model; write one row of predictions a row."),

@@ -104,6 +104,7 @@ discretize holes.csv
 discretize monks1.csv
 discretize monks1.csv --group-levels 2
 discretize iris.csv --cuts-out c.json -o binned.csv
+encode iris.csv -o iris.codes
 discretize dated.csv
 score tan.bnc iris.csv -o scores.csv
 score tan.bnc less.csv -o scores.csv --allow-missing-columns --explain 2

@@ -119,7 +119,7 @@ def _fitted(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[s
 
     structure = words.get("structure")
     file = words.pop("structure") if structure is not None and _is_file(structure) else None
-    cuts = typed.get("cuts")
+    cuts = _cuts_file(typed, structure)
     if cuts is not None:
         # What needs no file to be known is refused before one is read.
         names = (STRUCTURES.flag, DISCRETIZERS.flag, *DISCRETIZERS.governed)
@@ -133,6 +133,20 @@ def _fitted(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[s
 
     keys, refusals = _in_force(recipe, list(settings))
     return Learning(recipe(keys), supplied, tuple(_left_aside(settings[key], refusals[key]) for key in refusals))
+
+
+def _cuts_file(typed: Mapping[str, Any], structure: str | None) -> str | None:
+    """The file that has the cuts: a `.codes` file that is the table has its own, which auto takes without a file."""
+    cuts, paths = typed.get("cuts"), typed.get("data")
+    if not isinstance(paths, tuple) or "data" not in typed:
+        return cuts
+    from bncli.files.reading.coded import are_codes
+
+    if not are_codes(paths):
+        return cuts
+    if cuts is not None:
+        raise UsageError(f"--cuts has no effect on {paths[0]}, whose rows are codes", hint="leave --cuts out")
+    return None if structure == "auto" else str(paths[0])
 
 
 def _in_force(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 GROUPS = (
     ("Begin here", ("quick-start", "which-one", "step-by-step", "pitfalls", "glossary")),
-    ("Data", ("describe", "data", "discretize", "missing-values")),
+    ("Data", ("describe", "data", "discretize", "missing-values", "large")),
     ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto")),
     ("Parameters", ("parameters", "smoothing", "penalties", "optimizers")),
     ("Using a model", ("score", "explain", "inspect", "evaluate", "compare", "convergence", "export", "simulate")),
@@ -20,6 +20,7 @@ TOPICS = tuple(topic for _, topics in GROUPS for topic in topics)
 OF_COMMANDS = {
     "describe": ("describe", "data", "pitfalls", "glossary"),
     "discretize": ("discretize", "data", "step-by-step", "files"),
+    "encode": ("large", "discretize", "data", "files"),
     "learn-structure": ("structures", "structure-scores", "regions", "interactions", "step-by-step"),
     "fit": ("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),
     "score": ("score", "explain", "missing-values", "data", "shell"),

@@ -17,10 +17,11 @@ from bncli import __version__
 from bncli.catalogue import DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
 from bncli.choices import Choice, Method
 from bncli.engine.counting.counts import Counts
-from bncli.engine.data.columns import Columns
-from bncli.engine.data.cutting import learn_dataset
+from bncli.engine.counting.stored_tables import StoredTables
+from bncli.engine.data.columns import Columns, Origin
+from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import Cuts, MissingPolicy, Reading
+from bncli.engine.data.schema import Cuts, MissingPolicy, Reading, Schema
 from bncli.engine.doubts import doubts_about
 from bncli.engine.model import ChosenPenalty, HeldOut, Model, Parameters
 from bncli.engine.structures.named_structure import NamedStructure
@@ -87,25 +88,45 @@ def learn(
         model, parameters = learn_auto(columns, recipe, reading, run)
         return _doubted(Learnt(_recorded(model), parameters, missing=0), run.watch)
     data = _coded(columns, recipe, given.cuts, reading, run)
-    sample = sample_of(columns, recipe.seed or 0) if recipe.penalty == "cv" and _are_learnt(given.cuts) else None
+    sample = _sample(columns, recipe, given.cuts)
     del columns  # codes, and the rows that folds are made of, are all that is needed from here
-    counts, schema = Counts(data), data.schema
+    counts = Counts(data)
     run.watch(Stage("structure"))
     structure = learn_structure(counts, recipe, run) if given.structure is None else _given(given, counts, recipe)
-    refuse_large(structure, schema, recipe, run.memory)
+    refuse_large(structure, data.schema, recipe, run.memory)
     folds = _folds(data, sample, structure, recipe, reading, run)
     del sample
     structure, penalty = _choose(counts, structure, folds, recipe, run)
-    parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty)
-    found = parameters.predictor
-    model = Model(schema, structure, found, recipe, data.n_rows, __version__, penalty, parameters.restarts)
-    return _doubted(Learnt(_recorded(model), parameters, sum(data.n_missing)), run.watch)
+    return _learnt(counts, structure, recipe, penalty, run.watch)
+
+
+def learn_from_counts(tables: StoredTables, recipe: Recipe, *, given: Given = Given(), run: Run = Run()) -> Learnt:
+    """The model that `learn` makes of the rows behind these tables, under the same recipe and structure.
+
+    Raises BncliError where the tables do not hold what the structure needs, or what is asked for takes the rows.
+    """
+    if tables.n_rows == 0:
+        raise BncliError("there are no rows to learn from", hint="count a table that has some, and merge its counts")
+    counts = Counts(tables)
+    run.watch(Stage("structure"))
+    structure = learn_structure(counts, recipe, run) if given.structure is None else _given(given, counts, recipe)
+    refuse_large(structure, tables.schema, recipe, run.memory)
+    return _learnt(counts, structure, recipe, None, run.watch)
+
+
+def _learnt(
+    counts: Counts, structure: Structure, recipe: Recipe, penalty: ChosenPenalty | None, watch: Watch
+) -> Learnt:
+    parameters = learn_parameters(counts, structure, recipe, watch, chosen=penalty)
+    found, n_rows = parameters.predictor, counts.source.n_rows
+    model = Model(counts.schema, structure, found, recipe, n_rows, __version__, penalty, parameters.restarts)
+    return _doubted(Learnt(_recorded(model), parameters, sum(counts.source.n_missing)), watch)
 
 
 def _given(given: Given, counts: Counts, recipe: Recipe) -> Structure:
     """The structure that was given; regions that no search on these rows finds are handwork, whatever they began as."""
     assert given.structure is not None
-    structure = given.structure.resolve(counts.data.schema)
+    structure = given.structure.resolve(counts.schema)
     if not isinstance(structure, Regions) or structure.method != "interactions" or recipe.penalty != "cv":
         return structure
     found = learn_structure(counts, recipe)
@@ -137,6 +158,24 @@ def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: Reading
     return data
 
 
+def cuts_learnt(schema: Schema, recipe: Recipe) -> Cuts:
+    """The cuts of a schema that was learnt by a recipe, with the options that they were made by."""
+    rule = recipe.group_levels if schema.pooled else None
+    made = recipe.options(DISCRETIZERS.method(recipe.discretize)) | {"group_levels": rule}
+    return cuts_of(schema, recipe.discretize, {key: value for key, value in made.items() if value is not None})
+
+
+def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
+    """The cuts and levels that learning by the recipe would begin with."""
+    if recipe.param == "auto":
+        from bncli.engine.auto.grids import fine_dataset
+
+        schema = fine_dataset(columns, Reading(), run, recipe.group_levels).schema
+    else:
+        schema = _coded(columns, recipe, None, Reading(), run).schema
+    return cuts_learnt(schema, recipe)
+
+
 def _recorded(model: Model) -> Model:
     """The model, which says how levels were pooled only where some are."""
     return model if model.schema.pooled else replace(model, recipe=model.recipe.replaced(group_levels=None))
@@ -156,7 +195,7 @@ def _refuse_improbable(recipe: Recipe) -> None:
 
 def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structure:
     """The structure that the recipe asks for; BncliError where its search would take more than `run.memory`."""
-    refuse_wide(counts.data.schema, recipe, run.memory)
+    refuse_wide(counts.schema, recipe, run.memory)
     method = _method(STRUCTURES, recipe.structure)
     options = recipe.options(method)
     if options.get("max_seconds") is not None:
@@ -167,6 +206,19 @@ def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structu
 def _are_learnt(cuts: Cuts | None) -> bool:
     """Whether cuts can be learnt again: they are not made by hand."""
     return cuts is None or cuts.method in DISCRETIZERS.words
+
+
+def _sample(columns: Columns, recipe: Recipe, cuts: Cuts | None) -> Columns | None:
+    """The rows that folds are made of, as they were read; None where none are wanted, or where there are only codes."""
+    if recipe.penalty != "cv" or not _are_learnt(cuts):
+        return None
+    seed = recipe.seed or 0
+    return sample_of(columns, seed) if columns.origin is None else _drawn(columns.origin, seed)
+
+
+def _drawn(origin: Origin, seed: int) -> Columns | None:
+    rows = origin.drawn(seed)
+    return rows if rows is None or origin.seed is not None else sample_of(rows, seed)
 
 
 def _folds(

@@ -66,7 +66,7 @@ def open_rows(output: str | None, output_format: str | None) -> Iterator[RowFile
 
 def _named(columns: Columns) -> dict[str, Column]:
     assert columns.label is not None
-    return {**columns.attributes, columns.class_name: columns.label}
+    return {**columns.as_read, columns.class_name: columns.label}
 
 
 class _CsvRows:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bncli.catalogue import DISCRETIZERS
-from bncli.engine.data.cutting import cuts_of, learn_dataset
+from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
+from bncli.engine.learn import cuts_learnt
 from bncli.files.binned import write_binned
 from bncli.files.cuts import cuts_json, write_cuts
 from bncli.files.paths import check_outputs, refuse_ending
@@ -68,9 +69,7 @@ def discretize(
     data = learn_dataset(
         columns, discretize=recipe.discretize, group_levels=rule, given=supplied.cuts, run=run, **options
     )
-    recorded = options | {"group_levels": rule if data.schema.pooled else None}
-    made = {key: value for key, value in recorded.items() if value is not None}
-    learnt = supplied.cuts or cuts_of(data.schema, recipe.discretize, made)
+    learnt = supplied.cuts or cuts_learnt(data.schema, recipe)
     if cuts_out is not None:
         write_cuts(cuts_out, learnt)
     if output is not None:

@@ -114,7 +114,7 @@ def fit(
     tracer = Trace(stopwatch)
     moves = Moves(tracer)
     tracer(Stage("read"))
-    columns = [supplied.read(source, run._replace(watch=tracer))]
+    columns = [supplied.read(source, run._replace(watch=tracer), recipe)]
     learnt = learn(
         columns.pop(),  # nothing holds the table here, so that it may be freed on the way
         recipe,

@@ -109,7 +109,7 @@ def learn_structure(
 def _rows(source: Source, recipe: Recipe, supplied: Supplied, run: Run) -> Dataset:
     """The rows in codes."""
     run.watch(Stage("read"))
-    columns = supplied.read(source, run)
+    columns = supplied.read(source, run, recipe)
     run.watch(Stage("discretize"))
     return learn_dataset(
         columns,

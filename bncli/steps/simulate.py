@@ -151,7 +151,7 @@ class _Tally:
         """The blocks, counted as they pass."""
         for block in blocks:
             for i, (counts, name) in enumerate(zip(self._counts, self._names, strict=True)):
-                column = block.attributes[name]
+                column = block.as_read[name]
                 self.missing_by_attribute[i] += count_missing(column)
                 if isinstance(column, CategoricalColumn) and len(counts):
                     counts += np.bincount(column.codes[column.codes >= 0], minlength=len(counts))

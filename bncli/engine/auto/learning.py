@@ -67,7 +67,7 @@ from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace
 from bncli.engine.training.penalty_cv import base_log_loss
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
-from bncli.watch import Progress, Run, Stage, Watch
+from bncli.watch import Note, Progress, Run, Stage, Watch
 
 TOLERANCE, MAX_ITERATIONS = 1e-3, 200
 """Of the fits on all rows."""
@@ -77,6 +77,10 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     """The ensemble, and how its components were reached."""
     budget, watch = ComputeBudget.of(recipe.time_limit, run.clock), run.watch
     watch(Stage("discretize"))
+    if columns.origin is not None and columns.origin.file:
+        watch(
+            Note("--structure auto takes the cuts of the codes, which are coarser than its own: a table may do better")
+        )
     data = grids.fine_dataset(columns, reading, run, recipe.group_levels)
     del columns  # codes are all that is needed from here
     if data.n_rows == 0:

@@ -8,7 +8,8 @@ folds of one table agree on the classes. Frequencies are counted on the codes of
 set: a column is read once.
 
 Conventions: with given cuts the attributes are those given, in the order given, and their cuts and levels are
-used as they are; other columns are left out; a level that the rows have and the cuts lack is an error. Columns are
+used as they are; other columns are left out; a level that the rows have and the cuts lack is an error. An attribute to
+which they give a missing level has one even where no value of these rows is missing. Columns are
 worked on by several threads; the result does not depend on how many. Cost: that of the discretizer, a column each.
 """
 
@@ -27,10 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.catalogue import DISCRETIZERS
-from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
+from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.encoding import encode_column
 from bncli.engine.data.grouping import Rule, many_valued, pooled, told
+from bncli.engine.data.parts import Joined, Parts
 from bncli.engine.data.schema import (
     Attribute,
     CategoricalAttribute,
@@ -70,7 +72,7 @@ def learn_dataset(
     """
     if columns.label is None or (columns.label.codes < 0).any():
         raise BncliError(f"there are rows without a class {columns.class_name!r}")
-    labels = columns.label.codes.astype(code_dtype(len(columns.label.levels)))
+    labels = columns.label.codes.astype(code_dtype(len(columns.label.levels)), copy=False)
     if given is None:
         learn = _learner(columns, labels, partial(_discretizer(discretize), **_set(options)), group_levels)
         names = list(columns.attributes)
@@ -84,10 +86,16 @@ def learn_dataset(
     attributes = tuple(column.attribute for column in rows)
     for sentence in told(attributes, len(labels)) if given is None else ():
         run.watch(Note(sentence))
-    schema = Schema(
-        columns.class_name, columns.label.levels, attributes, reading.missing_tokens, reading.unseen, missing_policy
-    )
-    return Dataset(schema, tuple(column.codes for column in rows), labels, columns.weights, run.threads)
+    tokens = reading.missing_tokens if columns.origin is None else columns.origin.missing_tokens
+    schema = Schema(columns.class_name, columns.label.levels, attributes, tokens, reading.unseen, missing_policy)
+    return Dataset(schema, _side_by_side(rows), labels, columns.weights, run.threads)
+
+
+def _side_by_side(rows: list[_Coded]) -> tuple[Codes, ...] | Joined:
+    """Arrays, or what stands for them where any column lies in parts."""
+    if not any(isinstance(column.codes, Parts) for column in rows):
+        return tuple(column.codes for column in rows)  # type: ignore[misc]
+    return Joined([c.codes if isinstance(c.codes, Parts) else Parts.of(c.codes) for c in rows])
 
 
 def _coder(
@@ -101,7 +109,9 @@ def _coder(
             form = columns.attributes[name].form  # type: ignore[union-attr]
             return _Coded(NumericAttribute(name, False, uncut.attribute.frequencies, (), form), uncut.codes)
         attribute, column = learn(name), columns.attributes[name]
-        if isinstance(attribute, NumericAttribute) and not attribute.cuts and _is_complete(column):
+        if isinstance(column, CodedColumn):
+            return _counted_codes(column, columns.weights, missing_policy)
+        if isinstance(attribute, NumericAttribute) and not (attribute.cuts or attribute.missing or _lacks(column)):
             return _Coded(replace(attribute, frequencies=uncut.attribute.frequencies), uncut.codes)
         return _coded(attribute, column, columns.weights, missing_policy)
 
@@ -116,7 +126,7 @@ class _Coded(NamedTuple):
     """An attribute, and the code of every row, shape (N,)."""
 
     attribute: Attribute
-    codes: Codes
+    codes: Codes | Parts
 
 
 def _uncut(columns: Columns) -> _Coded:
@@ -133,7 +143,7 @@ def _without_cuts(columns: Columns, labels: Codes, discretize: str | CutPoints) 
         return frozenset()
     if columns.n_rows > module.FEW_ROWS:
         return frozenset()
-    numbers = [name for name, c in columns.attributes.items() if isinstance(c, NumericColumn) and _is_complete(c)]
+    numbers = [name for name, c in columns.attributes.items() if isinstance(c, NumericColumn) and not _lacks(c)]
     found: list[str] = []
     for first in range(0, len(numbers), COLUMNS_AT_ONCE):
         names = numbers[first : first + COLUMNS_AT_ONCE]
@@ -148,19 +158,22 @@ def _numbers(columns: Columns, name: str) -> NDArray[np.generic]:
     return column.values
 
 
-def _is_complete(column: Column) -> bool:
+def _lacks(column: Column | CodedColumn) -> bool:
+    """Whether values of a column of numbers are missing."""
     assert isinstance(column, NumericColumn)
-    return column.values.dtype.kind != "f" or not np.isnan(column.values).any()
+    return column.values.dtype.kind == "f" and bool(np.isnan(column.values).any())
 
 
-def _coded(attribute: Attribute, column: Column, weights: Weights, missing_policy: MissingPolicy) -> _Coded:
+def _coded(
+    attribute: Attribute, column: Column | CodedColumn, weights: Weights, missing_policy: MissingPolicy
+) -> _Coded:
     """The column under its attribute: intervals are counted on their codes, levels were counted to be found.
 
     An attribute that tells nothing is all zeros and takes no memory.
     """
     if isinstance(attribute, NumericAttribute):
         codes = encode_column(column, attribute).codes
-        missing, frequencies = _frequencies(codes, attribute.n_values, weights)
+        missing, frequencies = _frequencies(codes, attribute.n_values, weights, level=attribute.missing)
         attribute = replace(attribute, missing=missing, frequencies=frequencies)
     if missing_policy == "marginalize":
         attribute = _without_missing_level(attribute)
@@ -169,16 +182,26 @@ def _coded(attribute: Attribute, column: Column, weights: Weights, missing_polic
     return _Coded(attribute, codes if attribute.informative else np.broadcast_to(np.zeros(1, np.uint8), len(codes)))
 
 
+def _counted_codes(column: CodedColumn, weights: Weights, missing_policy: MissingPolicy) -> _Coded:
+    """The codes where they lie, under their attribute with its frequencies."""
+    bare = column.attribute
+    sums = column.codes.count(bare.n_values + 1, weights)
+    missing = bool(sums[bare.n_values] > 0)
+    attribute = replace(bare, missing=missing, frequencies=tuple(sums[: bare.n_values + missing].tolist()))
+    if missing_policy == "marginalize":
+        attribute = _without_missing_level(attribute)
+    nothing = np.broadcast_to(np.zeros(1, np.uint8), len(column.codes))
+    return _Coded(attribute, column.codes if attribute.informative else nothing)
+
+
 def _without_missing_level(attribute: Attribute) -> Attribute:
     seen, missing = attribute.frequencies[: attribute.n_values], attribute.frequencies[attribute.n_values :]
     return replace(attribute, missing=False, frequencies=seen, missing_weight=sum(missing))
 
 
 def cuts_of(schema: Schema, method: str, options: Mapping[str, Any]) -> Cuts:
-    """The cuts and levels of a schema, without what it knows of its rows."""
-    bare = tuple(
-        replace(attribute, missing=False, frequencies=(), missing_weight=0.0) for attribute in schema.attributes
-    )
+    """The cuts and levels of a schema, missing levels among them, without the frequencies in its rows."""
+    bare = tuple(replace(attribute, frequencies=(), missing_weight=0.0) for attribute in schema.attributes)
     return Cuts(schema.class_name, bare, method, dict(options))
 
 
@@ -211,6 +234,8 @@ def _learner(columns: Columns, labels: Codes, cut_points: CutPoints, rule: Rule)
 
     def learnt(name: str) -> Attribute:
         column = columns.attributes[name]
+        if isinstance(column, CodedColumn):
+            return column.attribute
         if isinstance(column, CategoricalColumn):
             levels = _levels(name, column, weights)
             if not many_valued(levels, rule):
@@ -247,11 +272,14 @@ def _levels(name: str, column: CategoricalColumn, weights: Weights) -> Categoric
     return CategoricalAttribute(name, missing, kept, tuple(column.levels[code] for code in present))
 
 
-def _frequencies(codes: Integers, n: int, weights: Weights) -> tuple[bool, tuple[float, ...]]:
-    """Whether missing values (code n) have weight, and the weight of each code, theirs last if they have any."""
+def _frequencies(codes: Integers, n: int, weights: Weights, *, level: bool = False) -> tuple[bool, tuple[float, ...]]:
+    """Whether missing values (code n) are a level, and the weight of each code, theirs last if they are.
+
+    They are where they have weight, or are said to be a `level`.
+    """
     sums = np.bincount(codes, weights, n + 1).astype(np.float64)
     # rows of weight 0 do not make a level
-    missing = bool(sums[n] > 0)
+    missing = level or bool(sums[n] > 0)
     return missing, tuple(sums[: n + missing].tolist())
 
 
@@ -263,6 +291,10 @@ def _adopter(columns: Columns, given: Cuts) -> Callable[[str], Attribute]:
         attribute, column = by_name[name], columns.attributes.get(name)
         if column is None:
             raise BncliError(f"the cuts have an attribute {name!r} that is not a column of the data")
+        if isinstance(column, CodedColumn):
+            if column.attribute != attribute:
+                raise BncliError(f"the codes of column {name!r} are not those of the cuts")
+            return attribute
         if isinstance(attribute, NumericAttribute) and isinstance(column, NumericColumn):
             return attribute
         if isinstance(attribute, CategoricalAttribute) and isinstance(column, CategoricalColumn):
@@ -282,14 +314,15 @@ def _given_levels(attribute: CategoricalAttribute, column: CategoricalColumn, we
 
 def _counted(attribute: CategoricalAttribute, occurring: CategoricalAttribute) -> CategoricalAttribute:
     """The attribute with the frequencies of the values that occur, each of which it knows."""
-    counted = np.zeros(attribute.n_values + occurring.missing)
+    missing = occurring.missing or attribute.missing
+    counted = np.zeros(attribute.n_values + missing)
     for level, weight in zip(occurring.levels, occurring.frequencies, strict=False):
         counted[attribute.code_of[level]] += weight
     if occurring.missing:
         # the missing level is the last code of either
         counted[-1] = occurring.frequencies[-1]
-    return replace(attribute, missing=occurring.missing, frequencies=tuple(counted.tolist()))
+    return replace(attribute, missing=missing, frequencies=tuple(counted.tolist()))
 
 
-def _kind(column: Column) -> str:
+def _kind(column: Column | CodedColumn) -> str:
     return "numeric" if isinstance(column, NumericColumn) else "categorical"

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from bncli.engine.data.parts import Joined
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
 
@@ -54,11 +55,12 @@ class Dataset:
     """Training rows in codes: codes[i] (N,) of schema attribute i in the narrowest unsigned type, labels (N,).
 
     weights (N,) are positive; None means that every row weighs 1. Where the schema marginalizes missing values, the
-    code of one is the cardinality of its attribute; elsewhere every code is below it.
+    code of one is the cardinality of its attribute; elsewhere every code is below it. Codes that lie in parts are
+    `Joined`: their row blocks are views where a block lies in one part.
     """
 
     schema: Schema
-    codes: tuple[Codes, ...]
+    codes: tuple[Codes, ...] | Joined
     labels: Codes
     weights: Array | None = None
     threads: int = 1
@@ -100,13 +102,8 @@ class Dataset:
         return replace(self, codes=tuple(c[rows] for c in self.codes), labels=self.labels[rows], weights=weights)
 
     def bounds(self) -> list[tuple[int, int]]:
-        """First and last row + 1 of every block: a power of two of them, at most 16, none under ROWS_PER_BLOCK rows."""
-        n_blocks = 1
-        # by the number of rows alone: threads must not move the edges, nor with them the last digits of sums
-        while n_blocks < MAX_BLOCKS and self.n_rows >= 2 * n_blocks * ROWS_PER_BLOCK:
-            n_blocks *= 2
-        edges = [self.n_rows * s // n_blocks for s in range(n_blocks + 1)]
-        return list(itertools.pairwise(edges))
+        """First and last row + 1 of every block."""
+        return block_bounds(self.n_rows)
 
     def row_blocks(self, states: Sequence[Any] | None = None) -> list[RowBlock]:
         """The rows as row blocks (views, no copies), each with its element of `states`."""
@@ -118,11 +115,14 @@ class Dataset:
     def _stateless(self) -> list[RowBlock]:
         """Sliced once: a learner that adds attribute by attribute asks for the row blocks at each of them."""
         return [
-            RowBlock(
-                tuple(c[a:b] for c in self.codes), self.labels[a:b], None if self.weights is None else self.weights[a:b]
-            )
+            RowBlock(self._rows(a, b), self.labels[a:b], None if self.weights is None else self.weights[a:b])
             for a, b in self.bounds()
         ]
+
+    def _rows(self, start: int, stop: int) -> tuple[Codes, ...]:
+        if isinstance(self.codes, Joined):
+            return tuple(column.rows(start, stop) for column in self.codes.columns)
+        return tuple(codes[start:stop] for codes in self.codes)
 
     def map(self, kernel: Callable[..., T], *broadcast: Any, states: Sequence[Any] | None = None) -> list[T]:
         """`kernel(block, *broadcast)` of every block, in block order."""
@@ -151,6 +151,16 @@ class Dataset:
                 if block is not None:
                     waiting.append(pool.submit(kernel, block, *broadcast))
                 yield result
+
+
+def block_bounds(n_rows: int) -> list[tuple[int, int]]:
+    """First and last row + 1 of every block: a power of two of them, at most 16, none under ROWS_PER_BLOCK rows."""
+    n_blocks = 1
+    # by the number of rows alone: threads must not move the edges, nor with them the last digits of sums
+    while n_blocks < MAX_BLOCKS and n_rows >= 2 * n_blocks * ROWS_PER_BLOCK:
+        n_blocks *= 2
+    edges = [n_rows * s // n_blocks for s in range(n_blocks + 1)]
+    return list(itertools.pairwise(edges))
 
 
 def _count_missing(block: RowBlock, cardinalities: tuple[int, ...]) -> list[int]:

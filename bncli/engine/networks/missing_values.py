@@ -29,7 +29,7 @@ class MissingCompletelyAtRandom:
 
     def applied_to(self, rows: Columns) -> Columns:
         """The rows with missing values."""
-        members = zip(rows.attributes.items(), self._shares, self._streams, strict=True)
+        members = zip(rows.as_read.items(), self._shares, self._streams, strict=True)
         attributes = {name: _removed(column, share, stream) for (name, column), share, stream in members}
         return Columns(rows.n_rows, attributes, rows.class_name, rows.label, rows.weights)
 

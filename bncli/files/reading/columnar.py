@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from bncli.engine.data.forms import DateForm, NumberForm
 from bncli.errors import BncliError
+from bncli.files.codes_heading import KEY, MARK
 from bncli.files.reading.dates import durations_of, holds_dates, is_temporal, order_of, seconds_of
 from bncli.files.reading.ipc_sizes import check_sizes
 from bncli.files.reading.row_blocks import BadRow, Kind, RowBlock, Values, Want, is_text, select
@@ -63,6 +64,11 @@ class ColumnarFile:
         self._file = file
         self._reader = self._guarded(lambda: _open(file, kind, path))
         self._schema: pa.Schema = self._reader.schema_arrow if kind == "parquet" else self._reader.schema
+        if MARK in (self._schema.metadata or {}).get(KEY, b""):
+            what = "these are rows in codes, and not the values of a table"
+            raise BncliError(
+                what, where=path, hint="learn from a .codes file alone, named by its path; score its table"
+            )
         self.names: tuple[str, ...] = self._guarded(lambda: _names(self._schema))
         if not self.names:
             raise BncliError("the file has no columns", where=path)

@@ -16,12 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bncli.engine.data.columns import CategoricalColumn, Column, Columns
+from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Columns
 from bncli.engine.data.dataset import code_dtype
 from bncli.engine.evaluation.validate import Protocol, folds_of
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.errors import BncliError, UsageError
+from bncli.files.attributes import attribute_json
 from bncli.files.table import Source, read_columns
 from bncli.steps.memory import free_memory
 from bncli.watch import Event, Note, Progress, Stage, Watch
@@ -123,10 +125,15 @@ def _entry(name: str, source: Source, protocol: Protocol, columns: Columns) -> E
 def _digest(columns: Columns) -> str:
     assert columns.label is not None
     digest = hashlib.blake2b(digest_size=16)
-    named: list[tuple[str, Column]] = [*columns.attributes.items(), (columns.class_name, columns.label)]
+    named: list[tuple[str, Column | CodedColumn]] = [*columns.attributes.items(), (columns.class_name, columns.label)]
     for name, column in named:
+        values: NDArray[np.generic]
         levels = column.levels if isinstance(column, CategoricalColumn) else None
-        values = column.codes if isinstance(column, CategoricalColumn) else column.values
+        if isinstance(column, CodedColumn):
+            digest.update(repr(attribute_json(column.attribute)).encode())
+            values = column.codes.whole()
+        else:
+            values = column.codes if isinstance(column, CategoricalColumn) else column.values
         digest.update(repr((name, levels, values.dtype.str, len(values))).encode())
         digest.update(np.ascontiguousarray(values).data)
     if columns.weights is not None:

@@ -1,0 +1,52 @@
+"""`bncli encode`: a table as codes, in a file that learning commands take in its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bncli.cli import learning, options
+from bncli.cli.command import declare
+from bncli.cli.console import Console
+
+EXAMPLES = """\
+bncli encode parts/ -o all.codes                           every file of the folder is a part of one table
+bncli encode new.parquet --cuts cuts.json -o new.codes
+bncli encode old.csv --class sick -o old.codes             then: bncli fit old.codes
+"""
+
+
+@declare(
+    "encode",
+    EXAMPLES,
+    (options.data,),
+    learning.CUTTING,
+    options.TABLE,
+    (options.output("The file of codes [NAME.codes beside DATA]."),),
+    options.RUNNING,
+    more="The file is an Arrow file, and is mapped into memory when it is learnt from.",
+)
+def command(**typed: Any) -> None:
+    """Writes the codes and says what they hold."""
+    chosen = learning.learning(typed)
+    source = options.source(typed, typed["data"])
+    from bncli.steps.encode import encode
+    from bncli.watch import Run
+
+    with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        console.notes(chosen.notes)
+        report = encode(
+            source,
+            chosen.recipe,
+            output=options.output_path(typed),
+            supplied=chosen.supplied,
+            run=Run(options.threads(typed), watch=console.watch),
+        )
+        console.summary(
+            [
+                f"rows        {report.rows:,}, {report.classes:,} classes",
+                f"attributes  {report.attributes:,}, {report.cuts:,} cuts",
+                f"written     {report.codes} ({report.bytes:,} bytes)",
+            ]
+        )
+        if console.as_json:
+            console.json(report)

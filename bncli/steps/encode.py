@@ -1,0 +1,147 @@
+"""Writes a table as codes, which learning commands take in its place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bncli.catalogue import DISCRETIZERS
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.cutting import learn_dataset
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import Cuts, NumericAttribute
+from bncli.engine.learn import cuts_learnt
+from bncli.engine.training.penalty_cv import sample_of
+from bncli.errors import UsageError
+from bncli.files.codes import CodedRows, Sample, write_codes
+from bncli.files.codes_heading import Fingerprint, Heading
+from bncli.files.paths import beside, check_outputs
+from bncli.files.reading.coded import are_codes
+from bncli.files.reading.inputs import find_inputs
+from bncli.files.reading.roles import read_schema_file
+from bncli.files.reading.rounds import Sampled
+from bncli.files.table import Source
+from bncli.recipe import Recipe
+from bncli.steps.run import Stopwatch
+from bncli.steps.supplied_files import Supplied
+from bncli.watch import Note, Run, Stage, Watch
+
+SAMPLE_CELLS = 1 << 24
+"""So many values, rows times columns, are kept as they were read at most."""
+
+
+@dataclass(frozen=True)
+class EncodeReport:
+    """What was written: `sampled_rows`, of how many rows the cuts were learnt, None: of all; `bytes` of the file."""
+
+    codes: str
+    rows: int
+    attributes: int
+    classes: int
+    cuts: int
+    sampled_rows: int | None
+    bytes: int
+    seconds: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Every field by name."""
+        return dict(self.__dict__)
+
+
+def encode(
+    source: Source,
+    recipe: Recipe,
+    *,
+    output: str | None = None,
+    supplied: Supplied = Supplied(),
+    run: Run = Run(),
+) -> EncodeReport:
+    """Codes `source` by the cuts learnt from it, or those supplied, and writes the `.codes` file."""
+    path = beside(source.paths, ".codes") if output is None else output
+    if are_codes(source.paths):
+        raise UsageError("these rows are codes already", where=source.paths[0])
+    check_outputs((path, source.bad_rows_file), (*source.paths, source.schema_file, *supplied.paths))
+    recipe = supplied.recipe(recipe)
+    stopwatch = Stopwatch(run.watch)
+    run = run._replace(watch=stopwatch)
+    stopwatch(Stage("read"))
+    found = supplied.first_round(source, recipe, run)
+    columns = found if isinstance(found, Columns) else found.rows
+    stopwatch(Stage("discretize"))
+    data = _coded(columns, recipe, supplied.cuts, run)
+    cuts = supplied.cuts or cuts_learnt(data.schema, recipe)
+    sample = _sample(columns, cuts, recipe.seed or 0, stopwatch)
+    heading = _heading(source, data, cuts)
+    stopwatch(Stage("write"))
+    if isinstance(found, Sampled):
+        sample = None if sample is None else replace(sample, seed=recipe.seed or 0)
+        heading = replace(heading, rows=found.count(), sampled_rows=columns.n_rows)
+        write_codes(path, heading, found.row_blocks(cuts), sample)
+    else:
+        write_codes(path, heading, _blocks(data), sample)
+    return _report(path, heading, stopwatch.seconds())
+
+
+def _coded(columns: Columns, recipe: Recipe, given: Cuts | None, run: Run) -> Dataset:
+    return learn_dataset(
+        columns,
+        discretize=recipe.discretize,
+        group_levels=recipe.group_levels,
+        given=given,
+        run=run,
+        **recipe.options(DISCRETIZERS.method(recipe.discretize)),
+    )
+
+
+def _sample(columns: Columns, cuts: Cuts, seed: int, watch: Watch) -> Sample | None:
+    """The rows that choosing a penalty would draw, as they were read; None where cuts are made by hand or too many."""
+    if cuts.method not in DISCRETIZERS.words:
+        return None
+    attributes = {attribute.name: columns.attributes[attribute.name] for attribute in cuts.attributes}
+    rows = sample_of(replace(columns, attributes=attributes), seed)
+    if rows.n_rows * (len(attributes) + 1) > SAMPLE_CELLS:
+        what = f"{rows.n_rows:,} rows of {len(attributes):,} attributes are too many to be kept as they were read"
+        watch(Note(f"{what}: a penalty will be chosen on the codes as they are"))
+        return None
+    return Sample(rows, None if rows.n_rows == columns.n_rows else seed)
+
+
+def _heading(source: Source, data: Dataset, cuts: Cuts) -> Heading:
+    schema = data.schema
+    weights = source.weights or read_schema_file(source).weights or "weight"
+    return Heading(
+        cuts,
+        schema.labels,
+        data.n_rows,
+        missing=tuple(attribute.name for attribute in schema.attributes if attribute.missing),
+        missing_tokens=source.missing_tokens,
+        weights=None if data.weights is None else weights,
+        sources=_fingerprint(source.paths),
+    )
+
+
+def _fingerprint(paths: Sequence[str]) -> Fingerprint | None:
+    """None of what can be read only once."""
+    inputs = find_inputs(paths, keep=False)
+    return Fingerprint.of([one.path for one in inputs]) if all(one.is_regular for one in inputs) else None
+
+
+def _blocks(data: Dataset) -> Iterator[CodedRows]:
+    for block in data.row_blocks():
+        yield CodedRows(block.codes, block.labels, block.weights)
+
+
+def _report(path: str, heading: Heading, seconds: dict[str, float]) -> EncodeReport:
+    cuts = sum(len(a.cuts) for a in heading.cuts.attributes if isinstance(a, NumericAttribute))
+    return EncodeReport(
+        path,
+        heading.rows,
+        len(heading.cuts.attributes),
+        len(heading.labels),
+        cuts,
+        heading.sampled_rows,
+        os.stat(path).st_size,
+        seconds,
+    )

@@ -1,0 +1,79 @@
+"""`bncli encode`, and the commands that take its file as their table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Bncli
+
+
+def test_every_learning_command_takes_the_file(bncli: Bncli, tmp_path: Path) -> None:
+    ran = bncli("encode", "iris.csv")
+    assert (ran.code, ran.out) == (0, "")
+    assert "written     iris.codes" in ran.err
+    (tmp_path / "iris.codes").rename(tmp_path / "renamed")  # told by what is in it
+    assert bncli("fit", "renamed", "--param", "map", "-o", "m.bnc").code == 0
+    assert bncli("learn-structure", "renamed", "-o", "s.json").code == 0
+    assert bncli("fit", "renamed", "--structure", "s.json", "--param", "map", "-o", "n.bnc").code == 0
+    assert (tmp_path / "m.bnc").read_bytes() == (tmp_path / "n.bnc").read_bytes()
+    assert (
+        bncli(
+            "compare",
+            "renamed",
+            "monks1.csv",
+            "--learner",
+            "a=--param map",
+            "--learner",
+            "b=--structure nb --param map",
+            "--folds",
+            2,
+        ).code
+        == 0
+    )
+    assert bncli("score", "m.bnc", "iris.csv", "-o", "scores.csv").code == 0
+
+
+def test_cross_validation_is_that_of_the_table(bncli: Bncli) -> None:
+    bncli("discretize", "wine_holes.csv", "--cuts-out", "cuts.json")
+    bncli("encode", "wine_holes.csv", "-o", "w.codes")
+    table = json.loads(bncli("evaluate", "wine_holes.csv", "--cuts", "cuts.json", "--json").out)
+    codes = json.loads(bncli("evaluate", "w.codes", "--json").out)
+    assert {k: v for k, v in codes.items() if k not in ("seconds", "folds")} == {
+        k: v for k, v in table.items() if k not in ("seconds", "folds")
+    }
+
+
+def test_auto_takes_the_codes_and_says_so(bncli: Bncli) -> None:
+    bncli("encode", "iris.csv")
+    ran = bncli("fit", "iris.codes", "--structure", "auto", "--effort", 1, "-o", "a.bnc")
+    assert ran.code == 0
+    assert "takes the cuts of the codes" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("fit iris.codes --discretize equal-width", "--discretize has no effect"),
+        ("fit iris.codes --bins 5", "--bins"),
+        ("fit iris.codes --cuts cuts.json", "--cuts has no effect"),
+        ("fit iris.codes --ignore petal_width", "--ignore has no effect"),
+        ("fit iris.codes --class petal_width", "the class of iris.codes is 'class'"),
+        ("encode iris.codes -o again.codes", "codes already"),
+        ("encode iris.csv -o iris.csv", "iris.csv"),
+        ("score m.bnc iris.codes", "rows in codes"),
+        ("evaluate iris.codes --model m.bnc", "rows in codes"),
+        ("describe iris.codes", "rows in codes"),
+        ("fit iris.codes monks1.csv -o b.bnc", "rows in codes"),
+    ],
+)
+def test_what_makes_no_sense_with_codes_is_refused(bncli: Bncli, words: str, told: str) -> None:
+    bncli("encode", "iris.csv")
+    bncli("discretize", "iris.csv", "--cuts-out", "cuts.json")
+    bncli("fit", "iris.csv", "--param", "map", "-o", "m.bnc")
+    ran = bncli(*words.split())
+    assert ran.code in (1, 2, 3)
+    assert told in ran.err
+    assert len(ran.err.splitlines()) == 1

@@ -1,0 +1,178 @@
+"""The `.codes` file: there and back, as other programs read it, and what damage is told in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine.data.columns import CodedColumn
+from bncli.engine.data.dataset import block_bounds
+from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute
+from bncli.errors import BncliError
+from bncli.files.codes import CodedRows, is_codes, read_codes, write_codes
+from bncli.files.codes_heading import KEY, Heading
+from bncli.files.table import Source, read_columns
+
+CUTS = Cuts(
+    "class",
+    (NumericAttribute("n", False, (), (1.5, 2.5)), CategoricalAttribute("c", False, (), tuple(map(str, range(300))))),
+    "mdl",
+)
+
+
+def _write(path: Path, n: int = 1000, weights: str | None = None, seed: int = 0) -> tuple[Heading, CodedRows]:
+    rng = np.random.default_rng(seed)
+    heading = Heading(CUTS, ("no", "yes"), n, missing=("n",), weights=weights)
+    number, name = rng.integers(0, 4, n).astype(np.uint8), rng.integers(0, 300, n).astype(np.uint16)
+    labels = rng.integers(0, 2, n).astype(np.uint8)
+    rows = CodedRows((number, name), labels, None if weights is None else rng.random(n) + 0.5)
+    cut = [
+        CodedRows([c[a:b] for c in rows.codes], labels[a:b], None if rows.weights is None else rows.weights[a:b])
+        for a, b in block_bounds(n)
+    ]
+    write_codes(str(path), heading, cut)
+    return heading, rows
+
+
+@pytest.mark.usefixtures("small_blocks")
+@given(n=st.integers(1, 5000), weighted=st.booleans())
+def test_there_and_back(tmp_path_factory: pytest.TempPathFactory, n: int, weighted: bool) -> None:
+    path = tmp_path_factory.getbasetemp() / "x.codes"
+    heading, rows = _write(path, n, "w" if weighted else None, n)
+    found = read_codes(str(path))
+    assert found.heading == heading
+    assert [len(batch) for batch in found.batches] == [b - a for a, b in block_bounds(n)]
+    columns = found.columns()
+    for name, codes in zip(("n", "c"), rows.codes, strict=True):
+        column = columns.attributes[name]
+        assert isinstance(column, CodedColumn)
+        np.testing.assert_array_equal(column.codes.whole(), codes)
+    assert columns.label is not None
+    np.testing.assert_array_equal(columns.label.codes, rows.labels)
+    assert (columns.weights is None) == (not weighted)
+    if rows.weights is not None:
+        np.testing.assert_array_equal(columns.weights, rows.weights)
+
+
+def test_it_is_an_ordinary_arrow_file(tmp_path: Path) -> None:
+    _, rows = _write(tmp_path / "x.codes")
+    table = pa.ipc.open_file(tmp_path / "x.codes").read_all()
+    assert [(f.name, str(f.type), f.nullable) for f in table.schema] == [
+        ("n", "uint8", False),
+        ("c", "uint16", False),
+        ("class", "uint8", False),
+    ]
+    assert table["c"].to_pylist() == rows.codes[1].tolist()
+    heading = json.loads(table.schema.metadata[KEY])
+    assert (heading["format"], heading["version"], heading["labels"]) == ("bncli-codes", 1, ["no", "yes"])
+
+
+def test_a_column_lies_where_the_file_is_mapped(tmp_path: Path) -> None:
+    _write(tmp_path / "x.codes")
+    column = read_codes(str(tmp_path / "x.codes")).columns().attributes["n"]
+    assert isinstance(column, CodedColumn)
+    assert not column.codes.whole().flags.owndata
+
+
+def test_other_files_are_no_codes(tmp_path: Path) -> None:
+    table = pa.table({"a": [1, 2]})
+    with pa.ipc.new_file(tmp_path / "x.arrow", table.schema) as writer:
+        writer.write_table(table)
+    (tmp_path / "empty.codes").write_bytes(b"")
+    assert not is_codes(str(tmp_path / "x.arrow"))
+    assert not is_codes(str(tmp_path / "empty.codes"))
+    assert not is_codes("-")
+    assert not is_codes(str(tmp_path))
+
+
+def _with_heading(path: Path, **changed: Any) -> None:
+    """The file again, with other values in its heading."""
+    reader = pa.ipc.open_file(pa.py_buffer(path.read_bytes()))
+    heading = json.loads(reader.schema.metadata[KEY]) | changed
+    schema = reader.schema.with_metadata({KEY: json.dumps(heading).encode()})
+    with pa.ipc.new_file(path, schema) as writer:
+        for i in range(reader.num_record_batches):
+            found = reader.get_batch_with_custom_metadata(i)
+            batch = pa.RecordBatch.from_arrays(found.batch.columns, schema=schema)
+            writer.write_batch(batch, custom_metadata=found.custom_metadata)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"version": 2}, "newer bncli"),
+        ({"rows": 999}, "has not the 999 rows"),
+        ({"labels": ["a"]}, "two labels"),
+        ({"labels": ["a", "b", "c"]}, "the counts of its codes are missing"),
+        ({"missing": ["z"]}, "no attribute 'z'"),
+        ({"weights": "n"}, "given twice"),
+        ({"more": 1}, "unknown key 'more'"),
+    ],
+)
+def test_a_heading_that_is_not_right_is_told(tmp_path: Path, changed: dict[str, Any], told: str) -> None:
+    path = tmp_path / "x.codes"
+    _write(path)
+    _with_heading(path, **changed)
+    with pytest.raises(BncliError, match=told) as caught:
+        read_codes(str(path)).columns()
+    assert str(path) in str(caught.value)
+
+
+def test_a_file_cut_short_is_told(tmp_path: Path) -> None:
+    _write(tmp_path / "x.codes")
+    whole = (tmp_path / "x.codes").read_bytes()
+    for size in [*range(0, len(whole), 97), len(whole) - 1]:
+        (tmp_path / "cut.codes").write_bytes(whole[:size])
+        with pytest.raises(BncliError):
+            read_columns(Source((str(tmp_path / "cut.codes"),)))
+
+
+def test_damage_in_the_rows_is_told(tmp_path: Path) -> None:
+    _, rows = _write(tmp_path / "x.codes", weights="w")
+    whole = bytearray((tmp_path / "x.codes").read_bytes())
+    assert rows.weights is not None
+    for values in (*rows.codes, rows.labels, rows.weights):
+        at = whole.index(values.tobytes())
+        damaged = whole.copy()
+        damaged[at + 10] ^= 1
+        (tmp_path / "d.codes").write_bytes(damaged)
+        with pytest.raises(BncliError, match="damaged"):
+            read_codes(str(tmp_path / "d.codes")).columns()
+
+
+@given(places=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=3))
+def test_damage_anywhere_is_an_error_or_nothing(
+    tmp_path_factory: pytest.TempPathFactory, places: list[tuple[int, int]]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.codes"
+    _write(path, 50)
+    data = bytearray(path.read_bytes())
+    for place, byte in places:
+        data[place % len(data)] = byte
+    path.write_bytes(data)
+    with contextlib.suppress(BncliError):
+        read_columns(Source((str(path),), class_name="class"))
+
+
+def test_codes_are_not_read_as_a_table_of_numbers(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        _write(tmp_path / f"{name}.codes", seed=ord(name))
+    with pytest.raises(BncliError, match="rows in codes"):
+        read_columns(Source((str(tmp_path / "a.codes"), str(tmp_path / "b.codes"))))
+
+
+@pytest.mark.parametrize(
+    "said", [{"ignore": ("n",)}, {"missing_tokens": ("x",)}, {"weights": "n"}, {"class_name": "n"}]
+)
+def test_what_is_said_of_reading_is_refused(tmp_path: Path, said: dict[str, Any]) -> None:
+    _write(tmp_path / "x.codes")
+    with pytest.raises(BncliError, match="encode"):
+        read_columns(Source((str(tmp_path / "x.codes"),), **said))
