@@ -19,6 +19,8 @@ _OUTPUT = "Output"
 _OTHER = "Other"
 
 data: Decorator = click.argument("data", nargs=-1, required=True, metavar="DATA...", cls=Paths)
+data_or_counts: Decorator = click.argument("data", nargs=-1, metavar="DATA...", cls=Paths)
+"""Of a command that also takes --from-counts."""
 
 FORMAT = (
     flag(

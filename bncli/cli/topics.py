@@ -7,7 +7,7 @@ from __future__ import annotations
 
 GROUPS = (
     ("Begin here", ("quick-start", "which-one", "step-by-step", "pitfalls", "glossary")),
-    ("Data", ("describe", "data", "discretize", "missing-values", "large")),
+    ("Data", ("describe", "data", "discretize", "missing-values", "large", "counts")),
     ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto")),
     ("Parameters", ("parameters", "smoothing", "penalties", "optimizers")),
     ("Using a model", ("score", "explain", "inspect", "evaluate", "compare", "convergence", "export", "simulate")),
@@ -22,6 +22,8 @@ OF_COMMANDS = {
     "discretize": ("discretize", "data", "step-by-step", "files"),
     "encode": ("large", "discretize", "data", "files"),
     "learn-structure": ("structures", "structure-scores", "regions", "interactions", "step-by-step"),
+    "count": ("counts", "discretize", "structures"),
+    "merge": ("counts", "files"),
     "fit": ("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),
     "score": ("score", "explain", "missing-values", "data", "shell"),
     "evaluate": ("evaluate", "compare", "which-one", "json"),

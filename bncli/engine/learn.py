@@ -17,6 +17,7 @@ from bncli import __version__
 from bncli.catalogue import DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
 from bncli.choices import Choice, Method
 from bncli.engine.counting.counts import Counts
+from bncli.engine.counting.stored_tables import StoredTables
 from bncli.engine.data.columns import Columns, Origin
 from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset
@@ -89,23 +90,41 @@ def learn(
     data = data if run.place is None else run.place(data)
     sample = _sample(columns, recipe, given.cuts)
     del columns  # codes, and the rows that folds are made of, are all that is needed from here
-    counts, schema = Counts(data), data.schema
+    counts = Counts(data)
     run.watch(Stage("structure"))
     structure = learn_structure(counts, recipe, run) if given.structure is None else _given(given, counts, recipe)
-    refuse_large(structure, schema, recipe, run.memory)
+    refuse_large(structure, data.schema, recipe, run.memory)
     folds = _folds(data, sample, structure, recipe, reading, run)
     del sample
     structure, penalty = _choose(counts, structure, folds, recipe, run)
-    parameters = learn_parameters(counts, structure, recipe, run.watch, chosen=penalty)
-    found = parameters.predictor
-    model = Model(schema, structure, found, recipe, data.n_rows, __version__, penalty, parameters.restarts)
-    return _doubted(Learnt(_recorded(model), parameters, sum(data.n_missing)), run.watch)
+    return _learnt(counts, structure, recipe, penalty, run.watch)
+
+
+def learn_from_counts(tables: StoredTables, recipe: Recipe, *, given: Given = Given(), run: Run = Run()) -> Learnt:
+    """The model that `learn` makes of the rows behind these tables, under the same recipe and structure.
+
+    Raises BncliError where the tables do not hold what the structure needs, or what is asked for takes the rows.
+    """
+    counts = Counts(tables)
+    run.watch(Stage("structure"))
+    structure = learn_structure(counts, recipe, run) if given.structure is None else _given(given, counts, recipe)
+    refuse_large(structure, tables.schema, recipe, run.memory)
+    return _learnt(counts, structure, recipe, None, run.watch)
+
+
+def _learnt(
+    counts: Counts, structure: Structure, recipe: Recipe, penalty: ChosenPenalty | None, watch: Watch
+) -> Learnt:
+    parameters = learn_parameters(counts, structure, recipe, watch, chosen=penalty)
+    found, n_rows = parameters.predictor, counts.source.n_rows
+    model = Model(counts.schema, structure, found, recipe, n_rows, __version__, penalty, parameters.restarts)
+    return _doubted(Learnt(_recorded(model), parameters, sum(counts.source.n_missing)), watch)
 
 
 def _given(given: Given, counts: Counts, recipe: Recipe) -> Structure:
     """The structure that was given; regions that no search on these rows finds are handwork, whatever they began as."""
     assert given.structure is not None
-    structure = given.structure.resolve(counts.data.schema)
+    structure = given.structure.resolve(counts.schema)
     if not isinstance(structure, Regions) or structure.method != "interactions" or recipe.penalty != "cv":
         return structure
     found = learn_structure(counts, recipe)
@@ -144,6 +163,17 @@ def cuts_learnt(schema: Schema, recipe: Recipe) -> Cuts:
     return cuts_of(schema, recipe.discretize, {key: value for key, value in made.items() if value is not None})
 
 
+def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
+    """The cuts and levels that learning by the recipe would begin with."""
+    if recipe.param == "auto":
+        from bncli.engine.auto.grids import fine_dataset
+
+        schema = fine_dataset(columns, Reading(), run, recipe.group_levels).schema
+    else:
+        schema = _coded(columns, recipe, None, Reading(), run).schema
+    return cuts_learnt(schema, recipe)
+
+
 def _recorded(model: Model) -> Model:
     """The model, which says how levels were pooled only where some are."""
     return model if model.schema.pooled else replace(model, recipe=model.recipe.replaced(group_levels=None))
@@ -163,7 +193,7 @@ def _refuse_improbable(recipe: Recipe) -> None:
 
 def learn_structure(counts: Counts, recipe: Recipe, run: Run = Run()) -> Structure:
     """The structure that the recipe asks for; BncliError where its search would take more than `run.memory`."""
-    refuse_wide(counts.data.schema, recipe, run.memory)
+    refuse_wide(counts.schema, recipe, run.memory)
     method = _method(STRUCTURES, recipe.structure)
     options = recipe.options(method)
     if options.get("max_seconds") is not None:

@@ -37,17 +37,20 @@ def attribute_json(attribute: Attribute) -> dict[str, Any]:
 
 
 def read_attribute(node: Node, *, counted: bool) -> Attribute:
-    """An attribute as a cuts file has it, or (`counted`) a model: with `missing`, `frequencies` and perhaps `holes`."""
+    """An attribute as a cuts file has it, perhaps with `missing`, or (`counted`) a model.
+
+    That has `missing`, `frequencies` and perhaps `holes`.
+    """
     members = node.members()
     kind = members["type"].text() if "type" in members else "numeric"
     if kind not in ("numeric", "categorical"):
         members["type"].fail(f"unknown type '{kind}'", hint="it is numeric or categorical")
     content = "cuts" if kind == "numeric" else "levels"
     more = ("missing", "frequencies") if counted else ()
-    optional = (*(("holes",) if counted else ()), "form" if kind == "numeric" else "groups")
+    optional = ("holes" if counted else "missing", "form" if kind == "numeric" else "groups")
     fields = node.fields(("name", "type", content, *more), optional)
     name = fields["name"].text()
-    missing = counted and fields["missing"].flag()
+    missing = "missing" in fields and fields["missing"].flag()
     frequencies = tuple(item.number() for item in fields["frequencies"].items()) if counted else ()
     if kind == "numeric":
         form = read_form(fields["form"]) if "form" in fields else None

@@ -164,10 +164,10 @@ class CodesFile:
     def _origin(self, label: CategoricalColumn, weights: Array | None) -> Origin:
         tokens, written = self.heading.missing_tokens, self.tail.get(_SAMPLE)
         if written is None:
-            return Origin(tokens)
+            return Origin(tokens, file=True)
         with _faults(self.path):
             rows, seed = read_sample(written, self.heading)
-        return Origin(tokens, rows, seed)
+        return Origin(tokens, rows, seed, file=True)
 
 
 def read_codes(path: str) -> CodesFile:

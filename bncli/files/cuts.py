@@ -5,7 +5,8 @@
                     {"name": "colour", "type": "categorical", "levels": ["blue", "red"]}]}
 
 Intervals are closed on the right: a cut belongs to the interval below it. `method` and `options` may be
-left out. An attribute whose values were pooled has `groups` (`bncli.files.attributes`).
+left out. An attribute whose values were pooled has `groups` (`bncli.files.attributes`). One that had missing values
+has `"missing": true`: whatever rows it codes, it has a level for them. Without the key it has one where they need it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def cuts_json(cuts: Cuts) -> dict[str, Any]:
         "class": cuts.class_name,
         "method": cuts.method,
         "options": dict(sorted(cuts.options.items())),
-        "attributes": [attribute_json(attribute) for attribute in cuts.attributes],
+        "attributes": [attribute_json(a) | ({"missing": True} if a.missing else {}) for a in cuts.attributes],
     }
 
 

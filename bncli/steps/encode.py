@@ -21,6 +21,7 @@ from bncli.files.paths import beside, check_outputs
 from bncli.files.reading.coded import are_codes
 from bncli.files.reading.inputs import find_inputs
 from bncli.files.reading.roles import read_schema_file
+from bncli.files.reading.rounds import Sampled
 from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.run import Stopwatch
@@ -66,14 +67,20 @@ def encode(
     stopwatch = Stopwatch(run.watch)
     run = run._replace(watch=stopwatch)
     stopwatch(Stage("read"))
-    columns = supplied.read(source, run)
+    found = supplied.first_round(source, recipe, run)
+    columns = found if isinstance(found, Columns) else found.rows
     stopwatch(Stage("discretize"))
     data = _coded(columns, recipe, supplied.cuts, run)
     cuts = supplied.cuts or cuts_learnt(data.schema, recipe)
     sample = _sample(columns, cuts, recipe.seed or 0, stopwatch)
-    stopwatch(Stage("write"))
     heading = _heading(source, data, cuts)
-    write_codes(path, heading, _blocks(data), sample)
+    stopwatch(Stage("write"))
+    if isinstance(found, Sampled):
+        sample = None if sample is None else replace(sample, seed=recipe.seed or 0)
+        heading = replace(heading, rows=found.count(), sampled_rows=columns.n_rows)
+        write_codes(path, heading, found.row_blocks(cuts), sample)
+    else:
+        write_codes(path, heading, _blocks(data), sample)
     return _report(path, heading, stopwatch.seconds())
 
 

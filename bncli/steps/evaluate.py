@@ -75,7 +75,7 @@ def evaluate(
         refuse_scores(recipe, supplied)
     run = run._replace(watch=watch)
     watch(Stage("read"))
-    columns = supplied.read(source, run)
+    columns = supplied.read(source, run, recipe)
     reading = Reading(source.missing_tokens, unseen)
     most = columns.n_rows - columns.n_rows // protocol.folds
     sizes = outputs.samples.of(most, f"to learn from in a fold ({columns.n_rows:,} rows, {protocol.folds} folds)")
@@ -117,7 +117,7 @@ def evaluate_on(
     recipe, watch = supplied.recipe(recipe), Stopwatch(run.watch)
     run = run._replace(watch=watch)
     watch(Stage("read"))
-    columns = supplied.read(source, run)
+    columns = supplied.read(source, run, recipe)
     sizes = outputs.samples.of(columns.n_rows, "to learn from")
     watch(Stage("fit"))
     reading = Reading(source.missing_tokens, unseen)

@@ -4,29 +4,42 @@
     NetworkFormat      the network (bif, xmlbif), where the model is or can be made one (see
                        `bncli.engine.networks.normalisation`); a model of regions and an ensemble cannot
 
-A network is trusted only after it was read back, where its format can be: what its file says of 10,000 random rows is
-compared with what the model says, and it appears only if no probability differs by more than 1e-9.
+    ProgramFormat      a program that scores rows by itself (python, javascript); of any model but one that
+                       marginalizes missing values over a network
+
+Nothing is trusted before it was tried: a network is read back, where its format can be, and a program is run, where
+what runs it is at hand. What it says of 10,000 rows or more (random ones for a network; for a program rows that show
+every level, both sides of every cut, missing values and values never seen) is compared with what the model says, and
+the file appears only if no probability differs by more than 1e-9.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.model import Ensemble, Model
 from bncli.engine.networks.agreement import largest_difference
 from bncli.engine.networks.named_network import NamedNetwork
 from bncli.engine.networks.naming import name_network
 from bncli.engine.networks.network import graph_of
 from bncli.engine.networks.normalisation import equivalent_network
+from bncli.engine.prediction.portable import PortableScorer, portable
+from bncli.engine.prediction.probe_rows import probe_rows
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import BncliError, ModelError
 from bncli.files.atomic import write_bytes
-from bncli.files.formats import NetworkFormat, StructureFormat, export_format
+from bncli.files.formats import NetworkFormat, ProgramFormat, StructureFormat, export_format
+from bncli.files.formats.programs import Target
 from bncli.files.model import read_model
 from bncli.files.paths import check_outputs, refuse_ending
+from bncli.files.reading.source import Tokens
 from bncli.recipe import Recipe
 from bncli.watch import Note, Watch, silent
 
@@ -38,9 +51,10 @@ TOLERANCE = 1e-9
 class ExportReport:
     """What was written where; `output` is None where only the text is wanted.
 
-    nodes and arcs count the class; regions have no arcs (None). probabilities, rows and max_dp (the largest difference
-    of a probability between the text and the model on so many random rows) are None for a structure, the last two also
-    for a network in a format that is not read back.
+    nodes and arcs count the class; regions and programs have no arcs (None). probabilities counts those of a network,
+    or the table entries of a program. rows and max_dp (the largest difference of a probability between what was written
+    and the model on so many rows) are None for a structure, for a network in a format that is not read back, and for a
+    program that could not be run.
     """
 
     model: str
@@ -60,9 +74,18 @@ class ExportReport:
 
 
 def export(
-    model_path: str, form: str, *, output: str | None = None, seed: int = 0, watch: Watch = silent
+    model_path: str,
+    form: str,
+    *,
+    output: str | None = None,
+    options: Mapping[str, Any] = MappingProxyType({}),
+    seed: int = 0,
+    watch: Watch = silent,
 ) -> ExportReport:
-    """The model at `model_path` in one of the formats EXPORTS, written to `output` where one is named."""
+    """The model at `model_path` in one of the formats EXPORTS, written to `output` where one is named.
+
+    `options` are those of the format, by their words.
+    """
     chosen = export_format(form)
     refuse_ending(output, (), "the file is written as plain text")
     check_outputs((output,), (model_path,))
@@ -70,11 +93,51 @@ def export(
     if isinstance(chosen, StructureFormat):
         _name_component(model, watch)
         report = _structure(model, model_path, chosen, output)
-    else:
+    elif isinstance(chosen, NetworkFormat):
         report = _network(model, model_path, chosen, output, seed, watch)
+    else:
+        report = _program(model, model_path, chosen, output, options, seed, watch)
     if output is not None:
         write_bytes(output, report.text.encode())
     return report
+
+
+def _program(
+    model: Model,
+    path: str,
+    form: ProgramFormat,
+    output: str | None,
+    options: Mapping[str, Any],
+    seed: int,
+    watch: Watch,
+) -> ExportReport:
+    try:
+        scorer = portable(model)
+    except ModelError as error:
+        raise ModelError(error.what, where=path, hint=error.hint) from error
+    _name_forms(model, scorer, watch)
+    tokens = Tokens.of(model.schema.missing_tokens)
+    name = PurePath(path).name.removesuffix(".bnc")
+    text = form.write(scorer, Target(name, tokens.text, tokens.number, options))
+    probes = probe_rows(model, ROWS, np.random.Generator(np.random.PCG64(seed)))
+    found = form.run(text, probes.rows())
+    if found is None:
+        watch(Note(f"{form.needs} is not at hand: what was written was not run"))
+        rows, difference = None, None
+    else:
+        rows, difference = probes.n_rows, float(np.abs(np.array(found).T - probes.probabilities).max())
+        _refuse_far(difference, "program", model.recipe)
+    entries = sum(table.entries.size for table in scorer.tables)
+    return ExportReport(path, form.word, output, len(scorer.inputs) + 1, None, entries, rows, difference, text)
+
+
+def _name_forms(model: Model, scorer: PortableScorer, watch: Watch) -> None:
+    """Inputs that a table does not hold as numbers: parts of dates, numbers with a decimal comma."""
+    forms = {a.name for a in model.schema.attributes if isinstance(a, NumericAttribute) and a.form is not None}
+    named = [one.name for one in scorer.inputs if one.name in forms]
+    if named:
+        listed = ", ".join(named[:5]) + (f" and {len(named) - 5:,} more" if len(named) > 5 else "")
+        watch(Note(f"the program takes plain numbers for {listed}: a part of a date, or a number, not its text"))
 
 
 def _name_component(model: Model, watch: Watch) -> None:
@@ -122,11 +185,17 @@ def _verified(model: Model, network: NamedNetwork, again: NamedNetwork, seed: in
     if [_naming(network), network.class_name] != [_naming(again), again.class_name]:
         raise BncliError("the network does not read back as it was written", hint="this is a fault of bncli: report it")
     difference = largest_difference(model, again, ROWS, np.random.Generator(np.random.PCG64(seed)))
-    if not difference <= TOLERANCE:
-        what = f"the network would differ from the model: max |dP| {difference:.1e} on {ROWS:,} random rows"
-        hint = f"its probabilities are too small for floating point; learn with {_milder(model.recipe)}"
-        raise BncliError(what, hint=hint)
+    _refuse_far(difference, "network", model.recipe)
     return difference
+
+
+def _refuse_far(difference: float, what: str, recipe: Recipe) -> None:
+    """BncliError for a difference above TOLERANCE, or none that is a number."""
+    if not difference <= TOLERANCE:
+        rows = f"{ROWS:,} {'random' if what == 'network' else 'made-up'} rows"
+        message = f"the {what} would differ from the model: max |dP| {difference:.1e} on {rows}"
+        hint = f"its probabilities are too small for floating point; learn with {_milder(recipe)}"
+        raise BncliError(message, hint=hint)
 
 
 def _milder(recipe: Recipe) -> str:

@@ -6,25 +6,30 @@ column names the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from bncli.catalogue import STRUCTURES
-from bncli.engine.data.columns import Columns
+from bncli.engine.data.columns import Columns, Origin
 from bncli.engine.data.schema import Cuts
-from bncli.engine.learn import Given
+from bncli.engine.learn import Given, learn_cuts
 from bncli.engine.structures.named_structure import NamedRegions
+from bncli.engine.training.penalty_cv import sample_of
 from bncli.errors import BncliError, UsageError
 from bncli.files.codes import is_codes, read_codes
 from bncli.files.cuts import read_cuts
+from bncli.files.reading.rounds import Sampled, read_table
 from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
 from bncli.recipe.defaults import kind_of
 from bncli.steps.run import limited
-from bncli.watch import Run
+from bncli.watch import Run, Stage
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -65,11 +70,38 @@ class Supplied(Given):
             raise BncliError(what, where=structure.where, hint="it should exceed 0")
         return recipe.replaced(theta=theta)
 
-    def read(self, source: Source, run: Run = Run()) -> Columns:
-        """The table to learn from; its class is the one that was typed (checked later), else that of the files."""
-        reading = partial(
-            read_columns, threads=run.threads, watch=run.watch, given=self.cuts, memory=limited(run).memory
-        )
+    def read(self, source: Source, run: Run = Run(), recipe: Recipe | None = None) -> Columns:
+        """The table to learn from, by a recipe that says how a table past the budget is cut before it is read again.
+
+        Its class is the one that was typed (checked later), else that of the files. No recipe: it is read as it is.
+        """
+        if recipe is None:
+            return self._reading(
+                source,
+                partial(
+                    read_columns, threads=run.threads, watch=run.watch, given=self.cuts, memory=limited(run).memory
+                ),
+            )
+        found = self.first_round(source, recipe, run)
+        return found if isinstance(found, Columns) else self._coded(found, recipe, run)
+
+    def first_round(self, source: Source, recipe: Recipe, run: Run) -> Columns | Sampled:
+        """The table, or what a first reading found in one past the budget."""
+        run = run._replace(memory=limited(run).memory)
+        return self._reading(source, partial(read_table, given=self.cuts, seed=recipe.seed or 0, run=run))
+
+    def _coded(self, found: Sampled, recipe: Recipe, run: Run) -> Columns:
+        """Its rows in codes, by the supplied cuts or those learnt from the sample."""
+        seed = recipe.seed or 0
+        cuts = self.cuts or learn_cuts(found.rows, recipe, run)
+        rows = sample_of(found.rows, seed)
+        kept = {attribute.name: rows.attributes[attribute.name] for attribute in cuts.attributes}
+        origin = Origin(found.source.missing_tokens, replace(rows, attributes=kept), seed)
+        run.watch(Stage("read"))
+        return found.columns(cuts, origin)
+
+    def _reading(self, source: Source, reading: Callable[[Source], T]) -> T:
+        """What is read, with the class that the files say where none was typed."""
         if source.class_name:
             return reading(source)
         path, class_name = self._class()

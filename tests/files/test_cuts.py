@@ -21,9 +21,9 @@ LEVEL_LISTS = st.lists(TEXTS.filter(bool), unique=True, max_size=5).map(tuple)
 def any_cuts(draw: st.DrawFn) -> Cuts:
     names = draw(st.lists(TEXTS, unique=True, min_size=1, max_size=5))
     attributes = tuple(
-        NumericAttribute(name, False, (), draw(CUT_LISTS))
+        NumericAttribute(name, draw(st.booleans()), (), draw(CUT_LISTS))
         if draw(st.booleans())
-        else CategoricalAttribute(name, False, (), draw(LEVEL_LISTS))
+        else CategoricalAttribute(name, draw(st.booleans()), (), draw(LEVEL_LISTS))
         for name in names[1:]
     )
     return Cuts(names[0], attributes, draw(TEXTS), draw(st.dictionaries(TEXTS, st.integers(0, 2**63 - 1), max_size=3)))
@@ -100,7 +100,7 @@ def one(**attribute: Any) -> dict[str, Any]:
         (one(name="a", cuts=[]), "the key 'type' is missing"),
         (one(name="a", type="ordinal", cuts=[]), "unknown type 'ordinal'.*numeric or categorical"),
         (one(name="a", type="numeric", levels=["x"]), "unknown key 'levels'"),
-        (one(name="a", type="numeric", cuts=[], missing=True), "unknown key 'missing'"),
+        (one(name="a", type="numeric", cuts=[], missing="yes"), "expected true or false, found a text"),
         (one(name="a", type="numeric", cuts=["1"]), r"expected a number, found a text, .*attributes\[0\]\.cuts\[0\]"),
         (one(name="a", type="numeric", cuts=[2, 1]), "the cuts do not rise: 1.0 comes after 2.0"),
         (one(name="a", type="numeric", cuts=[1, 1.0]), "the cuts do not rise: 1.0 comes after 1.0"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +22,7 @@ from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.named_structure import name_dag
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError, UsageError
-from bncli.files.formats import bif
+from bncli.files.formats import bif, python
 from bncli.files.formats.bif import read_bif
 from bncli.files.model import read_model, write_model
 from bncli.files.structure import read_structure
@@ -28,6 +31,7 @@ from bncli.recipe import Recipe
 from bncli.steps import export as step
 from bncli.steps.export import export
 from bncli.steps.fit import fit
+from bncli.steps.score import Output, score
 from bncli.watch import Event, Note
 from tests import peers
 from tests.datasets import schema_of
@@ -240,3 +244,55 @@ def test_a_general_network_that_sums_out_is_written_with_all_its_tables(tmp_path
     network = equivalent_network(model)
     assert network.structure == dag
     assert network.n_entries == 3 * 2 + 2 + 3 * 2 + 2 * 3 * 3 + 2 * 3 * 2 + 3 * 2
+
+
+@pytest.mark.parametrize("form", ["python", "javascript"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"structure": "tan", "param": "map"},
+        {"structure": "kdb", "param": "weighted", "penalty": 1.0},
+        {"structure": "kikuchi", "param": "kbma"},
+        {"structure": "interactions"},
+        {"structure": "auto", "effort": 1},
+    ],
+    ids=lambda options: options["structure"],
+)
+def test_a_program_is_run_and_verified(tmp_path: Path, form: str, options: dict[str, Any]) -> None:
+    if form == "javascript" and shutil.which("node") is None:
+        pytest.skip("Node is not at hand")
+    path = str(tmp_path / "m.bnc")
+    fit(Source((str(SAMPLE_DATA / "wine_holes.csv"),)), Recipe.of(**options), output=path)
+    report = export(path, form, output=str(tmp_path / "out"))
+    assert report.rows is not None
+    assert report.rows >= 10_000
+    assert report.max_dp is not None
+    assert report.max_dp < 1e-12
+    assert (tmp_path / "out").read_text() == report.text
+
+
+def test_a_program_that_cannot_be_run_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    heard: list[Event] = []
+    report = export(learnt("iris.csv", tmp_path), "javascript", watch=heard.append)
+    assert (report.rows, report.max_dp) == (None, None)
+    assert heard == [Note("Node is not at hand: what was written was not run")]
+
+
+def test_a_program_that_says_something_else_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python, "FORMAT", python.FORMAT._replace(run=lambda _, rows: [[0.25, 0.5, 0.25]] * len(rows)))
+    with pytest.raises(BncliError, match=r"the program would differ from the model: max \|dP\| .* made-up rows"):
+        export(learnt("iris.csv", tmp_path), "python", output=str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_program_takes_the_rows_of_a_file_as_they_are(tmp_path: Path) -> None:
+    """The texts of a CSV file, missing ones too, give what `score` writes."""
+    path = learnt("wine_holes.csv", tmp_path)
+    space: dict[str, Any] = {}
+    exec(export(path, "python").text, space)
+    score(path, Source((str(SAMPLE_DATA / "wine_holes.csv"),)), Output(str(tmp_path / "s.csv")))
+    with open(SAMPLE_DATA / "wine_holes.csv", newline="") as rows, open(tmp_path / "s.csv", newline="") as scores:
+        for row, score_row in zip(csv.DictReader(rows), csv.DictReader(scores), strict=True):
+            for label, p in space["predict_proba"](row).items():
+                assert p == pytest.approx(float(score_row[f"p_{label}"]), abs=1e-12)

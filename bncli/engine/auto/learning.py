@@ -77,7 +77,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     """The ensemble, and how its components were reached."""
     budget, watch = ComputeBudget.of(recipe.time_limit, run.clock), run.watch
     watch(Stage("discretize"))
-    if columns.origin is not None:
+    if columns.origin is not None and columns.origin.file:
         watch(
             Note("--structure auto takes the cuts of the codes, which are coarser than its own: a table may do better")
         )

@@ -7,6 +7,9 @@ integers, or sums of row weights.
 A table counts the rows in which all its attributes are observed (available cases). Inside, an attribute with missing
 values has one value more, "unobserved", so that the margins of a table are those of all rows; what is handed out lacks
 it.
+
+Tables that were counted before may stand for the rows (`counting.stored_tables`): they answer for themselves and for
+their margins, and whoever asks for another table, or for the rows, is told so.
 """
 
 from __future__ import annotations
@@ -19,14 +22,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.counting.stored_tables import Set, StoredTables
 from bncli.engine.counting.table_batches import BLOCK, MAX_ENTRIES, PairBatch, pair_batches
 from bncli.engine.data.dataset import Dataset, RowBlock
+from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.kernels.cells import add_counts, cell_numbers
 from bncli.errors import BncliError
 from bncli.watch import Progress, Watch, silent
-
-Set = tuple[int, ...]
 
 KEPT_PAIRS = 1 << 24
 """Entries of the pair tables that are kept (128 MiB)."""
@@ -36,20 +39,48 @@ KEPT_PAIRS = 1 << 24
 class Counts:
     """The tables of one data set; `tables` counts what it does not know yet in a single pass."""
 
-    data: Dataset
+    source: Dataset | StoredTables
     _known: dict[Set, Array] = field(default_factory=dict)  # the sets ascending
     _with: dict[int, list[tuple[int, Set]]] = field(default_factory=dict)  # known sets that contain an attribute
     _pairs: list[_KeptPairs] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        if isinstance(self.source, StoredTables):
+            for s, table in self.source.tables.items():
+                self._keep(s, table)
+
+    @property
+    def data(self) -> Dataset:
+        """The rows; BncliError where they were counted before and are not there."""
+        if isinstance(self.source, StoredTables):
+            raise BncliError("this takes the rows, and counts do not hold them", hint="learn from the table itself")
+        return self.source
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the rows are there, and not only their tables."""
+        return isinstance(self.source, Dataset)
+
+    @property
+    def schema(self) -> Schema:
+        return self.source.schema
+
+    @property
+    def any_missing(self) -> bool:
+        """Whether rows have missing values that are marginalized."""
+        return any(self.source.n_missing)
+
     def tables(self, sets: Iterable[Set]) -> list[Array]:
         """For each set of attributes its counts, shape (cardinalities in the set's order..., K), float64.
 
-        Raises BncliError for a table of more than MAX_ENTRIES entries.
+        Raises BncliError for a table of more than MAX_ENTRIES entries, or one that the rows were not counted for.
         """
         wanted = list(sets)
         missing = [s for s in dict.fromkeys(tuple(sorted(s)) for s in wanted) if self._derive(s) is None]
         for s in missing:
             self._refuse_giants(s)
+        if missing and isinstance(self.source, StoredTables):
+            raise self.source.unknown(missing[0])
         if missing:
             counted = self.data.reduce(_count, [(s, self._shape(s)) for s in missing])
             for s, table in zip(missing, counted, strict=True):
@@ -58,6 +89,10 @@ class Counts:
 
     def pair_batches(self, attributes: Sequence[int], watch: Watch = silent) -> Iterator[PairBatch]:
         """n[x_i, x_j, y] of every pair of `attributes` once, pairs whose tables have one shape together."""
+        if isinstance(self.source, StoredTables):
+            for batch in self.source.pair_batches(attributes):
+                yield from self._observed_pairs(batch)
+            return
         total, done = math.comb(len(attributes), 2), 0
         self._refuse_giant_pairs(attributes)
         kept = _KeptPairs(np.full((len(self.data.codes),) * 2, -1, np.intp))
@@ -74,14 +109,14 @@ class Counts:
 
     def _observed(self, s: Set, table: Array) -> Array:
         """The cells of a table that belong to rows without missing values in `s`."""
-        if not any(self.data.n_missing[i] for i in s):
+        if not any(self.source.n_missing[i] for i in s):
             return table
-        cardinalities = self.data.schema.cardinalities
+        cardinalities = self.source.schema.cardinalities
         return np.ascontiguousarray(table[tuple(slice(cardinalities[i]) for i in s)])
 
     def _observed_pairs(self, batch: PairBatch) -> Iterator[PairBatch]:
         """The same of a batch; apart where tables of one shape have missing values along different axes."""
-        incomplete = np.array(self.data.n_missing) > 0
+        incomplete = np.array(self.source.n_missing) > 0
         kinds = 2 * incomplete[batch.i] + incomplete[batch.j]
         if not kinds.any():
             yield batch
@@ -132,16 +167,16 @@ class Counts:
 
     def _shape(self, s: Set) -> tuple[int, ...]:
         """With the value "unobserved" where there are missing values."""
-        return (*(self.data.radices[i] for i in s), self.data.n_labels)
+        return (*(self.source.radices[i] for i in s), self.source.n_labels)
 
     def _refuse_giant_pairs(self, attributes: Sequence[int]) -> None:
-        largest = sorted(attributes, key=lambda i: self.data.radices[i])[-2:]
+        largest = sorted(attributes, key=lambda i: self.source.radices[i])[-2:]
         self._refuse_giants(tuple(sorted(largest)))
 
     def _refuse_giants(self, s: Set) -> None:
         entries = math.prod(self._shape(s))
         if entries > MAX_ENTRIES:
-            names = ", ".join(repr(self.data.schema.attributes[i].name) for i in s)
+            names = ", ".join(repr(self.source.schema.attributes[i].name) for i in s)
             raise BncliError(
                 f"a table over {names} and the class would have {entries:,} entries ({entries * 8 / 2**30:.1f} GiB)",
                 hint="leave a column with many levels out (--ignore), or use a structure with fewer parents",

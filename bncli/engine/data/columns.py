@@ -67,12 +67,13 @@ class Origin:
     """What coded columns know of the table that they were made from.
 
     `sample`: rows as they were read, those that learning a penalty draws by `seed`; seed None: all rows, in their
-    order. None: nothing was kept.
+    order. None: nothing was kept. `file`: whether the codes were in a file, by cuts of whoever made that.
     """
 
     missing_tokens: tuple[str, ...] | None = None
     sample: Columns | None = None
     seed: int | None = None
+    file: bool = False
 
     def drawn(self, seed: int) -> Columns | None:
         """The rows drawn by this seed, where they are there."""
@@ -80,7 +81,8 @@ class Origin:
 
     def take(self, rows: Index) -> Origin:
         whole = self.sample is not None and self.seed is None
-        return Origin(self.missing_tokens, self.sample.take(rows) if whole and self.sample is not None else None)
+        sample = self.sample.take(rows) if whole and self.sample is not None else None
+        return Origin(self.missing_tokens, sample, file=self.file)
 
 
 @dataclass(frozen=True)

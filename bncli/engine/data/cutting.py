@@ -8,7 +8,8 @@ folds of one table agree on the classes. Frequencies are counted on the codes of
 set: a column is read once.
 
 Conventions: with given cuts the attributes are those given, in the order given, and their cuts and levels are
-used as they are; other columns are left out; a level that the rows have and the cuts lack is an error. Columns are
+used as they are; other columns are left out; a level that the rows have and the cuts lack is an error. An attribute to
+which they give a missing level has one even where no value of these rows is missing. Columns are
 worked on by several threads; the result does not depend on how many. Cost: that of the discretizer, a column each.
 """
 
@@ -110,7 +111,7 @@ def _coder(
         attribute, column = learn(name), columns.attributes[name]
         if isinstance(column, CodedColumn):
             return _counted_codes(column, columns.weights, missing_policy)
-        if isinstance(attribute, NumericAttribute) and not attribute.cuts and _is_complete(column):
+        if isinstance(attribute, NumericAttribute) and not (attribute.cuts or attribute.missing or _lacks(column)):
             return _Coded(replace(attribute, frequencies=uncut.attribute.frequencies), uncut.codes)
         return _coded(attribute, column, columns.weights, missing_policy)
 
@@ -142,7 +143,7 @@ def _without_cuts(columns: Columns, labels: Codes, discretize: str | CutPoints) 
         return frozenset()
     if columns.n_rows > module.FEW_ROWS:
         return frozenset()
-    numbers = [name for name, c in columns.attributes.items() if isinstance(c, NumericColumn) and _is_complete(c)]
+    numbers = [name for name, c in columns.attributes.items() if isinstance(c, NumericColumn) and not _lacks(c)]
     found: list[str] = []
     for first in range(0, len(numbers), COLUMNS_AT_ONCE):
         names = numbers[first : first + COLUMNS_AT_ONCE]
@@ -157,9 +158,10 @@ def _numbers(columns: Columns, name: str) -> NDArray[np.generic]:
     return column.values
 
 
-def _is_complete(column: Column | CodedColumn) -> bool:
+def _lacks(column: Column | CodedColumn) -> bool:
+    """Whether values of a column of numbers are missing."""
     assert isinstance(column, NumericColumn)
-    return column.values.dtype.kind != "f" or not np.isnan(column.values).any()
+    return column.values.dtype.kind == "f" and bool(np.isnan(column.values).any())
 
 
 def _coded(
@@ -171,7 +173,7 @@ def _coded(
     """
     if isinstance(attribute, NumericAttribute):
         codes = encode_column(column, attribute).codes
-        missing, frequencies = _frequencies(codes, attribute.n_values, weights)
+        missing, frequencies = _frequencies(codes, attribute.n_values, weights, level=attribute.missing)
         attribute = replace(attribute, missing=missing, frequencies=frequencies)
     if missing_policy == "marginalize":
         attribute = _without_missing_level(attribute)
@@ -198,10 +200,8 @@ def _without_missing_level(attribute: Attribute) -> Attribute:
 
 
 def cuts_of(schema: Schema, method: str, options: Mapping[str, Any]) -> Cuts:
-    """The cuts and levels of a schema, without what it knows of its rows."""
-    bare = tuple(
-        replace(attribute, missing=False, frequencies=(), missing_weight=0.0) for attribute in schema.attributes
-    )
+    """The cuts and levels of a schema, missing levels among them, without the frequencies in its rows."""
+    bare = tuple(replace(attribute, frequencies=(), missing_weight=0.0) for attribute in schema.attributes)
     return Cuts(schema.class_name, bare, method, dict(options))
 
 
@@ -272,11 +272,14 @@ def _levels(name: str, column: CategoricalColumn, weights: Weights) -> Categoric
     return CategoricalAttribute(name, missing, kept, tuple(column.levels[code] for code in present))
 
 
-def _frequencies(codes: Integers, n: int, weights: Weights) -> tuple[bool, tuple[float, ...]]:
-    """Whether missing values (code n) have weight, and the weight of each code, theirs last if they have any."""
+def _frequencies(codes: Integers, n: int, weights: Weights, *, level: bool = False) -> tuple[bool, tuple[float, ...]]:
+    """Whether missing values (code n) are a level, and the weight of each code, theirs last if they are.
+
+    They are where they have weight, or are said to be a `level`.
+    """
     sums = np.bincount(codes, weights, n + 1).astype(np.float64)
     # rows of weight 0 do not make a level
-    missing = bool(sums[n] > 0)
+    missing = level or bool(sums[n] > 0)
     return missing, tuple(sums[: n + missing].tolist())
 
 
@@ -311,13 +314,14 @@ def _given_levels(attribute: CategoricalAttribute, column: CategoricalColumn, we
 
 def _counted(attribute: CategoricalAttribute, occurring: CategoricalAttribute) -> CategoricalAttribute:
     """The attribute with the frequencies of the values that occur, each of which it knows."""
-    counted = np.zeros(attribute.n_values + occurring.missing)
+    missing = occurring.missing or attribute.missing
+    counted = np.zeros(attribute.n_values + missing)
     for level, weight in zip(occurring.levels, occurring.frequencies, strict=False):
         counted[attribute.code_of[level]] += weight
     if occurring.missing:
         # the missing level is the last code of either
         counted[-1] = occurring.frequencies[-1]
-    return replace(attribute, missing=occurring.missing, frequencies=tuple(counted.tolist()))
+    return replace(attribute, missing=missing, frequencies=tuple(counted.tolist()))
 
 
 def _kind(column: Column | CodedColumn) -> str:

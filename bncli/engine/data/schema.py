@@ -102,7 +102,9 @@ class Reading:
 
 @dataclass(frozen=True)
 class Cuts:
-    """Cuts and levels before they meet rows (`missing` False, `frequencies` empty), and how they were made.
+    """Cuts and levels before they meet rows (`frequencies` empty), and how they were made.
+
+    An attribute with a missing level (`missing`) keeps it whatever rows it meets; another gets one where rows lack it.
 
     `method` is a discretizer's name, or `file` for cuts written by hand; `options` are the options it took.
     """

@@ -27,6 +27,6 @@ def learn(
 
     `class_pair_prior`: another distribution than the usual one (`line_of`).
     """
-    k, n = counts.data.n_labels, counts.class_counts().sum()
+    k, n = len(counts.schema.labels), counts.class_counts().sum()
     beta = (dirichlet(k, n) if class_pair_prior is None else line_of(class_pair_prior, k)).beta
     return closed_form(counts, acll_tables(counts, structure, beta, pseudo_counts))

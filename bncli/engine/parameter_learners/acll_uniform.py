@@ -17,5 +17,5 @@ from bncli.watch import Watch, silent
 
 def learn(counts: Counts, structure: Structure, *, pseudo_counts: float, watch: Watch = silent) -> Parameters:
     """`pseudo_counts` N' > 0 is the least that a cell counts; one pass more for the conditional log-likelihood."""
-    beta = uniform(counts.data.n_labels).beta
+    beta = uniform(len(counts.schema.labels)).beta
     return closed_form(counts, acll_tables(counts, structure, beta, pseudo_counts))

@@ -18,4 +18,4 @@ from bncli.watch import Watch, silent
 def learn(counts: Counts, *, k: int, watch: Watch = silent) -> Dag:
     """The k-dependence network over the informative attributes."""
     parents = order_attributes(counts, k, watch).parents
-    return Dag(parents, counts.data.schema.informative, method="kdb", options={"k": k})
+    return Dag(parents, counts.schema.informative, method="kdb", options={"k": k})

@@ -9,5 +9,5 @@ from bncli.watch import Watch, silent
 
 def learn(counts: Counts, *, watch: Watch = silent) -> Dag:
     """The star from the class to every informative attribute."""
-    schema = counts.data.schema
+    schema = counts.schema
     return Dag(((),) * len(schema.attributes), schema.informative, method="nb")

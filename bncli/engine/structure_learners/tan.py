@@ -31,7 +31,7 @@ from bncli.watch import Watch, silent
 
 def learn(counts: Counts, *, structure_score: str = "cmi", forest: bool = False, watch: Watch = silent) -> Dag:
     """The best tree, or forest, over the informative attributes, with the class as a parent of each."""
-    schema = counts.data.schema
+    schema = counts.schema
     parents: list[tuple[int, ...]] = [()] * len(schema.attributes)
     if schema.informative:
         for child, parent in _arcs(counts, structure_score, forest, watch).items():
@@ -50,7 +50,7 @@ def _arcs(counts: Counts, structure_score: str, forest: bool, watch: Watch) -> d
 
 
 def _undirected(counts: Counts, weights: Array, forest: bool) -> dict[int, int]:
-    nodes = counts.data.schema.informative
+    nodes = counts.schema.informative
     edges = (spanning_forest if forest else spanning_tree)(weights, nodes)
     scores = relevance(counts)
     # the schema's order decides between equally relevant roots
@@ -58,6 +58,6 @@ def _undirected(counts: Counts, weights: Array, forest: bool) -> dict[int, int]:
 
 
 def _directed(counts: Counts, gains: Array, forest: bool) -> dict[int, int]:
-    nodes = counts.data.schema.informative
+    nodes = counts.schema.informative
     parents = best_branching(gains[np.ix_(nodes, nodes)], forest=forest)
     return {nodes[v]: nodes[u] for v, u in enumerate(parents) if u is not None}

@@ -23,10 +23,10 @@ from bncli.watch import Watch, silent
 
 def arc_gains(counts: Counts, rule: FamilyScore, watch: Watch = silent) -> Array:
     """gain[j, i] of the arc j -> i in quanta, shape (n, n), whole numbers; 0 for uninformative attributes."""
-    informative = counts.data.schema.informative
+    informative = counts.schema.informative
     alone = _scores_alone(counts, rule)
     gains = np.zeros((len(alone), len(alone)))
-    any_missing = any(counts.data.n_missing)
+    any_missing = counts.any_missing
     for i, j, tables in counts.pair_batches(informative, watch):
         swapped = tables.swapaxes(-3, -2)
         gains[j, i] = rule.score(tables) - (_margin_score(tables, rule) if any_missing else alone[i])
@@ -44,8 +44,8 @@ def _margin_score(tables: Array, rule: FamilyScore) -> Array:
 
 def _scores_alone(counts: Counts, rule: FamilyScore) -> Array:
     """score(i | class) of every attribute, 0 for uninformative ones."""
-    informative = counts.data.schema.informative
-    scores = np.zeros(len(counts.data.schema.attributes))
+    informative = counts.schema.informative
+    scores = np.zeros(len(counts.schema.attributes))
     for i, table in zip(informative, counts.tables([(i,) for i in informative]), strict=True):
         scores[i] = rule.score(table[:, np.newaxis, :])
     return scores

@@ -12,8 +12,8 @@ from bncli.watch import Watch, silent
 
 def relevance(counts: Counts) -> Array:
     """I(X_i; Y) of every attribute of the schema, shape (n,), rounded nats; 0 for uninformative ones."""
-    informative = counts.data.schema.informative
-    scores = np.zeros(len(counts.data.schema.attributes))
+    informative = counts.schema.informative
+    scores = np.zeros(len(counts.schema.attributes))
     for i, table in zip(informative, counts.tables([(i,) for i in informative]), strict=True):
         scores[i] = mutual_information(table)
     return rounded(scores)
@@ -24,8 +24,8 @@ def conditional_dependence(counts: Counts, watch: Watch = silent) -> Array:
 
     Cost: one counting pass over all pairs of informative attributes; O(n^2) memory.
     """
-    informative = counts.data.schema.informative
-    n = len(counts.data.schema.attributes)
+    informative = counts.schema.informative
+    n = len(counts.schema.attributes)
     scores = np.zeros((n, n))
     for i, j, tables in counts.pair_batches(informative, watch):
         scores[i, j] = scores[j, i] = conditional_mutual_information(tables)

@@ -11,6 +11,7 @@ Each table is made from the rows that have its whole family (available cases).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -35,7 +36,7 @@ def generative_tables(counts: Counts, structure: Structure, rule: str) -> Tables
 
 def family_tables(counts: Counts, structure: Structure, log_theta: LogTheta) -> Tables:
     """ln theta of every family that scoring needs; one counting pass for what is not known yet."""
-    schema = counts.data.schema
+    schema = counts.schema
     structure = only_network(structure)
     families = structure.families(schema.cardinalities, whole=schema.marginalizes)
     tables = counts.tables([family.attributes for family in families])
@@ -81,13 +82,18 @@ def is_regrouped(structure: Structure) -> bool:
 
 
 def closed_form(counts: Counts, tables: Tables) -> Parameters:
-    """What is told of tables that need no optimization; one pass over the rows for their conditional log-likelihood."""
+    """What is told of tables that need no optimization; one pass over the rows for their conditional log-likelihood.
+
+    That is not a number (NaN) where the rows are not there.
+    """
     cll = _conditional_log_likelihood(counts, tables)
     return Parameters(tables, tables.n_parameters, cll, cll, 0, 1, StoppedBy.CLOSED_FORM)
 
 
 def _conditional_log_likelihood(counts: Counts, tables: Tables) -> float:
-    if any(counts.data.n_missing):
+    if not counts.has_rows:
+        return math.nan
+    if counts.any_missing:
         from bncli.engine.inference.incomplete import incomplete_likelihood  # rows without missing values do without
 
         incomplete = incomplete_likelihood(counts.data, tables.families)

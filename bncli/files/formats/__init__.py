@@ -2,8 +2,8 @@
 
 A module ends in its record, FORMAT:
 
-    NetworkFormat, StructureFormat    `bncli export --to WORD`
-    ScoreFormat                       `bncli score --output-format WORD`
+    NetworkFormat, StructureFormat, ProgramFormat    `bncli export --to WORD`
+    ScoreFormat                                      `bncli score --output-format WORD`
 
 To add a format, write its module and put its word into EXPORTS or SCORES below; the command's help, the endings of file
 names and the recognition of files by their content follow. Both lists are words alone, so that a command line that
@@ -18,16 +18,18 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
     from bncli.engine.networks.named_network import NamedNetwork
+    from bncli.engine.prediction.portable import PortableScorer
     from bncli.engine.structures.named_structure import NamedStructure
+    from bncli.files.formats.programs import Target
     from bncli.files.score_layout import Layout, Predictions
 
-EXPORTS = ("bif", "xmlbif", "dot", "json")
+EXPORTS = ("bif", "xmlbif", "dot", "json", "python", "javascript")
 SCORES = ("csv", "jsonl", "parquet", "arrow")
 """The first is taken where neither a word nor the ending of a file name says another."""
 
@@ -68,7 +70,24 @@ class StructureFormat(NamedTuple):
     signature: Signature | None = None
 
 
-ExportFormat = NetworkFormat | StructureFormat
+class ProgramFormat(NamedTuple):
+    """A format for programs that score rows by themselves.
+
+    `run` takes what was written and rows (by the names of columns; None is a missing value), and returns their
+    probabilities by label, None where what runs it is not at hand: `needs`, in words.
+    """
+
+    word: str
+    summary: str
+    endings: tuple[str, ...]
+    write: Callable[[PortableScorer, Target], str]
+    run: Callable[[str, list[dict[str, Any]]], list[list[float]] | None]
+    needs: str = "Python"
+    read: None = None
+    signature: Signature | None = None
+
+
+ExportFormat = NetworkFormat | StructureFormat | ProgramFormat
 
 
 class ScoreWriter(Protocol):

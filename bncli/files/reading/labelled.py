@@ -63,14 +63,14 @@ def read_labelled(
 def _coded(source: Source, schema: Schema, attributes: Sequence[Coded], tokens: Tokens) -> list[Coded]:
     """The label, the attributes, the weights if there are any."""
     name = source.class_name or schema.class_name
-    labels = Vocabulary.of(schema.labels, _tokens_of_class(schema.labels, tokens))
+    labels = Vocabulary.of(schema.labels, tokens_of_class(schema.labels, tokens))
     coded = [Coded(Want(name, Kind.TEXT), labels, (name,)), *attributes]
     if source.weights is not None:
         coded.append(Coded(Want(source.weights, Kind.NUMBER, strict=True, weight=True), None, (source.weights,)))
     return coded
 
 
-def _tokens_of_class(labels: tuple[str, ...], tokens: Tokens) -> Tokens:
+def tokens_of_class(labels: tuple[str, ...], tokens: Tokens) -> Tokens:
     """Where all labels are numbers the missing tokens are those of numbers, as in the table that was learnt from."""
     _, wrong = to_numbers(pa.array(labels, pa.string()), ())
     return Tokens(tokens.number, tokens.number) if wrong is None else tokens

@@ -10,10 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import pyarrow as pa
+
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.forms import Form, NumberForm
 from bncli.engine.data.schema import Cuts
 from bncli.errors import BncliError
+from bncli.files.reading import sampling
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.assembly import assemble
 from bncli.files.reading.bad_rows import BadRows
@@ -26,9 +29,10 @@ from bncli.files.reading.parse import parse_block
 from bncli.files.reading.reader import RawBlock, Table, parse
 from bncli.files.reading.roles import Roles, assign_roles
 from bncli.files.reading.row_blocks import BadRow, Kind, RowBlock, Want
+from bncli.files.reading.sampling import RowSampler
 from bncli.files.reading.source import Source, Tokens
 from bncli.files.reading.text_blocks import BLOCK_SIZE, TextBlock
-from bncli.watch import Note, Watch, silent
+from bncli.watch import Note, Run, Watch, silent
 
 _NAMED = 8
 
@@ -47,20 +51,40 @@ def read_columns(
     Notes tell what was left out, what looks like codes, and how many malformed rows were skipped. memory: of `Table`.
     A `.codes` file is such a table too, whose columns are coded.
     """
+    run = Run(threads, memory, watch=watch)
+    return first_round(source, given=given, run=run, rounds=Rounds(0, None, block_size))[0]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How the first of two rounds keeps rows: a sample by `seed` beyond `budget` bytes (None: all, in one round)."""
+
+    seed: int
+    budget: int | None = -1
+    block_size: int = BLOCK_SIZE
+
+
+def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Rounds) -> tuple[Columns, int]:
+    """The rows that are kept, as `read_columns` has them, and the number of all."""
     if are_codes(source.paths):
-        return read_coded(source)
+        found = read_coded(source)
+        return found, found.n_rows
     tokens = Tokens.of(source.missing_tokens)
-    with Table(source, keep=True, block_size=block_size, memory=memory) as table:
+    sampler = RowSampler(rounds.seed, sampling.BUDGET if rounds.budget == -1 else rounds.budget)
+    watch = run.watch
+    with Table(source, keep=True, block_size=rounds.block_size, memory=run.memory) as table:
         roles = assign_roles(source, table.names, table.name, given)
-        _tell_left_out(roles, watch)
+        tell_left_out(roles, watch)
         columns = start_columns(table, roles, source)
         with BadRows(source.on_bad_row, watch) as bad:
-            sizes = _read_all(table, columns, tokens, bad, threads, watch)
-        _read_again(table, columns, sizes, tokens, threads, any_bad=bad.count > 0)
-        return assemble(columns, sum(sizes), roles, table, source, given=given, watch=watch)
+            _read_all(table, columns, sampler, tokens, bad, run)
+        _read_again(table, columns, sampler, tokens, run.threads, any_bad=bad.count > 0)
+        n = sampler.n_kept
+        found = assemble(columns, n, roles, table, source, given=given, watch=watch)
+        return found, found.n_rows if n == sampler.n_rows else sampler.n_rows
 
 
-def _tell_left_out(roles: Roles, watch: Watch) -> None:
+def tell_left_out(roles: Roles, watch: Watch) -> None:
     if roles.left_out:
         more = f" and {len(roles.left_out) - _NAMED} more" if len(roles.left_out) > _NAMED else ""
         watch(Note(f"not in the cuts file, so left out: {', '.join(roles.left_out[:_NAMED])}{more}"))
@@ -126,23 +150,22 @@ class _Digested:
 
 
 def _read_all(
-    table: Table, columns: dict[str, Growing], tokens: Tokens, bad: BadRows, threads: int, watch: Watch
-) -> list[int]:
-    """Fills the columns; returns the number of rows of every row block."""
+    table: Table, columns: dict[str, Growing], sampler: RowSampler, tokens: Tokens, bad: BadRows, run: Run
+) -> None:
+    """Fills the columns, of whose rows the sampler may keep a part."""
     growing = list(columns.values())
     tasks = (
         # Built when its turn comes, so that it knows what earlier rows have taught.
         partial(_digest, raw, [(c.want, c.shared) for c in growing], _watched(growing), tokens)
-        for raw in table.raw_blocks(list(columns), watch)
+        for raw in table.raw_blocks(list(columns), run.watch)
     )
-    sizes = []
-    for digested in in_order(tasks, threads):
+    for digested in in_order(tasks, run.threads):
         bad.take(digested.bad)
-        sizes.append(digested.n_rows)
         for column, block in zip(growing, digested.columns, strict=True):
             column.add(block, digested.locate)
             column.leading_zeros |= column.want.name in digested.leading_zeros
-    return sizes
+        sampler.took(growing, digested.n_rows)
+    sampler.finish(growing)
 
 
 def _watched(growing: Sequence[Growing]) -> list[str]:
@@ -160,7 +183,7 @@ def _digest(raw: RawBlock, asked: Sequence[tuple[Want, object]], watched: Sequen
 
 
 def _read_again(
-    table: Table, columns: dict[str, Growing], sizes: Sequence[int], tokens: Tokens, threads: int, *, any_bad: bool
+    table: Table, columns: dict[str, Growing], sampler: RowSampler, tokens: Tokens, threads: int, *, any_bad: bool
 ) -> None:
     """Reads the columns that turned out to be text once more where they had been read as numbers.
 
@@ -178,11 +201,12 @@ def _read_again(
     raw_blocks = enumerate(table.raw_blocks([want.name for want in wants], silent))
     tasks = (partial(_numbered, i, raw, wants, tokens) for i, raw in raw_blocks if i in needed)
     for i, block in in_order(tasks, threads):
-        if block.n_rows != sizes[i]:
+        if block.n_rows != sampler.sizes[i]:
             raise BncliError("the file changed while it was read", where=table.name, hint="run again")
         for name, values in zip(again, block.values, strict=False):
             if i in lost[name]:
-                columns[name].replace(i, values)
+                rows = sampler.rows[i]
+                columns[name].replace(i, values if rows is None else values.take(pa.array(rows)))
 
 
 def _numbered(i: int, raw: RawBlock, wants: Sequence[Want], tokens: Tokens) -> tuple[int, RowBlock]:

@@ -1,5 +1,6 @@
 """Schemas learnt from raw columns, and the codes of the rows under them."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,8 @@ def test_given_cuts_are_used_as_they_are_in_their_order() -> None:
         CategoricalAttribute("b", True, (0.0, 2.0, 5.0, 1.0), ("s", "r", "p")),
         NumericAttribute("a", True, (2.0, 5.0, 0.0, 1.0), (2.0, 50.0)),
     )
-    assert cuts_of(schema, "file", {}) == cuts
+    with_level = tuple(replace(attribute, missing=True) for attribute in cuts.attributes)
+    assert cuts_of(schema, "file", {}) == replace(cuts, attributes=with_level)
     again = cuts_of(schema, "equal-width", {"bins": 3})
     assert (again.method, again.options) == ("equal-width", {"bins": 3})
 
@@ -164,6 +166,22 @@ def test_marginalized_missing_values_are_no_level() -> None:
     assert all(
         (a.missing, a.frequencies, a.missing_weight) == (False, (), 0.0) for a in cuts_of(schema, "mdl", {}).attributes
     )
+
+
+def test_a_missing_level_of_given_cuts_stays_where_no_value_is_missing() -> None:
+    numeric, categorical = NumericAttribute("a", True, (), (7.0,)), CategoricalAttribute("b", True, (), ("p", "q"))
+    uncut = NumericAttribute("c", True, ())
+    rows = {
+        "a": NumericColumn(np.array([1.0, 9.0, 9.0])),
+        "b": CategoricalColumn(np.array([0, 0, 1]), ("p", "q")),
+        "c": NumericColumn(np.array([1.0, 2.0, 3.0])),
+    }
+    columns = Columns(3, rows, "y", CategoricalColumn(np.array([0, 1, 1]), ("n", "y")))
+    data = learn_dataset(columns, given=Cuts("y", (numeric, categorical, uncut)))
+    assert [a.frequencies for a in data.schema.attributes] == [(1.0, 2.0, 0.0), (2.0, 1.0, 0.0), (3.0, 0.0)]
+    assert data.schema.cardinalities == (3, 3, 2)
+    apart = learn_dataset(columns, given=Cuts("y", (numeric, categorical, uncut)), missing_policy="marginalize")
+    assert apart.schema.cardinalities == (2, 2, 1)
 
 
 def test_given_cuts_meet_a_column_without_values() -> None:

@@ -1,0 +1,216 @@
+"""A model as sums of small tables and nothing else: what is written into programs that know nothing of bncli.
+
+    S[t, r] = sum over the tables of a stage and those before it, since the last that begins `anew`, of entries[r, cell]
+    P(y | x_t) = sum over stages of weight softmax_y S[t, y]
+
+Score rows r are the classes, or for two classes the one difference S[t, 1] - S[t, 0] (`prediction.softmax`). A row of
+values becomes codes, one an input; of each code a table knows its digit, and the digits make the cell, the first the
+most significant. The code one past the last, "unobserved", is averaged over, as in `prediction.scoring`, or has
+entries of its own.
+
+Conventions: a model that marginalizes missing values over a network is no sum of tables, unless leaving tables out is
+all there is to do; then it is refused. So is a path over regions that are too large to be expanded.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+
+import numpy as np
+
+from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
+from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.model import Ensemble, Model, Path, Pool, Predictor, Tables
+from bncli.engine.prediction.factors import Averages, Factor, cells_of, expand
+from bncli.engine.prediction.marginalization import network_to_marginalize
+from bncli.engine.prediction.scoring import compile_path
+from bncli.engine.prediction.softmax import add_softmax, score_rows
+from bncli.engine.structures.binning import frequencies_of
+from bncli.engine.structures.structure import Family
+from bncli.errors import ModelError
+
+MOST_ENTRIES = 1 << 26
+"""Of all expanded tables together."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """A value of a row and its code: a number, coded by `cuts`, or a text, coded by `codes`; the other of them is None.
+
+    Code i of a number: cuts[i - 1] < value <= cuts[i]. `missing` is the code of a missing value, `unobserved` that of a
+    text without a code; they are the same where training had no missing value. frequencies (unobserved,): of each code
+    in training, summing to 1.
+    """
+
+    name: str
+    cuts: tuple[float, ...] | None
+    codes: Mapping[str, int] | None
+    missing: int
+    unobserved: int
+    frequencies: tuple[float, ...]
+
+    @classmethod
+    def of(cls, attribute: Attribute) -> Input:
+        """What a program has to know of the attribute."""
+        known = (attribute.n_values, attribute.cardinality, tuple(frequencies_of(attribute, None).tolist()))
+        if isinstance(attribute, NumericAttribute):
+            return cls(attribute.name, attribute.cuts, None, *known)
+        return cls(attribute.name, None, dict(attribute.code_of), *known)
+
+    def code(self, value: float | str | None) -> int:
+        """The code of a value, as `bncli.engine.data.encoding` says it of columns; None is a missing value."""
+        if value is None:
+            return self.missing
+        if self.codes is not None:
+            return self.codes.get(str(value), self.unobserved)
+        return bisect_left(self.cuts or (), float(value))
+
+
+@dataclass(frozen=True)
+class PortableTable:
+    """entries (R, cells of `shape`) over some of the inputs; digits[i][code] on axis i, "unobserved" the last code.
+
+    `averages`: by axis, what is averaged with over an unobserved value, the frequencies of the digits; None for an axis
+    along which the table is left out then. The digit of "unobserved" is shape[i]; without averages (None) there are
+    entries for it: it is shape[i] - 1.
+    """
+
+    inputs: tuple[int, ...]
+    digits: tuple[tuple[int, ...], ...]
+    shape: tuple[int, ...]
+    entries: Array
+    averages: Averages | None = None
+
+    def expanded(self) -> PortableTable:
+        """With entries for "unobserved"."""
+        if self.averages is None:
+            return self
+        entries = expand(self.entries.reshape(-1, *self.shape), self.averages)
+        shape = tuple(n + 1 for n in self.shape)
+        return PortableTable(self.inputs, self.digits, shape, entries.reshape(len(entries), -1))
+
+    @property
+    def expanded_size(self) -> int:
+        """Numbers that the expanded table holds."""
+        return len(self.entries) * math.prod(n + (self.averages is not None) for n in self.shape)
+
+
+@dataclass(frozen=True)
+class PortableStage:
+    """What is added to the scores, shift (R,) and tables, after those before it or `anew`, and the weight of its P."""
+
+    weight: float
+    anew: bool
+    shift: Array
+    tables: tuple[PortableTable, ...]
+
+
+@dataclass(frozen=True)
+class PortableScorer:
+    """A model to be written as a program; inputs in the schema's order."""
+
+    class_name: str
+    labels: tuple[str, ...]
+    inputs: tuple[Input, ...]
+    stages: tuple[PortableStage, ...]
+
+    @property
+    def tables(self) -> tuple[PortableTable, ...]:
+        """Those of all stages."""
+        return tuple(table for stage in self.stages for table in stage.tables)
+
+    def probabilities(self, codes: Sequence[Index]) -> Array:
+        """P(y | x_t), shape (K, rows); codes[p] (rows,) of input p. Slow and plain: for checks."""
+        n = len(codes[0]) if codes else 1
+        found, scores = np.zeros((len(self.labels), n)), np.zeros((len(self.stages[0].shift), n))
+        for stage in self.stages:
+            scores = (0.0 if stage.anew else scores) + stage.shift[:, None] + np.zeros_like(scores)
+            for table in (one.expanded() for one in stage.tables):
+                digits = [np.array(d)[codes[p]] for p, d in zip(table.inputs, table.digits, strict=True)]
+                scores = scores + table.entries[:, cells_of(digits, table.shape)]
+            add_softmax(scores.copy(), stage.weight, found)
+        return np.asarray(found / found.sum(axis=0))
+
+
+def portable(model: Model) -> PortableScorer:
+    """The model as tables; ModelError with the reason where it cannot be written so."""
+    used, stages = portable_stages(model.predictor, model.schema)
+    scorer = PortableScorer(
+        model.schema.class_name,
+        model.schema.labels,
+        tuple(Input.of(model.schema.attributes[i]) for i in used),
+        stages,
+    )
+    entries = sum(table.expanded_size for table in scorer.tables)
+    if entries > MOST_ENTRIES:
+        what = f"the model is too large to be written as a program: {entries:,} table entries"
+        raise ModelError(what, hint=f"at most {MOST_ENTRIES:,} can be; learn with fewer parents, or with --effort 1")
+    return scorer
+
+
+@singledispatch
+def portable_stages(predictor: Predictor, schema: Schema) -> tuple[tuple[int, ...], tuple[PortableStage, ...]]:
+    """The attributes used, ascending, and the stages over them, by the kind of the predictor."""
+    raise TypeError(f"there is no program for {type(predictor).__name__}")
+
+
+@portable_stages.register
+def _(tables: Tables, schema: Schema) -> tuple[tuple[int, ...], tuple[PortableStage, ...]]:
+    if network_to_marginalize(tables, schema) is not None:
+        what = "missing values are marginalized over the network, which is no sum of tables"
+        raise ModelError(what, hint="learn with --missing-policy level, or with --structure nb")
+    used = _used((tables,))
+    return used, (_stage(tables, 1.0, schema, used),)
+
+
+@portable_stages.register
+def _(ensemble: Ensemble, schema: Schema) -> tuple[tuple[int, ...], tuple[PortableStage, ...]]:
+    if ensemble.pool is Pool.LOGARITHMIC:
+        return portable_stages(ensemble.combined, schema)
+    used = _used([component.tables for component in ensemble.components])
+    return used, tuple(_stage(one.tables, one.weight, schema, used) for one in ensemble.components)
+
+
+def _used(models: Sequence[Tables]) -> tuple[int, ...]:
+    return tuple(sorted({a for tables in models for f in tables.families if f.by_class for a in f.attributes}))
+
+
+def _stage(tables: Tables, weight: float, schema: Schema, used: Sequence[int]) -> PortableStage:
+    place = {a: p for p, a in enumerate(used)}
+    found = (
+        _table(family, entries, schema, place)
+        for family, entries in zip(tables.families, tables.weights, strict=True)
+        if family.by_class
+    )
+    return PortableStage(weight, True, score_rows(tables.bias[None, :])[:, 0], tuple(found))
+
+
+def _table(family: Family, entries: Array, schema: Schema, place: Mapping[int, int]) -> PortableTable:
+    seen = tuple(zip(family.binned_attributes, family.shape, strict=True))
+    averages = tuple(
+        None if axis == 0 and family.child is not None else frequencies_of(schema.attributes[a], grouping)
+        for axis, ((a, grouping), _) in enumerate(seen)
+    )
+    digits = tuple((*(grouping or range(n)), n) for (_, grouping), n in seen)
+    return PortableTable(
+        tuple(place[a] for a in family.attributes), digits, family.shape, score_rows(entries), averages
+    )
+
+
+@portable_stages.register
+def _(path: Path, schema: Schema) -> tuple[tuple[int, ...], tuple[PortableStage, ...]]:
+    scorer = compile_path(path)
+    stages = []
+    for number, stage in enumerate(scorer.stages):
+        tables = []
+        for factor in stage.factors:
+            if not isinstance(factor, Factor):
+                raise ModelError("a region is too large to be written with what it says of missing values")
+            digits = tuple(tuple(range(n)) for n in factor.shape)
+            tables.append(PortableTable(factor.positions, digits, factor.shape, factor.tables))
+        stages.append(PortableStage(stage.weight, number == 0, stage.shift[:, 0], tuple(tables)))
+    return scorer.used, tuple(stages)

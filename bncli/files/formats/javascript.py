@@ -1,0 +1,158 @@
+"""An ES module that scores rows by itself: `predict_proba(row)` returns {label: probability}; browsers and Node run it.
+
+The module is run by Node, where that is at hand, before it is kept: `run`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bncli.files.formats import ProgramFormat
+from bncli.files.formats.programs import Target, data_text, text_of
+
+if TYPE_CHECKING:
+    from bncli.engine.prediction.portable import PortableScorer
+
+_PROGRAM = """\
+// P({class_name} | row) by the model {name}: written by bncli, needs no library.
+//
+//     predict_proba({{"column": value, ...}})  ->  {{"label": probability, ...}}
+//     predict({{"column": value, ...}})        ->  the most probable label
+//
+// Values are numbers, or texts of numbers, and texts. null, NaN and the texts MODEL.missing_texts are missing values; a
+// text that training never saw is averaged over. An Error for a column that the row lacks, or a text in place of a
+// number.
+
+const MODEL = {data};
+
+/** The values of the class, in the order of the model. */
+export const labels = MODEL.labels;
+
+/** The probability of every label. */
+export function predict_proba(row) {{
+  const codes = MODEL.inputs.map((one) => codeOf(one, row));
+  const totals = MODEL.labels.map(() => 0);
+  let scores = [];
+  for (const stage of STAGES) {{
+    scores = stage.anew ? stage.shift.slice() : scores.map((score, r) => score + stage.shift[r]);
+    for (const table of stage.tables) {{
+      entryOf(table, codes).forEach((number, r) => {{ scores[r] += number; }});
+    }}
+    softmax(scores).forEach((share, label) => {{ totals[label] += stage.weight * share; }});
+  }}
+  const whole = totals.reduce((a, b) => a + b);
+  return Object.fromEntries(MODEL.labels.map((label, i) => [label, totals[i] / whole]));
+}}
+
+/** The most probable label, the first of equals. */
+export function predict(row) {{
+  const probabilities = predict_proba(row);
+  return MODEL.labels.reduce((best, label) => (probabilities[label] > probabilities[best] ? label : best));
+}}
+
+/** The code of a value: what is not known has the one past the last, frequencies.length. */
+function codeOf(one, row) {{
+  if (!Object.hasOwn(row, one.name)) throw new Error(`the row has no column ${{JSON.stringify(one.name)}}`);
+  let value = row[one.name];
+  if (value === null || value === undefined || Number.isNaN(value)) return one.missing;
+  const text = String(value).replace(/^[ \\t\\r\\n]+|[ \\t\\r\\n]+$/g, "");
+  if (one.codes) {{
+    if (MODEL.missing_texts.includes(text)) return one.missing;
+    return one.codes.has(text) ? one.codes.get(text) : one.frequencies.length;
+  }}
+  if (typeof value === "string") {{
+    if (MODEL.missing_numbers.includes(text)) return one.missing;
+    value = Number(text);
+  }}
+  if (typeof value !== "number" || Number.isNaN(value)) {{
+    throw new Error(`column ${{JSON.stringify(one.name)}}: ${{JSON.stringify(text)}} is no number`);
+  }}
+  let low = 0;
+  for (let high = one.cuts.length; low < high;) {{
+    const middle = (low + high) >> 1;
+    if (one.cuts[middle] < value) low = middle + 1; else high = middle;
+  }}
+  return low;
+}}
+
+/** What a table adds to every score; an unobserved value is averaged over, or leaves the table out. */
+function entryOf(table, codes) {{
+  let cells = [[0, 1]];
+  let averaged = false;
+  for (const [place, digits, size, shares] of table.axes) {{
+    const digit = digits[codes[place]];
+    if (digit < size) {{
+      for (const pair of cells) pair[0] = pair[0] * size + digit;
+    }} else {{
+      averaged = true;
+      cells = cells.flatMap(([cell, weight]) => shares.map((q, d) => [cell * size + d, weight * q]));
+    }}
+  }}
+  if (!averaged) return table.entries.map((entries) => entries[cells[0][0]]);
+  return table.entries.map((entries) => cells.reduce((sum, [cell, weight]) => sum + weight * entries[cell], 0));
+}}
+
+function softmax(scores) {{
+  // of two labels there is one score: the second's less the first's
+  const all = MODEL.labels.length === 2 ? [0, scores[0]] : scores;
+  const highest = Math.max(...all);
+  const shares = all.map((score) => Math.exp(score - highest));
+  const whole = shares.reduce((a, b) => a + b);
+  return shares.map((share) => share / whole);
+}}
+
+/** The table with its axes: input, digit of every code, number of digits, frequencies of the digits. */
+function prepared(table) {{
+  const axes = table.inputs.map((place, i) => {{
+    const shares = table.averaged[i] ? new Array(table.shape[i]).fill(0) : [];
+    if (table.averaged[i]) {{
+      MODEL.inputs[place].frequencies.forEach((q, code) => {{ shares[table.digits[i][code]] += q; }});
+    }}
+    return [place, table.digits[i], table.shape[i], shares];
+  }});
+  return {{ axes, entries: table.entries }};
+}}
+
+for (const one of MODEL.inputs) {{
+  if (one.codes) one.codes = new Map(one.codes);
+}}
+const STAGES = MODEL.stages.map((stage) => ({{ ...stage, tables: stage.tables.map(prepared) }}));
+"""
+
+
+def write_javascript(scorer: PortableScorer, target: Target) -> str:
+    """The text of the module."""
+    plain = {"class_name": text_of(scorer.class_name), "name": text_of(target.name)}
+    return _PROGRAM.format(data=data_text(scorer, target), **plain)
+
+
+_RUNNER = """\
+import { readFileSync } from "node:fs";
+import { labels, predict_proba } from "./program.mjs";
+const rows = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify(rows.map(predict_proba).map((found) => labels.map((label) => found[label]))));
+"""
+
+
+def run_javascript(text: str, rows: list[dict[str, Any]]) -> list[list[float]] | None:
+    """What the module says of the rows, by Node; None where there is none."""
+    node = shutil.which("node")
+    if node is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "program.mjs").write_text(text, encoding="utf-8")
+        Path(folder, "run.mjs").write_text(_RUNNER, encoding="utf-8")
+        command = [node, str(Path(folder, "run.mjs"))]
+        done = subprocess.run(command, input=json.dumps(rows), capture_output=True, check=True, encoding="utf-8")
+    found: list[list[float]] = json.loads(done.stdout)
+    return found
+
+
+FORMAT = ProgramFormat(
+    "javascript", "an ES module that scores rows by itself", (".js", ".mjs"), write_javascript, run_javascript, "Node"
+)

@@ -1,0 +1,86 @@
+"""What programs written from a model have in common: their data, as a text that is Python and JavaScript alike.
+
+    {"class": NAME, "labels": [...],
+     "inputs": [{"name": ..., "cuts": [...] or "codes": [[text, code], ...], "missing": code, "frequencies": [...]}],
+     "stages": [{"weight": w, "anew": 0 or 1, "shift": [...],
+                 "tables": [{"inputs": [p, ...], "digits": [[digit of every code], ...], "shape": [...],
+                             "averaged": [0 or 1, ...] or [], "entries": [[number of every cell], ...]}]}]}
+
+with a list of `entries` a score row.
+
+See `bncli.engine.prediction.portable` for what the parts mean. Numbers are written so that they read back as they were;
+characters that are not seen are escaped.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from bncli.engine.prediction.portable import PortableScorer, PortableTable
+
+_UNSEEN = re.compile(
+    "[\\x7f-\\x9f\\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+
+
+class Target(NamedTuple):
+    """What a program is written for: a name for it, the texts that mean a missing value, and options of its format.
+
+    missing: in place of a text; missing_numbers: in place of a number. What does not concern a format is ignored by it.
+    """
+
+    name: str
+    missing: tuple[str, ...] = ()
+    missing_numbers: tuple[str, ...] = ()
+    options: Mapping[str, Any] = MappingProxyType({})
+
+
+def data_text(scorer: PortableScorer, target: Target) -> str:
+    """The data, a line a table."""
+    inputs = ",\n".join("    " + text_of(one) for one in _inputs(scorer))
+    stages = ",\n".join(_stage_text(scorer, s) for s in range(len(scorer.stages)))
+    fields = [
+        f'  "class": {text_of(scorer.class_name)}',
+        f'  "labels": {text_of(list(scorer.labels))}',
+        f'  "missing_texts": {text_of(list(target.missing))}',
+        f'  "missing_numbers": {text_of(list(target.missing_numbers))}',
+        f'  "inputs": [\n{inputs}\n  ]',
+        f'  "stages": [\n{stages}\n  ]',
+    ]
+    return "{\n" + ",\n".join(fields) + "\n}"
+
+
+def text_of(value: Any) -> str:
+    """JSON that is Python and JavaScript too: no `null`, `true` or `false` may be in it."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def _inputs(scorer: PortableScorer) -> list[dict[str, Any]]:
+    found = []
+    for one in scorer.inputs:
+        known = {"cuts": list(one.cuts or ())} if one.codes is None else {"codes": list(one.codes.items())}
+        found.append({"name": one.name, **known, "missing": one.missing, "frequencies": list(one.frequencies)})
+    return found
+
+
+def _stage_text(scorer: PortableScorer, number: int) -> str:
+    stage = scorer.stages[number]
+    tables = ",\n".join("      " + text_of(_table(table)) for table in stage.tables)
+    head = f'"weight": {text_of(stage.weight)}, "anew": {int(stage.anew)}, "shift": {text_of(stage.shift.tolist())}'
+    return f'    {{{head}, "tables": [\n{tables}\n    ]}}'
+
+
+def _table(table: PortableTable) -> dict[str, Any]:
+    return {
+        "inputs": list(table.inputs),
+        "digits": [list(map(int, digits)) for digits in table.digits],
+        "shape": list(table.shape),
+        "averaged": [] if table.averages is None else [int(average is not None) for average in table.averages],
+        "entries": table.entries.tolist(),
+    }

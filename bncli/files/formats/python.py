@@ -1,0 +1,149 @@
+"""A Python module that scores rows by itself: `predict_proba(row) -> {label: probability}`, no package needed.
+
+The module is run, in a process of its own, before it is kept: `run`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bncli.files.formats import ProgramFormat
+from bncli.files.formats.programs import Target, data_text
+
+if TYPE_CHECKING:
+    from bncli.engine.prediction.portable import PortableScorer
+
+_PROGRAM = '''\
+"""P({class_name} | row) by the model {name}: written by bncli, needs nothing but Python.
+
+    predict_proba({{"column": value, ...}})  ->  {{"label": probability, ...}}
+    predict({{"column": value, ...}})        ->  the most probable label
+
+Values are numbers, or texts of numbers, and texts. None, NaN and the texts MODEL["missing_texts"] are missing values;
+a text that training never saw is averaged over. KeyError for a column that the row lacks, ValueError for a text in
+place of a number.
+"""
+
+from bisect import bisect_left
+from math import exp
+
+MODEL = {data}
+
+
+def predict_proba(row):
+    """The probability of every label."""
+    codes = [_code(one, row[one["name"]]) for one in MODEL["inputs"]]
+    totals = [0.0] * len(MODEL["labels"])
+    scores = []
+    for stage in _STAGES:
+        scores = [0.0] * len(stage["shift"]) if stage["anew"] else scores
+        for added in [stage["shift"], *(_entry(table, codes) for table in stage["tables"])]:
+            scores = [score + number for score, number in zip(scores, added)]
+        for label, share in enumerate(_softmax(scores)):
+            totals[label] += stage["weight"] * share
+    whole = sum(totals)
+    return {{label: total / whole for label, total in zip(MODEL["labels"], totals)}}
+
+
+def predict(row):
+    """The most probable label, the first of equals."""
+    probabilities = predict_proba(row)
+    return max(probabilities, key=probabilities.get)
+
+
+def _code(one, value):
+    """The code of a value: what is not known has the one past the last, len(frequencies)."""
+    if value is None or value != value:
+        return one["missing"]
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip(" \\t\\r\\n")
+    if "codes" in one:
+        if text in MODEL["missing_texts"]:
+            return one["missing"]
+        text = text.lower() if isinstance(value, bool) else text
+        return one["codes"].get(text, len(one["frequencies"]))
+    if isinstance(value, str):
+        if text in MODEL["missing_numbers"]:
+            return one["missing"]
+        value = float(text)
+    return bisect_left(one["cuts"], value)
+
+
+def _entry(table, codes):
+    """What a table adds to every score; an unobserved value is averaged over, or leaves the table out."""
+    cells = [(0, 1.0)]
+    for place, digits, size, shares in table["axes"]:
+        digit = digits[codes[place]]
+        if digit < size:
+            cells = [(cell * size + digit, weight) for cell, weight in cells]
+        else:
+            cells = [(cell * size + d, weight * q) for cell, weight in cells for d, q in enumerate(shares)]
+    if len(cells) == 1 and cells[0][1] == 1.0:
+        return table["rows"][cells[0][0]]
+    return [sum(weight * entries[cell] for cell, weight in cells) for entries in table["entries"]]
+
+
+def _softmax(scores):
+    if len(MODEL["labels"]) == 2:  # one score: the second label's less the first's
+        scores = [0.0, scores[0]]
+    highest = max(scores)
+    shares = [exp(score - highest) for score in scores]
+    whole = sum(shares)
+    return [share / whole for share in shares]
+
+
+def _prepared(table):
+    """The table by cell, and by axis: input, digit of every code, number of digits, frequencies of the digits."""
+    axes = []
+    averaged = table["averaged"] or [0] * len(table["shape"])
+    for place, digits, size, average in zip(table["inputs"], table["digits"], table["shape"], averaged):
+        shares = [0.0] * size if average else []
+        for digit, frequency in zip(digits, MODEL["inputs"][place]["frequencies"]):
+            if average:
+                shares[digit] += frequency
+        axes.append((place, digits, size, shares))
+    return {{"axes": axes, "entries": table["entries"], "rows": list(zip(*table["entries"]))}}
+
+
+for _one in MODEL["inputs"]:
+    if "codes" in _one:
+        _one["codes"] = dict(_one["codes"])
+_STAGES = [dict(stage, tables=[_prepared(table) for table in stage["tables"]]) for stage in MODEL["stages"]]
+'''
+
+
+def write_python(scorer: PortableScorer, target: Target) -> str:
+    """The text of the module."""
+    plain = {"class_name": _comment(scorer.class_name), "name": _comment(target.name)}
+    return _PROGRAM.format(data=data_text(scorer, target), **plain)
+
+
+def _comment(text: str) -> str:
+    """A name as it may stand in a docstring."""
+    return json.dumps(text).replace('\\"', "'").replace("\\", "/")
+
+
+_RUNNER = """\
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import program
+rows = json.load(sys.stdin)
+print(json.dumps([list(program.predict_proba(row).values()) for row in rows]))
+"""
+
+
+def run_python(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
+    """What the module says of the rows, in an interpreter that sees no package."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "program.py").write_text(text, encoding="utf-8")
+        command = [sys.executable, "-I", "-S", "-c", _RUNNER, folder]
+        done = subprocess.run(command, input=json.dumps(rows), capture_output=True, check=True, encoding="utf-8")
+    found: list[list[float]] = json.loads(done.stdout)
+    return found
+
+
+FORMAT = ProgramFormat("python", "a Python module that scores rows by itself", (".py",), write_python, run_python)

@@ -1,0 +1,69 @@
+"""A model as tables and nothing else says what the scorer says, of every kind of value."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine.model import Component, Ensemble, Model, Pool
+from bncli.engine.prediction.portable import portable
+from bncli.engine.prediction.probe_rows import ProbeRows, probe_rows
+from bncli.engine.prediction.scoring import compile_scorer
+from bncli.engine.structures.structure import Dag
+from bncli.errors import ModelError
+from tests.missing_values import network_model
+from tests.paths import Case, learnt_paths, model_of
+from tests.strategies import models, regrouped_models
+
+
+def difference(model: Model) -> float:
+    scorer = portable(model)
+    probes = probe_rows(model, 50, np.random.default_rng(0))
+    places = {one.name: p for p, one in enumerate(probes.inputs)}
+    shown = [(one, probes.values[places[one.name]]) for one in scorer.inputs]
+    said = scorer.probabilities([np.array([one.code(value) for value in values]) for one, values in shown])
+    return float(np.abs(said - probes.probabilities).max())
+
+
+@given(st.one_of(models(), regrouped_models()))
+def test_tables(model: Model) -> None:
+    assert difference(model) < 1e-12
+
+
+@given(learnt_paths())
+def test_a_path(case: Case) -> None:
+    assert difference(model_of(*case[:3])) < 1e-12
+
+
+@given(models(), st.sampled_from(Pool), st.data())
+def test_an_ensemble(model: Model, pool: Pool, data: st.DataObject) -> None:
+    tables = model.tables
+    other = replace(tables, bias=-tables.bias, weights=tuple(entries[::-1].copy() for entries in tables.weights))
+    weight = data.draw(st.sampled_from([0.25, 0.5]))
+    components = (Component(1 - weight, tables, "a"), Component(weight, other, "b"))
+    assert difference(replace(model, predictor=Ensemble(components, (), pool))) < 1e-12
+
+
+@given(models())
+def test_every_value_is_among_the_rows(model: Model) -> None:
+    probes: ProbeRows = probe_rows(model, 1, np.random.default_rng(1))
+    for one, values in zip(probes.inputs, probes.values, strict=True):
+        shown = set(values)
+        assert None in shown
+        coded = {one.code(value) for value in values}
+        assert coded == {*range(one.missing + 1), *([] if one.codes is None else [one.unobserved])}
+        assert shown >= {*(one.codes or ()), *(one.cuts or ()), *np.nextafter(one.cuts or (), np.inf).tolist()}
+    assert probes.rows()[0].keys() == {model.schema.attributes[i].name for i in compile_scorer(model).used}
+
+
+def test_marginalized_over_a_network_is_refused() -> None:
+    with pytest.raises(ModelError, match="no sum of tables"):
+        portable(network_model(Dag(((), (0,)), (0, 1)), (2, 3), 2, 0))
+
+
+def test_naive_bayes_that_leaves_missing_values_out() -> None:
+    assert difference(network_model(Dag(((), ()), (0, 1)), (2, 3), 2, 0)) < 1e-12

@@ -1,0 +1,82 @@
+"""Programs that score rows by themselves say what the model says, whatever its names."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bncli.engine.data.schema import CategoricalAttribute
+from bncli.engine.model import Model
+from bncli.engine.prediction.portable import portable
+from bncli.engine.prediction.probe_rows import probe_rows
+from bncli.files.formats import javascript, python
+from bncli.files.formats.programs import Target
+from tests.paths import Case, learnt_paths, model_of
+from tests.strategies import models, regrouped_models
+
+TARGET = Target("m", ("", "?"), ("", "?", "NA"))
+NASTY = (
+    'it\'s "so"',
+    "back\\slash \\u0041",
+    "new\nline",
+    "</script>",
+    "__proto__",
+    "\u2028\u202e",
+    "{x} %s",
+    "😀",
+    "10",
+    "2",
+    "None",
+)
+
+
+def module(text: str) -> dict[str, Any]:
+    space: dict[str, Any] = {}
+    exec(compile(text, "program", "exec"), space)
+    return space
+
+
+def nasty(model: Model) -> Model:
+    """Names, levels and labels that a careless writer stumbles over."""
+    schema = model.schema
+    attributes = tuple(
+        replace(a, name=NASTY[i], **({"levels": NASTY[: len(a.levels)]} if isinstance(a, CategoricalAttribute) else {}))
+        for i, a in enumerate(schema.attributes)
+    )
+    labels = NASTY[-len(schema.labels) :]
+    return replace(model, schema=replace(schema, class_name='a """ class', labels=labels, attributes=attributes))
+
+
+def difference(model: Model) -> float:
+    program = module(python.write_python(portable(model), TARGET))
+    probes = probe_rows(model, 40, np.random.default_rng(0))
+    said = [list(program["predict_proba"](row).values()) for row in probes.rows()]
+    return float(np.abs(np.array(said).T - probes.probabilities).max())
+
+
+@given(st.one_of(models(), regrouped_models()))
+def test_python(model: Model) -> None:
+    assert difference(model) < 1e-12
+    assert difference(nasty(model)) < 1e-12
+
+
+@given(learnt_paths())
+def test_a_path_in_python(case: Case) -> None:
+    assert difference(model_of(*case[:3])) < 1e-12
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not at hand")
+@settings(max_examples=5)
+@given(regrouped_models(), learnt_paths())
+def test_javascript(model: Model, case: Case) -> None:
+    for one in (nasty(model), model_of(*case[:3])):
+        probes = probe_rows(one, 40, np.random.default_rng(0))
+        said = javascript.run_javascript(javascript.write_javascript(portable(one), TARGET), probes.rows())
+        assert said is not None
+        assert np.abs(np.array(said).T - probes.probabilities).max() < 1e-12

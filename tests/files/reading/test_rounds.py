@@ -1,0 +1,188 @@
+"""Two rounds: the codes are those of one round by the same cuts, however the table is cut; a change between is told."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.cutting import cuts_of, learn_dataset
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import Cuts
+from bncli.errors import BncliError
+from bncli.files.codes import read_codes
+from bncli.files.reading.rounds import Sampled, read_table
+from bncli.files.reading.sampling import RowSampler, _keys
+from bncli.files.table import Source, read_columns
+from bncli.recipe import Recipe
+from bncli.steps.encode import encode
+from bncli.steps.fit import fit
+from bncli.steps.supplied_files import Supplied, read_supplied
+from bncli.watch import Event, Note, Run
+
+ROWS = 6000
+
+
+def _table(seed: int = 0, rows: int = ROWS) -> pa.Table:
+    """Numbers, numbers with gaps, names with a rare level, a label, weights some of which are 0."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, rows)
+    names = np.array(["red", "green", "blue"])[(y + rng.integers(0, 2, rows)) % 3].astype(object)
+    names[-1] = "once"
+    gaps = rng.normal(y, 1.0)
+    gaps[rng.random(rows) < 0.1] = np.nan
+    return pa.table(
+        {
+            "x": rng.normal(y, 2.0),
+            "gaps": pa.array(gaps, from_pandas=True),
+            "name": pa.array(names.tolist()),
+            "whole": rng.integers(0, 500, rows) + 3 * y,
+            "w": rng.integers(0, 3, rows) / 2,
+            "class": pa.array([f"k{k}" for k in y]),
+        }
+    )
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Path:
+    """A folder of three parts in three formats."""
+    folder, table = tmp_path / "parts", _table()
+    folder.mkdir()
+    parquet.write_table(table.slice(0, 2500), folder / "a.parquet", row_group_size=700)
+    csv.write_csv(table.slice(2500, 1500), folder / "b.csv")
+    with pa.ipc.new_file(folder / "c.arrow", table.schema) as writer:
+        writer.write_table(table.slice(4000), max_chunksize=333)
+    return folder
+
+
+@pytest.fixture
+def tight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A budget that a third of the table spends, and a small sample."""
+    monkeypatch.setattr("bncli.files.reading.sampling.BUDGET", 30_000)
+    monkeypatch.setattr("bncli.files.reading.sampling.SAMPLE_ROWS", 800)
+
+
+def _two(source: Source, given: Cuts | None = None, run: Run = Run()) -> Sampled:
+    found = read_table(source, given=given, seed=0, run=run)
+    assert isinstance(found, Sampled)
+    return found
+
+
+def _rows(data: Dataset) -> list[np.ndarray]:
+    weights = np.ones(data.n_rows) if data.weights is None else data.weights
+    return [*data.codes, data.labels, weights]
+
+
+@pytest.mark.usefixtures("tight")
+@pytest.mark.parametrize("weights", [None, "w"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_codes_are_those_of_one_round(parts: Path, weights: str | None, threads: int) -> None:
+    source = Source((str(parts),), weights=weights, ignore=() if weights else ("w",))
+    whole = read_columns(source)
+    cuts = cuts_of(learn_dataset(whole).schema, "mdl", {})
+    direct = learn_dataset(read_columns(source, given=cuts), given=cuts)
+    found = _two(source, cuts, Run(threads))
+    memory = learn_dataset(Supplied(cuts).read(source, Run(threads), Recipe()), given=cuts)
+    assert memory.schema == direct.schema
+    for one, other in zip(_rows(direct), _rows(memory), strict=True):
+        np.testing.assert_array_equal(one, other)
+    blocks = list(found.row_blocks(cuts))
+    for i, codes in enumerate(direct.codes):
+        np.testing.assert_array_equal(np.concatenate([block.codes[i] for block in blocks]), codes)
+
+
+@pytest.mark.usefixtures("tight")
+def test_the_sample_knows_every_level_and_gap(parts: Path) -> None:
+    told: list[Event] = []
+    rows = _two(Source((str(parts),)), run=Run(watch=told.append)).rows
+    assert 800 <= rows.n_rows <= 820
+    attributes = learn_dataset(rows).schema.attributes
+    by_name = {attribute.name: attribute for attribute in attributes}
+    assert by_name["gaps"].missing
+    assert set(by_name["name"].levels) == {"red", "green", "blue", "once"}  # type: ignore[union-attr]
+    assert any(isinstance(e, Note) and "6,000 rows are more than fit" in e.text for e in told)
+
+
+@pytest.mark.usefixtures("tight")
+def test_a_file_of_codes_is_that_of_one_round(parts: Path, tmp_path: Path) -> None:
+    source = Source((str(parts),), weights="w")
+    cuts = replace(cuts_of(learn_dataset(read_columns(source)).schema, "mdl", {}), method="file")
+    encode(source, Recipe(), output=str(tmp_path / "two.codes"), supplied=Supplied(cuts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bncli.files.reading.sampling.BUDGET", 1 << 40)
+        encode(source, Recipe(), output=str(tmp_path / "one.codes"), supplied=Supplied(cuts))
+    two, one = (read_codes(str(tmp_path / f"{name}.codes")) for name in ("two", "one"))
+    assert two.batches == one.batches
+    assert two.counts == one.counts
+    assert (two.heading.sampled_rows is None, one.heading.sampled_rows) == (False, None)
+
+
+@pytest.mark.usefixtures("tight")
+def test_fit_reads_in_two_rounds_by_itself(parts: Path, tmp_path: Path) -> None:
+    """As from the codes that encode writes, the penalty too; `auto` cuts by its own rule."""
+    source = Source((str(parts),), ignore=("w",))
+    encode(source, Recipe.of(structure="tan"), output=str(tmp_path / "x.codes"))
+    fit(source, Recipe.of(structure="tan"), output=str(tmp_path / "a.bnc"))
+    codes = str(tmp_path / "x.codes")
+    fit(Source((codes,)), Recipe.of(structure="tan"), output=str(tmp_path / "b.bnc"), supplied=read_supplied(codes))
+    assert (tmp_path / "a.bnc").read_bytes() == (tmp_path / "b.bnc").read_bytes()
+    auto = Recipe.of(structure="auto", effort=1)
+    assert fit(source, auto, output=str(tmp_path / "auto.bnc")).cuts > 200
+
+
+@pytest.mark.usefixtures("tight")
+def test_a_part_that_changes_or_vanishes_is_told(parts: Path, tmp_path: Path) -> None:
+    source = Source((str(parts),))
+    found = _two(source)
+    cuts = cuts_of(learn_dataset(found.rows).schema, "mdl", {})
+    os.utime(parts / "b.csv", ns=(0, 1))
+    with pytest.raises(BncliError, match="changed between two readings") as caught:
+        list(found.row_blocks(cuts))
+    assert "b.csv" in str(caught.value)
+    found = _two(source)
+    (parts / "c.arrow").unlink()
+    with pytest.raises(BncliError, match="vanished"):
+        list(found.row_blocks(cuts))
+    assert not list(tmp_path.glob("*.codes"))
+
+
+@pytest.mark.usefixtures("tight")
+def test_rows_without_a_class_are_told_in_the_second_round(parts: Path) -> None:
+    table = _table().to_pydict()
+    table["class"][ROWS // 2] = None
+    for path in parts.iterdir():
+        path.unlink()
+    parquet.write_table(pa.table(table), parts / "a.parquet")
+    source = Source((str(parts),), drop_unlabelled=True)
+    found = _two(source)
+    cuts = cuts_of(learn_dataset(found.rows).schema, "mdl", {})
+    assert sum(len(rows.labels) for rows in found.row_blocks(cuts)) == ROWS - 1
+
+
+def test_a_sample_depends_on_the_rows_alone() -> None:
+    """Not on how they come in blocks."""
+    keys = _keys(0, 1000, 3)
+    np.testing.assert_array_equal(np.concatenate([_keys(0, 300, 3), _keys(300, 700, 3)]), keys)
+    assert len(set(keys.tolist())) == 1000
+    assert not set(keys.tolist()) & set(_keys(0, 1000, 4).tolist())
+    assert RowSampler(0, None).n_rows == 0
+
+
+@pytest.mark.usefixtures("tight")
+def test_columns_that_turn_out_to_be_text_are_read_again(tmp_path: Path) -> None:
+    """Numbers in all but the last rows."""
+    lines = [f"{i % 7},{i % 5}.5,{'ab'[i % 2]}" for i in range(40_000)]
+    lines += [f"{text},1.5,a" for text in ("x", "y", "z")]
+    (tmp_path / "t.csv").write_text("c,n,class\n" + "\n".join(lines) + "\n")
+    source = Source((str(tmp_path / "t.csv"),))
+    columns = Supplied().read(source, Run(), Recipe())
+    assert isinstance(columns, Columns)
+    assert columns.n_rows == 40_003
+    data = learn_dataset(columns)
+    assert len(data.schema.attributes[0].levels) == 10  # type: ignore[union-attr]
