@@ -194,6 +194,7 @@ def _fit_components(
         elif one.name in wanted | needed:
             fit = _fit(rows, one, float(weight)) if again or one.path is None else _refit(data, one, one.path, weight)
             fitted.append(fit)
+        rows.penalties[one.name] = one.penalty  # as in the folds, what is found later hears of it
     return sorted((fit for fit in fitted if fit.component.weight > 0), key=lambda fit: -fit.component.weight)
 
 
