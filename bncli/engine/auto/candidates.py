@@ -121,7 +121,8 @@ def names(data: Dataset) -> tuple[str, ...]:
     numeric = any(not isinstance(attributes[i], CategoricalAttribute) for i in data.schema.informative)
     least = {"tree": 2, "pairs": 2, "all pairs": 3, "triples": 3, "quadruples": 4, "sharp tree": 2}
     wanted = [name for name in _ORDER if n >= least.get(name, 0)]
-    impossible = {"quadruples"} if numeric else {"sharp singles", "lines"}
+    # without numbers there is nothing to cut sharply
+    impossible = {"quadruples"} if numeric else {"sharp singles", "lines", "sharp tree"}
     if n > ALL_PAIRS:
         impossible.add("all pairs")
     return tuple(name for name in wanted if name not in impossible)
