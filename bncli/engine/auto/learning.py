@@ -63,6 +63,7 @@ from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.prediction.tables_on_rows import log_probabilities_of
 from bncli.engine.structures.structure import Regions
 from bncli.engine.training.memory_estimate import needed_and_free
+from bncli.engine.training.nested_samples import Growth
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
 from bncli.engine.training.penalty_cv import base_log_loss
 from bncli.errors import BncliError
@@ -240,7 +241,7 @@ def _refit(data: Dataset, judged: Judged, path: PenaltyPath, weight: float) -> _
 
 
 def _settings(penalty: float) -> OptimizerSettings:
-    return OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+    return OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS, growth=Growth())
 
 
 def _fitted(name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum) -> _Fitted:
