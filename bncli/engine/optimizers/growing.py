@@ -8,7 +8,7 @@ what is left to gain is under a share ENOUGH of its statistical error; to go on 
 
 d being found by conjugate gradients (`newton_direction`) whose products with H_S cost but a share of a pass (Byrd,
 Chin, Neveitt & Nocedal 2011, SIAM Journal on Optimization 21). Value and gradient are those of all rows, so the optimum
-is that of all rows; the sample only says which way leads there. Where it says so badly, no lower point along d or four
+is that of all rows; the sample only says which way leads there. Where it says so badly, no lower point along d or three
 slow iterations in a row, the method that descends the samples takes over, on all rows.
 
 Stops are those of `bncli.engine.optimizers.quasi_newton`; what is predicted is g'H_S^-1 g / 2. Iteration 0 is the
@@ -35,7 +35,7 @@ from bncli.engine.optimizers.quasi_newton import COST, NEWTON_WINDOW, PASSES, Re
 ENOUGH = 0.1
 LOOSEST = 1e-2
 """The largest tolerance on a sample, as a share of the objective."""
-SLOW, MAX_SLOW = 0.7, 4
+SLOW, MAX_SLOW = 0.7, 3
 """An iteration is slow where the gain predicted after it is above this share of the one predicted before it; so many
 in a row are too many."""
 
