@@ -33,7 +33,7 @@ from bncli.watch import silent
 
 CSV = Path(__file__).with_suffix(".csv")
 FIELDS = ("rows", "blocks", "place", "passes", "least", "middle", "sent", "received")
-SIZES = (1 << 17, 1 << 19, 1 << 21, 1 << 23)
+SIZES = (1 << 17, 1 << 19, 1 << 21, 1 << 22)
 N_ATTRIBUTES, N_VALUES = 30, 4
 PLACES = ("1 thread", "2 threads", "2 workers")
 
@@ -114,7 +114,7 @@ def main() -> None:
     with connected("local:2") as cluster:
         for n_rows in SIZES:
             if n_rows not in known:
-                _write(measured(n_rows, cluster, 30 if n_rows < 1 << 22 else 12))
+                _write(measured(n_rows, cluster, 20 if n_rows < 1 << 21 else 10))
 
 
 if __name__ == "__main__":
