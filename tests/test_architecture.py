@@ -131,6 +131,8 @@ def test_outside_libraries_stay_in_their_rooms(path: Path) -> None:
         assert "pyarrow" not in roots, "pyarrow belongs to the files, and to what Python hands over as a table"
     if parts[0] != "api":
         assert "sklearn" not in roots, "scikit-learn is known to its estimator alone"
+    if path.stem != "connection":
+        assert not roots & {"dask", "distributed"}, "dask is an extra, and one module knows it"
     if parts[0] == "engine":
         assert not roots & {"os", "sys", "time", "datetime", "random", "logging"}, "the engine is pure"
 

@@ -21,7 +21,6 @@ EXAMPLES = """\
 bncli fit data.csv --structure tan --param weighted       writes data.bnc
 bncli fit train.csv.gz --structure kdb --k 2 --param map -o small.bnc
 bncli fit train.csv --cuts cuts.json --structure tan.json -o m.bnc
-bncli fit --from-counts all.counts --structure tan --param map -o m.bnc
 zcat train.csv.gz | bncli fit - --class diagnosis --ignore id -o m.bnc --json
 """
 

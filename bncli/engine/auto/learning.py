@@ -38,7 +38,7 @@ from bncli.engine.auto.choice import (
     losses_of,
 )
 from bncli.engine.auto.ensemble import pool_logs, pool_weights, shrunk
-from bncli.engine.auto.paths import PenaltyPath, space_of
+from bncli.engine.auto.paths import PenaltyPath, settings_of, space_of
 from bncli.engine.auto.trials import Fold, Plan, Trials
 from bncli.engine.boosting.boosting import Boosted
 from bncli.engine.boosting.trees import tables_of
@@ -63,7 +63,7 @@ from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.prediction.tables_on_rows import log_probabilities_of
 from bncli.engine.structures.structure import Regions
 from bncli.engine.training.memory_estimate import needed_and_free
-from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
+from bncli.engine.training.optimization import ParameterSpace, find_optimum, find_optimum_from
 from bncli.engine.training.penalty_cv import base_log_loss
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
@@ -194,6 +194,7 @@ def _fit_components(
         elif one.name in wanted | needed:
             fit = _fit(rows, one, float(weight)) if again or one.path is None else _refit(data, one, one.path, weight)
             fitted.append(fit)
+        rows.penalties[one.name] = one.penalty  # as in the folds, what is found later hears of it
     return sorted((fit for fit in fitted if fit.component.weight > 0), key=lambda fit: -fit.component.weight)
 
 
@@ -225,7 +226,8 @@ def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
     """Found on these rows and fitted from the beginning."""
     found = candidate(rows, judged.name)
     space = space_of(rows.data, found)
-    optimum = find_optimum(space, _settings(judged.penalty), lambda step, p: None)
+    settings = settings_of(judged.penalty, TOLERANCE, MAX_ITERATIONS)
+    optimum = find_optimum(space, settings, lambda step, p: None)
     fitted = _fitted(judged.name, weight, found, space, optimum)
     rows.fits[judged.name] = Fit(space.likelihood, space.coordinates.tables(optimum.point))
     return fitted
@@ -235,12 +237,8 @@ def _refit(data: Dataset, judged: Judged, path: PenaltyPath, weight: float) -> _
     """What was found in the first fold, from its optimum there."""
     effects = path.space.coordinates.sharing
     space = space_of(data, path.candidate, effects if isinstance(effects, Effects) else None)
-    optimum = find_optimum_from(space, _settings(judged.penalty), path.best)
+    optimum = find_optimum_from(space, settings_of(judged.penalty, TOLERANCE, MAX_ITERATIONS), path.best)
     return _fitted(judged.name, weight, path.candidate, space, optimum)
-
-
-def _settings(penalty: float) -> OptimizerSettings:
-    return OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
 
 
 def _fitted(name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum) -> _Fitted:
