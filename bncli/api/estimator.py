@@ -5,7 +5,8 @@ categories and those named in `categorical` are categorical. Missing values and 
 taken as `bncli score` takes them. Class labels may be anything that scikit-learn allows.
 
 Conventions: a column of an object array is of numbers if all its values are, else of text. A single class is learnt
-from as the constant that it is.
+from as the constant that it is. Rows are sorted before folds are drawn, and one whose weight is a whole number is so
+many rows (up to MOST_ROWS in all): so neither the order of rows nor their repetition changes what is learnt.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.api.learning import fit
@@ -31,6 +33,7 @@ try:
 except ImportError as error:
     raise UsageError("bncli.Classifier needs scikit-learn", hint='pip install "bncli[sklearn]"') from error
 
+MOST_ROWS = 10_000_000
 _CLASS, _WEIGHT = "class", "weight"
 
 
@@ -87,16 +90,20 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _learnt(self, X: Any, columns: dict[str, Any], codes: NDArray[Any], sample_weight: Any) -> Model:
         columns[self._free(_CLASS, columns)] = pa.array(codes.astype(str))
         said: dict[str, Any] = {"class_": next(reversed(columns)), "categorical": self._categorical(columns)}
+        table = pa.table(columns)
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            said["weights"] = self._free(_WEIGHT, columns)
-            columns[said["weights"]] = pa.array(weights)
+            if (weights == np.floor(weights)).all() and weights.sum() <= MOST_ROWS:
+                table = table.take(pa.array(np.repeat(np.arange(len(weights)), weights.astype(np.int64))))
+            else:
+                said["weights"] = self._free(_WEIGHT, columns)
+                table = table.append_column(said["weights"], pa.array(weights))
         words = ("structure", "param", "penalty", "k", "smoothing", "discretize", "effort")
         chosen = {word: getattr(self, word) for word in words if getattr(self, word) is not None}
         seed = 0 if self.random_state is None else int(self.random_state)
         try:
             return fit(
-                pa.table(columns),
+                _sorted(table),
                 threads=self._threads(),
                 progress=lambda event: None,
                 **{"seed": seed, **chosen, **(self.options or {}), **said},
@@ -163,6 +170,20 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def _sorted(table: pa.Table) -> pa.Table:
+    """The rows in an order that follows from what they hold."""
+    plain = {f"c{i}": _plain(column) for i, column in enumerate(table.columns)}
+    keys = [(name, "ascending") for name in plain]
+    return table.take(pc.sort_indices(pa.table(plain), sort_keys=keys))
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column as Arrow can sort it."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column
 
 
 def _column(values: NDArray[Any]) -> pa.Array:

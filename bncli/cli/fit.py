@@ -49,6 +49,8 @@ _NAMED = 8
 def command(**typed: Any) -> None:
     """Learns a model and says what came of it."""
     counts = learning.counts_file(typed)
+    if counts is not None:
+        options.refuse_cluster(typed, "--from-counts: counts have no rows to share out")
     chosen = learning.learning(typed)
     source = None if counts is not None else options.source(typed, typed["data"])
     from bncli.steps.fit import fit, fit_counts
