@@ -30,7 +30,7 @@ from bncli.engine.kernels.arrays import Array, Index, Mask
 LEAST_CURVATURE = 0.1
 """On either side of a question, all nodes together."""
 LEAST_GAIN = 1e-9
-WINDOW = 1 << 14
+WINDOW = 1 << 17
 """Rows, at most."""
 _FIELD = 26
 """Bits of a double for each of two sums; with a sign each, and all rows in one node, none overflows."""
