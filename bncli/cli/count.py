@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from bncli.steps.count import CountReport
 
 EXAMPLES = """\
-bncli count part-07.csv --cuts cuts.json                   all pairs: enough for nb, tan, kdb; writes part-07.counts
+bncli count part-07.csv --cuts cuts.json                   writes part-07.counts: all pairs, enough for nb, tan, kdb
 bncli count jan.parquet --cuts cuts.json --structure kdb.json -o jan.counts
-bncli merge part-*.counts -o all.counts                    then: bncli fit --from-counts all.counts
 """
 
 STRUCTURE = flag(
@@ -43,7 +42,13 @@ _PAIRS = "pairs"
 )
 def command(**typed: Any) -> None:
     """Counts a table and says how much was counted."""
-    if typed["cuts"] is None:
+    from bncli.files.reading.coded import are_codes
+
+    coded = are_codes(typed["data"])
+    if coded and typed["cuts"] is not None:
+        what = f"--cuts has no effect on {typed['data'][0]}, whose rows are codes"
+        raise UsageError(what, hint="leave --cuts out")
+    if not coded and typed["cuts"] is None:
         what = "--cuts FILE is missing: parts can only be added up when all are cut alike"
         raise UsageError(what, hint="bncli discretize SAMPLE --cuts-out cuts.json makes the file")
     source = options.source(typed, typed["data"])

@@ -25,7 +25,6 @@ EXAMPLES = """\
 bncli fit data.csv --structure tan --param weighted       writes data.bnc
 bncli fit train.csv.gz --structure kdb --k 2 --param map -o small.bnc
 bncli fit train.csv --cuts cuts.json --structure tan.json -o m.bnc
-bncli fit --from-counts all.counts --structure tan --param map -o m.bnc
 zcat train.csv.gz | bncli fit - --class diagnosis --ignore id -o m.bnc --json
 """
 
@@ -61,6 +60,8 @@ _NAMED = 8
 def command(**typed: Any) -> None:
     """Learns a model and says what came of it."""
     counts = learning.counts_file(typed)
+    if counts is not None:
+        options.refuse_cluster(typed, "--from-counts: counts have no rows to share out")
     chosen = learning.learning(typed)
     source = None if counts is not None else options.source(typed, typed["data"])
     from bncli.steps.fit import fit, fit_counts

@@ -239,10 +239,15 @@ def counts_file(typed: Mapping[str, Any]) -> str | None:
     if counts is None:
         if not typed["data"]:
             raise click.MissingParameter(ctx=context, param_type="argument", param_hint="'DATA...'")
+        if _is_counts(typed["data"][0]):
+            hint = f"counts stand in place of a table: --from-counts {typed['data'][0]}"
+            raise UsageError(f"{typed['data'][0]} is no table", hint=hint)
         return None
     if typed["data"]:
         what = f"--from-counts {counts} stands in place of DATA, and {typed['data'][0]!r} is given too"
         raise UsageError(what, hint="leave one of them out")
+    if typed.get("cluster") is not None:
+        raise UsageError("--cluster has no effect with --from-counts", hint="leave it out: there are no rows to share")
     for parameter in context.command.params:
         name = parameter.name or ""
         of_data = isinstance(parameter, Flag) and parameter.group == catalogue.DATA
@@ -252,6 +257,15 @@ def counts_file(typed: Mapping[str, Any]) -> str | None:
             what = f"{parameter.opts[0]} has no effect with --from-counts"
             raise UsageError(what, hint="say it to bncli count, which reads the table")
     return str(counts)
+
+
+def _is_counts(path: str) -> bool:
+    if not path.endswith(".counts") or not os.path.isfile(path):
+        return False
+    from bncli.files.recognition import HEAD, recognise
+
+    with open(path, "rb") as file:
+        return recognise(file.read(HEAD)).kind == "counts"
 
 
 def refuse_auto(structure: str) -> None:

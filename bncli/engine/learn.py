@@ -28,6 +28,7 @@ from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.engine.training.arc_cv import choose_arcs
 from bncli.engine.training.memory_estimate import refuse_large, refuse_wide
+from bncli.engine.training.nested_samples import Growth
 from bncli.engine.training.optimization import OptimizerSettings, Space
 from bncli.engine.training.penalty_cv import (
     HeldOutFold,
@@ -295,6 +296,10 @@ def _held_out(counts: Counts, chosen: ChosenPenalty | None, recipe: Recipe) -> H
     return None if base is None else HeldOut(chosen.log_loss, base)
 
 
+CAPPED = 100
+"""Who allows fewer iterations asks for those of a path, and not for the optimum."""
+
+
 def _settings(recipe: Recipe, chosen: ChosenPenalty | None) -> OptimizerSettings:
     """How to optimize; what parameters with an optimizer have no use for is left at zero."""
     return OptimizerSettings(
@@ -308,7 +313,16 @@ def _settings(recipe: Recipe, chosen: ChosenPenalty | None) -> OptimizerSettings
         seed=recipe.seed or 0,
         restarts=recipe.restarts or 0,
         options=recipe.options(_method(OPTIMIZERS, recipe.optimizer)),
+        growth=Growth() if _grows(recipe) else None,
     )
+
+
+def _grows(recipe: Recipe) -> bool:
+    """Whether the optimum alone is asked for, by the default method, and not a path that other options tell of."""
+    options = recipe.options(_method(OPTIMIZERS, recipe.optimizer))
+    default = recipe.optimizer == OPTIMIZERS.default and options.get("preconditioner", "on") == "on"
+    paths = recipe.restarts or (recipe.early_stop or "none") != "none"
+    return default and not paths and (recipe.max_iterations or 0) >= CAPPED
 
 
 def _method(choice: Choice, word: str) -> Method:

@@ -21,7 +21,8 @@ from bncli.errors import BncliError, UsageError
 from bncli.files.counts import figures, write_counts
 from bncli.files.paths import beside, check_outputs
 from bncli.files.places import check_data
-from bncli.files.reading.coded_batches import CodedBatch, CodedBatches
+from bncli.files.reading.coded import are_codes
+from bncli.files.reading.coded_batches import CodedBatch, CodedBatches, EncodedBatches
 from bncli.files.reading.vocabulary import sorted_texts
 from bncli.files.table import Source
 from bncli.steps.run import Stopwatch, limited
@@ -66,15 +67,24 @@ def count(
     stopwatch = Stopwatch(run.watch)
     run = limited(run._replace(watch=stopwatch))
     stopwatch(Stage("count"))
-    assert supplied.cuts is not None
-    wanted = wanted_sets(supplied.cuts, supplied.structure)
-    with class_named_by(supplied.cuts_path, None if source.class_name else supplied.cuts.class_name):
-        counted = _count_all(source, supplied.cuts, wanted, run, chunk)
+    batches, cuts = _opened(source, supplied, run)
+    with batches:
+        counted = _count_all(batches, cuts, supplied.structure, run, chunk)
     if not counted.n_rows:
         run.watch(Note("there are no rows: all counts are 0", warning=True))
     stopwatch(Stage("write"))
     write_counts(path, counted)
     return CountReport(path, counted, stopwatch.seconds())
+
+
+def _opened(source: Source, supplied: Supplied, run: Run) -> tuple[CodedBatches | EncodedBatches, Cuts]:
+    """The rows to come, and the cuts that code them: those supplied, or those of a `.codes` file."""
+    if are_codes(source.paths):
+        encoded = EncodedBatches(source)
+        return encoded, encoded.cuts
+    assert supplied.cuts is not None
+    with class_named_by(supplied.cuts_path, None if source.class_name else supplied.cuts.class_name):
+        return CodedBatches(source, supplied.cuts, run=run), supplied.cuts
 
 
 def wanted_sets(cuts: Cuts, structure: NamedStructure | None) -> Wanted:
@@ -91,9 +101,11 @@ def wanted_sets(cuts: Cuts, structure: NamedStructure | None) -> Wanted:
     return tuple(sorted({tuple(sorted(family.attributes)) for family in families if len(family.attributes) > 1}))
 
 
-def _count_all(source: Source, cuts: Cuts, wanted: Wanted, run: Run, chunk: int) -> CountedRows:
+def _count_all(
+    batches: CodedBatches | EncodedBatches, cuts: Cuts, structure: NamedStructure | None, run: Run, chunk: int
+) -> CountedRows:
     """The counts of all rows, their labels sorted."""
-    batches = CodedBatches(source, cuts, run=run)
+    wanted = wanted_sets(cuts, structure)
     n_rows = max(1, min(MOST_ROWS, chunk // max(1, len(cuts.attributes))))
     total, fingerprint = no_rows(cuts, wanted), _Fingerprint(cuts, weighted=batches.weighted)
     for batch in _chunks(batches, n_rows):
@@ -103,7 +115,7 @@ def _count_all(source: Source, cuts: Cuts, wanted: Wanted, run: Run, chunk: int)
         _refuse_large(total, len(labels), run.memory)
         total = added([total, count_rows(data, total.cuts, wanted)], labels)
     parts = (Part(fingerprint.digest(batches.labels), total.n_rows),) if total.n_rows else ()
-    total = replace(total, missing_tokens=source.missing_tokens, parts=parts)
+    total = replace(total, missing_tokens=batches.missing_tokens, parts=parts)
     return relabelled(total, sorted_texts(batches.labels))
 
 

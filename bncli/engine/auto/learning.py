@@ -38,7 +38,7 @@ from bncli.engine.auto.choice import (
     losses_of,
 )
 from bncli.engine.auto.ensemble import pool_logs, pool_weights, shrunk
-from bncli.engine.auto.paths import PenaltyPath, space_of
+from bncli.engine.auto.paths import PenaltyPath, settings_of, space_of
 from bncli.engine.auto.trials import Fold, Plan, Trials
 from bncli.engine.boosting.boosting import Boosted
 from bncli.engine.boosting.trees import tables_of
@@ -63,6 +63,7 @@ from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.prediction.tables_on_rows import log_probabilities_of
 from bncli.engine.structures.structure import Regions
 from bncli.engine.training.memory_estimate import needed_and_free
+from bncli.engine.training.nested_samples import Growth
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
 from bncli.engine.training.penalty_cv import base_log_loss
 from bncli.errors import BncliError
@@ -194,6 +195,7 @@ def _fit_components(
         elif one.name in wanted | needed:
             fit = _fit(rows, one, float(weight)) if again or one.path is None else _refit(data, one, one.path, weight)
             fitted.append(fit)
+        rows.penalties[one.name] = one.penalty  # as in the folds, what is found later hears of it
     return sorted((fit for fit in fitted if fit.component.weight > 0), key=lambda fit: -fit.component.weight)
 
 
@@ -240,7 +242,8 @@ def _refit(data: Dataset, judged: Judged, path: PenaltyPath, weight: float) -> _
 
 
 def _settings(penalty: float) -> OptimizerSettings:
-    return OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+    """Of the fits on all rows."""
+    return replace(settings_of(penalty, TOLERANCE, MAX_ITERATIONS), growth=Growth())
 
 
 def _fitted(name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum) -> _Fitted:

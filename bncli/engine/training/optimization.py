@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -20,10 +20,13 @@ from bncli.catalogue import OPTIMIZERS
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, Parameters, Tables
+from bncli.engine.optimizers import growing
+from bncli.engine.optimizers.growing import Sampled
 from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
 from bncli.engine.parameter_spaces.coordinates import Coordinates, Parameterisation
 from bncli.engine.parameter_spaces.flops import Costs
 from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.training.nested_samples import Growth, nested_samples
 from bncli.engine.training.restarts import best_start, random_point
 from bncli.engine.training.whitening import Whitening, whitening
 from bncli.watch import Iteration, Watch
@@ -105,7 +108,7 @@ class ParameterSpace:
         """What the preconditioners for all penalties share."""
         return whitening(self.likelihood, self.coordinates, 0.0)
 
-    def on(self, data: Dataset) -> Likelihood:
+    def on(self, data: Dataset) -> ConditionalLikelihood:
         return conditional_likelihood(data, self.likelihood.families)
 
 
@@ -142,7 +145,9 @@ class OptimizerSettings:
     """How to optimize: start (`zero` or `generative`), penalty lambda and its centre, optimiser, stopping rules.
 
     `seed` draws the folds by which early_stop `cv` chooses, and random starts (see `bncli.engine.training.restarts`):
-    so many `restarts` beside the usual start. `start` is the number of the one in hand. `options` are the optimiser's.
+    so many `restarts` beside the usual start. Losses a unit of weight below `negligible` (nats) count as so much in the
+    stopping rules. `start` is the number of the one in hand. `options` are the optimiser's.
+    `growth`: how samples of many rows lead to the neighbourhood of the optimum; None: all rows from the first pass on.
     """
 
     init: str
@@ -155,7 +160,9 @@ class OptimizerSettings:
     seed: int = 0
     restarts: int = 0
     start: int = 0
+    negligible: float = 0.0
     options: Mapping[str, Any] = field(default_factory=dict)
+    growth: Growth | None = None
 
 
 def optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> Parameters:
@@ -194,20 +201,80 @@ def _optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> tuple[
 def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> Optimum:
     """The best parameters found from the start; `report` hears of every iteration, the start included."""
     problem = _Problem(space, settings)
-    return _minimise(problem.objective, problem.start, settings, report)
+    samples = _samples(space, settings)
+    if samples is None:
+        return _minimise(problem.objective, problem.start, settings, report)
+    return _grown(problem.objective, problem.start, samples, settings, report)
+
+
+def _samples(space: Space, settings: OptimizerSettings, near: Array | None = None) -> Iterator[Sampled] | None:
+    """The samples through which to grow; None where all rows are to be taken from the first pass on.
+
+    `near`: where the optimum is expected, which leaves the largest of them alone. Without a penalty a sample may have
+    no finite optimum; and what incomplete rows weigh is not told by their cells.
+    """
+    if settings.growth is None or settings.penalty == 0 or not isinstance(space, ParameterSpace):
+        return None
+    data = space.likelihood.data
+    # what is added to all classes alike changes no probability
+    n_free = space.coordinates.n_parameters * (data.n_labels - 1) // data.n_labels
+    sizes = settings.growth.sizes(data.n_rows, n_free)
+    if not sizes:
+        return None
+    return _sampled(space, settings, sizes, None) if near is None else _sampled(space, settings, sizes[-1:], near)
+
+
+def _sampled(
+    space: ParameterSpace, settings: OptimizerSettings, sizes: Sequence[int], near: Array | None
+) -> Iterator[Sampled]:
+    whole = space.likelihood.data
+    for rows in nested_samples(space.likelihood, sizes):
+        problem = _Problem(replace(space, likelihood=space.on(rows), costs=None), settings)
+        objective = problem.objective if near is None else _near(problem, near)
+        # P / 2n nats a row, of as many as all rows stand for
+        error = whole.total_weight * space.coordinates.n_parameters / (2 * rows.n_rows)
+        yield Sampled(objective, rows.n_rows / whole.n_rows, error)
+
+
+def _grown(
+    objective: Objective, start: Array, samples: Iterator[Sampled], settings: OptimizerSettings, report: Report
+) -> Optimum:
+    return growing.minimise(
+        objective,
+        start,
+        samples,
+        method=_module(settings).minimise,
+        tolerance=settings.tolerance,
+        max_iterations=settings.max_iterations,
+        report=report,
+    )
 
 
 def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
     """The best parameters found from `point`, near which they are expected; `settings` tell all but the start."""
     problem = _Problem(space, settings)
-    near = replace(problem.objective, precondition=problem.curvature.refresh(point, NEAR_COST))
-    return _minimise(near, point, settings, lambda step, p: None)
+    samples = _samples(space, settings, near=point)
+    if samples is not None:
+        return _grown(problem.objective, point, samples, settings, _silent)
+    return _minimise(_near(problem, point), point, settings, _silent)
+
+
+def _near(problem: _Problem, point: Array) -> Objective:
+    return replace(problem.objective, precondition=problem.curvature.refresh(point, NEAR_COST))
+
+
+def _silent(step: Step, p: Array) -> None:
+    pass
 
 
 def _minimise(objective: Objective, start: Array, settings: OptimizerSettings, report: Report) -> Optimum:
-    optimizer = importlib.import_module(OPTIMIZERS.module_of(settings.optimizer))
     limits = {"tolerance": settings.tolerance, "max_iterations": settings.max_iterations}
-    return optimizer.minimise(objective, start, report=report, **limits, **settings.options)  # type: ignore[no-any-return]
+    found: Optimum = _module(settings).minimise(objective, start, report=report, **limits, **settings.options)
+    return found
+
+
+def _module(settings: OptimizerSettings) -> Any:
+    return importlib.import_module(OPTIMIZERS.module_of(settings.optimizer))
 
 
 @dataclass(frozen=True)
@@ -221,7 +288,12 @@ class _Problem:
     def objective(self) -> Objective:
         curvature = self.curvature
         return Objective(
-            self.value_and_gradient, self.precondition, curvature.hessian, curvature.refresh, self.separable
+            self.value_and_gradient,
+            self.precondition,
+            curvature.hessian,
+            curvature.refresh,
+            self.separable,
+            self.settings.negligible * self.space.likelihood.data.total_weight,
         )
 
     @property

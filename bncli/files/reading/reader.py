@@ -149,9 +149,6 @@ class Table:
         if file.path in self._spools:
             return self._open_columnar(file, self._spools[file.path])
         stream = file.open()
-        if stream.first.startswith(b"counts.json", 30):
-            hint = "fit and learn-structure take it with --from-counts"
-            raise BncliError("this is a counts file, not a table", where=file.name, hint=hint)
         if stream.first.startswith(_ZIP):
             what = "this is a ZIP archive (or a spreadsheet or a model), not a table"
             raise BncliError(what, where=file.name, hint="unpack it, or save the spreadsheet as CSV")

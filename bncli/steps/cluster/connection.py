@@ -16,11 +16,13 @@ import json
 import logging
 import os
 import re
+import socket
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 from bncli.errors import BncliError, UsageError
 
@@ -201,22 +203,48 @@ def _started(kind: str, place: str, address: str) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     local = None
+    if kind != "local" and not _answers(place):
+        raise _unreachable(address)
     try:
         if kind == "local":
-            sizes = {"n_workers": int(place), "threads_per_worker": 1, "memory_limit": 0}
+            sizes = {"n_workers": int(place), "threads_per_worker": 1, "memory_limit": 0, "preload": [_DEAF]}
             local = LocalCluster(**sizes, dashboard_address=None, silence_logs=logging.CRITICAL)
         client = Client(local or place, timeout=CONNECT_SECONDS)
-    except (OSError, TimeoutError, ValueError, RuntimeError) as error:
+    except BaseException as error:
         _close(local)
-        raise _unreachable(address) from error
-    except BaseException:
-        _close(local)
+        if isinstance(error, (OSError, TimeoutError, ValueError, RuntimeError)):
+            raise _unreachable(address) from error
         raise
     try:
         yield client
     finally:
         _close(client)
         _close(local)
+
+
+def _answers(place: str) -> bool:
+    """Whether somebody speaks there as a scheduler does, who begins: dask waits for ever for one who says nothing."""
+    deadline = time.monotonic() + CONNECT_SECONDS
+    while (left := deadline - time.monotonic()) > 0:
+        try:
+            parts = urlsplit(place)
+            with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=left) as connection:
+                if parts.scheme != "tcp":  # of tls the client speaks first
+                    return True
+                connection.settimeout(max(deadline - time.monotonic(), 0.1))
+                return _looks_like_dask(connection.recv(8))
+        except (OSError, ValueError):
+            time.sleep(0.2)  # it may be about to start
+    return False
+
+
+def _looks_like_dask(head: bytes) -> bool:
+    """Messages begin with the number of bytes that follow (8 bytes, little-endian), and the first is short."""
+    return len(head) == 8 and int.from_bytes(head, "little") < 1 << 20
+
+
+_DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+"""Run by a worker as it starts: ^C in the terminal reaches all of its processes, and this one ends the others."""
 
 
 def _unreachable(address: str) -> BncliError:

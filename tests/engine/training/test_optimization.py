@@ -13,9 +13,11 @@ from bncli.engine.model import StoppedBy
 from bncli.engine.optimizers import newton
 from bncli.engine.parameter_spaces.flops import of_free_tables, of_networks
 from bncli.engine.structures.structure import Dag
+from bncli.engine.training.nested_samples import Growth
+from bncli.engine.training.optimization import ParameterSpace, find_optimum_from
 from bncli.watch import Iteration
 from tests.datasets import random_dataset
-from tests.spaces import SPACES, catch, fit
+from tests.spaces import SPACES, catch, fit, how
 
 TAN = Dag(((), (0,), (0,)), (0, 1, 2))
 every_space = pytest.mark.parametrize("name", SPACES)
@@ -74,6 +76,64 @@ def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch, name: str,
         learnt = fit(name, data, TAN, penalty=1.0, tolerance=1e-6, max_iterations=12, optimizer=optimizer)
         outcomes.append((learnt.cll, learnt.tables.bias.tobytes(), *(w.tobytes() for w in learnt.tables.weights)))
     assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
+GROWTH = Growth(many_rows=1_000, rows_per_parameter=4, least_largest=1_000, least=500)
+
+
+@every_space
+@pytest.mark.parametrize("weighted", [False, True])
+def test_samples_lead_to_the_optimum_of_all_rows(name: str, weighted: bool) -> None:
+    data = random_dataset(8_000, (3, 2, 4), 3, weighted=weighted)
+    labels = data.labels.copy()
+    labels[labels == 2] = 1
+    labels[:3] = 2
+    data = replace(data, labels=labels)
+    events: list[Any] = []
+    changed: dict[str, Any] = {"penalty": 1.0, "tolerance": 1e-11, "init": "zero"}
+    grown = fit(name, data, TAN, growth=GROWTH, watch=events.append, **changed)
+    whole = fit(name, data, TAN, optimizer="newton", **changed)
+    assert grown.cll_start == whole.cll_start == events[0].cll
+    assert events[0].cll_evaluations == 1
+    # a step of samples is a first iteration that costs parts of passes, and no line search of all rows
+    assert events[1].cll_evaluations > 2
+    assert grown.cll == pytest.approx(whole.cll, rel=1e-6)
+    assert events[-1].gradient_norm < 1e-3 * events[0].gradient_norm
+    np.testing.assert_allclose(grown.tables.bias, whole.tables.bias, atol=2e-3)
+    for one, other in zip(grown.tables.weights, whole.tables.weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-3)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@every_space
+def test_threads_do_not_change_a_bit_of_what_samples_lead_to(name: str) -> None:
+    outcomes = []
+    for threads in (1, 2):
+        data = random_dataset(8_000, (3, 2, 4), 3, weighted=True, threads=threads)
+        learnt = fit(name, data, TAN, penalty=1.0, tolerance=1e-8, growth=GROWTH)
+        outcomes.append((learnt.cll, learnt.tables.bias.tobytes(), *(w.tobytes() for w in learnt.tables.weights)))
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("name", ["discriminative", "discriminative with lower orders", "weighted 4"])
+def test_samples_lead_from_a_place_nearby_to_the_optimum_of_all_rows(name: str) -> None:
+    data = random_dataset(8_000, (3, 2, 4), 3)
+    caught = catch(name, data, TAN)
+    space = ParameterSpace(caught.likelihood, caught.space)
+    settings = how(init="zero", penalty=1.0, tolerance=1e-11)
+    whole = find_optimum_from(space, settings, np.full(caught.space.n_parameters, 0.1))
+    grown = find_optimum_from(space, replace(settings, growth=GROWTH), whole.point + 0.01)
+    assert grown.value == pytest.approx(whole.value, rel=1e-9)
+    assert grown.evaluations + grown.products < whole.evaluations
+    np.testing.assert_allclose(grown.point, whole.point, atol=2e-3)
+
+
+def test_without_a_penalty_or_with_few_rows_all_rows_are_taken_from_the_first_pass_on() -> None:
+    data = random_dataset(2_000, (3, 2, 4), 3)
+    for penalty, growth in ((0.0, GROWTH), (1.0, replace(GROWTH, many_rows=2_001))):
+        grown = fit("discriminative", data, TAN, penalty=penalty, growth=growth)
+        whole = fit("discriminative", data, TAN, penalty=penalty)
+        assert (grown.cll, grown.evaluations) == (whole.cll, whole.evaluations)
 
 
 @every_space

@@ -1,0 +1,207 @@
+"""Descent through samples of the rows, each the start of the next, then Newton's method with a sample's curvature.
+
+With f the objective of all rows and f_S that of a sample S, an estimate of f, every sample in turn is descended until
+what is left to gain is under a share ENOUGH of its statistical error; to go on would be to learn the sample by heart
+(Daneshmand, Lucchi & Hofmann 2016, Starting small, ICML). From the last one's end the steps are those of all rows,
+
+    x <- x + a d,    H_S(x) d = -grad f(x),    a by the line search on f
+
+d being found by conjugate gradients (`newton_direction`) whose products with H_S cost but a share of a pass (Byrd,
+Chin, Neveitt & Nocedal 2011, SIAM Journal on Optimization 21). Value and gradient are those of all rows, so the optimum
+is that of all rows; the sample only says which way leads there. Where it says so badly, no lower point along d or three
+slow iterations in a row, the method that descends the samples takes over, on all rows.
+
+Stops are those of `bncli.engine.optimizers.quasi_newton`; what is predicted is g'H_S^-1 g / 2. Iteration 0 is the
+start, 1 the end of the samples, which is left for the start if it is no better, and all others are steps on all rows.
+
+Counts are in passes over all rows: evaluations and products on samples count by the samples' share of the rows, their
+sums rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.model import Optimum, StoppedBy
+from bncli.engine.optimizers.line_search import Probe, search
+from bncli.engine.optimizers.objective import Objective, Report, Step
+from bncli.engine.optimizers.quasi_newton import COST, NEWTON_WINDOW, PASSES, Refresh, newton_direction
+
+ENOUGH = 0.1
+LOOSEST = 1e-2
+"""The largest tolerance on a sample, as a share of the objective."""
+SLOW, MAX_SLOW = 0.7, 3
+"""An iteration is slow where the gain predicted after it is above this share of the one predicted before it; so many
+in a row are too many."""
+
+
+class Sampled(NamedTuple):
+    """A sample: its objective, the share of a pass that an evaluation costs, and its statistical error in nats."""
+
+    objective: Objective
+    share: float
+    error: float
+
+
+def minimise(
+    objective: Objective,
+    start: Array,
+    samples: Iterable[Sampled],
+    *,
+    method: Callable[..., Optimum],
+    tolerance: float,
+    max_iterations: int,
+    report: Report,
+) -> Optimum:
+    """The minimiser found from `start`, shape (P,), through one or more `samples`, small ones first; deterministic.
+
+    `method`: the `minimise` of the optimiser that descends the samples.
+    """
+    run = _Run(objective, start, method, tolerance, max_iterations, report)
+    sample = run.grow(samples)
+    reason = None if sample is None else run.descend(sample)
+    return run.on_all_rows() if reason is None else run.optimum(reason)
+
+
+class _Run:
+    """Where the descent on all rows is, and what it has spent."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        start: Array,
+        method: Callable[..., Optimum],
+        tolerance: float,
+        max_iterations: int,
+        report: Report,
+    ) -> None:
+        self._objective, self._tolerance, self._max_iterations = objective, tolerance, max_iterations
+        self._method, self._report = method, report
+        self._full, self._evaluations, self._products = 0, 0.0, 0.0
+        self._iteration = 0
+        self._here = self._probe(start)
+        self._tell(0.0)
+
+    def grow(self, samples: Iterable[Sampled]) -> Sampled | None:
+        """Go to where the samples lead; the last of them, or None if that is no better than the start."""
+        point, value, last = self._here.point, self._here.value, None
+        for sample in samples:
+            near = sample.objective
+            if last is not None:
+                near = replace(near, precondition=near.refreshed(point, COST[0]))
+            enough = min(max(ENOUGH * sample.error / max(value, sample.error), self._tolerance), LOOSEST)
+            found = self._method(
+                near, point, tolerance=enough, max_iterations=self._max_iterations, report=lambda step, p: None
+            )
+            self._evaluations += found.evaluations * sample.share
+            self._products += found.products * sample.share
+            point, value, last = found.point, found.value, sample
+        found_there = self._probe(point)
+        if last is None or not found_there.value < self._here.value:
+            return None
+        self._arrive(found_there, 1.0)
+        return last
+
+    def descend(self, sample: Sampled) -> StoppedBy | None:
+        """Newton steps till there is a reason to stop; None where the sample's curvature serves badly."""
+        objective, spent, slow = sample.objective, 0, 0
+        refresh = Refresh(replace(objective, precondition=objective.refreshed(self._here.point, COST[1])))
+        values, before = deque([self._here.value], maxlen=NEWTON_WINDOW + 1), math.inf
+        while slow < MAX_SLOW:
+            here = self._here
+            direction, used = newton_direction(objective.hessian(here.point), refresh.precondition, here.gradient)
+            spent += used
+            self._products += used * sample.share
+            slope = float(direction @ here.gradient)
+            reason = self._finished(-slope / 2, values)
+            if reason is not None:
+                return reason
+            slow, before = slow + 1 if -slope > SLOW * before else 0, -slope
+            found, step, _ = search(self._value_and_gradient, here, direction, slope)
+            if found is None:
+                return None
+            self._arrive(found, step)
+            values.append(found.value)
+            refresh.at(found.point, spent)
+        return None
+
+    def _finished(self, predicted: float, values: deque[float]) -> StoppedBy | None:
+        """The reason to stop, if there is one; `values` are those of the last iterations, full after a whole window."""
+        enough = self._tolerance * abs(self._here.value)
+        if self._objective.separable(self._here.value):
+            return StoppedBy.SEPARABLE
+        # a hundredth, because the curvature is only a guess
+        if predicted <= 1e-2 * enough:
+            return StoppedBy.GRADIENT
+        if len(values) == values.maxlen and values[0] - values[-1] <= enough:
+            return StoppedBy.TOLERANCE
+        cap = self._max_iterations
+        capped = self._iteration >= cap or self._passes >= PASSES * cap
+        return StoppedBy.MAX_ITERATIONS if capped else None
+
+    def on_all_rows(self) -> Optimum:
+        """The rest of the way without samples."""
+        done, point = self.optimum(StoppedBy.MAX_ITERATIONS), self._here.point
+        near = replace(self._objective, precondition=self._objective.refreshed(point, COST[0]))
+
+        def report(step: Step, p: Array) -> None:
+            # its start has been told
+            if step.iteration:
+                passes = done.evaluations + done.products
+                spent = (done.evaluations + step.evaluations, passes + step.gradient_evaluations)
+                self._report(
+                    Step(done.iterations + step.iteration, step.value, step.gradient_norm, step.step, *spent), p
+                )
+
+        left = max(self._max_iterations - done.iterations, 0)
+        found = self._method(near, point, tolerance=self._tolerance, max_iterations=left, report=report)
+        return replace(
+            found,
+            iterations=done.iterations + found.iterations,
+            evaluations=done.evaluations + found.evaluations,
+            products=done.products + found.products,
+        )
+
+    def optimum(self, reason: StoppedBy) -> Optimum:
+        """Here, and what it took."""
+        here = self._here
+        spent = (self._iteration, self._told_evaluations)
+        return Optimum(here.point, here.value, _norm(here.gradient), *spent, reason, self._told_products)
+
+    @property
+    def _told_evaluations(self) -> int:
+        return self._full + math.ceil(self._evaluations)
+
+    @property
+    def _told_products(self) -> int:
+        return math.ceil(self._products)
+
+    @property
+    def _passes(self) -> int:
+        return self._told_evaluations + self._told_products
+
+    def _probe(self, point: Array) -> Probe:
+        return Probe(point, *self._value_and_gradient(point))
+
+    def _value_and_gradient(self, point: Array) -> tuple[float, Array]:
+        self._full += 1
+        return self._objective.value_and_gradient(point)
+
+    def _arrive(self, found: Probe, step: float) -> None:
+        self._here = found
+        self._iteration += 1
+        self._tell(step)
+
+    def _tell(self, step: float) -> None:
+        here = self._here
+        spent = (self._told_evaluations, self._passes)
+        self._report(Step(self._iteration, here.value, _norm(here.gradient), step, *spent), here.point)
+
+
+def _norm(vector: Array) -> float:
+    return math.sqrt(float(vector @ vector))
