@@ -192,6 +192,9 @@ class Method(NamedTuple):
     `start` are flags that only make the generative start, so that they have no effect from zero; `joint` those that
     only concern families of several attributes.
 
+    counted: whether contingency tables (of structures: those of pairs) are all that it asks for, so that counts do
+    without the rows.
+
     Of structures as well: `alone` is the option, and its value, up to which every family has a single attribute ("":
     always, None: never); `needs` are flags that have an effect only where another one is above a value.
     """
@@ -212,6 +215,7 @@ class Method(NamedTuple):
     joint: tuple[str, ...] = ()
     alone: tuple[str, int] | None = None
     needs: tuple[tuple[str, str, int], ...] = ()
+    counted: bool = False
 
     @property
     def own_options(self) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ COMMANDS = (
     Command("discretize", "Learn cut points; write the binned table or a cuts file."),
     Command("encode", "Write a table as codes that are learnt from where they lie, past memory."),
     Command("learn-structure", "Learn which attributes depend on which; write a structure file."),
+    Command("count", "Count a table for a structure; write a counts file that can be merged."),
+    Command("merge", "Add up counts files."),
     Command("fit", "Learn a classifier from a table; write a model file."),
     Command("score", "Stream a table through a model; write one row of predictions a row."),
     Command("evaluate", "Cross-validate the learning options, or test a model on a table."),

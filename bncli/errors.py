@@ -4,6 +4,8 @@ An error is printed as one line, `Error: what, where; hint`, and ends the comman
 """
 
 import re
+from functools import partial
+from typing import Any
 
 
 class BncliError(Exception):
@@ -16,6 +18,10 @@ class BncliError(Exception):
         self.what = what
         self.where = where
         self.hint = hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it comes out of another process."""
+        return partial(type(self), self.what, where=self.where, hint=self.hint), ()
 
     def __str__(self) -> str:
         place = f", {self.where}" if self.where else ""

@@ -5,7 +5,7 @@ events into stages with their seconds, progress bars, notes, the rows of `--trac
 """
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 
 class Stage(NamedTuple):
@@ -103,9 +103,13 @@ class Run(NamedTuple):
 
     threads: for work on columns and row blocks. memory: bytes that may be taken, None = not limited; what needs more is
     refused before it is begun. clock: what a recipe's limit in seconds is kept by, None = that limit is not kept.
+    cluster: the address of the machines that do the work, None = this one alone. place: puts coded rows (a Dataset)
+    where sums over them are made, None = they stay.
     """
 
     threads: int = 1
     memory: int | None = None
     clock: Clock | None = None
     watch: Watch = silent
+    cluster: str | None = None
+    place: Callable[[Any], Any] | None = None

@@ -129,6 +129,8 @@ def test_outside_libraries_stay_in_their_rooms(path: Path) -> None:
         assert not roots & {"click", "rich"}, "click and rich belong to the command line"
     if parts[0] != "files":
         assert "pyarrow" not in roots, "pyarrow belongs to the files"
+    if path.stem != "connection":
+        assert not roots & {"dask", "distributed"}, "dask is an extra, and one module knows it"
     if parts[0] == "engine":
         assert not roots & {"os", "sys", "time", "datetime", "random", "logging"}, "the engine is pure"
 

@@ -42,10 +42,18 @@ learn-structure monks1.csv --structure kikuchi -q -o regions.json
 learn-structure monks1.csv --structure kikuchi --bootstrap 2 --degrees-of-freedom joint -q -o checked.json
 fit monks1.csv --structure checked.json -q -o checked.bnc
 learn-structure iris.csv --structure interactions -q -o interactions.json
+count iris.csv --cuts cuts.json -q -o pairs.counts
+count iris.csv --cuts cuts.json --structure tan.json -q -o tan.counts
 """
 
 PRINTING = """
 fit iris.csv --param map
+fit --from-counts pairs.counts --param map
+learn-structure --from-counts pairs.counts
+count iris.csv --cuts cuts.json
+count iris.csv --cuts cuts.json --structure tan.json
+merge pairs.counts -o sum.counts
+merge pairs.counts pairs.counts --decay 0.5 --allow-repeated -o sum.counts
 fit iris.csv --structure nb
 fit few.csv --structure nb --param discriminative
 fit iris.csv --structure hill-climb --param map --max-parents 1

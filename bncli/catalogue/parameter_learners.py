@@ -15,14 +15,23 @@ PARAMETERS = Choice(
     "--param",
     "weighted",
     (
-        Method("map", "smoothed relative frequencies, in closed form", ("--smoothing",), probabilities=True),
+        Method(
+            "map", "smoothed relative frequencies, in closed form", ("--smoothing",), probabilities=True, counted=True
+        ),
         Method(
             "acll",
             "highest approximate conditional log-likelihood, in closed form",
             ACLL,
             probabilities=True,
+            counted=True,
         ),
-        Method("acll-uniform", "the same with the uniform assumption", ("--pseudo-counts",), probabilities=True),
+        Method(
+            "acll-uniform",
+            "the same with the uniform assumption",
+            ("--pseudo-counts",),
+            probabilities=True,
+            counted=True,
+        ),
         Method(
             "weighted",
             "log frequencies times weights that are learnt discriminatively",

@@ -8,9 +8,11 @@ STRUCTURES = Choice(
     "--structure",
     "tan",
     (
-        Method("nb", "naive Bayes: the class is the only parent", alone=("", 0)),
-        Method("tan", "a tree over the attributes, below the class", ("--structure-score", "--forest")),
-        Method("kdb", "up to k attribute parents each, by mutual information", ("--k",), alone=("--k", 0)),
+        Method("nb", "naive Bayes: the class is the only parent", alone=("", 0), counted=True),
+        Method("tan", "a tree over the attributes, below the class", ("--structure-score", "--forest"), counted=True),
+        Method(
+            "kdb", "up to k attribute parents each, by mutual information", ("--k",), alone=("--k", 0), counted=True
+        ),
         Method(
             "skdb",
             "kdb with k and the number of attributes chosen by leave-one-out",

@@ -129,7 +129,7 @@ JOBS = flag(
     options.TABLE,
     options.UNSEEN,
     OUTPUT,
-    (options.SEED, JOBS, options.CONFIG, options.DEBUG),
+    (options.SEED, JOBS, options.CLUSTER, options.CONFIG, options.DEBUG),
     more="Every DATA is a data set of its own; the files of a folder are one. The options of tables hold for all of "
     "them. All learners see the same folds, and cuts and structure are learnt anew inside every fold.",
     notes=("Options of a learner", learner_words.help_rows(everything=False), learner_words.help_rows(everything=True)),
@@ -138,6 +138,8 @@ def command(**typed: Any) -> None:
     """Runs, and shows the tables."""
     if typed["resume"] == "-":
         raise UsageError("--resume needs a file that can be read again", hint="name one")
+    if typed["jobs"]:
+        options.refuse_cluster(typed, "--jobs: workers have as many threads as they were started with")
     who = learner_words.learners(typed["learner"], typed["preset"], typed["seed"])
     sources = [options.source(typed, (path,)) for path in typed["data"]]
     from bncli.engine.evaluation.validate import Protocol
@@ -163,7 +165,7 @@ def command(**typed: Any) -> None:
                 resume=typed["resume"],
                 show=lambda report: _show(console, report),
             ),
-            run=Run(_jobs(typed), watch=console.watch),
+            run=Run(_jobs(typed), watch=console.watch, cluster=typed["cluster"]),
         )
     _tell_gaps(report)
 

@@ -98,6 +98,7 @@ FIGURES = (
     options.UNSEEN,
     options.MISSING_COLUMNS,
     (PREDICTIONS, PICTURES, CURVE, options.SCORES),
+    (options.CLUSTER,),
     options.RUNNING,
     more="Cuts and structure are learnt anew inside every fold. "
     "std is the standard deviation over the folds of all repeats. Figures of single labels are those of the confusion "
@@ -131,7 +132,7 @@ def _measured(
     from bncli.steps.evaluating.learning_curve import Samples
     from bncli.watch import Run
 
-    run = Run(options.threads(typed), watch=console.watch)
+    run = Run(options.threads(typed), watch=console.watch, cluster=typed["cluster"])
     outputs = Outputs(typed["predictions"], typed["svg"])
     if typed["model"]:
         return evaluate_model(typed["model"], source, outputs=outputs, unseen=typed["unseen"], run=run)
@@ -167,6 +168,8 @@ def _refuse_idle(typed: Mapping[str, Any]) -> None:
             ["--allow-missing-columns"] * (typed["allow_missing_columns"] and "allow_missing_columns" not in settings),
             "cross-validation: all rows are of DATA",
         )
+    if typed["model"] or typed["test"]:
+        options.refuse_cluster(typed, f"{'--model' if typed['model'] else '--test'}: its tasks are folds")
     if typed["csv"] and not typed["train_rows"] and not idle:
         raise UsageError("--csv has no effect without --train-rows", hint="it is the file of the learning curve")
     if idle:

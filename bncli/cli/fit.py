@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -36,32 +37,37 @@ _NAMED = 8
 @declare(
     "fit",
     EXAMPLES,
-    (options.data,),
+    (options.data_or_counts,),
     learning.ALL,
-    options.TABLE,
+    (*options.TABLE, learning.FROM_COUNTS),
     options.UNSEEN,
     (options.output("The model file [NAME.bnc beside DATA]."), TRACE),
+    (options.CLUSTER,),
     options.RUNNING,
     more="The defaults stand in brackets.",
 )
 def command(**typed: Any) -> None:
     """Learns a model and says what came of it."""
+    counts = learning.counts_file(typed)
+    if counts is not None:
+        options.refuse_cluster(typed, "--from-counts: counts have no rows to share out")
     chosen = learning.learning(typed)
-    source = options.source(typed, typed["data"])
-    from bncli.steps.fit import fit
+    source = None if counts is not None else options.source(typed, typed["data"])
+    from bncli.steps.fit import fit, fit_counts
     from bncli.watch import Run
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(chosen.notes)
-        report = fit(
-            source,
-            chosen.recipe,
-            output=options.output_path(typed),
-            supplied=chosen.supplied,
-            trace=options.named(typed["trace"]),
-            unseen=typed["unseen"] or "average",
-            run=Run(options.threads(typed), watch=console.watch),
-        )
+        how: dict[str, Any] = {
+            "output": options.output_path(typed),
+            "supplied": chosen.supplied,
+            "unseen": typed["unseen"] or "average",
+            "run": Run(options.threads(typed), watch=console.watch, cluster=typed["cluster"]),
+        }
+        if source is None:
+            report = fit_counts(str(counts), chosen.recipe, **how)
+        else:
+            report = fit(source, chosen.recipe, trace=options.named(typed["trace"]), **how)
         console.summary(summary(report, chosen.supplied.structure_path))
         if console.as_json:
             console.json(report)
@@ -80,7 +86,8 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         used += f"; left out by the structure: {few(unhelpful)}"
     closed = report.stopped_by is StoppedBy.CLOSED_FORM
     course = f"CLL         {_number(report.cll_start)} -> {_number(report.cll)} (log-loss {report.log_loss:.4g} a row)"
-    result = f"CLL         {_number(report.cll)} (log-loss {report.log_loss:.4g} a row)"
+    known = f"{_number(report.cll)} (log-loss {report.log_loss:.4g} a row)"
+    result = f"CLL         {'not known: counts do not tell it' if math.isnan(report.cll) else known}"
     seconds = "  ".join(f"{stage} {value:.2f}" for stage, value in report.seconds.items())
     return [
         *([] if report.held_out is None else [f"held out    {held_out_text(report.held_out)}"]),

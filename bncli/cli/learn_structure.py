@@ -16,6 +16,7 @@ from bncli.errors import UsageError
 
 if TYPE_CHECKING:
     from bncli.steps.learn_structure import StructureReport
+    from bncli.watch import Run
 
 EXAMPLES = """\
 bncli learn-structure data.csv --structure tan -o tan.json    a file for --structure
@@ -37,41 +38,54 @@ BOOTSTRAP = flag(
 @declare(
     "learn-structure",
     EXAMPLES,
-    (options.data,),
+    (options.data_or_counts,),
     (*learning.STRUCTURE, BOOTSTRAP),
-    options.TABLE,
+    (*options.TABLE, learning.FROM_COUNTS),
     (options.output("The structure file [standard output]."), options.SCORES),
     options.RUNNING,
 )
 def command(**typed: Any) -> None:
     """Learns the structure; prints its file when no other place is named."""
     learning.refuse_structure_file(typed["structure"])
+    counts = learning.counts_file(typed)
     chosen = learning.learning(typed)
     learning.refuse_auto(chosen.recipe.structure)
     _refuse_bootstrap(typed["bootstrap"], chosen.recipe.structure)
-    source = options.source(typed, typed["data"])
-    from bncli.engine.kikuchi.bootstrap import Resampling
-    from bncli.steps.learn_structure import learn_structure
+    _refuse_scores(counts, typed["scores"])
     from bncli.watch import Run
-
-    check = None if typed["bootstrap"] is None else Resampling(typed["bootstrap"], typed["seed"])
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(chosen.notes)
-        report = learn_structure(
-            source,
-            chosen.recipe,
-            output=options.output_path(typed),
-            supplied=chosen.supplied,
-            check=check,
-            scores=typed["scores"],
-            run=Run(options.threads(typed), watch=console.watch),
-        )
+        report = _learnt(typed, chosen, counts, Run(options.threads(typed), watch=console.watch))
         console.summary(summary(report))
         if console.as_json:
             console.json(report)
         elif report.structure_file is None:
             console.text(report.text())
+
+
+def _learnt(typed: dict[str, Any], chosen: learning.Learning, counts: str | None, run: Run) -> StructureReport:
+    from bncli.engine.kikuchi.bootstrap import Resampling
+    from bncli.steps.learn_structure import learn_structure, learn_structure_from_counts
+
+    output = options.output_path(typed)
+    if counts is not None:
+        return learn_structure_from_counts(counts, chosen.recipe, output=output, run=run)
+    return learn_structure(
+        options.source(typed, typed["data"]),
+        chosen.recipe,
+        output=output,
+        supplied=chosen.supplied,
+        check=None if typed["bootstrap"] is None else Resampling(typed["bootstrap"], typed["seed"]),
+        scores=typed["scores"],
+        run=run,
+    )
+
+
+def _refuse_scores(counts: str | None, scores: bool) -> None:
+    if counts is not None and scores:
+        what = "--scores compares acll with the rows' own likelihood, and counts do not hold the rows"
+        raise UsageError(what, hint="leave it out, or learn from the table itself")
 
 
 def _refuse_bootstrap(resamples: int | None, structure: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bncli import catalogue
 from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, LEARNING, PARAMETERS, STRUCTURES
 from bncli.choices import Choice, Option, Switch, key_of
-from bncli.cli.flags import Decorator, flag
+from bncli.cli.flags import Decorator, Flag, flag
 from bncli.cli.numbers import KindType, metavar
 from bncli.errors import UsageError
 
@@ -119,14 +119,14 @@ def _fitted(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[s
 
     structure = words.get("structure")
     file = words.pop("structure") if structure is not None and _is_file(structure) else None
-    cuts = _cuts_file(typed, structure)
-    if cuts is not None:
+    cuts, counts = _cuts_file(typed, structure), typed.get("from_counts")
+    if cuts is not None and counts is None:
         # What needs no file to be known is refused before one is read.
         names = (STRUCTURES.flag, DISCRETIZERS.flag, *DISCRETIZERS.governed)
         Recipe.of(files=Files(cuts), **{key: words[key] for key in map(key_of, names) if key in words})
-    supplied = read_supplied(cuts, file)
+    supplied = read_supplied(cuts if counts is None else None, file)
     choices = [choice for choice in CHOICES if choice is not PARAMETERS or "param" in typed]
-    files = Files(cuts, file, supplied.kind, typed.get("trace"))
+    files = Files(cuts, file, supplied.kind, typed.get("trace"), counts)
 
     def recipe(keys: Iterable[str]) -> Recipe:
         return Recipe.of(files=files, choices=choices, **words, **{key: settings[key].value for key in keys})
@@ -215,6 +215,57 @@ def _is_file(structure: str) -> bool:
     from bncli.recipe.defaults import near
 
     raise UsageError(f"--structure knows no {structure!r}", hint=near(structure, STRUCTURES.words, " or a file"))
+
+
+FROM_COUNTS = flag(
+    "--from-counts",
+    group=catalogue.DATA,
+    everyday=False,
+    metavar="FILE",
+    setting=False,
+    help="Learn from the counts in FILE (of bncli count or merge) in place of DATA.",
+)
+
+
+def counts_file(typed: Mapping[str, Any]) -> str | None:
+    """The file of counts that stands for DATA; UsageError for both, neither, or a flag about a table that is not read.
+
+    A counts file is what was read; how it was read cannot be said any more.
+    """
+    import click
+    from click.core import ParameterSource
+
+    context, counts = click.get_current_context(), typed["from_counts"]
+    if counts is None:
+        if not typed["data"]:
+            raise click.MissingParameter(ctx=context, param_type="argument", param_hint="'DATA...'")
+        if _is_counts(typed["data"][0]):
+            hint = f"counts stand in place of a table: --from-counts {typed['data'][0]}"
+            raise UsageError(f"{typed['data'][0]} is no table", hint=hint)
+        return None
+    if typed["data"]:
+        what = f"--from-counts {counts} stands in place of DATA, and {typed['data'][0]!r} is given too"
+        raise UsageError(what, hint="leave one of them out")
+    if typed.get("cluster") is not None:
+        raise UsageError("--cluster has no effect with --from-counts", hint="leave it out: there are no rows to share")
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        of_data = isinstance(parameter, Flag) and parameter.group == catalogue.DATA
+        if not of_data or name in (*KEYS, "from_counts", "unseen"):
+            continue
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            what = f"{parameter.opts[0]} has no effect with --from-counts"
+            raise UsageError(what, hint="say it to bncli count, which reads the table")
+    return str(counts)
+
+
+def _is_counts(path: str) -> bool:
+    if not path.endswith(".counts") or not os.path.isfile(path):
+        return False
+    from bncli.files.recognition import HEAD, recognise
+
+    with open(path, "rb") as file:
+        return recognise(file.read(HEAD)).kind == "counts"
 
 
 def refuse_auto(structure: str) -> None:

@@ -19,6 +19,8 @@ _OUTPUT = "Output"
 _OTHER = "Other"
 
 data: Decorator = click.argument("data", nargs=-1, required=True, metavar="DATA...", cls=Paths)
+data_or_counts: Decorator = click.argument("data", nargs=-1, metavar="DATA...", cls=Paths)
+"""Of a command that also takes --from-counts."""
 
 FORMAT = (
     flag(
@@ -189,6 +191,24 @@ DEBUG = flag(
     setting=False,
     help="Show the traceback of an error.",
 )
+CLUSTER = flag(
+    "--cluster",
+    group=_OTHER,
+    everyday=False,
+    metavar="ADDRESS",
+    help="Have the workers of a Dask cluster do the work, with the same result: tcp://HOST:PORT, file:SCHEDULER.json, "
+    "or local:N processes of this machine. Every worker must see DATA.",
+)
+
+
+def refuse_cluster(typed: Mapping[str, Any], reason: str) -> None:
+    """UsageError where --cluster was typed beside what leaves it nothing to do; as a setting it may stand."""
+    from bncli.cli.settings import settings_of_run
+
+    if typed["cluster"] and "cluster" not in settings_of_run():
+        raise UsageError(f"--cluster has no effect with {reason}", hint="leave one of them out")
+
+
 RUNNING = (JSON, QUIET, THREADS, SEED, CONFIG, DEBUG)
 """What every command that works on rows takes."""
 

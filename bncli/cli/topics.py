@@ -7,11 +7,11 @@ from __future__ import annotations
 
 GROUPS = (
     ("Begin here", ("quick-start", "which-one", "step-by-step", "pitfalls", "glossary")),
-    ("Data", ("describe", "data", "discretize", "missing-values", "large")),
+    ("Data", ("describe", "data", "discretize", "missing-values", "large", "counts")),
     ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto")),
     ("Parameters", ("parameters", "smoothing", "penalties", "optimizers")),
     ("Using a model", ("score", "explain", "inspect", "evaluate", "compare", "convergence", "export", "simulate")),
-    ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "internals", "sources")),
+    ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
 """Every topic, as a reader may want to meet them."""
 
@@ -22,10 +22,15 @@ OF_COMMANDS = {
     "discretize": ("discretize", "data", "step-by-step", "files"),
     "encode": ("large", "discretize", "data", "files"),
     "learn-structure": ("structures", "structure-scores", "regions", "interactions", "step-by-step"),
-    "fit": ("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),
+    "count": ("counts", "discretize", "structures"),
+    "merge": ("counts", "files"),
+    "fit": (
+        *("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),
+        "cluster",
+    ),
     "score": ("score", "explain", "missing-values", "data", "shell"),
-    "evaluate": ("evaluate", "compare", "which-one", "json"),
-    "compare": ("compare", "evaluate", "which-one"),
+    "evaluate": ("evaluate", "compare", "which-one", "json", "cluster"),
+    "compare": ("compare", "evaluate", "which-one", "cluster"),
     "convergence": ("convergence", "optimizers", "parameters"),
     "inspect": ("inspect", "explain", "files"),
     "export": ("export", "files"),

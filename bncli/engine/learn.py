@@ -88,6 +88,7 @@ def learn(
         model, parameters = learn_auto(columns, recipe, reading, run)
         return _doubted(Learnt(_recorded(model), parameters, missing=0), run.watch)
     data = _coded(columns, recipe, given.cuts, reading, run)
+    data = data if run.place is None else run.place(data)
     sample = _sample(columns, recipe, given.cuts)
     del columns  # codes, and the rows that folds are made of, are all that is needed from here
     counts = Counts(data)
@@ -105,8 +106,6 @@ def learn_from_counts(tables: StoredTables, recipe: Recipe, *, given: Given = Gi
 
     Raises BncliError where the tables do not hold what the structure needs, or what is asked for takes the rows.
     """
-    if tables.n_rows == 0:
-        raise BncliError("there are no rows to learn from", hint="count a table that has some, and merge its counts")
     counts = Counts(tables)
     run.watch(Stage("structure"))
     structure = learn_structure(counts, recipe, run) if given.structure is None else _given(given, counts, recipe)

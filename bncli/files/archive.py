@@ -1,12 +1,12 @@
-"""The container of a model file: a ZIP archive with a checksum, made so that equal content is equal bytes.
+"""The container of a model or counts file: a ZIP archive with a checksum, so that equal content is equal bytes.
 
 Members are stored, not compressed, and carry no time and no trace of the machine. The comment of the archive, the last
 64 bytes of the file, is the SHA-256 in hex of all bytes before it. Conventions: the checksum is proved before the ZIP
 is looked at; members are then handed out only by name and exact size, and members that overlap (so that a small file
 could unfold into a large one) are refused. The checksum guards against accidents; against malice guard the sizes.
 
-Arrays are `.npy` files in NumPy's format 1.0, float64, little-endian, in C order, so their header follows from their
-shape: a reader that knows the shape compares instead of parsing.
+Arrays are `.npy` files in NumPy's format 1.0, float64 or int64, little-endian, in C order, so their header follows from
+their type and shape: a reader that knows these compares instead of parsing.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import struct
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, NoReturn
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bncli.engine.kernels.arrays import Array
-from bncli.errors import ModelError
+from bncli.errors import BncliError, ModelError
 from bncli.files.places import cannot_read
 from bncli.files.recognition import HEAD, recognise
 
@@ -31,6 +31,19 @@ _ALIGNMENT = 64
 """Of the numbers in a `.npy` file."""
 _BLOCK = 1 << 20
 _ZIP_FAULTS = (zipfile.BadZipFile, struct.error, ValueError, RuntimeError, EOFError, KeyError, OverflowError, OSError)
+
+
+class Kind(NamedTuple):
+    """What an archive may hold: its word (of `recognise`), what errors are of, what makes such a file, and a cure."""
+
+    word: str
+    error: type[BncliError]
+    made_by: str
+    cure: str
+
+
+MODEL = Kind("model", ModelError, "fit writes models (.bnc)", "copy it again or fit it again")
+COUNTS = Kind("counts", BncliError, "count writes counts (.counts)", "copy it again or count again")
 
 
 def pack(members: Iterable[tuple[str, bytes]]) -> bytes:
@@ -52,9 +65,10 @@ def pack(members: Iterable[tuple[str, bytes]]) -> bytes:
 class Archive:
     """An open archive whose checksum has been proved."""
 
-    def __init__(self, archive: zipfile.ZipFile, path: str, size: int) -> None:
+    def __init__(self, archive: zipfile.ZipFile, path: str, size: int, kind: Kind) -> None:
         self._archive = archive
         self._path = path
+        self._kind = kind
         self._sizes = {info.filename: info.file_size for info in archive.infolist()}
         infos = archive.infolist()
         # Members that share bytes of the file add up to more than the file.
@@ -77,28 +91,28 @@ class Archive:
 
     def read(self, name: str) -> bytes:
         """The bytes of a member."""
-        with _zip_faults(self._path):
+        with _zip_faults(self._path, self._kind):
             return self._archive.read(name)
 
     def fail(self, what: str) -> NoReturn:
-        raise ModelError(f"the model file is not well made: {what}", where=self._path)
+        raise self._kind.error(f"the {self._kind.word} file is not well made: {what}", where=self._path)
 
 
 @contextmanager
-def open_archive(path: str) -> Iterator[Archive]:
-    """Opens a model file and proves its checksum; ModelError says what it is when it is no model."""
-    with _open(path) as file:
-        with _read_faults(path):
-            size = _check(file, path)
-        with _zip_faults(path):
+def open_archive(path: str, kind: Kind = MODEL) -> Iterator[Archive]:
+    """Opens a file of this kind and proves its checksum; an error of the kind says what it is when it is none."""
+    with _open(path, kind) as file:
+        with _read_faults(path, kind):
+            size = _check(file, path, kind)
+        with _zip_faults(path, kind):
             archive = zipfile.ZipFile(file)
         with archive:
-            yield Archive(archive, path, size)
+            yield Archive(archive, path, size, kind)
 
 
-def _open(path: str) -> BinaryIO:
+def _open(path: str, kind: Kind) -> BinaryIO:
     """The file; what cannot be read twice (a pipe) is read into memory."""
-    with _read_faults(path):
+    with _read_faults(path, kind):
         file = open(path, "rb")  # noqa: SIM115
         if file.seekable():
             return file
@@ -106,11 +120,12 @@ def _open(path: str) -> BinaryIO:
             return io.BytesIO(file.read())
 
 
-def _check(file: BinaryIO, path: str) -> int:
-    """The size of a model file that is whole; anything else is refused by name."""
+def _check(file: BinaryIO, path: str, kind: Kind) -> int:
+    """The size of a file that is whole and of this kind; anything else is refused by name."""
     found = recognise(file.read(HEAD))
-    if found.kind != "model":
-        raise ModelError(f"this is {found.description}, not a bncli model", where=path, hint="fit writes models (.bnc)")
+    if found.kind != kind.word:
+        what = f"this is {found.description}, not a bncli {kind.word}{' file' * (kind is not MODEL)}"
+        raise kind.error(what, where=path, hint=kind.made_by)
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
     digest = hashlib.sha256()
@@ -122,43 +137,49 @@ def _check(file: BinaryIO, path: str) -> int:
         digest.update(block)
         left -= len(block)
     if file.read() != digest.hexdigest().encode():
-        what = "the model file is damaged or incomplete: its checksum does not match"
-        raise ModelError(what, where=path, hint="copy it again or fit it again")
+        what = f"the {kind.word} file is damaged or incomplete: its checksum does not match"
+        raise kind.error(what, where=path, hint=kind.cure)
     return size
 
 
 @contextmanager
-def _read_faults(path: str) -> Iterator[None]:
+def _read_faults(path: str, kind: Kind) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise cannot_read(path, error, ModelError, what=" the model") from error
+        raise cannot_read(path, error, kind.error, what=f" the {kind.word}") from error
 
 
 @contextmanager
-def _zip_faults(path: str) -> Iterator[None]:
+def _zip_faults(path: str, kind: Kind) -> Iterator[None]:
     """Whatever the ZIP reader may say about an archive made to mislead it."""
     try:
         yield
     except _ZIP_FAULTS as error:
-        raise ModelError(f"the model file is not well made: {error}", where=path) from error
+        raise kind.error(f"the {kind.word} file is not well made: {error}", where=path) from error
 
 
-def npy_bytes(array: Array) -> bytes:
-    """The `.npy` file of an array."""
-    return npy_header(array.shape) + array.astype("<f8", copy=False).tobytes("C")
+FLOATS, INTEGERS = "<f8", "<i8"
+"""The types of numbers in a `.npy` file."""
 
 
-def npy_header(shape: tuple[int, ...]) -> bytes:
+def npy_bytes(array: NDArray[Any]) -> bytes:
+    """The `.npy` file of an array of floats or integers."""
+    descr = INTEGERS if array.dtype.kind == "i" else FLOATS
+    return npy_header(array.shape, descr) + array.astype(descr, copy=False).tobytes("C")
+
+
+def npy_header(shape: tuple[int, ...], descr: str = FLOATS) -> bytes:
     """The header of a `.npy` file of this shape; the numbers that follow start at a multiple of 64 bytes."""
-    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {tuple(map(int, shape))!r}, }}".encode()
+    text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {tuple(map(int, shape))!r}, }}".encode()
     text += b" " * (-(len(text) + 11) % _ALIGNMENT) + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
-def npy_array(data: bytes, shape: tuple[int, ...]) -> Array | None:
+def npy_array(data: bytes, shape: tuple[int, ...], descr: str = FLOATS) -> NDArray[Any] | None:
     """The read-only array of this shape in a `.npy` file of the right size; None if the header says anything else."""
-    header = npy_header(shape)
+    header = npy_header(shape, descr)
     if not data.startswith(header):
         return None
-    return np.frombuffer(data, "<f8", offset=len(header)).astype(np.float64, copy=False).reshape(shape)
+    native = np.dtype(descr).newbyteorder("=")
+    return np.frombuffer(data, descr, offset=len(header)).astype(native, copy=False).reshape(shape)

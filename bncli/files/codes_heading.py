@@ -53,7 +53,7 @@ class Fingerprint:
 
 @dataclass(frozen=True)
 class Heading:
-    """What is known of coded rows; attributes of `cuts` have neither frequencies nor a missing level of their own."""
+    """What is known of coded rows; attributes of `cuts` have no frequencies."""
 
     cuts: Cuts
     labels: tuple[str, ...]

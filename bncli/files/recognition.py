@@ -12,8 +12,8 @@ HEAD = 1 << 16
 
 
 class Recognised(NamedTuple):
-    """`description` completes "this is ..."; `kind` is model, cuts, structure, json (of another kind), the word of a
-    format that models are exported in, or other."""
+    """`description` completes "this is ..."; `kind` is model, counts, cuts, structure, json (of another kind), the word
+    of a format that models are exported in, or other."""
 
     kind: str
     description: str
@@ -25,10 +25,8 @@ def recognise(head: bytes) -> Recognised:
         return Recognised("other", "an empty file")
     if head.startswith(b"PK\x03\x04"):
         # The name of the first member stands behind the 30 bytes of its header.
-        is_model = head[30:40] == b"model.json"
-        return (
-            Recognised("model", "a bncli model") if is_model else Recognised("other", "a ZIP archive of another kind")
-        )
+        found = next((known for name, known in _ARCHIVES.items() if head.startswith(name, 30)), None)
+        return found or Recognised("other", "a ZIP archive of another kind")
     for magic, description in _MAGIC.items():
         if head.startswith(magic):
             return Recognised("other", description)
@@ -42,6 +40,10 @@ def recognise(head: bytes) -> Recognised:
     return Recognised("other", "a text file, perhaps a table")
 
 
+_ARCHIVES = {
+    b"model.json": Recognised("model", "a bncli model"),
+    b"counts.json": Recognised("counts", "a bncli counts file"),
+}
 _MAGIC = {
     b"\x1f\x8b": "a gzip-compressed file",
     b"BZh": "a bzip2-compressed file",

@@ -31,13 +31,15 @@ _SEED = Whole()
 class Files(NamedTuple):
     """Files that stand in for learning, by the names that errors give them; `kind` as in `kind_of`, of the structure.
 
-    `trace` is no stand-in: it is a file that only parameters with an optimizer can write.
+    `trace` is no stand-in: it is a file that only parameters with an optimizer can write. `counts` stand in for the
+    rows and their cuts.
     """
 
     cuts: str | None = None
     structure: str | None = None
     kind: str = ""
     trace: str | None = None
+    counts: str | None = None
 
 
 NOTHING = Files()

@@ -18,8 +18,12 @@ def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
     of_kind = chosen.of_kind
     if of_kind is not None and "--cuts" in of_kind.idle[0]:
         _refuse_flags(given, *of_kind.idle)
-    if files.cuts is not None:
-        _refuse_flags(given, (DISCRETIZERS.flag, *DISCRETIZERS.governed), "with --cuts FILE")
+    cutting = (DISCRETIZERS.flag, *DISCRETIZERS.governed)
+    if files.cuts is not None and files.counts is None:
+        _refuse_flags(given, cutting, "with --cuts FILE")
+    if files.counts is not None:
+        _refuse_flags(given, (*cutting, "--cuts"), "with --from-counts FILE, which holds the cuts")
+        _refuse_uncounted(chosen, choices)
     scored = score(chosen)
     words = {choice.flag: word for choice, word in chosen.words.items()}
     words["--structure"] = files.structure or words["--structure"]
@@ -33,6 +37,17 @@ def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
         _refuse_unfit(chosen)
         _refuse_policy(chosen)
         _refuse_optimization(chosen)
+
+
+def _refuse_uncounted(chosen: Chosen, choices: Collection[Choice]) -> None:
+    """UsageError for what asks for more than counts hold: single rows, or tables that nobody can name beforehand."""
+    asked = [(STRUCTURES, chosen.of_kind), *([(PARAMETERS, chosen.param)] if PARAMETERS in choices else [])]
+    for choice, method in asked:
+        if method is not None and not method.counted:
+            words = [m.word for m in choice.methods if m.counted]
+            fitting = f"use {choice.flag} {', '.join(words[:-1])} or {words[-1]}"
+            what = f"{choice.flag} {method.word} learns from the rows, and counts do not hold them"
+            raise UsageError(what, hint=f"{fitting}, or fit the table itself")
 
 
 def _refuse_flags(given: Collection[str], idle: tuple[str, ...], why: str) -> None:

@@ -5,10 +5,11 @@ Every data set is read once before the work begins, and every output is checked,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 
 from bncli.engine.data.schema import Unseen
 from bncli.engine.evaluation.metrics import METRICS
@@ -16,6 +17,8 @@ from bncli.engine.evaluation.validate import Protocol
 from bncli.errors import UsageError
 from bncli.files.paths import check_outputs
 from bncli.files.table import Source
+from bncli.steps.cluster.connection import connected
+from bncli.steps.cluster.preflight import check_workers, files_of
 from bncli.steps.comparing.analysis import analyse
 from bncli.steps.comparing.checkpoint import Checkpoint
 from bncli.steps.comparing.entries import Entry, read_entries
@@ -25,7 +28,7 @@ from bncli.steps.comparing.outcomes import COSTS
 from bncli.steps.comparing.outputs import refuse_idle_outputs, write_outputs
 from bncli.steps.comparing.report import CompareReport
 from bncli.steps.comparing.runner import Plan
-from bncli.steps.comparing.running import run_plan
+from bncli.steps.comparing.running import Pool, here, on_cluster, run_plan
 from bncli.steps.memory import free_memory
 from bncli.watch import Run, Stage
 
@@ -72,21 +75,32 @@ def compare(
 ) -> CompareReport:
     """Tries every learner on every data set, each source one, and concludes.
 
-    The work is done by as many processes as the run has threads. A learner that fails on a data set is a gap of the
-    report, not an error.
+    The work is done by as many processes as the run has threads, or by its cluster. A learner that fails on a data set
+    is a gap of the report, not an error.
     """
     _check(sources, learners, question, outputs)
     entries = read_entries(sources, protocol, threads=run.threads, watch=run.watch)
     groups = groups_by_rows(question.group_bounds, {entry.name: entry.n_rows for entry in entries})
     plan = _plan(entries, learners, protocol, unseen, run.threads)
-    with closing(Checkpoint(outputs.resume, plan, entries)) as checkpoint:
-        trial = run_plan(plan, entries, checkpoint, jobs=run.threads, watch=run.watch)
+    with _pool(plan, run) as pool, closing(Checkpoint(outputs.resume, plan, entries)) as checkpoint:
+        trial = run_plan(plan, entries, checkpoint, pool=pool, watch=run.watch)
     run.watch(Stage("analyse"))
     metrics = tuple(dict.fromkeys(question.metrics))
     report = analyse(trial, metrics=metrics, baseline=question.baseline, groups=groups)
     outputs.show(report)
     write_outputs(report, csv=outputs.csv, latex=outputs.latex, diagram=outputs.diagram, scatter=outputs.scatter)
     return report
+
+
+@contextmanager
+def _pool(plan: Plan, run: Run) -> Iterator[Pool]:
+    """Who runs the tasks: processes of this machine, or a cluster whose workers see every table."""
+    if run.cluster is None:
+        yield partial(here, jobs=run.threads)
+        return
+    with connected(run.cluster) as cluster:
+        check_workers(cluster, files_of(plan.sources), run.watch)
+        yield partial(on_cluster, cluster=cluster)
 
 
 def _plan(

@@ -9,6 +9,7 @@ of the rows to learn from, a learning curve stands beside it all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 from typing import NamedTuple
@@ -21,7 +22,7 @@ from bncli.engine.data.schema import Reading, Unseen
 from bncli.engine.evaluation.baseline import Baseline, class_frequencies, measure_baseline
 from bncli.engine.evaluation.confusion import per_label
 from bncli.engine.evaluation.metrics import METRICS as METRICS
-from bncli.engine.evaluation.validate import Examined, Fold, Protocol, cross_validate, examine, out_of_fold
+from bncli.engine.evaluation.validate import Asked, Examined, Fold, Protocol, cross_validate, examine, out_of_fold
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
@@ -32,7 +33,10 @@ from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.scores import NOT_WRITTEN, WRITTEN, write_predictions
 from bncli.files.table import Source, read_labelled
 from bncli.recipe import Recipe
+from bncli.steps.cluster.connection import connected
+from bncli.steps.cluster.preflight import check_workers, files_of
 from bncli.steps.evaluating.learning_curve import Sampled, Samples, learn_samples, learning_curve, write_curve
+from bncli.steps.evaluating.on_cluster import FoldPlan, TimedFold, folds_on_cluster, timed
 from bncli.steps.evaluating.pictures import check_folder, write_pictures
 from bncli.steps.evaluating.report import EvaluateReport, FoldReport, Pooled, summarized
 from bncli.steps.run import Stopwatch, limited
@@ -75,11 +79,27 @@ def evaluate(
     reading = Reading(source.missing_tokens, unseen)
     most = columns.n_rows - columns.n_rows // protocol.folds
     sizes = outputs.samples.of(most, f"to learn from in a fold ({columns.n_rows:,} rows, {protocol.folds} folds)")
-    folds = cross_validate(columns, recipe, protocol, given=supplied, reading=reading, run=limited(run), sizes=sizes)
-    whole, sampled = _sorted_out(_timed(folds, watch))
+    with _folds(columns, FoldPlan(source, supplied, Asked(recipe, protocol, supplied, reading, sizes)), run) as folds:
+        whole, sampled = _sorted_out(folds)
     report = _averaged(str(protocol), columns, whole)
     assert report.folds is not None
     return _told(replace(report, learning_curve=learning_curve(sizes, sampled, report.folds)), outputs, watch)
+
+
+@contextmanager
+def _folds(columns: Columns, plan: FoldPlan, run: Run) -> Iterator[Iterator[TimedFold]]:
+    """Every fold, in order, learnt here or on a cluster."""
+    asked, watch = plan.asked, run.watch
+    if run.cluster is not None:
+        with connected(run.cluster) as cluster:
+            check_workers(cluster, files_of([plan.source]), watch)
+            yield folds_on_cluster(cluster, plan, watch)
+        return
+    assert isinstance(watch, Stopwatch)
+    given, reading, sizes = asked.given, asked.reading, asked.sizes
+    told = limited(run)
+    folds = cross_validate(columns, asked.recipe, asked.protocol, given=given, reading=reading, run=told, sizes=sizes)
+    yield timed(folds, watch)
 
 
 def evaluate_on(
@@ -221,21 +241,10 @@ def _told(report: EvaluateReport, outputs: Outputs, watch: Watch) -> EvaluateRep
     return report
 
 
-def _timed(folds: Iterable[Fold], watch: Stopwatch) -> Iterator[tuple[Fold, dict[str, float]]]:
-    """Each fold with the seconds that it took to fit and to score."""
-    before = {"fit": 0.0, "score": 0.0}
-    for fold in folds:
-        now = watch.seconds()
-        yield fold, {stage: now[stage] - seconds for stage, seconds in before.items()}
-        before = {stage: now[stage] for stage in before}
-
-
-def _sorted_out(
-    timed: Iterable[tuple[Fold, dict[str, float]]],
-) -> tuple[list[tuple[Fold, dict[str, float]]], list[tuple[int, FoldReport]]]:
+def _sorted_out(timed_folds: Iterable[TimedFold]) -> tuple[list[TimedFold], list[tuple[int, FoldReport]]]:
     """The folds with their seconds, and the reports of their samples by size, whose predictions are not kept."""
-    folds, sampled = list[tuple[Fold, dict[str, float]]](), list[tuple[int, FoldReport]]()
-    for fold, seconds in timed:
+    folds, sampled = list[TimedFold](), list[tuple[int, FoldReport]]()
+    for fold, seconds in timed_folds:
         if fold.size is None:
             folds.append((fold, seconds))
         else:
@@ -243,10 +252,10 @@ def _sorted_out(
     return folds, sampled
 
 
-def _averaged(protocol: str, columns: Columns, timed: list[tuple[Fold, dict[str, float]]]) -> EvaluateReport:
-    label, folds = columns.label, [fold for fold, _ in timed]
+def _averaged(protocol: str, columns: Columns, timed_folds: list[TimedFold]) -> EvaluateReport:
+    label, folds = columns.label, [fold for fold, _ in timed_folds]
     assert label is not None
-    reports = tuple(_fold_report(fold, seconds) for fold, seconds in timed)
+    reports = tuple(_fold_report(fold, seconds) for fold, seconds in timed_folds)
     confusion = np.sum([fold.examined.metrics.confusion for fold in folds], axis=0)
     return EvaluateReport(
         rows=columns.n_rows,

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 from bncli.engine.data.schema import NumericAttribute, Reading, Schema, Unseen
-from bncli.engine.learn import Learnt, learn
+from bncli.engine.learn import Learnt, learn, learn_from_counts, missing_policy
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, Restarts, StoppedBy, TriedCandidate
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag
+from bncli.files.counts import read_counts
 from bncli.files.ensembles import trials_json
 from bncli.files.model import write_model
 from bncli.files.paths import beside, check_outputs
 from bncli.files.penalties import arcs_json, restarts_json, shrinkage_json, tried_json
 from bncli.files.places import check_data
+from bncli.files.reading.assembly import check_labels, tell_numbers
 from bncli.files.table import Source
 from bncli.recipe import Recipe
+from bncli.steps.cluster.fitting import placing, refuse_on_cluster
 from bncli.steps.regions import RegionsReport, regions_report
 from bncli.steps.run import Moves, NamedMove, Stopwatch, Trace, Warnings, limited
 from bncli.steps.supplied_files import Supplied
@@ -38,9 +41,10 @@ class FitReport:
     for a network. `penalty` is None for parameters in closed form; penalty_cv says how it was chosen, if it was.
     `trials` are the candidates of an ensemble, whose `penalty` is that of its heaviest component.
     cll_start and cll are conditional log-likelihoods of the training rows in nats, without the penalty; log_loss is
-    -cll a row. `held_out` has the losses of rows that were held out to choose something by: None where none were, as
-    with a penalty that was typed. With random starts all figures are those of the start that is kept; `restarts`, None
-    without them, says where each of them ended. `warnings` say why the model may not be worth what it looks like.
+    -cll a row; all three are NaN of a model learnt from counts. `held_out` has the losses of rows that were held out to
+    choose something by: None where none were, as with a penalty that was typed. With random starts all figures are
+    those of the start that is kept; `restarts`, None without them, says where each of them ended. `warnings` say why
+    the model may not be worth what it looks like.
     """
 
     model: str
@@ -110,23 +114,57 @@ def fit(
         check_data(path)  # or its missing folder would be missed as that of the model
     check_outputs((model_path, trace, source.bad_rows_file), (*source.paths, source.schema_file, *supplied.paths))
     recipe = supplied.recipe(recipe)
+    if run.cluster is not None:
+        refuse_on_cluster(source, recipe, supplied)
     stopwatch = Stopwatch(warned := Warnings(run.watch))
     tracer = Trace(stopwatch)
     moves = Moves(tracer)
-    tracer(Stage("read"))
-    columns = [supplied.read(source, run._replace(watch=tracer), recipe)]
-    learnt = learn(
-        columns.pop(),  # nothing holds the table here, so that it may be freed on the way
-        recipe,
-        given=supplied,
-        reading=Reading(source.missing_tokens, unseen),
-        run=limited(run._replace(watch=moves)),
-    )
+    with placing(source, run._replace(watch=moves)) as run:
+        tracer(Stage("read"))
+        columns = [supplied.read(source, run._replace(watch=tracer), recipe)]
+        learnt = learn(
+            columns.pop(),  # nothing holds the table here, so that it may be freed on the way
+            recipe,
+            given=supplied,
+            reading=Reading(source.missing_tokens, unseen),
+            run=limited(run),
+        )
     tracer(Stage("write"))
     _write(learnt, model_path, tracer, trace)
     report = _report(model_path, learnt, supplied.structure)
     schema = learnt.model.schema
     return report(moves=moves.named(schema), warnings=tuple(warned.texts), seconds=stopwatch.seconds())
+
+
+def fit_counts(
+    path: str,
+    recipe: Recipe,
+    *,
+    output: str | None = None,
+    supplied: Supplied = Supplied(),
+    unseen: Unseen = "average",
+    run: Run = Run(),
+) -> FitReport:
+    """The model of the rows that were counted into the file at `path`: the same bytes as `fit` makes of the rows.
+
+    That is, with the cuts that they were counted under. What takes the rows themselves is a BncliError.
+    """
+    model_path = beside((path,), ".bnc") if output is None else output
+    check_outputs((model_path,), (path, *supplied.paths))
+    stopwatch = Stopwatch(warned := Warnings(run.watch))
+    stopwatch(Stage("read"))
+    counted = read_counts(path)
+    check_labels(counted.cuts.class_name, counted.labels, counted.n_rows, path)
+    tell_numbers(counted.cuts.class_name, counted.labels, counted.n_rows, stopwatch)
+    supplied = replace(supplied, cuts=counted.cuts)
+    recipe = supplied.recipe(recipe)
+    tables = counted.stored(missing_policy(recipe), Reading(counted.missing_tokens, unseen))
+    del counted
+    learnt = learn_from_counts(tables, recipe, given=supplied, run=limited(run._replace(watch=stopwatch)))
+    stopwatch(Stage("write"))
+    write_model(model_path, learnt.model)
+    report = _report(model_path, learnt, supplied.structure)
+    return report(moves=(), warnings=tuple(warned.texts), seconds=stopwatch.seconds())
 
 
 def _write(learnt: Learnt, model_path: str, tracer: Trace, trace: str | None) -> None:

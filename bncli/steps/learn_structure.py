@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from bncli.catalogue import DISCRETIZERS
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import Reading
 from bncli.engine.kikuchi.bootstrap import Resampling, with_log_losses
 from bncli.engine.learn import learn_structure as search
 from bncli.engine.learn import missing_policy
 from bncli.engine.structure_search.missing_levels import with_missing_levels
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
-from bncli.engine.structures.structure import Regions
+from bncli.engine.structures.structure import Regions, Structure
 from bncli.engine.training.generative import only_network
 from bncli.engine.training.network_scores import ScoredNetwork, Strengths, score_network
+from bncli.files.counts import read_counts
 from bncli.files.graphs import content_json
 from bncli.files.paths import check_outputs
 from bncli.files.structure import dump_structure, write_structure
@@ -86,24 +90,42 @@ def learn_structure(
     if scores:
         refuse_scores(recipe, supplied)
     stopwatch = Stopwatch(run.watch)
-    data = _rows(source, recipe, supplied, run._replace(watch=stopwatch))
-    schema = data.schema
+    counts = Counts(_rows(source, recipe, supplied, run._replace(watch=stopwatch)))
     stopwatch(Stage("structure"))
     moves = Moves(stopwatch)
-    counts = Counts(data)
     found = search(counts, recipe, limited(run._replace(watch=moves)))
     if check is not None and isinstance(found, Regions):
         stopwatch(Stage("bootstrap"))
         rows = with_missing_levels(counts, recipe.structure, silent).data
         found = with_log_losses(rows, found, float(recipe.theta), check, stopwatch)
-    structure = name_structure(found, schema)
     scored = score_network(counts, only_network(found), Strengths.of(recipe)) if scores else None
+    report = _written(found, counts, output)
+    return report(moves=moves.named(counts.schema), seconds=stopwatch.seconds(), scored=scored)
+
+
+def learn_structure_from_counts(
+    path: str, recipe: Recipe, *, output: str | None = None, run: Run = Run()
+) -> StructureReport:
+    """The structure that `learn_structure` finds in the rows that were counted into the file at `path`."""
+    check_outputs((output,), (path,))
+    stopwatch = Stopwatch(run.watch)
+    stopwatch(Stage("read"))
+    counted = read_counts(path)
+    recipe = Supplied(cuts=counted.cuts).recipe(recipe)
+    counts = Counts(counted.stored(missing_policy(recipe), Reading(counted.missing_tokens)))
+    stopwatch(Stage("structure"))
+    found = search(counts, recipe, limited(run._replace(watch=stopwatch)))
+    return _written(found, counts, output)(moves=(), seconds=stopwatch.seconds())
+
+
+def _written(found: Structure, counts: Counts, output: str | None) -> Callable[..., StructureReport]:
+    """The report without the course of the search; the structure is written where asked."""
+    structure = name_structure(found, counts.schema)
     if output is not None:
         write_structure(output, structure)
     arcs = sum(map(len, structure.parents.values())) if isinstance(structure, NamedDag) else None
-    used = len(set(structure.nodes) - {schema.class_name})
-    told = (data.n_rows, len(schema.attributes), used, arcs, structure)
-    return StructureReport(output, *told, moves.named(schema), stopwatch.seconds(), scored)
+    used = len(set(structure.nodes) - {counts.schema.class_name})
+    return partial(StructureReport, output, counts.source.n_rows, len(counts.schema.attributes), used, arcs, structure)
 
 
 def _rows(source: Source, recipe: Recipe, supplied: Supplied, run: Run) -> Dataset:

@@ -1,8 +1,10 @@
 """The candidate "boosted": a bag of boosted oblivious trees (`bncli.engine.boosting`), one sum of tables.
 
 Each member learns from all rows but those of one fold, which say when to stop; the members differ in rows, in the edges
-of bins and in the draws of boosting, and their scores, log-odds, are averaged. What the bag says of a row held out is
-what the one member says that has not learnt from it (it only said when to stop): a little less than the bag will.
+of bins and in the draws of boosting. Where the rows held out gain by it, the leaves of all trees of a member are fitted
+jointly, to them too in the end (`bncli.engine.boosting.joint_fit`). The members' scores, log-odds, are averaged. What
+the bag says of a row held out is what the one member says that has not learnt from it (it only said when to stop): a
+little less than the bag will.
 
 Conventions: an attribute has at least BINS bins, and one for every BIN_ROWS rows as far as it has codes.
 """
@@ -17,6 +19,7 @@ import numpy as np
 from bncli.engine.auto.budget import FOLDS, boosted_seconds
 from bncli.engine.auto.choice import Judged, losses_of
 from bncli.engine.boosting.boosting import Boosted, Settings, boost, log_probabilities
+from bncli.engine.boosting.joint_fit import jointly_fitted
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.kernels.arrays import Array, Mask
@@ -79,4 +82,4 @@ def _part_of(data: Dataset, held_out: Mask) -> Part:
 
 def _member(part: Part, seed: int, number: int) -> Boosted:
     bins = max(BINS, part[0].n_rows // BIN_ROWS)
-    return boost(*part, Settings(bins=bins), np.random.default_rng((seed, number)))
+    return jointly_fitted(boost(*part, Settings(bins=bins), np.random.default_rng((seed, number))), *part)

@@ -19,9 +19,9 @@ is told by the seconds that those before it took for what they were expected to.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from bncli.engine.auto.candidates import Candidate
 from bncli.engine.auto.capacity import capacity
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import NumericAttribute
@@ -198,10 +198,16 @@ def boosted_seconds(n_rows: int, n_attributes: int) -> float:
     return TREES * 1e-3 * (0.6 + 0.06 * n_attributes + 4e-5 * n_rows * n_attributes)
 
 
-def path_seconds(likelihoods: Sequence[ConditionalLikelihood], coding: str = "thermometer") -> float:
-    """What the paths over these rows are expected to take, for parameters in this coding."""
-    passes = PASSES_OF_PATH * (LINE if coding == "linear" else 1.0)
-    return passes * sum(pass_seconds(likelihood) for likelihood in likelihoods)
+def path_seconds(likelihood: ConditionalLikelihood, coding: str = "thermometer") -> float:
+    """What a path over these rows is expected to take, for parameters in this coding."""
+    return PASSES_OF_PATH * (LINE if coding == "linear" else 1.0) * pass_seconds(likelihood)
+
+
+def least_path_seconds(data: Dataset, found: Candidate) -> float:
+    """What is known of it before the rows are fused: a pass takes no less than its cells do."""
+    n_cells = 1 + sum(family.n_cells for family in found.families)
+    pass_ = 1e-9 * CELL * data.n_labels * n_cells
+    return PASSES_OF_PATH * (LINE if found.coding == "linear" else 1.0) * pass_
 
 
 def fit_seconds(likelihood: ConditionalLikelihood, n_rows: int) -> float:

@@ -3,8 +3,8 @@
 The tables of a candidate are found again in every fold, from the rows that are not held out: what was chosen with a
 look at a row would make the ensemble trust it too much. The penalty is that of least loss, by the metric asked for,
 ties to the log-loss (`error` has many) and then to the larger penalty. A path ends where its log-loss lies WORSE above
-its lowest (WORSE_OF_MANY, where MANY rows are held out), from LEAST_STEEP down where three penalties differ by no more
-than FLAT, and below LEAST_USUAL where it no longer falls.
+its lowest (WORSE_OF_MANY, where MANY rows are held out) or has risen twice in a row, from LEAST_STEEP down where three
+penalties differ by no more than FLAT, and below LEAST_USUAL where it no longer falls.
 """
 
 from __future__ import annotations
@@ -165,8 +165,13 @@ def _better(new: Losses, best: Losses, metric: str) -> bool:
 def _is_over(tried: Sequence[Tried], *, many: bool) -> bool:
     losses = [one.log_loss for one in tried]
     worse = WORSE_OF_MANY if many else WORSE
-    if losses[-1] > min(losses) * (1 + worse) + SLACK:
+    if losses[-1] > min(losses) * (1 + worse) + SLACK or (_rises(losses[-3:-1]) and _rises(losses[-2:])):
         return True
     if tried[-1].penalty <= LEAST_STEEP and len(losses) > 2 and max(losses[-3:]) <= min(losses[-3:]) * (1 + FLAT):
         return True
     return tried[-1].penalty <= LEAST_USUAL and losses[-1] > min(losses[:-1], default=math.inf) * (1 - TIE)
+
+
+def _rises(losses: Sequence[float]) -> bool:
+    """From one penalty to the next, by more than a tie."""
+    return len(losses) == 2 and losses[0] * (1 + TIE) < losses[1]

@@ -38,7 +38,7 @@ from bncli.engine.auto.choice import (
     losses_of,
 )
 from bncli.engine.auto.ensemble import pool_logs, pool_weights, shrunk
-from bncli.engine.auto.paths import PenaltyPath, space_of
+from bncli.engine.auto.paths import PenaltyPath, settings_of, space_of
 from bncli.engine.auto.trials import Fold, Plan, Trials
 from bncli.engine.boosting.boosting import Boosted
 from bncli.engine.boosting.trees import tables_of
@@ -195,6 +195,7 @@ def _fit_components(
         elif one.name in wanted | needed:
             fit = _fit(rows, one, float(weight)) if again or one.path is None else _refit(data, one, one.path, weight)
             fitted.append(fit)
+        rows.penalties[one.name] = one.penalty  # as in the folds, what is found later hears of it
     return sorted((fit for fit in fitted if fit.component.weight > 0), key=lambda fit: -fit.component.weight)
 
 
@@ -241,7 +242,8 @@ def _refit(data: Dataset, judged: Judged, path: PenaltyPath, weight: float) -> _
 
 
 def _settings(penalty: float) -> OptimizerSettings:
-    return OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS, growth=Growth())
+    """Of the fits on all rows."""
+    return replace(settings_of(penalty, TOLERANCE, MAX_ITERATIONS), growth=Growth())
 
 
 def _fitted(name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum) -> _Fitted:

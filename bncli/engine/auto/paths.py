@@ -25,6 +25,8 @@ from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace
 
 TOLERANCE, MAX_ITERATIONS = 3e-3, 60
 """What is left to gain is less than what another draw of the rows would change."""
+NEGLIGIBLE = 0.01
+"""Nats a row: where tables leave less in doubt, tolerances are shares of this."""
 
 
 def space_of(data: Dataset, candidate: Candidate, effects: Effects | None = None) -> ParameterSpace:
@@ -60,7 +62,7 @@ class PenaltyPath:
 
     def advance(self, penalty: float) -> Array:
         """ln P(y | x) of the rows held out, (K, rows)."""
-        settings = OptimizerSettings("zero", penalty, 0.0, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+        settings = settings_of(penalty, TOLERANCE, MAX_ITERATIONS)
         point = find_optimum_from(self.space, settings, self._start()).point
         self.optima = [*self.optima[-1:], point]
         return said_of(self.held_out, self.fusion, self.space.coordinates.tables(point))
@@ -85,6 +87,11 @@ class PenaltyPath:
             return self.optima[0]
         before, last = self.optima
         return 2.0 * last - before
+
+
+def settings_of(penalty: float, tolerance: float, max_iterations: int) -> OptimizerSettings:
+    """Of a fit with one penalty."""
+    return OptimizerSettings("zero", penalty, 0.0, "lbfgs", tolerance, max_iterations, negligible=NEGLIGIBLE)
 
 
 def path_of(candidate: Candidate, data: Dataset, held_out: Dataset) -> PenaltyPath:

@@ -16,12 +16,13 @@ from bncli.engine.auto.budget import (
     ComputeBudget,
     Effort,
     fit_seconds,
+    least_path_seconds,
     memory_of,
     path_seconds,
     search_seconds,
 )
 from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
-from bncli.engine.auto.choice import FIRST, GRID, Judged, Tell, held_out_weights, judge
+from bncli.engine.auto.choice import FIRST, GRID, MANY, Judged, Tell, held_out_weights, judge
 from bncli.engine.auto.paths import PenaltyPath, path_of
 from bncli.engine.auto.pruning import has_lost_its_base, is_better, is_outdone, may_improve
 from bncli.engine.data.dataset import Dataset
@@ -107,19 +108,26 @@ class Trials:
         if name == BOOSTED:
             self._try_boosted(done)
             return
-        search = len(self._folds) * search_seconds(name, len(self._data.schema.informative))
+        first, n_folds = self._folds[0], len(self._folds)
+        search = n_folds * search_seconds(name, len(self._data.schema.informative))
         least = LARGER * self._costs.get(self._below.get(name, ""), 0.0)
         if self._is_too_costly(name, max(search, least), 0.0):
             return
-        paths = [path_of(candidate(f.rows, name), f.rows.data, f.held_out) for f in self._folds]
-        if any(_alike(paths[0], one.path) for one in self._judged):
+        # what the first fold tells comes before any work on the others
+        found = candidate(first.rows, name)
+        if any(_alike(found, one.path) for one in self._judged):
             return
-        cost = search + path_seconds([path.space.likelihood for path in paths], paths[0].candidate.coding)
+        least = search + n_folds * least_path_seconds(first.rows.data, found)
+        if self._is_too_costly(name, least, 0.0):
+            return
+        paths = [path_of(found, first.rows.data, first.held_out)]
+        cost = search + n_folds * path_seconds(paths[0].space.likelihood, found.coding)
         later = fit_seconds(paths[0].space.likelihood, self._data.n_rows)
         if self._is_too_costly(name, cost, later):
             return
-        first = self._first_penalty(paths[0].candidate)
-        self._judged.append(judge(name, paths, self._metric, self._teller(done, name), first, self._is_late))
+        paths += [path_of(candidate(f.rows, name), f.rows.data, f.held_out) for f in self._folds[1:]]
+        begin = self._first_penalty(found)
+        self._judged.append(judge(name, paths, self._metric, self._teller(done, name), begin, self._is_late))
         self._budget.spend(cost, later)
         self._costs[name] = cost + later
         self._learn_from(self._judged[-1], paths)
@@ -164,12 +172,16 @@ class Trials:
                 fold.rows.below["triples"] = judged.name
 
     def _first_penalty(self, found: Candidate) -> float:
-        """A decade above the best penalty of the candidate that this one builds on, or else of the first."""
+        """A step above the best penalty of what this one builds on, or else of the first candidate; two of many rows.
+
+        Of many rows a path is followed downwards for longer, and a loss that hardly differs should not end it too low.
+        """
         if not self._judged:
             return FIRST
         best = {one.name: one.penalty for one in self._judged}
         below = self._below.get(found.name, "") if found.beyond == 1 else ""
-        return GRID[max(0, GRID.index(best.get(below, self._judged[0].penalty)) - 2)]
+        above = 2 if sum(fold.held_out.n_rows for fold in self._folds) >= MANY else 1
+        return GRID[max(0, GRID.index(best.get(below, self._judged[0].penalty)) - above)]
 
     def _fold_teller(self, done: int, name: str) -> Callable[[int], None]:
         def tell(fold: int) -> None:
@@ -186,5 +198,5 @@ class Trials:
         return tell
 
 
-def _alike(path: PenaltyPath, other: PenaltyPath | None) -> bool:
-    return other is not None and path.candidate.has_tables_of(other.candidate)
+def _alike(found: Candidate, other: PenaltyPath | None) -> bool:
+    return other is not None and found.has_tables_of(other.candidate)

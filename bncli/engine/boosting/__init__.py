@@ -6,5 +6,6 @@ table over at most D attributes, each seen through a coarser binning of its code
 like any other.
 
 One module a step: `columns` (the rows as they are counted), `splits` (which cut gains most), `boosting` (tree after
-tree, until rows held out gain no more), `trees` (trees of the members of a bag as one sum of tables).
+tree, until rows held out gain no more), `joint_fit` (the leaves of all trees once more, together), `trees` (trees of
+the members of a bag as one sum of tables).
 """

@@ -11,7 +11,10 @@ Stochastic gradient boosting). For more than two classes they come from a random
 each tree (Iosipoi & Vakhrushev 2022, NeurIPS: SketchBoost), and the mean curvature.
 
 The first scores are ln of the class shares, half a row added to each class. Boosting ends when `patience` trees have
-not lowered the log-loss of the rows held out by a share of WORTH; trees after the lowest are dropped.
+not lowered the log-loss of the rows held out by a share of WORTH, and by NEGLIGIBLE nats a row; trees after the lowest
+are dropped.
+
+Numbers of many classes are kept class after class: sums over the classes then run along the rows.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array, Index, Mask
 
 SHARE = 0.7
-WORTH = 1e-4
+WORTH, NEGLIGIBLE = 1e-4, 1e-5
 LARGEST = 4.0
 """Of what a leaf adds, before the rate."""
 
@@ -84,7 +87,7 @@ def boost(data: Dataset, held_out: Dataset, settings: Settings, rng: np.random.G
     rows = data.take(columns.order)
     member = _Member(rows, columns, settings, rng)
     prior = _prior(rows)
-    scores, outside = np.tile(prior, (rows.n_rows, 1)), np.tile(prior, (held_out.n_rows, 1))
+    scores, outside = (np.repeat(prior[:, np.newaxis], each.n_rows, axis=1).T for each in (rows, held_out))
     trees, best, least, kept = list[Tree](), 0, log_loss(outside, held_out), outside.copy()
     worth, end = least, settings.patience
     while len(trees) < min(settings.trees, end) and columns.columns:
@@ -92,14 +95,19 @@ def boost(data: Dataset, held_out: Dataset, settings: Settings, rng: np.random.G
         if not tree.splits:
             break
         trees.append(tree)
-        scores += tree.values[leaf]
-        outside += tree.values[tree.leaf(held_out)]
+        scores += _said(tree, leaf)
+        outside += _said(tree, tree.leaf(held_out))
         loss = log_loss(outside, held_out)
         if loss < least:
             best, least, kept = len(trees), loss, outside.copy()
-        if loss < worth * (1 - WORTH):
+        if loss < worth - max(WORTH * worth, NEGLIGIBLE):
             worth, end = loss, len(trees) + settings.patience
     return Boosted(prior, tuple(trees[:best]), kept, least)
+
+
+def _said(tree: Tree, leaf: Index) -> Array:
+    """What the tree adds to the scores of rows in these leaves, (rows, scores)."""
+    return np.take(tree.values.T.copy(), leaf, axis=1, mode="clip").T
 
 
 class _Member:
@@ -110,18 +118,21 @@ class _Member:
         self._splits = Splits(columns, settings.penalty, settings.depth)
         self._window = min(WINDOW, math.ceil(SHARE * rows.n_rows))
         labels = rows.labels.astype(np.intp)
-        self._own = (labels == 1)[:, np.newaxis] if rows.n_labels == 2 else np.eye(rows.n_labels, dtype=bool)[labels]
+        classes = np.array([1]) if rows.n_labels == 2 else np.arange(rows.n_labels)
+        self._own = (classes[:, np.newaxis] == labels).astype(np.float64).T
 
     def grow(self, scores: Array) -> tuple[Tree, Index]:
         """The next tree, and the leaf of every row in it."""
         p = probabilities(scores)
-        g, h = self._own - p, np.maximum(p * (1.0 - p), 1e-12)
+        g, h = self._own - p, 1.0 - p
+        h *= p
+        np.maximum(h, 1e-12, out=h)
         if self._rows.weights is not None:
             g, h = g * self._rows.weights[:, np.newaxis], h * self._rows.weights[:, np.newaxis]
         start = int(self._rng.integers(self._rows.n_rows))
         window = np.arange(start, start + self._window) % self._rows.n_rows
         rows = slice(start, start + self._window)
-        questions = self._splits.grow(self._projected(g[window]), h[window].mean(axis=1), rows, self._rng)
+        questions = self._splits.grow(self._projected(g)[window], h.mean(axis=1)[window], rows, self._rng)
         splits = tuple(self._split(question) for question in questions)
         leaf = Tree(splits, np.zeros((1, 1))).leaf(self._rows)
         return Tree(splits, self._values(leaf, 1 << len(splits), g, h)), leaf
@@ -152,17 +163,21 @@ def probabilities(scores: Array) -> Array:
     if scores.shape[1] == 1:
         with np.errstate(over="ignore"):
             return np.asarray(1.0 / (1.0 + np.exp(-scores)))
-    p = np.exp(scores - scores.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    return np.asarray(p)
+    p = scores.T.copy()
+    p -= p.max(axis=0)
+    np.exp(p, out=p)
+    p /= p.sum(axis=0)
+    return p.T
 
 
 def log_probabilities(scores: Array) -> Array:
     """ln P(y | x) (rows, K)."""
     if scores.shape[1] == 1:
         scores = np.hstack([-0.5 * scores, 0.5 * scores])
-    highest = scores.max(axis=1, keepdims=True)
-    return np.asarray(scores - highest - np.log(np.exp(scores - highest).sum(axis=1, keepdims=True)))
+    logs = scores.T.copy()
+    logs -= logs.max(axis=0)
+    logs -= np.log(np.exp(logs).sum(axis=0))
+    return logs.T
 
 
 def log_loss(scores: Array, data: Dataset) -> float:

@@ -75,6 +75,9 @@ class Layout:
 
     @cached_property
     def n_entries(self) -> int:
+        if self.wanted is None:  # without listing the pairs: a file may ask for any number of them
+            several = [radix for radix in self.radices if radix > 1]
+            return self.n_labels * (1 + sum(several) + (sum(several) ** 2 - sum(r * r for r in several)) // 2)
         return sum(math.prod(self.shape(s)) for s in self.sets)
 
     def table(self, numbers: Numbers, s: Set) -> Numbers:
@@ -123,7 +126,10 @@ class CountedRows:
         return self.layout.table(self.numbers, ())
 
     def stored(self, policy: MissingPolicy, reading: Reading) -> StoredTables:
-        """What learners ask for."""
+        """What learners ask for; BncliError where there are no rows."""
+        if self.n_rows == 0:
+            what = "there are no rows behind these counts"
+            raise BncliError(what, hint="count a table that has some, and merge its counts")
         cuts = self.cuts
         bare = Schema(cuts.class_name, self.labels, cuts.attributes, reading.missing_tokens, reading.unseen)
         tables = {s: self.layout.table(self.numbers, s).astype(np.float64) for s in self.layout.sets}

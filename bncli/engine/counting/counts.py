@@ -59,7 +59,7 @@ class Counts:
     @property
     def has_rows(self) -> bool:
         """Whether the rows are there, and not only their tables."""
-        return isinstance(self.source, Dataset)
+        return not isinstance(self.source, StoredTables)
 
     @property
     def schema(self) -> Schema:

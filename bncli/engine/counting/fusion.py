@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,10 +79,8 @@ def fuse(data: Dataset, families: Sequence[Family], max_configurations: int) -> 
         groups = [group.fused(families, offsets, bias=g == 0) for g, group in enumerate(opened)]
     # indexing with narrow codes converts them in every pass; wide ones are converted once
     wide = data.n_rows * len(groups) * 8 <= WIDE_BYTES
-    codes = [
-        [codes[s].astype(np.intp if wide else code_dtype(len(members))) for members, codes in groups]
-        for s in range(len(data.bounds()))
-    ]
+    kinds = [np.dtype(np.intp) if wide else code_dtype(len(members)) for members, _ in groups]
+    codes = data.keep(_as_kinds, kinds, states=list(zip(*(codes for _, codes in groups), strict=True)))
     return Fusion(tuple(members for members, _ in groups), codes, offsets[-1])
 
 
@@ -131,7 +130,7 @@ class _Group:
         self._data = data
         self._families: list[int] = []
         self._added: dict[int, tuple[int, Index]] = {}
-        self._codes: FusedCodes = [np.zeros(b - a, np.uint32) for a, b in data.bounds()]
+        self._codes: FusedCodes = data.keep(_no_codes)
         self._size = 1
 
     def take(self, f: int, family: Family, max_configurations: int) -> bool:
@@ -199,7 +198,15 @@ def _add_attribute(
     present = np.flatnonzero(data.reduce(_presence, attribute, radix, size, states=codes))
     renumber = np.zeros(size * radix, np.uint32)
     renumber[present] = np.arange(len(present), dtype=np.uint32)
-    return present, data.map(_extend, attribute, radix, renumber, states=codes)
+    return present, data.keep(_extend, attribute, radix, renumber, states=codes)
+
+
+def _no_codes(block: RowBlock) -> NDArray[np.uint32]:
+    return np.zeros(block.n_rows, np.uint32)
+
+
+def _as_kinds(block: RowBlock, kinds: Sequence[np.dtype[Any]]) -> list[Integers]:
+    return [codes.astype(kind) for codes, kind in zip(block.state, kinds, strict=True)]
 
 
 def _presence(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:

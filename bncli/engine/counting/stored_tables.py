@@ -72,12 +72,12 @@ def stored_tables(
     `bare`: its attributes have a missing level where the tables have a code for it, the last; no frequencies are known.
     n_missing: rows in which each attribute is missing. The table of every attribute and that of the class are there.
     """
-    at_most = missing_policy == "marginalize"
+    marginalized = missing_policy == "marginalize"
     attributes = []
     for i, (attribute, n) in enumerate(zip(bare.attributes, n_missing, strict=True)):
-        attributes.append(_counted(attribute, tables[(i,)].sum(axis=-1), marginalized=at_most, any_missing=n > 0))
+        attributes.append(_counted(attribute, tables[(i,)].sum(axis=-1), marginalized=marginalized, any_missing=n > 0))
     schema = replace(bare, attributes=tuple(attributes), missing_policy=missing_policy)
-    unobserved = tuple(n if at_most and a.informative else 0 for n, a in zip(n_missing, attributes, strict=True))
+    unobserved = tuple(n if marginalized and a.informative else 0 for n, a in zip(n_missing, attributes, strict=True))
     bared = StoredTables(schema, n_rows, unobserved, {})
     kept = {s: t for s, t in tables.items() if all(attributes[i].informative for i in s)}
     # a code for missing values that never came is left off where they are marginalized

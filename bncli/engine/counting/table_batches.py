@@ -124,17 +124,19 @@ def super_attributes(cardinalities: dict[int, int], n_rows: int, n_labels: int) 
 
 def _first_fit(cardinalities: dict[int, int], size: int) -> list[SuperAttribute]:
     bins: list[list[int]] = []
+    cells: list[int] = []
     open_bins: list[int] = []
     for i in sorted(cardinalities, key=lambda i: (-cardinalities[i], i)):
-        for b in open_bins:
-            if math.prod(cardinalities[m] for m in bins[b]) * cardinalities[i] <= size:
-                bins[b].append(i)
-                break
-        else:
-            open_bins.append(len(bins))
-            bins.append([i])
+        into = next((b for b in open_bins if cells[b] * cardinalities[i] <= size), len(bins))
+        if into == len(bins):
+            open_bins.append(into)
+            bins.append([])
+            cells.append(1)
+        bins[into].append(i)
+        cells[into] *= cardinalities[i]
         # no attribute has fewer than two values: a bin over half full takes none
-        open_bins = [b for b in open_bins if 2 * math.prod(cardinalities[m] for m in bins[b]) <= size]
+        if 2 * cells[into] > size:
+            open_bins.remove(into)
     return [SuperAttribute(tuple(sorted(b)), tuple(cardinalities[m] for m in sorted(b))) for b in sorted(bins, key=min)]
 
 

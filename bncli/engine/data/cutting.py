@@ -186,7 +186,7 @@ def _counted_codes(column: CodedColumn, weights: Weights, missing_policy: Missin
     """The codes where they lie, under their attribute with its frequencies."""
     bare = column.attribute
     sums = column.codes.count(bare.n_values + 1, weights)
-    missing = bool(sums[bare.n_values] > 0)
+    missing = bare.missing or bool(sums[bare.n_values] > 0)
     attribute = replace(bare, missing=missing, frequencies=tuple(sums[: bare.n_values + missing].tolist()))
     if missing_policy == "marginalize":
         attribute = _without_missing_level(attribute)

@@ -116,22 +116,45 @@ def cross_validate(
 
     What is given is taken as it is in every fold. A size that is no smaller than the rows to learn from has no sample.
     """
-    total = protocol.folds * protocol.repeats
-    for number, whole in enumerate(_splits(columns, protocol)):
-        units = len(whole.others) + sum(n for n in sizes if n < len(whole.others))
-        done = float(number)
-        for split in (whole, *samples_of(columns, whole, sizes, protocol.seed)):
-            run.watch(Stage("fit"))
-            inside = _InsideFold(run.watch, split, (number, total), done, len(split.others) / units)
-            inside.tell("")
-            fold, model = _hold_out(columns, recipe, split, given=given, reading=reading, run=run, inside=inside)
-            if protocol.scores and split is whole:
-                fold = replace(fold, scored=scored(model, columns.take(split.others), run.threads))
-            for sentence in fold.pooled if number == 0 and split is whole else ():
-                run.watch(Note(f"in the first fold, {sentence}"))
-            yield fold
-            done += len(split.others) / units
-    run.watch(Progress(total, total))
+    asked = Asked(recipe, protocol, given, reading, tuple(sizes))
+    for whole in _splits(columns, protocol):
+        yield from hold_out_all(columns, asked, whole, run)
+    run.watch(Progress(asked.total, asked.total))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is learnt in every fold, with what is given, and from samples of which sizes too."""
+
+    recipe: Recipe
+    protocol: Protocol
+    given: Given = Given()
+    reading: Reading = Reading()
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """The number of folds of all repeats."""
+        return self.protocol.folds * self.protocol.repeats
+
+
+def hold_out_all(columns: Columns, asked: Asked, whole: Split, run: Run) -> Iterator[Fold]:
+    """One fold of one repeat, then the same fold learnt from samples."""
+    protocol, number = asked.protocol, whole.repeat * asked.protocol.folds + whole.number
+    units = len(whole.others) + sum(n for n in asked.sizes if n < len(whole.others))
+    done = float(number)
+    for split in (whole, *samples_of(columns, whole, asked.sizes, protocol.seed)):
+        run.watch(Stage("fit"))
+        inside = _InsideFold(run.watch, split, (number, asked.total), done, len(split.others) / units)
+        inside.tell("")
+        given, reading = asked.given, asked.reading
+        fold, model = _hold_out(columns, asked.recipe, split, given=given, reading=reading, run=run, inside=inside)
+        if protocol.scores and split is whole:
+            fold = replace(fold, scored=scored(model, columns.take(split.others), run.threads))
+        for sentence in fold.pooled if number == 0 and split is whole else ():
+            run.watch(Note(f"in the first fold, {sentence}"))
+        yield fold
+        done += len(split.others) / units
 
 
 class _InsideFold:

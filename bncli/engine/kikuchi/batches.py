@@ -101,7 +101,7 @@ def sum_logs(block: RowBlock, batches: Sequence[Batch], offsets: Index) -> Array
     """sum_t w_t ln z_t of every candidate, batch after batch; the row block's state are the scores S, (K, rows)."""
     totals = np.zeros(sum(len(batch.slots) for batch in batches))
     for rows, values in _row_slices(block, offsets):
-        logs = _log_probabilities(block.state[:, rows])
+        logs = log_probabilities(block.state[:, rows])
         p = np.exp(logs)
         weights = None if block.weights is None else block.weights[rows]
         at = 0
@@ -154,7 +154,8 @@ def _places(values: Index, offsets: Index, group: Group, slots: Index, shared: I
     return np.asarray(places)
 
 
-def _log_probabilities(scores: Array) -> Array:
+def log_probabilities(scores: Array) -> Array:
+    """ln softmax over the classes, (K, rows)."""
     shifted = scores - scores.max(axis=0)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=0)))
 

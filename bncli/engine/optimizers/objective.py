@@ -17,7 +17,8 @@ class Objective:
     `precondition` multiplies by a symmetric positive definite guess of the inverse Hessian at the start;
     `refreshed(point, cost)` makes the guess at another point, as good as it gets at the cost of so many evaluations;
     `hessian(point)` multiplies by the Hessian there, or by a positive semidefinite stand-in for it.
-    `separable(f)` says of a value reached that the infimum lies at infinity.
+    `separable(f)` says of a value reached that the infimum lies at infinity. `negligible` is a value of which smaller
+    ones need not be told apart: a tolerance is a share of at least this.
     """
 
     value_and_gradient: Callable[[Array], tuple[float, Array]]
@@ -25,6 +26,7 @@ class Objective:
     hessian: Callable[[Array], Callable[[Array], Array]]
     refreshed: Callable[[Array, float], Precondition]
     separable: Callable[[float], bool]
+    negligible: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ constants 1e-4 and 0.9. Without a preconditioner the quasi-Newton part is the pu
 Stops, with f the objective: `gradient` when the decrease predicted, g'Hg / 2, is under tolerance f / 100 (a vanishing
 gradient in the problem's own metric); `tolerance` when the last WINDOW quasi-Newton iterations, or NEWTON_WINDOW Newton
 iterations, together improved f by no more than tolerance f; `line-search` when no better point exists along a Newton
-direction, or along the preconditioned gradient; `separable` when the objective says so; `max-iterations`. The distance
-to the optimum is then of the order of tolerance f. Newton steps without a preconditioner end by `tolerance` alone: the
-gradient in itself predicts nothing.
+direction, or along the preconditioned gradient; `separable` when the objective says so; `max-iterations`. Where f is
+less than what the objective calls negligible, that takes its place in tolerance f. The distance to the optimum is then
+of the order of tolerance f. Newton steps without a preconditioner end by `tolerance` alone: the gradient in itself
+predicts nothing.
 
 A product with the Hessian costs about as much as an evaluation, and is told as one of the gradient.
 """
@@ -88,7 +89,7 @@ class _Run:
         self._objective, self._tolerance, self._max_iterations = objective, tolerance, max_iterations
         self._report = report
         self._refresh = Refresh(objective)
-        self._floor = FLOOR * abs(self.here.value)
+        self._floor = max(FLOOR * abs(self.here.value), objective.negligible)
         self._tell(0.0)
 
     def quasi_newton(self, until: float) -> StoppedBy | None:

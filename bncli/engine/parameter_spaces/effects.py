@@ -7,9 +7,9 @@ A block is a table over a set S of attributes that lie in a family f. With one b
 
 Which blocks there are, and with which factors s_S, is told in `bncli.engine.parameter_spaces.effect_blocks`.
 
-T is never made. It is a product of one sparse matrix for each place in a block, which turns that index of all blocks
-from effects into codes, and a last one that adds the tables of blocks into those of families. A pair of attributes with
-20 cuts each takes 16,000 multiplications so, where T has 160,000 entries.
+T is not made where it is large. It is a product of one sparse matrix for each place in a block, which turns that index
+of all blocks from effects into codes, and a last one that adds the tables of blocks into those of families. A pair of
+attributes with 20 cuts each takes 16,000 multiplications so, where T has 160,000 entries.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.structures.structure import Family
+
+SMALL = 10_000
+"""Entries of a sparse matrix, which a product with it passes in about the time of the call."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,8 @@ class Effects:
         turns = [_joined([_turn(block, place) for block in self.blocks]) for place in range(n_places)]
         parts = [csr_array((part.values, (part.rows, part.columns)), shape=part.shape) for part in turns]
         last = self._embedding()
-        return [*parts, csr_array((last.values, (last.rows, last.columns)), shape=last.shape)]
+        stages = [*parts, csr_array((last.values, (last.rows, last.columns)), shape=last.shape)]
+        return _whole(stages) if sum(stage.nnz for stage in stages) <= SMALL else stages
 
     @cached_property
     def _back(self) -> list[Any]:
@@ -140,6 +144,14 @@ class Effects:
             parts.append(_Entries((0, 0), first[block.family] + cells, offset + inside, scales))
             offset += block.n_cells
         return _concatenated((self.n_cells, offset), parts)
+
+
+def _whole(stages: Sequence[Any]) -> list[Any]:
+    """T itself, if it has hardly more entries than its factors: calls, not entries, are what small products cost."""
+    product = stages[0]
+    for stage in stages[1:]:
+        product = stage @ product
+    return [product] if product.nnz <= sum(stage.nnz for stage in stages) + SMALL else list(stages)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
     3. With these pairs fitted too, the triples that extend one of them are judged likewise; the best 2n join.
 
 The gain is what one Newton step of the new table would add to the penalised likelihood, less what chance would
-(`bncli.engine.structure_search.interaction_gains`); a region without a positive gain does not join. So the gradient of
+(`bncli.engine.structure_search.interaction_gains`); a region joins that gains LEAST_GAIN or more. So the gradient of
 a model that is there ranks thousands of candidates without a fit of any of them, as in GA2M (Lou, Caruana, Gehrke &
 Hooker 2013, KDD: Accurate intelligible models with pairwise interactions).
 
@@ -15,6 +15,9 @@ then the best, as many as may join, with cuts of their own, grown where these re
 intervals, joined to about equal weight, as the rows can bear: 20, or one for 13 rows and attribute. (Measured: 40 in
 place of 20 cost 2 to 4 % of the log-loss on tables of few rows an attribute; 100 in place of 20 spare three quarters of
 it on one of 58,000 rows and 9 attributes.)
+
+On wide tables attributes are looked at together only if they say something alone: of more than NEAR attributes, or one
+for NEAR_ROWS rows, those of the highest gain over the class alone. On few rows the best of millions of pairs is noise.
 
 Conventions: regions of 4 attributes (max_order 5), the best n, are found from triples in the same way. Under
 `--missing-policy marginalize`, the search takes a missing value for one more level. Cost: two fits, and for every pair,
@@ -42,21 +45,23 @@ T = TypeVar("T")
 CANDIDATE_BINS = (None, 5, 4)
 """Most intervals of an attribute in regions of 1, 2 and more attributes where all candidates are judged."""
 MOST = (0, 3, 2, 1)
-"""So many regions of 1, 2, ... attributes, the last for more, for each attribute that there is; every single one."""
+"""So many regions of 1, 2, ... attributes, the last for more, for each attribute that is near; every single one."""
 INTERVALS, INTERVAL_ROWS = 20, 13
 """Most intervals of single attributes: these, or as many as make one for so many rows, all attributes together."""
 CUT_AT = 40
 """Larger regions are cut where one of so many intervals ends, or of those of single attributes, where they are more."""
-LEAST_GAIN = 1e-9
-"""Of a region of several attributes, nats."""
+NEAR, NEAR_ROWS = 100, 10
+"""Attributes that are looked at together: so many, or as many as leave so many rows for each."""
+LEAST_GAIN = 1.0
+"""Of a region of several attributes, nats: its cuts were chosen from many, so that noise gains a part of one."""
 
 
 def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regions:
     """The regions over the informative attributes, by size, then by falling gain; max_order counts the class too."""
     data = with_missing_levels(counts, "interactions", watch).data
-    found = _main_effects(data, _intervals(data), watch)
+    found, near = _main_effects(data, _intervals(data), watch), _near(data)
     for size in range(2, max_order):
-        joining = _joining(data, found, size, watch)
+        joining = _joining(data, found, near, size, watch)
         if not joining:
             break
         found = [*found, *joining]
@@ -77,19 +82,31 @@ def _main_effects(data: Dataset, most: int, watch: Watch) -> list[GrownRegion]:
     ]
 
 
-def _joining(data: Dataset, found: list[GrownRegion], size: int, watch: Watch) -> list[GrownRegion]:
-    """The best regions of `size` attributes, beside the model of those found so far."""
+def _near(data: Dataset) -> tuple[int, ...]:
+    """The attributes that are looked at together, ascending."""
+    attributes, most = data.schema.informative, max(NEAR, int(data.total_weight / NEAR_ROWS))
+    if len(attributes) <= most:
+        return attributes
+    # binned as in a pair: of attributes cut finely on few rows, each row a cell, no one says more than another
+    gains = Gains(*additive_fit(data, ()), attributes, CANDIDATE_BINS[1])
+    return tuple(sorted(i for one in gains.of_extensions([()])[:most] for i in one.attributes))
+
+
+def _joining(
+    data: Dataset, found: list[GrownRegion], near: tuple[int, ...], size: int, watch: Watch
+) -> list[GrownRegion]:
+    """The best regions of `size` attributes of `near`, beside the model of those found so far."""
     likelihood, cells = additive_fit(data, _regions(found, size).families(data.schema.cardinalities))
-    gains = Gains(likelihood, cells, data.schema.informative, _entry(CANDIDATE_BINS, size), watch=watch)
+    gains = Gains(likelihood, cells, near, _entry(CANDIDATE_BINS, size), watch=watch)
     below = [one.attributes for one in found if len(one.attributes) == size - 1]
     candidates = gains.of_pairs() if size == 2 else gains.of_extensions(below)
-    most = _entry(MOST, size) * len(data.schema.informative)
+    most = _entry(MOST, size) * len(near)
     # levels are not cut: of categories alone the candidate's gain is that of the region
     of_levels = [one for one in candidates[:most] if not _has_numbers(data, one.attributes)]
     sets = [one.attributes for one in candidates[:most] if _has_numbers(data, one.attributes)]
     grown = grown_regions(likelihood, cells, sets, max(_intervals(data), CUT_AT))
     grown += [GrownRegion(one.attributes, one.gain, (None,) * size) for one in of_levels]
-    return sorted((one for one in grown if one.gain > LEAST_GAIN), key=lambda one: -one.gain)
+    return sorted((one for one in grown if one.gain >= LEAST_GAIN), key=lambda one: -one.gain)
 
 
 def _has_numbers(data: Dataset, members: tuple[int, ...]) -> bool:

@@ -16,7 +16,8 @@ asked for (`bncli.engine.kikuchi.degrees_of_freedom`). No log-likelihood exceeds
 alone is no better than what must be beaten are not tried. Where there are more than `max_candidates` of a size, those
 made of the attributes with the best regions of their own are kept. Under `--missing-policy marginalize`, the search
 takes a missing value for one more level (`bncli.engine.structure_search.missing_levels`). Cost: one look-up a row,
-candidate, class and step (`bncli.engine.kikuchi.candidate_gains`).
+candidate, class and step; where most values are usual ones, only of the candidates that may be the best
+(`bncli.engine.kikuchi.candidate_gains`).
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class _Search:
         growing, candidates = self.growing, look.candidates
         priors = growing.log_priors(candidates.added_df())
         wanted = np.flatnonzero(~candidates.present & (priors > least_posterior))
-        gains = look.gains(wanted, self._proceed)
+        gains = look.highest(wanted, priors[wanted], self._noise, self._proceed)
         if gains is None or not len(gains):
             return False
         posteriors = growing.log_likelihood[-1] + gains + priors[wanted]

@@ -18,7 +18,8 @@ weighted counts a row, class and region, then the growth.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -58,7 +59,7 @@ def most_cells(weight: float) -> int:
 
 
 def grown_regions(
-    likelihood: ConditionalLikelihood, cells: Array, sets: Sequence[tuple[int, ...]], finest: int, penalty: float = 1.0
+    likelihood: ConditionalLikelihood, cells: Array, sets: Sequence[tuple[int, ...]], finest: int
 ) -> list[GrownRegion]:
     """These sets of attributes, each cut beside the tables `cells` (K, n_cells), best first.
 
@@ -70,20 +71,26 @@ def grown_regions(
     found: list[GrownRegion] = []
     for families in _batches(likelihood.data, sets, n_classes, finest):
         for family, sums in zip(families, _joint_sums(likelihood, cells, families, n_classes), strict=True):
-            found.append(_grown(likelihood.data, family, sums, most, penalty))
+            found.append(_grown(likelihood.data, family, sums, most))
     return sorted(found, key=lambda one: -one.gain)
 
 
 def _batches(data: Dataset, sets: Sequence[tuple[int, ...]], n_classes: int, finest: int) -> Iterator[list[Family]]:
     """The sets as families that see their attributes as finely as memory allows, so many as fit into one pass."""
-    families = [_finest(data, members, MAX_SUMS // (2 * n_classes), finest) for members in sets]
+    joined = cache(lambda i, bins: grouping_of(data.schema.attributes[i], bins))
+    families = [_finest(data, members, MAX_SUMS // (2 * n_classes), finest, joined) for members in sets]
     rounds = np.cumsum([2 * n_classes * family.n_cells for family in families], dtype=np.intp) // AT_A_TIME
     for turn in np.unique(rounds).tolist():
         yield [family for family, one in zip(families, rounds.tolist(), strict=True) if one == turn]
 
 
-def _finest(data: Dataset, members: tuple[int, ...], room: int, finest: int) -> Family:
-    """The family with at most `room` cells, as far as its numeric attributes, of FEWEST intervals or more, can help."""
+def _finest(
+    data: Dataset, members: tuple[int, ...], room: int, finest: int, joined: Callable[[int, int], Grouping | None]
+) -> Family:
+    """The family with at most `room` cells, as far as its numeric attributes, of FEWEST intervals or more, can help.
+
+    `joined`: an attribute's codes in at most so many groups.
+    """
     attributes = [data.schema.attributes[i] for i in members]
     sizes = [a.cardinality for a in attributes]
     numeric = [isinstance(a, NumericAttribute) for a in attributes]
@@ -91,7 +98,7 @@ def _finest(data: Dataset, members: tuple[int, ...], room: int, finest: int) -> 
     if any(numeric) and (math.prod(sizes) > room or max(sizes) > finest):
         levels = math.prod(size for size, is_numeric in zip(sizes, numeric, strict=True) if not is_numeric)
         bins = min(finest, max(FEWEST, int((room / levels) ** (1 / sum(numeric)))))
-        groupings = tuple(grouping_of(attribute, bins) for attribute in attributes)
+        groupings = tuple(joined(i, bins) for i in members)
     return Family.over(members, data.schema.cardinalities, groupings=groupings)
 
 
@@ -126,10 +133,10 @@ def _sum_cells(
     return totals
 
 
-def _grown(data: Dataset, family: Family, sums: Array, most: int, penalty: float) -> GrownRegion:
+def _grown(data: Dataset, family: Family, sums: Array, most: int) -> GrownRegion:
     attributes = [data.schema.attributes[i] for i in family.attributes]
     axes = [_axis(attribute, size) for attribute, size in zip(attributes, family.shape, strict=True)]
-    grid = Grid(sums, tuple(axes), penalty)
+    grid = Grid(sums, tuple(axes))
     grid.grow(most)
     seen = (grouping for _, grouping in family.binned_attributes)
     groupings = tuple(

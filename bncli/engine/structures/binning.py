@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -26,12 +27,16 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.equal_weight import group_ends
 from bncli.engine.structures.structure import Grouping, Groupings
 
+MEMORY = 4096
+"""Answers that are kept: folds and candidates ask the same of an attribute again and again."""
+
 
 def groupings_of(attributes: Sequence[Attribute], bins: Sequence[int | None]) -> Groupings:
     """For each entry of `bins`, the grouping of every attribute to at most so many intervals (None: as cut)."""
     return tuple(tuple(None if most is None else grouping_of(a, most) for a in attributes) for most in bins)
 
 
+@lru_cache(MEMORY)
 def grouping_of(attribute: Attribute, bins: int) -> Grouping | None:
     """The coarse code of every code, at most `bins` intervals (1 or more) in all; None where nothing is joined."""
     if not isinstance(attribute, NumericAttribute) or attribute.n_values <= bins:
@@ -71,6 +76,7 @@ def cuts_at(attribute: Attribute, grouping: Grouping) -> tuple[float, ...]:
     return coarser.cuts
 
 
+@lru_cache(MEMORY)
 def coarse(attribute: Attribute, grouping: Grouping) -> Attribute:
     """The attribute regrouped by `grouping`: codes, frequencies, and the cuts that remain."""
     frequencies = tuple(np.bincount(grouping, attribute.frequencies, max(grouping) + 1).tolist())

@@ -62,7 +62,7 @@ class ConditionalLikelihood:
 
     def hessian(self, cells: Array) -> Callable[[Array], Array]:
         """V -> HV, both (K, n_cells), with H the Hessian of -CLL at `cells`. Keeps K numbers a row (K > 2)."""
-        points = self.data.map(_POINTS[self._range], self._operand(cells), states=self.states)
+        points = self.data.keep(_POINTS[self._range], self._operand(cells), states=self.states)
         return partial(self._product, list(zip(self.states, points, strict=True)))
 
     def _product(self, states: Sequence[Any], cells: Array) -> Array:
@@ -113,11 +113,11 @@ def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> Conditi
     fusion = fuse(*with_regrouped_columns(data, families), _max_configurations(data.n_labels, data.n_rows))
     states: list[Any]
     if data.n_labels == 2:
-        states = data.map(_signs, states=fusion.codes)
+        states = data.keep(_signs, states=fusion.codes)
     elif data.n_labels <= TAKE_CLASSES:
-        states = data.map(_labels, states=fusion.codes)
+        states = data.keep(_labels, states=fusion.codes)
     else:
-        states = data.map(_one_hot, [len(m) for m in fusion.members], states=fusion.codes)
+        states = data.keep(_one_hot, [len(m) for m in fusion.members], states=fusion.codes)
     return ConditionalLikelihood(data, tuple(families), fusion, states)
 
 

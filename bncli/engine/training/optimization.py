@@ -145,7 +145,8 @@ class OptimizerSettings:
     """How to optimize: start (`zero` or `generative`), penalty lambda and its centre, optimiser, stopping rules.
 
     `seed` draws the folds by which early_stop `cv` chooses, and random starts (see `bncli.engine.training.restarts`):
-    so many `restarts` beside the usual start. `start` is the number of the one in hand. `options` are the optimiser's.
+    so many `restarts` beside the usual start. Losses a unit of weight below `negligible` (nats) count as so much in the
+    stopping rules. `start` is the number of the one in hand. `options` are the optimiser's.
     `growth`: how samples of many rows lead to the neighbourhood of the optimum; None: all rows from the first pass on.
     """
 
@@ -159,6 +160,7 @@ class OptimizerSettings:
     seed: int = 0
     restarts: int = 0
     start: int = 0
+    negligible: float = 0.0
     options: Mapping[str, Any] = field(default_factory=dict)
     growth: Growth | None = None
 
@@ -286,7 +288,12 @@ class _Problem:
     def objective(self) -> Objective:
         curvature = self.curvature
         return Objective(
-            self.value_and_gradient, self.precondition, curvature.hessian, curvature.refresh, self.separable
+            self.value_and_gradient,
+            self.precondition,
+            curvature.hessian,
+            curvature.refresh,
+            self.separable,
+            self.settings.negligible * self.space.likelihood.data.total_weight,
         )
 
     @property

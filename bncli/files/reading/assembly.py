@@ -51,9 +51,10 @@ def assemble(
     whole = Columns(n_rows, attributes, roles.class_name, label, weights)
     if not keep.all():
         whole = _without_unused(whole.take(np.flatnonzero(keep)), attributes_too=given is None)
-    _check_labels(whole, where)
+    labels = () if whole.label is None else whole.label.levels
+    check_labels(whole.class_name, labels, whole.n_rows, where)
     if roles.class_name not in roles.categorical:
-        _tell_numbers(whole, watch)
+        tell_numbers(whole.class_name, labels, whole.n_rows, watch)
     return whole
 
 
@@ -128,16 +129,14 @@ def _only_used(column: CategoricalColumn) -> CategoricalColumn:
     return CategoricalColumn(narrow_codes(renumbered[column.codes], len(levels)), levels)
 
 
-def _check_labels(table: Columns, where: str) -> None:
-    """Conventions: two labels are never too many, however few the rows."""
-    assert table.label is not None
-    labels = table.label.levels
+def check_labels(class_name: str, labels: tuple[str, ...], n_rows: int, where: str) -> None:
+    """An error for labels that cannot be classes. Conventions: two are never too many, however few the rows."""
     if len(labels) == 1:
-        what = f"the class '{table.class_name}' has only one value, '{labels[0]}'"
+        what = f"the class '{class_name}' has only one value, '{labels[0]}'"
         raise BncliError(what, where=where, hint="--class names another column")
-    if are_too_many_labels(len(labels), table.n_rows):
+    if are_too_many_labels(len(labels), n_rows):
         numbers = "it is a number, so cut it into a few intervals first, or " if _numbers(labels) is not None else ""
-        what = f"the class '{table.class_name}' has {len(labels)} labels in {table.n_rows} rows"
+        what = f"the class '{class_name}' has {len(labels)} labels in {n_rows} rows"
         raise BncliError(what, where=where, hint=f"{numbers}--class names another column")
 
 
@@ -146,15 +145,13 @@ def are_too_many_labels(n_labels: int, n_rows: int) -> bool:
     return n_labels > 2 and 2 * n_labels > n_rows
 
 
-def _tell_numbers(table: Columns, watch: Watch) -> None:
+def tell_numbers(class_name: str, labels: tuple[str, ...], n_rows: int, watch: Watch) -> None:
     """A warning where the labels are many numbers, each of few rows or not all of them whole: measured, not classes."""
-    assert table.label is not None
-    labels = table.label.levels
-    if are_measured(labels, table.n_rows):
-        what = f"the class '{table.class_name}' looks like a number, not a class: {len(labels):,} different numbers"
+    if are_measured(labels, n_rows):
+        what = f"the class '{class_name}' looks like a number, not a class: {len(labels):,} different numbers"
         advice = "cut it into a few intervals first, or name another column with --class"
-        codes = f"if they are codes: --categorical '{table.class_name}'"
-        watch(Note(f"{what} in {table.n_rows:,} rows; {advice} ({codes})", warning=True))
+        codes = f"if they are codes: --categorical '{class_name}'"
+        watch(Note(f"{what} in {n_rows:,} rows; {advice} ({codes})", warning=True))
 
 
 def are_measured(labels: tuple[str, ...], n_rows: int) -> bool:

@@ -1,5 +1,7 @@
 """A labelled table read in batches of bounded size under given cuts: codes, classes and weights, in the order of rows.
 
+The batches are a context, which closes the table.
+
 Rows of weight 0 do not exist. The labels are numbered as they are met, since no batch knows those of the next.
 
 Conventions: a text that means a missing value among numbers only, as NA, is a label until all rows are read; if the
@@ -16,19 +18,20 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from bncli.engine.data.columns import UNSEEN, CategoricalColumn, Column
+from bncli.engine.data.columns import UNSEEN, CategoricalColumn, CodedColumn, Column
 from bncli.engine.data.encoding import encode_column
 from bncli.engine.data.forms import NumberForm
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
-from bncli.engine.kernels.arrays import Array, Codes, Index
+from bncli.engine.kernels.arrays import Array, Codes, Index, Mask
 from bncli.errors import BncliError
+from bncli.files.codes import read_codes
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.bad_rows import BadRows
+from bncli.files.reading.coded import read_coded
 from bncli.files.reading.coding import Coded
-from bncli.files.reading.learning import tell_left_out
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.reader import RawBlock, Table, parse
-from bncli.files.reading.roles import assign_roles
+from bncli.files.reading.roles import assign_roles, tell_left_out
 from bncli.files.reading.row_blocks import Kind, RowBlock, Want
 from bncli.files.reading.source import Source, Tokens
 from bncli.files.reading.text_blocks import BLOCK_SIZE
@@ -45,13 +48,14 @@ class CodedBatch(NamedTuple):
 
 
 class CodedBatches:
-    """An opened table whose header fits the cuts; iterate once. `labels` are those met so far.
+    """An opened table whose header fits the cuts; iterate once, inside it. `labels` are those met so far.
 
     Raises BncliError for a value that is not among the levels, a weight that is no whole number and, at the end, for
     rows without a class (unless the source drops them).
     """
 
     def __init__(self, source: Source, cuts: Cuts, *, run: Run = Run(), block_size: int = BLOCK_SIZE) -> None:
+        self.missing_tokens = source.missing_tokens
         self._tokens = Tokens.of(source.missing_tokens)
         self._drops, self._run = source.drop_unlabelled, run
         self._numbers: dict[str, int] = {}
@@ -81,12 +85,18 @@ class CodedBatches:
         wants.append(Want(self._roles.class_name, Kind.TEXT))
         if self._roles.weights is not None:
             wants.append(Want(self._roles.weights, Kind.NUMBER, strict=True, weight=True))
-        with self._table, self._bad:
+        with self._bad:
             raw_blocks = self._table.raw_blocks([want.name for want in wants], self._run.watch)
             for part in in_order((partial(self._code, raw, wants) for raw in raw_blocks), self._run.threads):
                 self._bad.take(part.block.bad)
                 yield self._batch(part)
         self._check_classes()
+
+    def __enter__(self) -> CodedBatches:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._table.close()
 
     def _code(self, raw: RawBlock, wants: list[Want]) -> _Part:
         block = parse(raw, wants, self._tokens)
@@ -137,11 +147,11 @@ class CodedBatches:
                 raise BncliError(what, where=part.block.locate(row), hint="learn the cuts on data that holds it")
 
     def _check_weights(self, block: RowBlock, weights: Array, kept: Index) -> None:
-        broken = kept[weights[kept] != np.floor(weights[kept])]
+        broken = kept[~whole(weights[kept])]
         if len(broken):
             row = int(broken[0])
             what = f"the weight {float(weights[row])!r} is no whole number, and counts are exact only of whole ones"
-            raise BncliError(what, where=block.locate(row), hint="multiply all weights by the same power of ten")
+            raise BncliError(what, where=block.locate(row), hint=WHOLE_WEIGHTS)
 
     def _check_classes(self) -> None:
         """Rows without a class are told together, when all are read."""
@@ -151,12 +161,50 @@ class CodedBatches:
             raise BncliError(f"the class is missing in {n} row{'s' * (n != 1)}", where=where, hint="--drop-unlabelled")
         doubtful = [label for label in self._numbers if label in self._tokens.number]
         numbers = [label for label in self._numbers if label not in doubtful]
-        if not doubtful or name in self._roles.categorical or not numbers:
+        if not doubtful or not numbers:
             return
         if to_numbers(pa.array(numbers, pa.string()), ())[1] is None:
             what = f"the class '{name}' is a number, and '{doubtful[0]}' in some rows, which means that it is missing"
-            leave_out = f"--missing +{doubtful[0]} --drop-unlabelled leaves them out"
-            raise BncliError(what, where=where, hint=f"{leave_out}; --categorical {name} makes it a label")
+            raise BncliError(what, where=where, hint=f"--missing +{doubtful[0]} --drop-unlabelled leaves them out")
+
+
+ROWS_AT_ONCE = 1 << 16
+
+
+class EncodedBatches:
+    """The rows of a `.codes` file in batches, as `CodedBatches` gives those of another table."""
+
+    def __init__(self, source: Source) -> None:
+        self._path, self._rows = source.paths[0], read_coded(source)
+        heading = read_codes(self._path).heading
+        self.cuts, self.labels = heading.cuts, heading.labels
+        self.weighted, self.missing_tokens = heading.weights is not None, heading.missing_tokens
+
+    def __enter__(self) -> EncodedBatches:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open but what is mapped."""
+
+    def __iter__(self) -> Iterator[CodedBatch]:
+        rows, columns = self._rows, [c for c in self._rows.attributes.values() if isinstance(c, CodedColumn)]
+        assert rows.label is not None
+        for start in range(0, rows.n_rows, ROWS_AT_ONCE):
+            stop = min(start + ROWS_AT_ONCE, rows.n_rows)
+            weights = None if rows.weights is None else rows.weights[start:stop]
+            if weights is not None and not whole(weights).all():
+                raise BncliError("there are weights that are no whole numbers", where=self._path, hint=WHOLE_WEIGHTS)
+            codes = tuple(column.codes.rows(start, stop) for column in columns)
+            yield CodedBatch(codes, rows.label.codes[start:stop].astype(np.intp), weights)
+
+
+def whole(weights: Array) -> Mask:
+    """Which weights are whole numbers."""
+    return np.asarray(weights == np.floor(weights))
+
+
+WHOLE_WEIGHTS = "multiply all weights by the same power of ten"
+"""What to do about others."""
 
 
 @dataclass(frozen=True)

@@ -27,14 +27,12 @@ from bncli.files.reading.leading_zeros import columns_with_leading_zeros
 from bncli.files.reading.numerals import kinds_of
 from bncli.files.reading.parse import parse_block
 from bncli.files.reading.reader import RawBlock, Table, parse
-from bncli.files.reading.roles import Roles, assign_roles
+from bncli.files.reading.roles import Roles, assign_roles, tell_left_out
 from bncli.files.reading.row_blocks import BadRow, Kind, RowBlock, Want
 from bncli.files.reading.sampling import RowSampler
 from bncli.files.reading.source import Source, Tokens
 from bncli.files.reading.text_blocks import BLOCK_SIZE, TextBlock
-from bncli.watch import Note, Run, Watch, silent
-
-_NAMED = 8
+from bncli.watch import Run, Watch, silent
 
 
 def read_columns(
@@ -82,12 +80,6 @@ def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Rounds)
         n = sampler.n_kept
         found = assemble(columns, n, roles, table, source, given=given, watch=watch)
         return found, found.n_rows if n == sampler.n_rows else sampler.n_rows
-
-
-def tell_left_out(roles: Roles, watch: Watch) -> None:
-    if roles.left_out:
-        more = f" and {len(roles.left_out) - _NAMED} more" if len(roles.left_out) > _NAMED else ""
-        watch(Note(f"not in the cuts file, so left out: {', '.join(roles.left_out[:_NAMED])}{more}"))
 
 
 def start_columns(table: Table, roles: Roles, source: Source, *, guess: bool = True) -> dict[str, Growing]:

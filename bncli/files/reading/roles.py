@@ -22,8 +22,10 @@ from bncli.files.places import cannot_read
 from bncli.files.reading.forms import column_read
 from bncli.files.reading.inputs import TABLE_SUFFIXES, strip_compression
 from bncli.files.reading.source import Source
+from bncli.watch import Note, Watch
 
 _DEFAULT_CLASS = "class"
+_NAMED = 8
 _NAME_KEYS = ("class", "weights")
 _LIST_KEYS = ("categorical", "numeric", "ignore")
 
@@ -64,6 +66,13 @@ def assign_roles(source: Source, names: tuple[str, ...], where: str, given: Cuts
         hint = "is the delimiter right? --delimiter" if len(names) == 1 else ""
         raise BncliError(f"there is no column besides the class '{roles.class_name}'", where=where, hint=hint)
     return roles
+
+
+def tell_left_out(roles: Roles, watch: Watch) -> None:
+    """A note names the columns that given cuts do not name."""
+    if roles.left_out:
+        more = f" and {len(roles.left_out) - _NAMED} more" if len(roles.left_out) > _NAMED else ""
+        watch(Note(f"not in the cuts file, so left out: {', '.join(roles.left_out[:_NAMED])}{more}"))
 
 
 def roles_of(source: Source, names: tuple[str, ...], where: str, given: Cuts | None = None) -> Roles:

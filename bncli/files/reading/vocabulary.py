@@ -6,7 +6,7 @@ then cost a pass over the distinct texts, not over the rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +83,11 @@ def sort_levels(levels: pa.Array) -> tuple[str, ...]:
     if wrong is not None:
         return tuple(sorted(texts))
     return tuple(text for _, text in sorted(zip(numbers.tolist(), texts, strict=True)))
+
+
+def sorted_texts(texts: Iterable[str]) -> tuple[str, ...]:
+    """The same of Python's texts."""
+    return sort_levels(pa.array(list(texts), pa.string()))
 
 
 def codes_of(

@@ -5,8 +5,8 @@ process. The runner only remembers the data set in hand.
 
 Conventions: a task learns everything anew, cuts included, as `bncli evaluate` would with one thread. To learn cuts
 once for all learners of a fold would save 1 to 8 percent (five learners on seven data sets), and the seconds of a
-learner would no longer be its own. Seconds are those of the processor, in this process: other processes beside it,
-and whatever else the machine does, do not count. A learner's first fold in a process also loads its code, so it is
+learner would no longer be its own. Seconds are those of the processor, in this thread: what runs beside it, and
+whatever else the machine does, does not count. A learner's first fold in a process also loads its code, so it is
 learnt again where that is QUICK, and the second time counts.
 """
 
@@ -104,7 +104,7 @@ class Runner:
         """The fold, and the seconds of its stages."""
         plan, learner = self._plan, self._plan.learners[task.learner]
         fold_of = folds_of(columns, plan.protocol, task.repeat)
-        watch = Stopwatch(silent, time.process_time)
+        watch = Stopwatch(silent, time.thread_time)
         watch(Stage("fit"))
         fold = hold_out(
             columns,

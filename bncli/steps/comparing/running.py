@@ -1,4 +1,4 @@
-"""A comparison is run: every learner on every fold of every data set, in this process or in several.
+"""A comparison is run: every learner on every fold of every data set, in this process, in several, or on a cluster.
 
 The largest data sets come first, so that no process is left alone with a long task at the end. What is found is put in
 order afterwards, so neither the number of processes nor who was first can change it.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -19,15 +19,20 @@ import numpy as np
 from bncli.engine.data.folds import stratified_folds
 from bncli.engine.evaluation.bias_variance import BiasVariance, bias_variance
 from bncli.engine.evaluation.validate import Protocol
+from bncli.errors import BncliError
+from bncli.steps.cluster.connection import Cluster
+from bncli.steps.cluster.preflight import for_workers
+from bncli.steps.cluster.tasks import each_task
 from bncli.steps.comparing.checkpoint import Checkpoint
 from bncli.steps.comparing.entries import Entry
 from bncli.steps.comparing.outcomes import Gap, Outcome, Trial
 from bncli.steps.comparing.pool import Result, in_processes
 from bncli.steps.comparing.runner import Failure, Plan, Runner, Task
+from bncli.steps.memory import free_memory
 from bncli.watch import Note, Progress, Stage, Watch
 
 
-def run_plan(plan: Plan, entries: Sequence[Entry], checkpoint: Checkpoint, *, jobs: int, watch: Watch) -> Trial:
+def run_plan(plan: Plan, entries: Sequence[Entry], checkpoint: Checkpoint, *, pool: Pool, watch: Watch) -> Trial:
     """Tries all that the checkpoint does not know yet, writes it there, and returns everything in order."""
     tasks = _tasks(plan, entries)
     found = _Found(checkpoint.kept())
@@ -36,7 +41,7 @@ def run_plan(plan: Plan, entries: Sequence[Entry], checkpoint: Checkpoint, *, jo
         watch(Note(f"{len(tasks) - len(left):,} of {len(tasks):,} folds are taken from {checkpoint.path}"))
     watch(Stage("run"))
     try:
-        with closing(_results(plan, left, min(jobs, len(left)), found.fails)) as results:
+        with closing(pool(plan, left, found.fails)) as results:
             for task, result in _told(results, plan, len(tasks), found, watch):
                 if isinstance(result, Outcome):
                     checkpoint.add(task, result)
@@ -69,6 +74,8 @@ class _Found:
 
 
 Results = Generator[Result, None, None]
+Pool = Callable[[Plan, Sequence[Task], Callable[[Task], bool]], Results]
+"""What runs the tasks of a plan that are not to be skipped when their turn comes: results as they come."""
 
 
 def _tasks(plan: Plan, entries: Sequence[Entry]) -> list[Task]:
@@ -78,7 +85,9 @@ def _tasks(plan: Plan, entries: Sequence[Entry]) -> list[Task]:
     return [Task(*part) for part in parts]
 
 
-def _results(plan: Plan, tasks: Sequence[Task], jobs: int, skip: Callable[[Task], bool]) -> Results:
+def here(plan: Plan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, jobs: int) -> Results:
+    """The pool of this machine: `jobs` processes, or this one."""
+    jobs = min(jobs, len(tasks))
     if jobs > 1:
         yield from in_processes(plan, tasks, jobs, skip)
         return
@@ -86,6 +95,18 @@ def _results(plan: Plan, tasks: Sequence[Task], jobs: int, skip: Callable[[Task]
     for task in tasks:
         if not skip(task):
             yield task, runner.run(task)
+
+
+def on_cluster(plan: Plan, tasks: Sequence[Task], skip: Callable[[Task], bool], *, cluster: Cluster) -> Results:
+    """The pool of a cluster: a task is run by any thread of any worker, which reads its table by itself."""
+    plan = replace(plan, sources=tuple(map(for_workers, plan.sources)), memory=None)
+    for task, result in each_task(cluster, _serve, plan, tasks, skip):
+        yield task, Failure(str(result)) if isinstance(result, BncliError) else result
+
+
+def _serve(plan: Plan) -> Callable[[Task], Outcome | Failure]:
+    """On a worker: what runs the tasks of one thread, within the memory that is free there."""
+    return Runner(replace(plan, memory=free_memory())).run
 
 
 def _told(results: Iterable[Result], plan: Plan, total: int, found: _Found, watch: Watch) -> Iterator[Result]:

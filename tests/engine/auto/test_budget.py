@@ -104,8 +104,8 @@ def test_a_candidate_is_expected_to_take_passes_over_its_rows_and_tables() -> No
     """200 passes a path and 40 a fit, of the nanoseconds of a pass and 30 an entry of a table; a fifth for lines."""
     likelihood = some_likelihood()
     one_pass = 1e-9 * (likelihood.pass_work + 30 * 3 * 8)
-    assert path_seconds([likelihood, likelihood]) == pytest.approx(400 * one_pass)
-    assert path_seconds([likelihood], "linear") == pytest.approx(40 * one_pass)
+    assert path_seconds(likelihood) == pytest.approx(200 * one_pass)
+    assert path_seconds(likelihood, "linear") == pytest.approx(40 * one_pass)
     assert fit_seconds(likelihood, 50) == fit_seconds(likelihood, 100) == pytest.approx(40 * one_pass)
     assert fit_seconds(likelihood, 250) == pytest.approx(100 * one_pass)
 

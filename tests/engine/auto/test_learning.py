@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.auto import budget, choice, learning, trials
-from bncli.engine.auto.candidates import names
+from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
 from bncli.engine.auto.choice import FREQUENCIES
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.evaluation.validate import predict
@@ -228,7 +228,7 @@ def test_when_the_time_is_over_all_others_are_told_in_their_order() -> None:
 def test_sets_of_four_are_told_where_triples_were_left_out() -> None:
     columns = replace(mixed(60), attributes={f"a{i}": mixed(60, seed=i).attributes["b"] for i in range(4)})
     _, _, listed = left_out(columns, "tree")
-    assert listed == ["pairs", "sharp tree", "all pairs", "triples", "quadruples"]
+    assert listed == ["pairs", "all pairs", "triples", "quadruples"]
 
 
 def test_where_there_is_time_nothing_is_told() -> None:
@@ -333,3 +333,22 @@ def test_larger_sets_take_more_memory_and_no_lower_effort_takes_more(name: str) 
 def test_a_limit_of_no_time_is_refused() -> None:
     with pytest.raises(BncliError, match="is not a finite number above 0"):
         Recipe.of(structure="auto", time_limit=0)
+
+
+def test_on_all_rows_larger_sets_are_penalised_as_in_the_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    beyond: dict[str, set[float]] = {}
+
+    def spied(rows: Rows, name: str) -> Candidate:
+        found = candidate(rows, name)
+        beyond.setdefault(name, set()).add(found.beyond)
+        return found
+
+    disagree = property(lambda rows: 20.0 if {"singles", "pairs"} <= rows.penalties.keys() else 1.0)
+    monkeypatch.setattr(Rows, "beyond", disagree)
+    for module in (trials, learning):
+        monkeypatch.setattr(module, "candidate", spied)
+    monkeypatch.setattr(trials, "may_improve", lambda *told: True)
+    monkeypatch.setattr(learning, "pool_weights", lambda logs, *rest: np.ones(len(logs)))
+    learnt(mixed(60), effort=4)
+    assert beyond["triples"] == {20.0}
+    assert beyond["pairs"] == {1.0}

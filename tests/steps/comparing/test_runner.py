@@ -69,7 +69,7 @@ def test_costs_are_those_of_the_fit_of_a_fold(tmp_path: Path) -> None:
 def test_seconds_are_those_of_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, _ = planned([write_table(tmp_path / "a.csv", 30, 0)])
     turned = iter([10.0, 10.0, 12.5, 13.0, 13.0])
-    monkeypatch.setattr(module.time, "process_time", lambda: next(turned))
+    monkeypatch.setattr(module.time, "thread_time", lambda: next(turned))
     outcome = Runner(plan).run(Task(0, 0, 0, 0))
     assert isinstance(outcome, Outcome)
     assert outcome.seconds == {"fit": 2.5, "score": 0.5}
@@ -79,7 +79,7 @@ def test_loading_the_code_of_a_learner_does_not_count(tmp_path: Path, monkeypatc
     """The first fold is learnt twice where it is quick, and the others once."""
     plan, _ = planned([write_table(tmp_path / "a.csv", 30, 0)])
     turned = iter([0.0, 0.0, 0.5, 0.6, 0.6, 1.0, 1.0, 1.25, 1.5, 1.5, 2.0, 2.0, 2.125, 2.25, 2.25])
-    monkeypatch.setattr(module.time, "process_time", lambda: next(turned))
+    monkeypatch.setattr(module.time, "thread_time", lambda: next(turned))
     runner = Runner(plan)
     outcomes = [runner.run(Task(0, 0, 0, fold)) for fold in (0, 1)]
     assert [one.seconds["fit"] for one in outcomes if isinstance(one, Outcome)] == [0.25, 0.125]

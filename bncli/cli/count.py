@@ -1,0 +1,73 @@
+"""`bncli count`: the contingency tables of a table, as a counts file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bncli import catalogue
+from bncli.cli import learning, options
+from bncli.cli.command import declare
+from bncli.cli.console import Console
+from bncli.cli.counted import of_counts
+from bncli.cli.flags import flag
+from bncli.errors import UsageError
+
+if TYPE_CHECKING:
+    from bncli.steps.count import CountReport
+
+EXAMPLES = """\
+bncli count part-07.csv --cuts cuts.json                   writes part-07.counts: all pairs, enough for nb, tan, kdb
+bncli count jan.parquet --cuts cuts.json --structure kdb.json -o jan.counts
+"""
+
+STRUCTURE = flag(
+    "--structure",
+    group=catalogue.STRUCTURE,
+    metavar="pairs|FILE",
+    stands_for="pairs",
+    setting=False,
+    help="The tables of this structure, or those of all pairs of attributes.",
+)
+_PAIRS = "pairs"
+
+
+@declare(
+    "count",
+    EXAMPLES,
+    (options.data,),
+    (learning.CUTS_FILE, STRUCTURE),
+    options.TABLE,
+    (options.output("The counts file [NAME.counts beside DATA]."),),
+    options.RUNNING,
+)
+def command(**typed: Any) -> None:
+    """Counts a table and says how much was counted."""
+    from bncli.files.reading.coded import are_codes
+
+    coded = are_codes(typed["data"])
+    if coded and typed["cuts"] is not None:
+        what = f"--cuts has no effect on {typed['data'][0]}, whose rows are codes"
+        raise UsageError(what, hint="leave --cuts out")
+    if not coded and typed["cuts"] is None:
+        what = "--cuts FILE is missing: parts can only be added up when all are cut alike"
+        raise UsageError(what, hint="bncli discretize SAMPLE --cuts-out cuts.json makes the file")
+    source = options.source(typed, typed["data"])
+    from bncli.steps.count import count
+    from bncli.steps.supplied_files import read_supplied
+    from bncli.watch import Run
+
+    structure = typed["structure"]
+    supplied = read_supplied(typed["cuts"], None if structure in (None, _PAIRS) else structure)
+    with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        output = options.output_path(typed)
+        run = Run(options.threads(typed), watch=console.watch)
+        report = count(source, supplied, output=output, run=run)
+        console.summary(summary(report))
+        if console.as_json:
+            console.json(report)
+
+
+def summary(report: CountReport) -> list[str]:
+    """The end of a count in a few lines."""
+    seconds = "  ".join(f"{stage} {value:.2f}" for stage, value in report.seconds.items())
+    return [*of_counts(report.counted), f"seconds     {seconds}", f"counts      {report.counts}"]

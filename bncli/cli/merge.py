@@ -1,0 +1,73 @@
+"""`bncli merge`: the sum of counts files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bncli.choices import Real
+from bncli.cli import options
+from bncli.cli.command import declare
+from bncli.cli.console import Console
+from bncli.cli.counted import of_counts
+from bncli.cli.flags import Paths, flag
+from bncli.cli.numbers import KindType
+from bncli.errors import UsageError
+
+if TYPE_CHECKING:
+    from bncli.steps.merge import MergeReport
+
+EXAMPLES = """\
+bncli merge part-*.counts -o all.counts                    the order does not matter
+bncli merge 2025.counts january.counts -o now.counts --decay 0.9
+"""
+
+COUNTS = click.argument("counts", nargs=-1, required=True, metavar="COUNTS...", cls=Paths)
+DECAY = flag(
+    "--decay",
+    group="Merging",
+    metavar="F",
+    type=KindType(Real(above=True, below=1)),
+    stands_for="1: all count alike",
+    setting=False,
+    help="The files are in the order of time, and what is before counts for F of itself whenever another follows; the "
+    "sums are then no whole numbers.",
+)
+ALLOW_REPEATED = flag(
+    "--allow-repeated",
+    group="Merging",
+    is_flag=True,
+    setting=False,
+    help="Add rows that are counted already, instead of stopping.",
+)
+
+
+@declare(
+    "merge",
+    EXAMPLES,
+    (COUNTS,),
+    (DECAY, ALLOW_REPEATED),
+    (options.output("The counts file; it must be named."),),
+    (options.JSON, options.QUIET, options.CONFIG, options.DEBUG),
+)
+def command(**typed: Any) -> None:
+    """Adds up counts and says how much that is."""
+    output = options.output_path(typed)
+    if output is None:
+        raise UsageError("-o FILE is missing: where the sum is to be written", hint="for example -o all.counts")
+    from bncli.steps.merge import merge
+    from bncli.watch import Run
+
+    with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        run = Run(watch=console.watch)
+        report = merge(typed["counts"], output, decay=typed["decay"], allow_repeated=typed["allow_repeated"], run=run)
+        console.summary(summary(report))
+        if console.as_json:
+            console.json(report)
+
+
+def summary(report: MergeReport) -> list[str]:
+    """The end of a merge in a few lines."""
+    decayed = "" if report.decay is None else f", each counting for {report.decay:g} when another follows"
+    return [f"files       {report.files:,}{decayed}", *of_counts(report.counted), f"counts      {report.counts}"]

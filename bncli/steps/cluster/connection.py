@@ -1,0 +1,269 @@
+"""A connection to a Dask cluster: the one module that knows dask.
+
+    tcp://HOST:PORT    a scheduler that is running (tls:// with the certificates of dask's own configuration)
+    file:PATH          the same, its address in the file that `dask scheduler --scheduler-file PATH` writes
+    local:N            N worker processes of this machine, started now and ended with the command
+
+Conventions: all that is asked of a cluster ends in bounded time. Who answers nothing for CONNECT_SECONDS is not there;
+a cluster without workers for ALONE_SECONDS is given up (a worker that died may be started again by its nanny). A task
+whose worker dies is run again elsewhere, and what it needs is made again; after RETRIES workers died with it, it is
+blamed. Dask's warnings and logs are kept off the standard error: what matters is said as a note or an error.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import socket
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+from bncli.errors import BncliError, UsageError
+
+CONNECT_SECONDS = 10
+ALONE_SECONDS = 20.0
+RETRIES = 3
+BROADCAST_BYTES = 256 << 10
+"""What every task needs travels inside the tasks up to this size, and once to every worker beyond it."""
+_PATIENCE = 1.0
+"""Seconds between two looks at whether anybody is left to wait for."""
+
+Future = Any
+"""A value that is, or will be, in the memory of a worker."""
+
+
+class LostError(Exception):
+    """Values on the way between workers are gone with a worker; asking again helps."""
+
+
+class Cluster:
+    """Workers that run functions; those of a module that they have too, for a function travels by its name."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.threads: Mapping[str, int] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Asks who is there: the threads of each worker, by its address."""
+        found = self._client.sync(self._client.scheduler.ncores, callback_timeout=CONNECT_SECONDS)
+        self.threads = dict(sorted(found.items()))
+
+    @property
+    def n_threads(self) -> int:
+        return max(sum(self.threads.values()), 1)
+
+    def ask_all(self, function: Callable[..., Any], *arguments: Any) -> Mapping[str, Any]:
+        """What each worker answers, by its address; an exception where it fails there."""
+        answers: Mapping[str, Any] = self._client.run(function, *arguments, on_error="return")
+        return dict(sorted(answers.items()))
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, worker: str | None = None) -> Future:
+        """A task. `worker` is where it is run if it can be; futures among the arguments are values there."""
+        where = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+        return self._client.submit(function, *arguments, pure=False, retries=RETRIES, **where)
+
+    def broadcast(self, value: Any) -> Future:
+        """A value sent to every worker, for one round: nothing can make it again where it is lost."""
+        return self._client.scatter(value, broadcast=True, hash=False)
+
+    def values(self, futures: Sequence[Future]) -> list[Any]:
+        """What became of the tasks, in their order. Raises what a task raised; LostError where asking again helps."""
+        self.wait(futures)
+        try:
+            found: list[Any] = self._client.gather(list(futures))
+        except Exception as error:
+            _raise(error)
+        return found
+
+    def wait(self, futures: Sequence[Future], *, all_of_them: bool = True) -> list[Future]:
+        """Waits until all tasks are done, or the first is; returns those that are, and raises where none can be."""
+        from distributed import wait
+
+        alone_since: float | None = None
+        while True:
+            try:
+                when = "ALL_COMPLETED" if all_of_them else "FIRST_COMPLETED"
+                return list(wait(list(futures), timeout=_PATIENCE, return_when=when).done)
+            except TimeoutError:
+                alone_since = self._alone_since(alone_since)
+            except Exception as error:
+                _raise(error)
+
+    def _alone_since(self, before: float | None) -> float | None:
+        """Since when there is nobody to wait for; BncliError where that is too long."""
+        try:
+            self.refresh()
+            someone = bool(self.threads)
+        except (OSError, TimeoutError, AttributeError, RuntimeError):
+            someone = False
+        if someone:
+            return None
+        since = time.monotonic() if before is None else before
+        if time.monotonic() - since > ALONE_SECONDS:
+            raise BncliError("the cluster has no workers any more", hint="start workers, then run the command again")
+        return since
+
+
+def _raise(error: Exception) -> NoReturn:
+    """What dask says, as an error of this program; what a task has raised, as it is."""
+    name = type(error).__name__
+    if name == "KilledWorker":
+        what = f"{RETRIES + 1} workers died in the middle of the same task"
+        hint = "most often memory ran out: give workers more (--memory-limit), or fewer threads"
+        raise BncliError(what, hint=hint) from error
+    if name in ("FutureCancelledError", "CancelledError", "FuturesCancelledError"):
+        raise LostError(str(error)) from error
+    if name in ("CommClosedError", "ClosedClientError"):
+        raise BncliError("the connection to the cluster broke", hint="see whether its scheduler still runs") from error
+    raise error
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Cluster]:
+    """The cluster at an address, with at least one worker; afterwards nothing that was started here is left."""
+    kind, place = _parsed(address)
+    try:
+        import dask.config
+    except ModuleNotFoundError as error:
+        hint = "install it: python -m pip install 'bncli[cluster]', or dask and distributed"
+        raise UsageError("--cluster needs the package 'distributed', which is not installed", hint=hint) from error
+    with dask.config.set(_QUIETLY), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with _silenced(), _started(kind, place, address) as client:
+            cluster = Cluster(client)
+            _await_worker(cluster, address)
+            yield cluster
+
+
+_LEVEL = "critical"
+_QUIETLY = {
+    "logging": dict.fromkeys(
+        ("distributed", "distributed.client", "bokeh", "tornado", "tornado.application", "asyncio"), _LEVEL
+    ),
+    "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s",
+    "distributed.comm.retry.count": 3,
+    # a nanny would otherwise have malloc return every 64 KB to the system: kernels would take twice their time
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 1 << 26,
+}
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """The loggers of dask and of what it stands on say nothing, here and (by a variable) in workers started here."""
+    variable = "DASK_LOGGING__DISTRIBUTED"
+    before = os.environ.get(variable)
+    os.environ[variable] = _LEVEL
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+        os.environ.pop(variable)
+        if before is not None:
+            os.environ[variable] = before
+
+
+def _parsed(address: str) -> tuple[str, str]:
+    """The kind of an address and what it names; UsageError for what is none."""
+    kind, _, place = address.partition(":")
+    if kind == "local" and re.fullmatch("[1-9][0-9]{0,3}", place):
+        return kind, place
+    if kind == "file" and place:
+        return kind, _address_in(place)
+    if kind in ("tcp", "tls") and re.fullmatch(r"//[^/\s]+:[0-9]{1,5}", place):
+        return kind, address
+    what = f"--cluster {address} is no address of a cluster"
+    raise UsageError(what, hint="say tcp://HOST:PORT, file:SCHEDULER.json or local:N, N the number of processes")
+
+
+def _address_in(path: str) -> str:
+    """The address that a scheduler has written into its file."""
+    try:
+        with open(path, "rb") as file:
+            address = json.loads(file.read(1 << 20))["address"]
+    except OSError as error:
+        what = f"cannot read the scheduler's file: {(error.strerror or str(error)).lower()}"
+        raise BncliError(what, where=path, hint="is the scheduler running?") from error
+    except (ValueError, KeyError, TypeError) as error:
+        hint = "dask scheduler --scheduler-file FILE writes one"
+        raise BncliError("this is no scheduler file", where=path, hint=hint) from error
+    return str(address)
+
+
+@contextmanager
+def _started(kind: str, place: str, address: str) -> Iterator[Any]:
+    """A client of the scheduler at `place`, or of one that is started here."""
+    from distributed import Client, LocalCluster
+
+    local = None
+    if kind != "local" and not _answers(place):
+        raise _unreachable(address)
+    try:
+        if kind == "local":
+            sizes = {"n_workers": int(place), "threads_per_worker": 1, "memory_limit": 0, "preload": [_DEAF]}
+            local = LocalCluster(**sizes, dashboard_address=None, silence_logs=logging.CRITICAL)
+        client = Client(local or place, timeout=CONNECT_SECONDS)
+    except BaseException as error:
+        _close(local)
+        if isinstance(error, (OSError, TimeoutError, ValueError, RuntimeError)):
+            raise _unreachable(address) from error
+        raise
+    try:
+        yield client
+    finally:
+        _close(client)
+        _close(local)
+
+
+def _answers(place: str) -> bool:
+    """Whether somebody speaks there as a scheduler does, who begins: dask waits for ever for one who says nothing."""
+    deadline = time.monotonic() + CONNECT_SECONDS
+    while (left := deadline - time.monotonic()) > 0:
+        try:
+            parts = urlsplit(place)
+            with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=left) as connection:
+                if parts.scheme != "tcp":  # of tls the client speaks first
+                    return True
+                connection.settimeout(max(deadline - time.monotonic(), 0.1))
+                return _looks_like_dask(connection.recv(8))
+        except (OSError, ValueError):
+            time.sleep(0.2)  # it may be about to start
+    return False
+
+
+def _looks_like_dask(head: bytes) -> bool:
+    """Messages begin with the number of bytes that follow (8 bytes, little-endian), and the first is short."""
+    return len(head) == 8 and int.from_bytes(head, "little") < 1 << 20
+
+
+_DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+"""Run by a worker as it starts: ^C in the terminal reaches all of its processes, and this one ends the others."""
+
+
+def _unreachable(address: str) -> BncliError:
+    what = f"no scheduler answers at {address} (within {CONNECT_SECONDS} seconds)"
+    return BncliError(what, hint="see that `dask scheduler` runs there and that this machine may reach it")
+
+
+def _close(part: Any) -> None:
+    """Ends a client, or a cluster of this machine, even if it does not answer any more."""
+    if part is not None:
+        with suppress(Exception):
+            part.close(timeout=CONNECT_SECONDS)
+
+
+def _await_worker(cluster: Cluster, address: str) -> None:
+    end = time.monotonic() + CONNECT_SECONDS
+    while not cluster.threads:
+        if time.monotonic() > end:
+            what = f"the scheduler at {address} has no workers"
+            raise BncliError(what, hint="start some: dask worker ADDRESS, in the environment that bncli is in")
+        time.sleep(0.1)
+        cluster.refresh()

@@ -1,0 +1,90 @@
+"""What of `fit` a cluster does: the sums over rows of a `.codes` file, for networks whose learners ask for no more.
+
+Conventions: what needs single rows, or keeps more of each row than codes, is refused with its reason before anything is
+read; the choice of the penalty, on at most 50,000 rows, is made by this process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.distributed import DistributedDataset
+from bncli.errors import UsageError
+from bncli.files.codes import is_codes
+from bncli.files.table import Source
+from bncli.recipe import Recipe
+from bncli.steps.cluster.blocks import WorkerBlocks, placed
+from bncli.steps.cluster.connection import connected
+from bncli.steps.cluster.preflight import check_workers
+from bncli.steps.supplied_files import Supplied
+from bncli.watch import Note, Run
+
+_STRUCTURES = ("nb", "tan", "kdb")
+_PARAMETERS = ("map", "weighted", "discriminative", "extended")
+
+
+def refuse_on_cluster(source: Source, recipe: Recipe, supplied: Supplied) -> None:
+    """UsageError for what cannot be learnt from sums that workers make."""
+    if supplied.kind or (supplied.structure is None and recipe.structure not in _STRUCTURES):
+        what = f"--structure {supplied.kind or recipe.structure} looks at single rows, which a cluster keeps to itself"
+        raise UsageError(f"{what}; with --cluster it is {_listed(_STRUCTURES)}, or a file of a network")
+    if recipe.param not in _PARAMETERS:
+        what = f"--param {recipe.param} is not learnt on a cluster"
+        raise UsageError(what, hint=f"with --cluster it is {_listed(_PARAMETERS)}")
+    if recipe.coding == "thermometer" or recipe.early_stop not in (None, "none"):
+        option = "--coding thermometer" if recipe.coding == "thermometer" else "--early-stop"
+        raise UsageError(
+            f"{option} looks at single rows, which a cluster keeps to itself", hint="leave one of them out"
+        )
+    if recipe.missing_policy == "marginalize":
+        what = "missing values are not marginalized on a cluster"
+        raise UsageError(what, hint="say --missing-policy level, or leave --cluster out")
+    if len(source.paths) != 1 or not is_codes(source.paths[0]):
+        what = "on a cluster fit reads a file of codes, whose row blocks every worker maps"
+        raise UsageError(what, where=source.paths[0], hint="bncli encode DATA -o x.codes, then fit x.codes")
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+@contextmanager
+def placing(source: Source, run: Run) -> Iterator[Run]:
+    """The run, with the cluster that it names, checked and ready to hold the rows of `source`."""
+    if run.cluster is None:
+        yield run
+        return
+    path = os.path.abspath(source.paths[0])
+    keepers: list[WorkerBlocks] = []
+
+    with connected(run.cluster) as cluster:
+        check_workers(cluster, [path], run.watch)
+
+        def place(data: Dataset) -> DistributedDataset:
+            found, keeper = placed(data, path, cluster, run.watch)
+            keepers.append(keeper)
+            return found
+
+        yield run._replace(place=place)
+        for keeper in keepers:
+            run.watch(Note(told(keeper)))
+
+
+def told(keeper: WorkerBlocks) -> str:
+    """What went over the connection, in a sentence."""
+    traffic = keeper.traffic
+    rounds = max(traffic.rounds, 1)
+    n_workers, n_threads = len({home for home, _ in keeper.groups}), len(keeper.groups)
+    workers = f"{n_workers} {'worker' if n_workers == 1 else 'workers'}"
+    threads = f"{n_threads} {'thread' if n_threads == 1 else 'threads'}"
+    return (
+        f"{traffic.rounds:,} rounds on {workers} ({threads}): on average {_size(traffic.sent // rounds)} out and "
+        f"{_size(traffic.received // rounds)} back"
+    )
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:.2g} MB" if n_bytes >= 1e6 else f"{max(n_bytes // 1000, 1)} kB"

@@ -1,0 +1,170 @@
+"""Counts a table's rows: the contingency tables that a structure needs, as a file that can be merged with others.
+
+The table is read in batches, and these are gathered to chunks: memory does not grow with the rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bncli.engine.counting.counted_rows import CountedRows, Part, Wanted, added, count_rows, no_rows, relabelled
+from bncli.engine.data.dataset import Dataset, code_dtype
+from bncli.engine.data.schema import Cuts, Schema
+from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
+from bncli.engine.training.memory_estimate import needed_and_free
+from bncli.errors import BncliError, UsageError
+from bncli.files.counts import figures, write_counts
+from bncli.files.paths import beside, check_outputs
+from bncli.files.places import check_data
+from bncli.files.reading.coded import are_codes
+from bncli.files.reading.coded_batches import CodedBatch, CodedBatches, EncodedBatches
+from bncli.files.reading.vocabulary import sorted_texts
+from bncli.files.table import Source
+from bncli.steps.run import Stopwatch, limited
+from bncli.steps.supplied_files import Supplied, class_named_by
+from bncli.watch import Note, Run, Stage
+
+CHUNK = 1 << 25
+"""Codes that are counted at a time: at most so many bytes where attributes have up to 256 of them."""
+MOST_ROWS = 1 << 19
+COPIES = 4
+"""Of the tables that exist at once: those of a chunk (as floats, then as integers), the sum, and the new sum."""
+
+
+@dataclass(frozen=True)
+class CountReport:
+    """What was counted, and where it was written; `entries` are the numbers of all tables together.
+
+    `tables`: pairs, or the attributes of each table besides those of single attributes. `weight` is the sum of row
+    weights.
+    """
+
+    counts: str
+    counted: CountedRows
+    seconds: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Every figure by name."""
+        return {"counts": self.counts} | figures(self.counted) | {"seconds": self.seconds}
+
+
+def count(
+    source: Source, supplied: Supplied, *, output: str | None = None, run: Run = Run(), chunk: int = CHUNK
+) -> CountReport:
+    """Counts `source` under the cuts supplied, for the structure supplied (None: all pairs), and writes `output`.
+
+    Without rows the counts are all 0, and a note says so.
+    """
+    path = beside(source.paths, ".counts") if output is None else output
+    for data in source.paths:
+        check_data(data)
+    check_outputs((path,), (*source.paths, source.schema_file, *supplied.paths))
+    stopwatch = Stopwatch(run.watch)
+    run = limited(run._replace(watch=stopwatch))
+    stopwatch(Stage("count"))
+    batches, cuts = _opened(source, supplied, run)
+    with batches:
+        counted = _count_all(batches, cuts, supplied.structure, run, chunk)
+    if not counted.n_rows:
+        run.watch(Note("there are no rows: all counts are 0", warning=True))
+    stopwatch(Stage("write"))
+    write_counts(path, counted)
+    return CountReport(path, counted, stopwatch.seconds())
+
+
+def _opened(source: Source, supplied: Supplied, run: Run) -> tuple[CodedBatches | EncodedBatches, Cuts]:
+    """The rows to come, and the cuts that code them: those supplied, or those of a `.codes` file."""
+    if are_codes(source.paths):
+        encoded = EncodedBatches(source)
+        return encoded, encoded.cuts
+    assert supplied.cuts is not None
+    with class_named_by(supplied.cuts_path, None if source.class_name else supplied.cuts.class_name):
+        return CodedBatches(source, supplied.cuts, run=run), supplied.cuts
+
+
+def wanted_sets(cuts: Cuts, structure: NamedStructure | None) -> Wanted:
+    """The sets of attributes whose tables the structure's parameters take, ascending; None, all pairs, without one."""
+    if structure is None:
+        return None
+    if isinstance(structure, NamedRegions):
+        what = "regions are chosen by what they say of single rows, which counts do not tell"
+        raise UsageError(what, hint="count for a network, or for pairs")
+    # whether an attribute has missing values is not known yet: all of them may be in the structure
+    attributes = tuple(replace(attribute, missing=True) for attribute in cuts.attributes)
+    schema = Schema(cuts.class_name, (), attributes)
+    families = structure.resolve(schema).families(schema.cardinalities, whole=True)
+    return tuple(sorted({tuple(sorted(family.attributes)) for family in families if len(family.attributes) > 1}))
+
+
+def _count_all(
+    batches: CodedBatches | EncodedBatches, cuts: Cuts, structure: NamedStructure | None, run: Run, chunk: int
+) -> CountedRows:
+    """The counts of all rows, their labels sorted."""
+    wanted = wanted_sets(cuts, structure)
+    n_rows = max(1, min(MOST_ROWS, chunk // max(1, len(cuts.attributes))))
+    total, fingerprint = no_rows(cuts, wanted), _Fingerprint(cuts, weighted=batches.weighted)
+    for batch in _chunks(batches, n_rows):
+        fingerprint.add(batch)
+        labels = batches.labels
+        data = _dataset(batch, total.cuts, labels, run.threads)
+        _refuse_large(total, len(labels), run.memory)
+        total = added([total, count_rows(data, total.cuts, wanted)], labels)
+    parts = (Part(fingerprint.digest(batches.labels), total.n_rows),) if total.n_rows else ()
+    total = replace(total, missing_tokens=batches.missing_tokens, parts=parts)
+    return relabelled(total, sorted_texts(batches.labels))
+
+
+def _chunks(batches: Iterable[CodedBatch], n_rows: int) -> Iterator[CodedBatch]:
+    """The same rows, at least so many at a time but for the last."""
+    waiting: list[CodedBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(len(one.labels) for one in waiting) >= n_rows:
+            yield _joined(waiting)
+            waiting = []
+    if any(len(one.labels) for one in waiting):
+        yield _joined(waiting)
+
+
+def _joined(batches: list[CodedBatch]) -> CodedBatch:
+    codes = tuple(np.concatenate(column) for column in zip(*(one.codes for one in batches), strict=True))
+    weights = [one.weights for one in batches if one.weights is not None]
+    labels = np.concatenate([one.labels for one in batches])
+    return CodedBatch(codes, labels, np.concatenate(weights) if weights else None)
+
+
+def _dataset(batch: CodedBatch, cuts: Cuts, labels: tuple[str, ...], threads: int) -> Dataset:
+    schema = Schema(cuts.class_name, labels, cuts.attributes)
+    return Dataset(schema, batch.codes, batch.labels.astype(code_dtype(len(labels))), batch.weights, threads)
+
+
+def _refuse_large(total: CountedRows, n_labels: int, memory: int | None) -> None:
+    """BncliError where the tables, with so many labels, do not fit."""
+    entries = replace(total.layout, n_labels=n_labels).n_entries
+    needed = COPIES * 8 * entries
+    if memory is not None and needed > memory:
+        what = f"the tables would have {entries:,} entries for {n_labels:,} labels: {needed_and_free(needed, memory)}"
+        raise BncliError(what, hint="count with --structure FILE, or leave columns with many levels out of the cuts")
+
+
+class _Fingerprint:
+    """SHA-256 of the coded rows in their order, the same whatever file they are read from and in whatever batches."""
+
+    def __init__(self, cuts: Cuts, *, weighted: bool) -> None:
+        self._columns = [hashlib.sha256() for _ in range(len(cuts.attributes) + 1 + weighted)]
+
+    def add(self, batch: CodedBatch) -> None:
+        numbers = [*batch.codes, batch.labels.astype("<u4"), *([] if batch.weights is None else [batch.weights])]
+        for column, values in zip(self._columns, numbers, strict=True):
+            column.update(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data)
+
+    def digest(self, labels: tuple[str, ...]) -> str:
+        whole = hashlib.sha256("\0".join(labels).encode())
+        for column in self._columns:
+            whole.update(column.digest())
+        return whole.hexdigest()

@@ -1,0 +1,77 @@
+"""`--cluster` where no cluster is asked: what is refused, and the extra that is not there."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import SAMPLE_DATA, Bncli
+
+WINE = SAMPLE_DATA / "wine.csv"
+NOWHERE = "tcp://127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--structure", "hill-climb"), "--structure hill-climb looks at single rows"),
+        (("--structure", "auto"), "--structure auto looks at single rows"),
+        (("--structure", "interactions"), "--structure interactions looks at single rows"),
+        (("--param", "em"), "--param em is not learnt on a cluster"),
+        (
+            ("--structure", "nb", "--param", "discriminative", "--coding", "thermometer"),
+            "--coding thermometer looks at single rows",
+        ),
+        (("--structure", "nb", "--param", "extended", "--early-stop", "cv"), "--early-stop looks at single rows"),
+        (("--param", "map", "--missing-policy", "marginalize"), "missing values are not marginalized on a cluster"),
+        (("--structure", "nb"), "on a cluster fit reads a file of codes"),
+    ],
+)
+def test_fit_says_what_a_cluster_does_not_do(bncli: Bncli, options: tuple[str, ...], said: str) -> None:
+    done = bncli("fit", WINE, *options, "--cluster", NOWHERE, "-o", "x.bnc")
+    assert done.code == 2
+    assert done.err.startswith(f"Error: {said}")
+
+
+@pytest.mark.parametrize(
+    "address", ["here", "local:", "local:0", "local:two", "tcp://host", "tcp:host:1", "file:", "http://h:1"]
+)
+def test_what_is_no_address(bncli: Bncli, address: str) -> None:
+    done = bncli("evaluate", WINE, "--cluster", address)
+    assert done.code == 2
+    assert done.err.startswith(f"Error: --cluster {address} is no address of a cluster; say tcp://HOST:PORT")
+
+
+def test_a_file_that_no_scheduler_wrote(bncli: Bncli, tmp_path: Path) -> None:
+    assert bncli("evaluate", WINE, "--cluster", "file:none.json").err.startswith(
+        "Error: cannot read the scheduler's file"
+    )
+    (tmp_path / "some.json").write_text("[1]")
+    done = bncli("evaluate", WINE, "--cluster", f"file:{tmp_path / 'some.json'}")
+    assert (done.code, done.err.split(",")[0]) == (1, "Error: this is no scheduler file")
+
+
+@pytest.mark.parametrize("command", [("evaluate",), ("compare", "--learner", "--structure nb")])
+def test_without_the_extra(bncli: Bncli, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    monkeypatch.setitem(sys.modules, "dask", None)
+    done = bncli(command[0], WINE, *command[1:], "--cluster", NOWHERE)
+    assert done.code == 2
+    said = "Error: --cluster needs the package 'distributed', which is not installed; install it: python -m pip install"
+    assert done.err.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("evaluate", WINE, "--test", WINE), "--cluster has no effect with --test"),
+        (("evaluate", WINE, "--model", "m.bnc"), "--cluster has no effect with --model"),
+        (("compare", WINE, "--jobs", "2"), "--cluster has no effect with --jobs"),
+        (("fit", "--from-counts", "x.counts"), "--cluster has no effect with --from-counts"),
+    ],
+)
+def test_what_does_not_go_together(bncli: Bncli, words: tuple[str, ...], said: str) -> None:
+    done = bncli(*words, "--cluster", NOWHERE)
+    assert done.code == 2
+    assert done.err.startswith(f"Error: {said}")

@@ -1,0 +1,220 @@
+"""Real schedulers and workers: what a cluster does has the bytes of one process, whatever happens on the way."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import re
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.steps.cluster.processes import Command, Processes, run, started
+
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="the extra 'cluster' is not installed"),
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked for in /proc"),
+]
+
+N_ROWS = 140_000
+"""Two row blocks."""
+SAMPLES = Path(__file__).parents[3] / "sample_data"
+FIT = ("--structure", "tan", "--param", "discriminative", "--penalty", "1")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    with started(tmp_path_factory.mktemp("cluster"), 2) as processes:
+        yield processes
+
+
+@pytest.fixture(scope="module")
+def codes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of codes with missing values, weights and three classes."""
+    folder = tmp_path_factory.mktemp("codes")
+    rng = np.random.default_rng(3)
+    label = rng.integers(0, 3, N_ROWS)
+    names = np.array(list("abcdef"))
+    columns = [names[np.where(rng.random(N_ROWS) < 0.4, label, rng.integers(0, 4, N_ROWS))] for _ in range(4)]
+    columns[1][rng.random(N_ROWS) < 0.1] = "?"
+    weights = np.array(["0.5", "1", "1.7"])[rng.integers(0, 3, N_ROWS)]
+    rows = np.column_stack([*columns, weights, names[label]]).tolist()
+    table = folder / "table.csv"
+    with table.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([["p", "q", "r", "s", "w", "class"], *rows])
+    assert run("encode", table, "--weights", "w", "-o", folder / "table.codes").code == 0
+    return folder / "table.codes"
+
+
+@pytest.fixture(scope="module")
+def model(codes: Path) -> bytes:
+    """What one process learns."""
+    assert run("fit", codes, *FIT, "-o", codes.with_suffix(".bnc")).code == 0
+    return codes.with_suffix(".bnc").read_bytes()
+
+
+def without_seconds(report: Any) -> Any:
+    if isinstance(report, dict):
+        return {key: without_seconds(value) for key, value in report.items() if "seconds" not in key}
+    return [without_seconds(one) for one in report] if isinstance(report, list) else report
+
+
+def test_evaluate_finds_the_same(cluster: Processes, tmp_path: Path) -> None:
+    options = ("--structure", "nb", "--repeats", "2", "--folds", "2", "--train-rows", "40", "--json")
+    ended = [
+        run("evaluate", SAMPLES / "wine.csv", *options, "--predictions", tmp_path / name, *where)
+        for name, where in (("here.csv", ()), ("there.csv", ("--cluster", cluster.address)))
+    ]
+    assert [one.code for one in ended] == [0, 0]
+    assert (tmp_path / "here.csv").read_bytes() == (tmp_path / "there.csv").read_bytes()
+    here, there = (without_seconds(json.loads(one.out)) for one in ended)
+    assert here == there
+    assert ended[0].err == ended[1].err
+
+
+def test_compare_finds_the_same_and_resumes(cluster: Processes, tmp_path: Path) -> None:
+    data = (SAMPLES / "wine.csv", SAMPLES / "iris.csv")
+    learners = ("--learner", "a=--structure nb --param map", "--learner", "b=--structure tan --param map")
+    here = run("compare", *data, *learners, "--folds", "2", "--json", "--resume", tmp_path / "kept", "--jobs", "1")
+    where = ("--cluster", f"file:{cluster.folder / 'scheduler.json'}")
+    there = run("compare", *data, *learners, "--folds", "2", "--json", *where)
+    assert (here.code, there.code, there.err) == (0, 0, "")
+    assert without_seconds(json.loads(here.out)) == without_seconds(json.loads(there.out))
+    lines = (tmp_path / "kept").read_text().splitlines(keepends=True)
+    (tmp_path / "kept").write_text("".join(lines[:4]))
+    again = run("compare", *data, *learners, "--folds", "2", "--json", *where, "--resume", tmp_path / "kept")
+    assert "3 of 8 folds are taken from" in again.err
+    assert without_seconds(json.loads(again.out)) == without_seconds(json.loads(here.out))
+    assert len((tmp_path / "kept").read_text().splitlines()) == 9
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        FIT,
+        ("--structure", "kdb", "--k", "2", "--param", "map", "--smoothing", "hdp"),
+        ("--structure", "nb", "--param", "weighted"),
+        pytest.param(("--structure", "tan", "--param", "extended", "--penalty", "1"), marks=pytest.mark.slow),
+        pytest.param(("--structure", "kdb", "--param", "weighted", "--optimizer", "lbfgs"), marks=pytest.mark.slow),
+    ],
+    ids=lambda options: "-".join(word for word in options if not word.startswith("--")),
+)
+def test_fit_makes_the_same_bytes(cluster: Processes, codes: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+    here = run("fit", codes, *options, "-o", tmp_path / "here.bnc")
+    there = run("fit", codes, *options, "-o", tmp_path / "there.bnc", "--cluster", cluster.address)
+    assert (here.code, there.code) == (0, 0), there.err
+    assert (tmp_path / "here.bnc").read_bytes() == (tmp_path / "there.bnc").read_bytes()
+    assert "a cluster is slower than the machine at hand" in there.err
+    assert re.search(r"\d+ rounds on 2 workers \(2 threads\): on average \d+ kB out and \d+ kB back", there.err)
+
+
+def test_workers_of_this_machine(codes: Path, model: bytes, tmp_path: Path) -> None:
+    ended = run("fit", codes, *FIT, "-o", tmp_path / "there.bnc", "--cluster", "local:2")
+    assert ended.code == 0, ended.err
+    assert (tmp_path / "there.bnc").read_bytes() == model
+
+
+def test_an_interrupt_leaves_no_process(codes: Path, tmp_path: Path) -> None:
+    command = Command("fit", codes, *FIT, "-o", tmp_path / "x.bnc", "--cluster", "local:2")
+    command.hear("a pass over these rows")
+    assert len(command.left_over()) > 2
+    command.interrupt()
+    ended = command.end()
+    assert ended.code == 130
+    assert "Traceback" not in ended.err
+    deadline = time.monotonic() + 20
+    while command.left_over():
+        assert time.monotonic() < deadline, "processes are left"
+        time.sleep(0.1)
+    assert not (tmp_path / "x.bnc").exists()
+
+
+def test_workers_die_in_the_middle(codes: Path, model: bytes, tmp_path: Path) -> None:
+    """One: the other makes again what was lost. Both: the command ends by itself."""
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    with started(folder, 2) as processes:
+        ended = _killing(processes, 0, codes, tmp_path / "one.bnc")
+        assert ended.code == 0, ended.err
+        assert (tmp_path / "one.bnc").read_bytes() == model
+        began = time.monotonic()
+        ended = _killing(processes, 1, codes, tmp_path / "none.bnc")
+        assert ended.code == 1
+        assert ended.err.splitlines()[-1].startswith("Error: the cluster has no workers any more; start workers")
+        assert time.monotonic() - began < 90
+        assert not (tmp_path / "none.bnc").exists()
+
+
+def _killing(processes: Processes, number: int, codes: Path, output: Path) -> Any:
+    command = Command("fit", codes, *FIT, "-o", output, "--cluster", processes.address)
+    command.hear("a pass over these rows")
+    time.sleep(0.2)
+    processes.workers[number].kill()
+    return command.end()
+
+
+def test_a_worker_with_another_version(cluster: Processes, tmp_path: Path) -> None:
+    preload = tmp_path / "older.py"
+    preload.write_text("import bncli\nbncli.__version__ = '0.0.1'\n")
+    worker = cluster.add_worker("--preload", str(preload))
+    try:
+        cluster.await_workers(3)
+        ended = run("evaluate", SAMPLES / "wine.csv", "--cluster", cluster.address)
+    finally:
+        worker.kill()
+        worker.wait()
+        cluster.await_workers(2)
+    assert ended.code == 1
+    assert re.fullmatch(r"Error: worker tcp://\S+ has bncli 0\.0\.1, and this machine \S+; .*\n", ended.err)
+
+
+def test_a_worker_that_cannot_see_the_data(cluster: Processes, tmp_path: Path) -> None:
+    """A path that means another folder to every process."""
+    (tmp_path / "data.csv").write_bytes((SAMPLES / "wine.csv").read_bytes())
+    ended = run("evaluate", "/proc/self/cwd/data.csv", "--cluster", cluster.address, cwd=tmp_path)
+    assert ended.code == 1
+    said = r"Error: worker tcp://\S+ cannot see the data, /proc/self/cwd/data\.csv; .*\n"
+    assert re.fullmatch(said, ended.err)
+
+
+@pytest.mark.parametrize("greeting", [b"", b"SSH-2.0-OpenSSH_9.2\r\n"], ids=["silent", "another-protocol"])
+def test_somebody_else_answers(greeting: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=_greet, args=(server, greeting), daemon=True).start()
+        began = time.monotonic()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        ended = run("evaluate", SAMPLES / "wine.csv", "--cluster", address)
+    assert ended.code == 1
+    assert ended.err.startswith(f"Error: no scheduler answers at {address} (within 10 seconds); ")
+    assert ended.err.count("\n") == 1
+    assert time.monotonic() - began < 60
+
+
+def _greet(server: socket.socket, greeting: bytes) -> None:
+    kept = []
+    with suppress(OSError):
+        while True:
+            kept.append(server.accept()[0])
+            kept[-1].sendall(greeting)
+
+
+def test_nobody_answers() -> None:
+    ended = run("evaluate", SAMPLES / "wine.csv", "--cluster", "tcp://127.0.0.1:1")
+    assert ended.code == 1
+    assert ended.err.startswith("Error: no scheduler answers at tcp://127.0.0.1:1 (within 10 seconds); ")
+
+
+def test_a_scheduler_without_workers(tmp_path: Path) -> None:
+    with started(tmp_path, 0) as processes:
+        ended = run("evaluate", SAMPLES / "wine.csv", "--cluster", processes.address)
+    assert ended.code == 1
+    assert ended.err.startswith(f"Error: the scheduler at {processes.address} has no workers; start some")
