@@ -60,6 +60,7 @@ fit few.csv --structure nb --param discriminative
 fit iris.csv --structure hill-climb --param map --max-parents 1
 fit iris.csv --structure auto --effort 1 --time-limit 1
 fit monks1.csv --structure kikuchi
+fit iris.csv --structure nb --cuts cuts.json --dry-run
 fit monks1.csv --param extended --penalty 1 --restarts 1 --max-iterations 5
 fit monks1.csv --structure regions.json --param kmap
 fit holes.csv --missing-policy marginalize --param extended --early-stop cv --structure nb --max-iterations 4

@@ -137,7 +137,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         facts["perfect graph"] = perfection
     if report.penalty_cv is not None:
         facts["penalty"] = chosen_text(report.penalty_cv)
-        if report.penalty_cv.shrinkage is not None:
+        if report.penalty_cv.shrinkage is not None and report.parameters > len(report.labels):
             facts["shrunk"] = shrunk_text(report.penalty_cv.shrinkage)
     if report.restarts is not None:
         facts["starts"] = restarts_text(report.restarts)
