@@ -50,7 +50,7 @@ class Sampled(NamedTuple):
     error: float
 
 
-def minimise(
+def descend(
     objective: Objective,
     start: Array,
     samples: Iterable[Sampled],

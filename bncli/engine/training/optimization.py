@@ -239,7 +239,7 @@ def _sampled(
 def _grown(
     objective: Objective, start: Array, samples: Iterator[Sampled], settings: OptimizerSettings, report: Report
 ) -> Optimum:
-    return growing.minimise(
+    return growing.descend(
         objective,
         start,
         samples,

@@ -24,7 +24,7 @@ def grown(
     problem: Objective, start: Array, samples: Sequence[Sampled], tolerance: float = 1e-12, most: int = 500
 ) -> tuple[Optimum, list[Step]]:
     steps: list[Step] = []
-    found = growing.minimise(
+    found = growing.descend(
         problem,
         start,
         samples,
