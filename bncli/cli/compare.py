@@ -138,8 +138,8 @@ def command(**typed: Any) -> None:
     """Runs, and shows the tables."""
     if typed["resume"] == "-":
         raise UsageError("--resume needs a file that can be read again", hint="name one")
-    if typed["cluster"] and typed["jobs"]:
-        raise UsageError("--jobs has no effect with --cluster", hint="its workers have as many threads as they have")
+    if typed["jobs"]:
+        options.refuse_cluster(typed, "--jobs: workers have as many threads as they were started with")
     who = learner_words.learners(typed["learner"], typed["preset"], typed["seed"])
     sources = [options.source(typed, (path,)) for path in typed["data"]]
     from bncli.engine.evaluation.validate import Protocol

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from bncli.steps.count import CountReport
 
 EXAMPLES = """\
-bncli count part-07.csv --cuts cuts.json                   all pairs: enough for nb, tan, kdb; writes part-07.counts
+bncli count part-07.csv --cuts cuts.json                   writes part-07.counts: all pairs, enough for nb, tan, kdb
 bncli count jan.parquet --cuts cuts.json --structure kdb.json -o jan.counts
-bncli merge part-*.counts -o all.counts                    then: bncli fit --from-counts all.counts
 """
 
 STRUCTURE = flag(

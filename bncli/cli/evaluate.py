@@ -168,9 +168,8 @@ def _refuse_idle(typed: Mapping[str, Any]) -> None:
             ["--allow-missing-columns"] * (typed["allow_missing_columns"] and "allow_missing_columns" not in settings),
             "cross-validation: all rows are of DATA",
         )
-    if typed["cluster"] and (typed["model"] or typed["test"]):
-        what = f"--cluster has no effect with {'--model' if typed['model'] else '--test'}: its tasks are folds"
-        raise UsageError(what, hint="leave one of them out")
+    if typed["model"] or typed["test"]:
+        options.refuse_cluster(typed, f"{'--model' if typed['model'] else '--test'}: its tasks are folds")
     if typed["csv"] and not typed["train_rows"] and not idle:
         raise UsageError("--csv has no effect without --train-rows", hint="it is the file of the learning curve")
     if idle:

@@ -199,6 +199,16 @@ CLUSTER = flag(
     help="Have the workers of a Dask cluster do the work, with the same result: tcp://HOST:PORT, file:SCHEDULER.json, "
     "or local:N processes of this machine. Every worker must see DATA.",
 )
+
+
+def refuse_cluster(typed: Mapping[str, Any], reason: str) -> None:
+    """UsageError where --cluster was typed beside what leaves it nothing to do; as a setting it may stand."""
+    from bncli.cli.settings import settings_of_run
+
+    if typed["cluster"] and "cluster" not in settings_of_run():
+        raise UsageError(f"--cluster has no effect with {reason}", hint="leave one of them out")
+
+
 RUNNING = (JSON, QUIET, THREADS, SEED, CONFIG, DEBUG)
 """What every command that works on rows takes."""
 

@@ -11,7 +11,8 @@ GROUPS = (
     ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto")),
     ("Parameters", ("parameters", "smoothing", "penalties", "optimizers")),
     ("Using a model", ("score", "explain", "inspect", "evaluate", "compare", "convergence", "export", "simulate")),
-    ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "internals", "sources")),
+    ("Out of the shell", ("python",)),
+    ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
 """Every topic, as a reader may want to meet them."""
 
@@ -24,10 +25,13 @@ OF_COMMANDS = {
     "learn-structure": ("structures", "structure-scores", "regions", "interactions", "step-by-step"),
     "count": ("counts", "discretize", "structures"),
     "merge": ("counts", "files"),
-    "fit": ("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),
+    "fit": (
+        *("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),
+        "cluster",
+    ),
     "score": ("score", "explain", "missing-values", "data", "shell"),
-    "evaluate": ("evaluate", "compare", "which-one", "json"),
-    "compare": ("compare", "evaluate", "which-one"),
+    "evaluate": ("evaluate", "compare", "which-one", "json", "cluster"),
+    "compare": ("compare", "evaluate", "which-one", "cluster"),
     "convergence": ("convergence", "optimizers", "parameters"),
     "inspect": ("inspect", "explain", "files"),
     "export": ("export", "files"),

@@ -66,7 +66,9 @@ def test_without_the_extra(bncli: Bncli, monkeypatch: pytest.MonkeyPatch, comman
     ("words", "said"),
     [
         (("evaluate", WINE, "--test", WINE), "--cluster has no effect with --test"),
-        (("compare", WINE, "--jobs", "2"), "--jobs has no effect with --cluster"),
+        (("evaluate", WINE, "--model", "m.bnc"), "--cluster has no effect with --model"),
+        (("compare", WINE, "--jobs", "2"), "--cluster has no effect with --jobs"),
+        (("fit", "--from-counts", "x.counts"), "--cluster has no effect with --from-counts"),
     ],
 )
 def test_what_does_not_go_together(bncli: Bncli, words: tuple[str, ...], said: str) -> None:

@@ -15,6 +15,11 @@ Linear effects have linear coding, the MDL-binned ones free cells, all others th
 (`bncli.engine.parameter_spaces.effect_bases`). A candidate that has the same
 tables as an earlier one is left out.
 
+Larger sets are found on the residuals of the fit of the candidate below. On tables without noise small penalties are
+best, and the residuals of such a fit on the rows that it has learnt from are next to nothing; so a fit with a penalty
+below that of `additive_fit` is not asked, but an additive fit. (Measured, held-out losses of pairs: soybean_large 0.211
+to 0.167, zoo 0.140 to 0.083, anneal 0.034 to 0.030, tic_tac_toe 0.009 to 0.016; of its triples 0.042 to 0.003.)
+
 Conventions: how finely sets of several attributes bin them, and how many sets there are, is said by
 `bncli.engine.auto.capacity`. All pairs are tried up to ALL_PAIRS attributes. Where the best penalty of pairs lies a
 decade or more above that of single attributes, later candidates penalise larger sets so much more.
@@ -35,7 +40,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import CategoricalAttribute
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.structure_learners import tan
-from bncli.engine.structure_search.additive_fit import additive_fit
+from bncli.engine.structure_search.additive_fit import PENALTY, additive_fit
 from bncli.engine.structure_search.interaction_gains import Gains
 from bncli.engine.structures.binning import groupings_of
 from bncli.engine.structures.structure import Dag, Family, Regions, Structure
@@ -166,13 +171,20 @@ def _quadruples(rows: Rows) -> None:
 def _extend(rows: Rows, name: str, bins: int) -> None:
     """The regions of the candidate below, and the larger ones that gain most on its residuals, whatever they gain."""
     below = candidate(rows, rows.below[name])
-    likelihood, cells = rows.fits.get(below.name) or Fit(*additive_fit(rows.data, below.families))
-    gains = Gains(likelihood, cells, rows.data.schema.informative, bins)
+    gains = Gains(*_fit_of(rows, below), rows.data.schema.informative, bins)
     regions = below.structure.regions if isinstance(below.structure, Regions) else ()
     size = max(map(len, regions))
     ranked = gains.of_pairs() if size == 1 else gains.of_extensions([r for r in regions if len(r) == size])
     most = getattr(rows.capacity, name) * len(rows.data.schema.informative)
     _keep_regions(rows, name, [*regions, *(one.attributes for one in ranked[:most])])
+
+
+def _fit_of(rows: Rows, below: Candidate) -> Fit:
+    """One whose residuals tell what it lacks: the best one, unless its penalty is below that of `additive_fit`."""
+    fit = rows.fits.get(below.name)
+    if fit is not None and rows.penalties.get(below.name, PENALTY) >= PENALTY:
+        return fit
+    return Fit(*additive_fit(rows.data, below.families))
 
 
 def _mdl_main_effects(rows: Rows) -> None:

@@ -32,7 +32,6 @@ from bncli.engine.auto.choice import (
     FREQUENCIES,
     Judged,
     Losses,
-    frequencies,
     held_out_weights,
     judge_frequencies,
     losses_of,
@@ -60,11 +59,13 @@ from bncli.engine.model import (
     TriedCandidate,
 )
 from bncli.engine.parameter_spaces.effects import Effects
-from bncli.engine.prediction.tables_on_rows import log_probabilities_of
+from bncli.engine.prediction.scoring import log_probabilities_of
 from bncli.engine.structures.structure import Regions
 from bncli.engine.training.memory_estimate import needed_and_free
-from bncli.engine.training.optimization import ParameterSpace, find_optimum, find_optimum_from
+from bncli.engine.training.nested_samples import Growth
+from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
 from bncli.engine.training.penalty_cv import base_log_loss
+from bncli.engine.training.shrinkage import log_frequencies
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Note, Progress, Run, Stage, Watch
@@ -194,6 +195,7 @@ def _fit_components(
         elif one.name in wanted | needed:
             fit = _fit(rows, one, float(weight)) if again or one.path is None else _refit(data, one, one.path, weight)
             fitted.append(fit)
+        rows.penalties[one.name] = one.penalty  # as in the folds, what is found later hears of it
     return sorted((fit for fit in fitted if fit.component.weight > 0), key=lambda fit: -fit.component.weight)
 
 
@@ -215,7 +217,7 @@ def _bagged(data: Dataset, members: Sequence[Boosted], weight: float) -> _Fitted
 
 def _without_tables(data: Dataset, weight: float) -> _Fitted:
     """The class frequencies as a component."""
-    bias = frequencies(data)
+    bias = log_frequencies(data.class_counts)
     found = Candidate(FREQUENCIES, Regions((), method="auto"), ())
     optimum = Optimum(np.zeros(0), 0.0, 0.0, 0, 0, StoppedBy.CLOSED_FORM)
     return _Fitted(Component(weight, Tables(bias, (), ()), FREQUENCIES), found, optimum, len(bias))
@@ -225,8 +227,7 @@ def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
     """Found on these rows and fitted from the beginning."""
     found = candidate(rows, judged.name)
     space = space_of(rows.data, found)
-    settings = settings_of(judged.penalty, TOLERANCE, MAX_ITERATIONS)
-    optimum = find_optimum(space, settings, lambda step, p: None)
+    optimum = find_optimum(space, _settings(judged.penalty), lambda step, p: None)
     fitted = _fitted(judged.name, weight, found, space, optimum)
     rows.fits[judged.name] = Fit(space.likelihood, space.coordinates.tables(optimum.point))
     return fitted
@@ -236,8 +237,13 @@ def _refit(data: Dataset, judged: Judged, path: PenaltyPath, weight: float) -> _
     """What was found in the first fold, from its optimum there."""
     effects = path.space.coordinates.sharing
     space = space_of(data, path.candidate, effects if isinstance(effects, Effects) else None)
-    optimum = find_optimum_from(space, settings_of(judged.penalty, TOLERANCE, MAX_ITERATIONS), path.best)
+    optimum = find_optimum_from(space, _settings(judged.penalty), path.best)
     return _fitted(judged.name, weight, path.candidate, space, optimum)
+
+
+def _settings(penalty: float) -> OptimizerSettings:
+    """Of the fits on all rows."""
+    return replace(settings_of(penalty, TOLERANCE, MAX_ITERATIONS), growth=Growth())
 
 
 def _fitted(name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum) -> _Fitted:

@@ -1,8 +1,9 @@
 """Coded rows, and the one verb through which all learners reach them.
 
 Learners ask for sums over rows; they never loop over rows. `data.reduce(kernel, *broadcast)` cuts the rows into at
-most 16 row blocks, lets `kernel(block, *broadcast)` sum over each, and adds the partial results in order. The blocks
-follow from N alone, so neither the number of threads nor the place where blocks live changes a bit of the result.
+most 16 row blocks (of very many rows more), lets `kernel(block, *broadcast)` sum over each, and adds the partial
+results in order. The blocks follow from N alone, so neither the number of threads nor the place where blocks live
+changes a bit of the result.
 `data.map` is its sister for state per row. Kernels are module-level functions of arrays.
 """
 
@@ -25,6 +26,8 @@ from bncli.engine.kernels.arrays import Array, Codes, Index
 ROWS_PER_BLOCK = 1 << 16
 """A row block has at least so many rows, unless it is alone: handing fewer to a thread costs more than it saves."""
 MAX_BLOCKS = 16
+MORE_BLOCKS = ((1 << 24, 64), (1 << 30, 256))
+"""From so many rows on there are up to so many blocks, each as long as a whole small table: so more machines help."""
 ROWS_PER_SLICE = 1 << 14
 """Kernels walk a row block in slices whose temporaries stay in the second-level cache."""
 
@@ -163,10 +166,13 @@ class Dataset:
 
 
 def block_bounds(n_rows: int) -> list[tuple[int, int]]:
-    """First and last row + 1 of every block: a power of two of them, at most 16, none under ROWS_PER_BLOCK rows."""
-    n_blocks = 1
+    """First and last row + 1 of every block: a power of two of them, none under ROWS_PER_BLOCK rows, and at most 16.
+
+    Of very many rows there may be more, by MORE_BLOCKS.
+    """
+    n_blocks, most = 1, max([MAX_BLOCKS, *(n for least, n in MORE_BLOCKS if n_rows >= least)])
     # by the number of rows alone: threads must not move the edges, nor with them the last digits of sums
-    while n_blocks < MAX_BLOCKS and n_rows >= 2 * n_blocks * ROWS_PER_BLOCK:
+    while n_blocks < most and n_rows >= 2 * n_blocks * ROWS_PER_BLOCK:
         n_blocks *= 2
     edges = [n_rows * s // n_blocks for s in range(n_blocks + 1)]
     return list(itertools.pairwise(edges))

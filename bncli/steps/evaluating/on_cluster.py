@@ -63,7 +63,7 @@ def folds_on_cluster(cluster: Cluster, plan: FoldPlan, watch: Watch) -> Iterator
 def _serve(plan: FoldPlan) -> Callable[[int], _Done | BncliError]:
     """On a worker: the table, read once, and the function of one fold."""
     run = limited(Run())
-    columns = plan.supplied.read(plan.source, run)
+    columns = plan.supplied.read(plan.source, run, plan.asked.recipe)
 
     def hold_out(number: int) -> _Done | BncliError:
         repeat, fold = divmod(number, plan.asked.protocol.folds)

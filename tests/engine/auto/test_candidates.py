@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from bncli.engine.auto.boosted import NAME as BOOSTED
-from bncli.engine.auto.candidates import Rows, candidate, names
+from bncli.engine.auto.candidates import Fit, Rows, candidate, names
 from bncli.engine.auto.paths import space_of
+from bncli.engine.structure_search.additive_fit import additive_fit
 from bncli.engine.structures.structure import Regions
 from tests.datasets import random_dataset
 from tests.effects import mixed_dataset
@@ -91,3 +93,14 @@ def test_triples_may_build_on_all_pairs() -> None:
     assert isinstance(triples, Regions)
     assert set(pairs.regions) < set(triples.regions)
     assert {len(region) for region in set(triples.regions) - set(pairs.regions)} == {3}
+
+
+def test_a_fit_that_followed_its_rows_is_not_asked_what_it_lacks() -> None:
+    data = coded(mixed(300))
+    plain = Rows(data)
+    likelihood, cells = additive_fit(data, candidate(plain, "singles").families)
+    wrong = {"singles": Fit(likelihood, 3.0 * np.random.default_rng(1).standard_normal(cells.shape))}
+    gentle, firm = (Rows(data, fits=dict(wrong), penalties={"singles": penalty}) for penalty in (9.0, 10.0))
+    first, second, third = (candidate(rows, "pairs").structure for rows in (plain, gentle, firm))
+    assert first == second
+    assert first != third
