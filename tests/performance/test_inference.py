@@ -26,7 +26,7 @@ from tests.performance.workloads import real
 
 pytestmark = pytest.mark.performance
 
-MISSED_WHY = "attributes of 15 to 42 values: the entries, each multiplied once on the way there and back, take {:.0f}"
+MISSED_WHY = "attributes of 15 to 42 values: the entries, multiplied once forward and once backward, take {:.0f} passes"
 MISSED = ("KDB-2", "general")
 LIMITS = [("NB", 2.0), ("TAN", 10.0), ("KDB-2", 30.0), ("general", 30.0)]
 """Times the complete pass."""
