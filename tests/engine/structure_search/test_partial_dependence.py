@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_search import partial_dependence
-from bncli.engine.structure_search.partial_dependence import CLASS_NODE, PartialDependence, observed, sum_n_log_n
+from bncli.engine.structure_search.partial_dependence import CLASS_NODE, PartialDependence, standing_for, sum_n_log_n
 from tests.datasets import random_dataset
 from tests.missing_values import complete_rows, with_missing
 from tests.oracles import weights_of
@@ -42,7 +42,7 @@ def questions(draw: st.DrawFn) -> tuple[Dataset, int, int, list[frozenset[int]]]
     return data, a, b, draw(st.lists(some, min_size=1, max_size=4))
 
 
-@pytest.mark.parametrize("table", ["whole", "observed", "ranked"])
+@pytest.mark.parametrize("table", ["whole", "places", "sorted"])
 @given(asked=questions())
 def test_equals_the_definition(table: str, asked: tuple[Dataset, int, int, list[frozenset[int]]]) -> None:
     data, a, b, sets = asked
@@ -51,13 +51,14 @@ def test_equals_the_definition(table: str, asked: tuple[Dataset, int, int, list[
             patch.setattr(partial_dependence, "SMALL_TABLE", 1)
             patch.setattr(partial_dependence, "CELLS_PER_ROW", 0)
             patch.setattr(partial_dependence, "ROUND", 100)
-        if table == "ranked":
-            patch.setattr(partial_dependence, "LARGEST_NUMBER", 20)
+        if table == "sorted":
+            patch.setattr(partial_dependence, "PLACES", 1)
+            patch.setattr(partial_dependence, "NUMBERS_PER_ROW", 0)
         answers = PartialDependence(data).given(a, b, sets)
     assert answers == pytest.approx([slow(data, a, b, z) for z in sets], abs=1.1e-12)
 
 
-@pytest.mark.parametrize("table", ["whole", "observed", "ranked"])
+@pytest.mark.parametrize("table", ["whole", "places", "sorted"])
 @given(asked=questions(), share=st.sampled_from([0.3, 1.0]))
 def test_missing_values_leave_the_rows_that_have_all_that_is_asked_for(
     table: str, asked: tuple[Dataset, int, int, list[frozenset[int]]], share: float
@@ -68,8 +69,9 @@ def test_missing_values_leave_the_rows_that_have_all_that_is_asked_for(
         if table != "whole":
             patch.setattr(partial_dependence, "SMALL_TABLE", 1)
             patch.setattr(partial_dependence, "CELLS_PER_ROW", 0)
-        if table == "ranked":
-            patch.setattr(partial_dependence, "LARGEST_NUMBER", 20)
+        if table == "sorted":
+            patch.setattr(partial_dependence, "PLACES", 1)
+            patch.setattr(partial_dependence, "NUMBERS_PER_ROW", 0)
         answers = PartialDependence(incomplete).given(a, b, sets)
     whole = [complete_rows(incomplete, (z | {a, b}) - {CLASS_NODE}) for z in sets]
     expected = [slow(rows, a, b, z) if rows.n_rows else 0.0 for rows, z in zip(whole, sets, strict=True)]
@@ -128,21 +130,23 @@ def test_without_rows_nothing_is_shared() -> None:
     assert PartialDependence(random_dataset(0, (2, 3), 2)).given(0, 1, [frozenset(), frozenset({CLASS_NODE})]) == [0, 0]
 
 
-numbers = st.lists(st.integers(0, 2**62), max_size=30) | st.lists(st.integers(0, 3), max_size=30)
-
-
-@given(numbers, st.booleans())
-def test_every_cell_that_occurs_once_and_its_weight(cells: list[int], weighted: bool) -> None:
-    weights = np.arange(1.0, len(cells) + 1.0) if weighted else None
-    expected: Counter[int] = Counter()
-    for t, cell in enumerate(cells):
-        expected[cell] += t + 1 if weighted else 1
-    distinct, counts = observed(np.array(cells, np.int64), weights)
-    assert counts.dtype == np.float64
-    assert list(zip(distinct.tolist(), counts.tolist(), strict=True)) == sorted(expected.items())
+@pytest.mark.parametrize("places", [0, 1 << 24])
+@given(cells=st.lists(st.integers(0, 9), max_size=30))
+def test_a_row_stands_for_all_of_its_number(places: int, cells: list[int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partial_dependence, "PLACES", places)
+        patch.setattr(partial_dependence, "NUMBERS_PER_ROW", 0)
+        found = standing_for(np.array(cells, np.intp), 10).tolist()
+    assert all(0 <= row < len(cells) for row in found)
+    assert all(
+        (x == y) == (a == b) for x, a in zip(cells, found, strict=True) for y, b in zip(cells, found, strict=True)
+    )
 
 
 @given(st.lists(st.integers(0, 9) | st.floats(0, 1e6), max_size=20))
 def test_the_sum_is_that_of_its_terms(counts: list[float]) -> None:
     expected = math.fsum(n * math.log(n) for n in counts if n > 0)
     assert sum_n_log_n(np.array(counts, float)) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    rows = [int(n) for n in counts if n < 10]
+    of_rows = math.fsum(n * math.log(n) for n in rows if n > 0)
+    assert sum_n_log_n(np.array(rows, np.int64)) == pytest.approx(of_rows, rel=1e-12, abs=1e-12)
