@@ -63,7 +63,8 @@ from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.prediction.tables_on_rows import log_probabilities_of
 from bncli.engine.structures.structure import Regions
 from bncli.engine.training.memory_estimate import needed_and_free
-from bncli.engine.training.optimization import ParameterSpace, find_optimum, find_optimum_from
+from bncli.engine.training.nested_samples import Growth
+from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
 from bncli.engine.training.penalty_cv import base_log_loss
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
@@ -226,8 +227,7 @@ def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
     """Found on these rows and fitted from the beginning."""
     found = candidate(rows, judged.name)
     space = space_of(rows.data, found)
-    settings = settings_of(judged.penalty, TOLERANCE, MAX_ITERATIONS)
-    optimum = find_optimum(space, settings, lambda step, p: None)
+    optimum = find_optimum(space, _settings(judged.penalty), lambda step, p: None)
     fitted = _fitted(judged.name, weight, found, space, optimum)
     rows.fits[judged.name] = Fit(space.likelihood, space.coordinates.tables(optimum.point))
     return fitted
@@ -237,8 +237,13 @@ def _refit(data: Dataset, judged: Judged, path: PenaltyPath, weight: float) -> _
     """What was found in the first fold, from its optimum there."""
     effects = path.space.coordinates.sharing
     space = space_of(data, path.candidate, effects if isinstance(effects, Effects) else None)
-    optimum = find_optimum_from(space, settings_of(judged.penalty, TOLERANCE, MAX_ITERATIONS), path.best)
+    optimum = find_optimum_from(space, _settings(judged.penalty), path.best)
     return _fitted(judged.name, weight, path.candidate, space, optimum)
+
+
+def _settings(penalty: float) -> OptimizerSettings:
+    """Of the fits on all rows."""
+    return replace(settings_of(penalty, TOLERANCE, MAX_ITERATIONS), growth=Growth())
 
 
 def _fitted(name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum) -> _Fitted:

@@ -35,7 +35,7 @@ from bncli.engine.optimizers.quasi_newton import COST, NEWTON_WINDOW, PASSES, Re
 ENOUGH = 0.1
 LOOSEST = 1e-2
 """The largest tolerance on a sample, as a share of the objective."""
-SLOW, MAX_SLOW = 0.5, 3
+SLOW, MAX_SLOW = 0.7, 3
 """An iteration is slow where the gain predicted after it is above this share of the one predicted before it; so many
 in a row are too many."""
 

@@ -36,21 +36,25 @@ SEED = 0
 class Growth:
     """How samples grow: from how many rows in all on, and how large the largest and the smallest of them are.
 
-    The largest has rows_per_parameter P rows, but no fewer than least_largest and a `share` of all; each of the others
-    a quarter of the next, while it has as many as `least` rows and LEAST_PER_PARAMETER P.
+    With P free parameters the largest has rows_per_parameter P rows, but no fewer than least_largest and a `share` of
+    all; no more than MOST of all, if these are fewest_per_parameter P. Each of the others has a quarter of the next,
+    while that is as many as `least` rows and LEAST_PER_PARAMETER P.
     """
 
     many_rows: int = 50_000
     rows_per_parameter: int = 16
+    fewest_per_parameter: int = 6
     least_largest: int = 1 << 14
     share: float = 1 / 32
     least: int = 1 << 13
 
     def sizes(self, n_rows: int, n_parameters: int) -> tuple[int, ...]:
         """Ascending; none where rows are few, or too few for so many parameters."""
-        largest = max(self.rows_per_parameter * n_parameters, self.least_largest, int(n_rows * self.share))
-        if n_rows < self.many_rows or MOST * n_rows < largest:
+        most = int(MOST * n_rows)
+        if n_rows < self.many_rows or most < max(self.fewest_per_parameter * n_parameters, self.least_largest):
             return ()
+        largest = max(self.rows_per_parameter * n_parameters, self.least_largest, int(n_rows * self.share))
+        largest = min(largest, most)
         sizes = [largest]
         while sizes[0] >= RATIO * max(self.least, LEAST_PER_PARAMETER * n_parameters):
             sizes.insert(0, sizes[0] // RATIO)

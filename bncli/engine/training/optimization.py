@@ -204,9 +204,44 @@ def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> O
     samples = _samples(space, settings)
     if samples is None:
         return _minimise(problem.objective, problem.start, settings, report)
+    return _grown(problem.objective, problem.start, samples, settings, report)
+
+
+def _samples(space: Space, settings: OptimizerSettings, near: Array | None = None) -> Iterator[Sampled] | None:
+    """The samples through which to grow; None where all rows are to be taken from the first pass on.
+
+    `near`: where the optimum is expected, which leaves the largest of them alone. Without a penalty a sample may have
+    no finite optimum; and what incomplete rows weigh is not told by their cells.
+    """
+    if settings.growth is None or settings.penalty == 0 or not isinstance(space, ParameterSpace):
+        return None
+    data = space.likelihood.data
+    # what is added to all classes alike changes no probability
+    n_free = space.coordinates.n_parameters * (data.n_labels - 1) // data.n_labels
+    sizes = settings.growth.sizes(data.n_rows, n_free)
+    if not sizes:
+        return None
+    return _sampled(space, settings, sizes, None) if near is None else _sampled(space, settings, sizes[-1:], near)
+
+
+def _sampled(
+    space: ParameterSpace, settings: OptimizerSettings, sizes: Sequence[int], near: Array | None
+) -> Iterator[Sampled]:
+    whole = space.likelihood.data
+    for rows in nested_samples(space.likelihood, sizes):
+        problem = _Problem(replace(space, likelihood=space.on(rows), costs=None), settings)
+        objective = problem.objective if near is None else _near(problem, near)
+        # P / 2n nats a row, of as many as all rows stand for
+        error = whole.total_weight * space.coordinates.n_parameters / (2 * rows.n_rows)
+        yield Sampled(objective, rows.n_rows / whole.n_rows, error)
+
+
+def _grown(
+    objective: Objective, start: Array, samples: Iterator[Sampled], settings: OptimizerSettings, report: Report
+) -> Optimum:
     return growing.minimise(
-        problem.objective,
-        problem.start,
+        objective,
+        start,
         samples,
         method=_module(settings).minimise,
         tolerance=settings.tolerance,
@@ -215,32 +250,21 @@ def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> O
     )
 
 
-def _samples(space: Space, settings: OptimizerSettings) -> Iterator[Sampled] | None:
-    """The samples through which to grow; None where all rows are to be taken from the first pass on.
-
-    Without a penalty a sample may have no finite optimum; and what incomplete rows weigh is not told by their cells.
-    """
-    if settings.growth is None or settings.penalty == 0 or not isinstance(space, ParameterSpace):
-        return None
-    data, n_parameters = space.likelihood.data, space.coordinates.n_parameters
-    sizes = settings.growth.sizes(data.n_rows, n_parameters)
-    return _sampled(space, settings, sizes) if sizes else None
-
-
-def _sampled(space: ParameterSpace, settings: OptimizerSettings, sizes: Sequence[int]) -> Iterator[Sampled]:
-    whole = space.likelihood.data
-    for rows in nested_samples(space.likelihood, sizes):
-        objective = _Problem(replace(space, likelihood=space.on(rows), costs=None), settings).objective
-        # P / 2n nats a row, of as many as all rows stand for
-        error = whole.total_weight * space.coordinates.n_parameters / (2 * rows.n_rows)
-        yield Sampled(objective, rows.n_rows / whole.n_rows, error)
-
-
 def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
     """The best parameters found from `point`, near which they are expected; `settings` tell all but the start."""
     problem = _Problem(space, settings)
-    near = replace(problem.objective, precondition=problem.curvature.refresh(point, NEAR_COST))
-    return _minimise(near, point, settings, lambda step, p: None)
+    samples = _samples(space, settings, near=point)
+    if samples is not None:
+        return _grown(problem.objective, point, samples, settings, _silent)
+    return _minimise(_near(problem, point), point, settings, _silent)
+
+
+def _near(problem: _Problem, point: Array) -> Objective:
+    return replace(problem.objective, precondition=problem.curvature.refresh(point, NEAR_COST))
+
+
+def _silent(step: Step, p: Array) -> None:
+    pass
 
 
 def _minimise(objective: Objective, start: Array, settings: OptimizerSettings, report: Report) -> Optimum:

@@ -14,9 +14,10 @@ from bncli.engine.optimizers import newton
 from bncli.engine.parameter_spaces.flops import of_free_tables, of_networks
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.nested_samples import Growth
+from bncli.engine.training.optimization import ParameterSpace, find_optimum_from
 from bncli.watch import Iteration
 from tests.datasets import random_dataset
-from tests.spaces import SPACES, catch, fit
+from tests.spaces import SPACES, catch, fit, how
 
 TAN = Dag(((), (0,), (0,)), (0, 1, 2))
 every_space = pytest.mark.parametrize("name", SPACES)
@@ -89,9 +90,9 @@ def test_samples_lead_to_the_optimum_of_all_rows(name: str, weighted: bool) -> N
     labels[:3] = 2
     data = replace(data, labels=labels)
     events: list[Any] = []
-    how: dict[str, Any] = {"penalty": 1.0, "tolerance": 1e-11, "init": "zero"}
-    grown = fit(name, data, TAN, growth=GROWTH, watch=events.append, **how)
-    whole = fit(name, data, TAN, optimizer="newton", **how)
+    changed: dict[str, Any] = {"penalty": 1.0, "tolerance": 1e-11, "init": "zero"}
+    grown = fit(name, data, TAN, growth=GROWTH, watch=events.append, **changed)
+    whole = fit(name, data, TAN, optimizer="newton", **changed)
     assert grown.cll_start == whole.cll_start == events[0].cll
     assert events[0].cll_evaluations == 1
     # a step of samples is a first iteration that costs parts of passes, and no line search of all rows
@@ -112,6 +113,19 @@ def test_threads_do_not_change_a_bit_of_what_samples_lead_to(name: str) -> None:
         learnt = fit(name, data, TAN, penalty=1.0, tolerance=1e-8, growth=GROWTH)
         outcomes.append((learnt.cll, learnt.tables.bias.tobytes(), *(w.tobytes() for w in learnt.tables.weights)))
     assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("name", ["discriminative", "discriminative with lower orders", "weighted 4"])
+def test_samples_lead_from_a_place_nearby_to_the_optimum_of_all_rows(name: str) -> None:
+    data = random_dataset(8_000, (3, 2, 4), 3)
+    caught = catch(name, data, TAN)
+    space = ParameterSpace(caught.likelihood, caught.space)
+    settings = how(init="zero", penalty=1.0, tolerance=1e-11)
+    whole = find_optimum_from(space, settings, np.full(caught.space.n_parameters, 0.1))
+    grown = find_optimum_from(space, replace(settings, growth=GROWTH), whole.point + 0.01)
+    assert grown.value == pytest.approx(whole.value, rel=1e-9)
+    assert grown.evaluations + grown.products < whole.evaluations
+    np.testing.assert_allclose(grown.point, whole.point, atol=2e-3)
 
 
 def test_without_a_penalty_or_with_few_rows_all_rows_are_taken_from_the_first_pass_on() -> None:
