@@ -18,6 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bncli.engine.data.cutting import learn_dataset
+from bncli.errors import BncliError
+from bncli.files.codes import read_codes
+from bncli.steps.cluster import blocks
 from tests.steps.cluster.processes import Command, Processes, run, started
 
 pytestmark = [
@@ -115,6 +119,16 @@ def test_fit_makes_the_same_bytes(cluster: Processes, codes: Path, tmp_path: Pat
     assert (tmp_path / "here.bnc").read_bytes() == (tmp_path / "there.bnc").read_bytes()
     assert "a cluster is slower than the machine at hand" in there.err
     assert re.search(r"\d+ rounds on 2 workers \(2 threads\): on average \d+ kB out and \d+ kB back", there.err)
+
+
+def test_other_codes_under_the_same_name(codes: Path) -> None:
+    """The file is as long, but a worker that opens it finds other rows."""
+    file = read_codes(str(codes))
+    schema = learn_dataset(file.columns()).schema
+    plan = blocks._Plan(str(codes), schema, blocks._stamp(file))
+    assert blocks._load(plan, 1, N_ROWS // 2).n_rows == N_ROWS // 2
+    with pytest.raises(BncliError, match="a worker sees other codes under the same name"):
+        blocks._load(plan._replace(stamp=plan.stamp + 1), 1, N_ROWS // 2)
 
 
 def test_workers_of_this_machine(codes: Path, model: bytes, tmp_path: Path) -> None:
