@@ -105,7 +105,9 @@ def test_compare_finds_the_same_and_resumes(cluster: Processes, tmp_path: Path) 
     "options",
     [
         FIT,
-        ("--structure", "kdb", "--k", "2", "--param", "map", "--smoothing", "hdp"),
+        pytest.param(
+            ("--structure", "kdb", "--k", "2", "--param", "map", "--smoothing", "hdp"), marks=pytest.mark.slow
+        ),
         ("--structure", "nb", "--param", "weighted"),
         pytest.param(("--structure", "tan", "--param", "extended", "--penalty", "1"), marks=pytest.mark.slow),
         pytest.param(("--structure", "kdb", "--param", "weighted", "--optimizer", "lbfgs"), marks=pytest.mark.slow),
@@ -221,12 +223,14 @@ def _greet(server: socket.socket, greeting: bytes) -> None:
             kept[-1].sendall(greeting)
 
 
+@pytest.mark.slow
 def test_nobody_answers() -> None:
     ended = run("evaluate", SAMPLES / "wine.csv", "--cluster", "tcp://127.0.0.1:1")
     assert ended.code == 1
     assert ended.err.startswith("Error: no scheduler answers at tcp://127.0.0.1:1 (within 10 seconds); ")
 
 
+@pytest.mark.slow
 def test_a_scheduler_without_workers(tmp_path: Path) -> None:
     with started(tmp_path, 0) as processes:
         ended = run("evaluate", SAMPLES / "wine.csv", "--cluster", processes.address)
