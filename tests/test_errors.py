@@ -1,5 +1,8 @@
 """An error is one line."""
 
+import pickle
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,3 +45,10 @@ def test_what_can_be_read_stays_as_it_is(text: str) -> None:
 @given(st.text())
 def test_what_is_printed_once_may_be_printed_again(text: str) -> None:
     assert printable(printable(text)) == printable(text)
+
+
+@pytest.mark.parametrize("kind", [BncliError, UsageError, ModelError])
+def test_an_error_travels_between_processes(kind: type[BncliError]) -> None:
+    error = pickle.loads(pickle.dumps(kind("what", where="where", hint="hint")))
+    assert type(error) is kind
+    assert str(error) == "what, where; hint"

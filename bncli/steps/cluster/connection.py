@@ -12,6 +12,7 @@ blamed. Dask's warnings and logs are kept off the standard error: what matters i
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -71,26 +72,39 @@ class Cluster:
 
     def broadcast(self, value: Any) -> Future:
         """A value sent to every worker, for one round: nothing can make it again where it is lost."""
-        return self._client.scatter(value, broadcast=True, hash=False)
+        try:
+            return self._client.scatter(value, broadcast=True, hash=False, timeout=ALONE_SECONDS)
+        except Exception as error:
+            raise LostError(str(error)) from error
 
     def values(self, futures: Sequence[Future]) -> list[Any]:
         """What became of the tasks, in their order. Raises what a task raised; LostError where asking again helps."""
-        self.wait(futures)
-        try:
-            found: list[Any] = self._client.gather(list(futures))
-        except Exception as error:
-            _raise(error)
-        return found
 
-    def wait(self, futures: Sequence[Future], *, all_of_them: bool = True) -> list[Future]:
-        """Waits until all tasks are done, or the first is; returns those that are, and raises where none can be."""
+        async def gathered() -> list[Any]:
+            return list(await self._client.gather(list(futures), asynchronous=True))
+
+        # not waited for alone and fetched then: a result that is lost in between is waited for, too
+        coming = asyncio.run_coroutine_threadsafe(gathered(), self._client.loop.asyncio_loop)
+        try:
+            return self._in_time(lambda: coming.result(_PATIENCE))
+        finally:
+            coming.cancel()
+
+    def first(self, futures: Sequence[Future]) -> list[Future]:
+        """Those of the tasks that are done, once any is."""
         from distributed import wait
 
+        def done() -> list[Future]:
+            return list(wait(list(futures), timeout=_PATIENCE, return_when="FIRST_COMPLETED").done)
+
+        return self._in_time(done)
+
+    def _in_time(self, result: Callable[[], list[Any]]) -> list[Any]:
+        """The result, asked for again after each TimeoutError, as long as there is anybody to wait for."""
         alone_since: float | None = None
         while True:
             try:
-                when = "ALL_COMPLETED" if all_of_them else "FIRST_COMPLETED"
-                return list(wait(list(futures), timeout=_PATIENCE, return_when=when).done)
+                return result()
             except TimeoutError:
                 alone_since = self._alone_since(alone_since)
             except Exception as error:

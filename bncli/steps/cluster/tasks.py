@@ -44,7 +44,7 @@ def each_task(
 
 def _done(cluster: Cluster, waiting: dict[Any, Task]) -> Iterator[tuple[Task, Any]]:
     """What is done now, at least one; no longer among those that wait."""
-    for future in cluster.wait(list(waiting), all_of_them=False):
+    for future in cluster.first(list(waiting)):
         task = waiting.pop(future)
         try:
             yield task, cluster.values([future])[0]

@@ -18,6 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bncli.engine.data.cutting import learn_dataset
+from bncli.errors import BncliError
+from bncli.files.codes import read_codes
+from bncli.steps.cluster import blocks
 from tests.steps.cluster.processes import Command, Processes, run, started
 
 pytestmark = [
@@ -101,7 +105,9 @@ def test_compare_finds_the_same_and_resumes(cluster: Processes, tmp_path: Path) 
     "options",
     [
         FIT,
-        ("--structure", "kdb", "--k", "2", "--param", "map", "--smoothing", "hdp"),
+        pytest.param(
+            ("--structure", "kdb", "--k", "2", "--param", "map", "--smoothing", "hdp"), marks=pytest.mark.slow
+        ),
         ("--structure", "nb", "--param", "weighted"),
         pytest.param(("--structure", "tan", "--param", "extended", "--penalty", "1"), marks=pytest.mark.slow),
         pytest.param(("--structure", "kdb", "--param", "weighted", "--optimizer", "lbfgs"), marks=pytest.mark.slow),
@@ -115,6 +121,16 @@ def test_fit_makes_the_same_bytes(cluster: Processes, codes: Path, tmp_path: Pat
     assert (tmp_path / "here.bnc").read_bytes() == (tmp_path / "there.bnc").read_bytes()
     assert "a cluster is slower than the machine at hand" in there.err
     assert re.search(r"\d+ rounds on 2 workers \(2 threads\): on average \d+ kB out and \d+ kB back", there.err)
+
+
+def test_other_codes_under_the_same_name(codes: Path) -> None:
+    """The file is as long, but a worker that opens it finds other rows."""
+    file = read_codes(str(codes))
+    schema = learn_dataset(file.columns()).schema
+    plan = blocks._Plan(str(codes), schema, blocks._stamp(file))
+    assert blocks._load(plan, 1, N_ROWS // 2).n_rows == N_ROWS // 2
+    with pytest.raises(BncliError, match="a worker sees other codes under the same name"):
+        blocks._load(plan._replace(stamp=plan.stamp + 1), 1, N_ROWS // 2)
 
 
 def test_workers_of_this_machine(codes: Path, model: bytes, tmp_path: Path) -> None:
@@ -207,12 +223,14 @@ def _greet(server: socket.socket, greeting: bytes) -> None:
             kept[-1].sendall(greeting)
 
 
+@pytest.mark.slow
 def test_nobody_answers() -> None:
     ended = run("evaluate", SAMPLES / "wine.csv", "--cluster", "tcp://127.0.0.1:1")
     assert ended.code == 1
     assert ended.err.startswith("Error: no scheduler answers at tcp://127.0.0.1:1 (within 10 seconds); ")
 
 
+@pytest.mark.slow
 def test_a_scheduler_without_workers(tmp_path: Path) -> None:
     with started(tmp_path, 0) as processes:
         ended = run("evaluate", SAMPLES / "wine.csv", "--cluster", processes.address)
