@@ -32,14 +32,17 @@ class BncliError(Exception):
 def printable(text: str) -> str:
     """The text with `?` for control characters, and what is too long to be read cut in its middle.
 
-    Names and values out of a file must neither break the line nor steer the terminal, nor fill it: a word keeps its
+    Names and values out of a file must neither break the line nor steer the terminal, nor turn about what follows, as
+    marks of the direction of writing do, nor fill it: a word keeps its
     first and last letters if it is longer than any path should be, and so does the whole.
     """
     text = _LONG_WORD.sub(lambda word: f"{word[0][:60]}...{word[0][-20:]}", text.translate(_CONTROLS))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}...{text[-_LONGEST // 4 :]}"
 
 
-_CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], "?")
+_DIRECTIONS = (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+"""Marks of the direction of writing, and the separators of lines and paragraphs."""
+_CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), *_DIRECTIONS, 0xFEFF], "?")
 _LONG_WORD = re.compile(r"(?<!\S)\S{301,}")
 _LONGEST = 4000
 

@@ -15,6 +15,12 @@ def test_names_out_of_a_file_neither_break_the_line_nor_steer_the_terminal() -> 
     assert str(BncliError("unknown 'a\nb\x1b[31m\x9bé'")) == "unknown 'a?b?[31m?é'"
 
 
+def test_names_out_of_a_file_do_not_turn_what_follows_about() -> None:
+    """Overrides and isolates of direction, separators of lines; letters that are written from right to left stay."""
+    assert printable("a\u202eb\u2066c\u200fd\u061ce\u2028f\ufeff") == "a?b?c?d?e?f?"
+    assert printable("\u05d0\u0628 \u2013 caf\u00e9 \u2192") == "\u05d0\u0628 \u2013 caf\u00e9 \u2192"
+
+
 def test_every_kind_has_its_exit_code() -> None:
     assert (BncliError.exit_code, UsageError.exit_code, ModelError.exit_code) == (1, 2, 3)
 

@@ -44,6 +44,7 @@ fit monks1.csv --structure checked.json -q -o checked.bnc
 learn-structure iris.csv --structure interactions -q -o interactions.json
 count iris.csv --cuts cuts.json -q -o pairs.counts
 count iris.csv --cuts cuts.json --structure tan.json -q -o tan.counts
+merge pairs.counts pairs.counts --decay 0.5 --allow-repeated -q -o faded.counts
 """
 
 PRINTING = """
@@ -90,6 +91,9 @@ inspect interactions.bnc --tables
 inspect interactions.bnc --effects
 inspect em.bnc
 inspect cuts.json
+inspect pairs.counts
+inspect tan.counts
+inspect faded.counts
 inspect pooled.bnc
 inspect tan.json
 inspect regions.json

@@ -124,15 +124,20 @@ def refuse_idle(typed: Collection[str], chosen: Mapping[str, str], choices: Coll
         governors = [choice for choice in choices if flag in choice.governed]
         concerned = [choice for choice in governors if choice.flag in chosen]
         if governors and not any(flag in choice.options_of(chosen[choice.flag]) for choice in concerned):
-            idle = " and ".join(f"{choice.flag} {chosen[choice.flag]}" for choice in concerned)
-            takers = [f"{choice.flag} {m.word}" for choice in governors for m in choice.methods if flag in m.options]
+            idle = " and ".join(dict.fromkeys(as_typed(choice, chosen[choice.flag]) for choice in concerned))
+            takers = [as_typed(choice, m.word) for choice in governors for m in choice.methods if flag in m.options]
             what = f"{flag} has no effect with {idle or _without(governors, chosen, choices)}"
-            raise UsageError(what, hint=f"it goes with {', '.join(takers)}")
+            raise UsageError(what, hint=f"it goes with {', '.join(dict.fromkeys(takers))}")
+
+
+def as_typed(choice: Choice, word: str) -> str:
+    """What asks for a method: `--structure auto` for the parameters auto, which come with the structure alone."""
+    return f"{STRUCTURES.flag if choice is PARAMETERS and word in STRUCTURES.words else choice.flag} {word}"
 
 
 def _without(unchosen: Sequence[Choice], chosen: Mapping[str, str], choices: Collection[Choice]) -> str:
     """The methods chosen that leave no part to these choices: an optimizer, say, where nothing is optimized."""
     flags = [choice.flag for choice in unchosen]
     above = [choice for choice in choices if choice.flag in chosen and any(flag in choice.governed for flag in flags)]
-    methods = " and ".join(f"{choice.flag} {chosen[choice.flag]}" for choice in above)
+    methods = " and ".join(dict.fromkeys(as_typed(choice, chosen[choice.flag]) for choice in above))
     return f"{methods}, which takes no {' or '.join(flags)}"

@@ -154,7 +154,9 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
 
 
 def _shrinkage(report: FitReport) -> Shrinkage | None:
-    return None if report.penalty_cv is None else report.penalty_cv.shrinkage
+    """None without attributes too: a base that is shrunk tells nobody anything."""
+    has_tables = report.parameters > report.classes
+    return report.penalty_cv.shrinkage if report.penalty_cv is not None and has_tables else None
 
 
 def _arcs_tried(report: FitReport) -> Sequence[TriedArcs]:

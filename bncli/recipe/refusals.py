@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from bncli.catalogue import DISCRETIZERS, MARGINALIZED, PARAMETERS, SCORES, STRUCTURES, refuse_idle
+from bncli.catalogue import DISCRETIZERS, MARGINALIZED, PARAMETERS, SCORES, STRUCTURES, as_typed, refuse_idle
 from bncli.choices import Choice, Method, key_of, written
 from bncli.errors import UsageError
 from bncli.recipe.defaults import Chosen, Files, alone, optimization, params_of, read, score
@@ -84,7 +84,7 @@ def _refuse_unfit(chosen: Chosen) -> None:
     if chosen.of_kind is not None and kind:
         _refuse_flags(list(typed), *chosen.of_kind.idle)
         _refuse_other(typed, chosen.of_kind, f"--structure {kind}")
-    _refuse_other(typed, chosen.param, f"--param {param}")
+    _refuse_other(typed, chosen.param, as_typed(PARAMETERS, param))
     if kind:
         _refuse_flags(list(typed), ("--arcs",), "with regions, which have none")
     else:
@@ -119,7 +119,8 @@ def _refuse_policy(chosen: Chosen) -> None:
         what = f"--missing-policy level has no meaning with --param {param.word}"
         raise UsageError(what, hint=f"{param.word} marginalizes missing values; --param map takes them as a level")
     if policy == "marginalize" and not param.probabilities:
-        what = f"--missing-policy marginalize cannot go with --param {param.word}, whose numbers are not probabilities"
+        name = as_typed(PARAMETERS, param.word)
+        what = f"--missing-policy marginalize cannot go with {name}, whose numbers are not probabilities"
         raise UsageError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or --missing-policy level")
 
 

@@ -27,7 +27,7 @@ from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
 from bncli.recipe.defaults import kind_of
 from bncli.steps.run import limited
-from bncli.watch import Run, Stage
+from bncli.watch import Note, Run, Stage
 
 T = TypeVar("T")
 
@@ -75,6 +75,8 @@ class Supplied(Given):
 
         Its class is the one that was typed (checked later), else that of the files. No recipe: it is read as it is.
         """
+        if isinstance(self.structure, NamedRegions) and self.structure.method == "auto":
+            run.watch(Note(f"{self.structure_path} holds the regions of one component of an ensemble: {_PLAIN}"))
         if recipe is None:
             return self._reading(
                 source,
@@ -115,6 +117,7 @@ class Supplied(Given):
         return self.cuts_path, None if self.cuts is None else self.cuts.class_name
 
 
+_PLAIN = "they are learnt as one sum of tables, without the others; --structure auto learns the ensemble"
 _THETA = next(float(dict(method.defaults)["--theta"]) for method in STRUCTURES.methods if method.word == "kikuchi")
 
 

@@ -274,7 +274,12 @@ def test_a_command_without_param_speaks_of_none(typed: dict[str, object], said: 
         ({"structure": "interactions", "theta": 2.0}, "--theta"),
         ({"structure": "interactions", "init": "generative"}, "--init generative has no meaning"),
         ({"structure": "tan", "param": "discriminative", "theta": 2.0}, "--theta has no effect without regions"),
-        ({"structure": "tan", "metric": "error"}, "--metric has no effect"),
+        (
+            {"structure": "tan", "metric": "error"},
+            "--metric has no effect with --param weighted; it goes with --structure auto",
+        ),
+        ({"structure": "auto", "init": "zero"}, "--init has no effect with --structure auto; it goes with --param w"),
+        ({"structure": "auto", "missing_policy": "marginalize"}, "marginalize cannot go with --structure auto, whose"),
     ],
 )
 def test_what_does_not_go_with_the_kind_of_structure_is_refused(typed: dict[str, object], told: str) -> None:

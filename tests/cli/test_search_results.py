@@ -51,6 +51,12 @@ def test_fit_and_inspect_tell_how_far_tables_were_shrunk(bncli: Bncli, tmp_path:
     assert json.loads(bncli("fit", *options, "--penalty", "1", "--json", "-q").out)["shrunk"] is None
 
 
+def test_without_attributes_nothing_is_told_of_shrinking(bncli: Bncli, tmp_path: Path) -> None:
+    (tmp_path / "bare.csv").write_text("\n".join(["x,class", *(f"k,{'yn'[i % 3 == 0]}" for i in range(40)), ""]))
+    assert "shrunk" not in bncli("fit", "bare.csv", "--structure", "nb", "--param", "discriminative").err
+    assert "shrunk" not in bncli("inspect", "bare.bnc").out
+
+
 def test_aligned_lines() -> None:
     moves = [NamedMove("add", "age", "pulse", 1234.5), NamedMove("reverse", "b", "a", 0.125)]
     assert move_lines(moves) == [

@@ -11,8 +11,10 @@ import pytest
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions
 from bncli.errors import BncliError, UsageError
 from bncli.files.structure import dump_structure, write_structure
+from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.supplied_files import Supplied, class_named_by, read_supplied
+from bncli.watch import Event, Note, Run
 
 
 def told(path: str | None, class_name: str | None, what: str, hint: str = "") -> str:
@@ -79,3 +81,15 @@ def test_the_theta_of_regions_is_typed_or_of_the_file_or_the_default() -> None:
     assert Supplied(structure=plain).recipe(recipe).theta == 1.0
     with pytest.raises(BncliError, match=r"option 'theta' is -1\.0, r\.json; it should exceed 0"):
         Supplied(structure=replace(REGIONS, options={"theta": -1}, where="r.json")).recipe(recipe)
+
+
+def test_regions_of_an_ensemble_are_not_taken_for_the_ensemble(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "1,u,p\n2,v,q\n1,v,q\n2,u,p\n" * 5)
+    for method, n_notes in (("auto", 1), ("kikuchi", 0)):
+        path = str(tmp_path / f"{method}.json")
+        write_structure(path, NamedRegions("y", (("a",), ("b",)), None, method, {}, bins=(40, 8)))
+        notes: list[Event] = []
+        read_supplied(None, path).read(Source((str(tmp_path / "t.csv"),)), Run(watch=notes.append))
+        told = [note.text for note in notes if isinstance(note, Note) and note.text.startswith(path)]
+        assert len(told) == n_notes
+        assert all("one component of an ensemble" in text and "--structure auto" in text for text in told)

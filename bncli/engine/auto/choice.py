@@ -21,6 +21,7 @@ from bncli.engine.boosting.boosting import Boosted
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.model import Tried
+from bncli.engine.training.shrinkage import log_frequencies
 
 Tell = Callable[[float, int], None]
 """Hears of a penalty and a fold."""
@@ -119,15 +120,12 @@ class _Search:
 
 def judge_frequencies(parts: Sequence[tuple[Dataset, Dataset]]) -> Judged:
     """The class shares of the rows learnt from, of which there are one more of each class, whatever the row."""
-    logs = np.concatenate([np.repeat(frequencies(a)[:, np.newaxis], b.n_rows, axis=1) for a, b in parts], axis=1)
+    logs = np.concatenate(
+        [np.repeat(log_frequencies(a.class_counts)[:, np.newaxis], b.n_rows, axis=1) for a, b in parts], axis=1
+    )
     held_out = [rows for _, rows in parts]
     losses = losses_of(logs, np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out))
     return Judged(FREQUENCIES, 1.0, losses, logs, (Tried(1.0, losses.log_loss),), None)
-
-
-def frequencies(data: Dataset) -> Array:
-    """ln of the class shares (K,), of one row more of each class."""
-    return np.log((data.class_counts + 1.0) / (data.total_weight + data.n_labels))
 
 
 def _advance(paths: Sequence[PenaltyPath], penalty: float, tell: Tell) -> Array:

@@ -29,6 +29,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from bncli.engine.kernels.arrays import Array, Integers
+from bncli.engine.kernels.logspace import log_softmax
 
 STEPS, TOLERANCE = 2000, 1e-9
 STRENGTH = 1.0
@@ -94,10 +95,7 @@ def _optimum(logs: Array, labels: Integers, of_rows: Array, centre: Array, metri
 
 def pool_logs(logs: Sequence[Array] | Array, w: Array) -> Array:
     """ln P_w(y | x_t) (K, rows) from ln P_m(y | x_t), M arrays (K, rows)."""
-    total = np.tensordot(w, np.asarray(logs), axes=1)
-    total -= total.max(axis=0)
-    total -= np.log(np.exp(total).sum(axis=0))
-    return np.asarray(total)
+    return log_softmax(np.tensordot(w, np.asarray(logs), axes=1), axis=0)
 
 
 def mixture_weights(log_probabilities: Array, weights: Array | None = None) -> Array:

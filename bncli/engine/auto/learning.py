@@ -32,7 +32,6 @@ from bncli.engine.auto.choice import (
     FREQUENCIES,
     Judged,
     Losses,
-    frequencies,
     held_out_weights,
     judge_frequencies,
     losses_of,
@@ -60,12 +59,13 @@ from bncli.engine.model import (
     TriedCandidate,
 )
 from bncli.engine.parameter_spaces.effects import Effects
-from bncli.engine.prediction.tables_on_rows import log_probabilities_of
+from bncli.engine.prediction.scoring import log_probabilities_of
 from bncli.engine.structures.structure import Regions
 from bncli.engine.training.memory_estimate import needed_and_free
 from bncli.engine.training.nested_samples import Growth
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
 from bncli.engine.training.penalty_cv import base_log_loss
+from bncli.engine.training.shrinkage import log_frequencies
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from bncli.watch import Note, Progress, Run, Stage, Watch
@@ -217,7 +217,7 @@ def _bagged(data: Dataset, members: Sequence[Boosted], weight: float) -> _Fitted
 
 def _without_tables(data: Dataset, weight: float) -> _Fitted:
     """The class frequencies as a component."""
-    bias = frequencies(data)
+    bias = log_frequencies(data.class_counts)
     found = Candidate(FREQUENCIES, Regions((), method="auto"), ())
     optimum = Optimum(np.zeros(0), 0.0, 0.0, 0, 0, StoppedBy.CLOSED_FORM)
     return _Fitted(Component(weight, Tables(bias, (), ()), FREQUENCIES), found, optimum, len(bias))

@@ -25,10 +25,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csc_array
 
-from bncli.engine.boosting.columns import Columns, columns_of
-from bncli.engine.boosting.splits import WINDOW, Question, Splits
+from bncli.engine.boosting.columns import BinnedColumns, columns_of
+from bncli.engine.boosting.splits import WINDOW, BinSplit, Splits
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array, Index, Mask
+from bncli.engine.kernels.logspace import log_softmax
 
 SHARE = 0.7
 WORTH, NEGLIGIBLE = 1e-4, 1e-5
@@ -49,7 +50,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Split:
+class CodeSplit:
     """Which codes of an attribute (cardinality,) go to the right."""
 
     attribute: int
@@ -60,7 +61,7 @@ class Split:
 class Tree:
     """values (2^levels, scores): of the leaf whose number the answers spell, the first the most significant digit."""
 
-    splits: tuple[Split, ...]
+    splits: tuple[CodeSplit, ...]
     values: Array
 
     def leaf(self, data: Dataset) -> Index:
@@ -113,7 +114,7 @@ def _said(tree: Tree, leaf: Index) -> Array:
 class _Member:
     """Grows one tree after the other on shuffled rows."""
 
-    def __init__(self, rows: Dataset, columns: Columns, settings: Settings, rng: np.random.Generator) -> None:
+    def __init__(self, rows: Dataset, columns: BinnedColumns, settings: Settings, rng: np.random.Generator) -> None:
         self._rows, self._columns, self._settings, self._rng = rows, columns, settings, rng
         self._splits = Splits(columns, settings.penalty, settings.depth)
         self._window = min(WINDOW, math.ceil(SHARE * rows.n_rows))
@@ -141,9 +142,9 @@ class _Member:
         n = gradients.shape[1]
         return np.asarray(gradients[:, 0] if n == 1 else gradients @ self._rng.standard_normal(n))
 
-    def _split(self, question: Question) -> Split:
+    def _split(self, question: BinSplit) -> CodeSplit:
         column = self._columns.columns[question.column]
-        return Split(column.attribute, question.right[column.binning])
+        return CodeSplit(column.attribute, question.right[column.binning])
 
     def _values(self, leaf: Index, n_leaves: int, g: Array, h: Array) -> Array:
         of_leaf = csc_array((np.ones(len(leaf)), leaf, np.arange(len(leaf) + 1)), shape=(n_leaves, len(leaf)))
@@ -174,10 +175,7 @@ def log_probabilities(scores: Array) -> Array:
     """ln P(y | x) (rows, K)."""
     if scores.shape[1] == 1:
         scores = np.hstack([-0.5 * scores, 0.5 * scores])
-    logs = scores.T.copy()
-    logs -= logs.max(axis=0)
-    logs -= np.log(np.exp(logs).sum(axis=0))
-    return logs.T
+    return log_softmax(np.ascontiguousarray(scores.T), axis=0).T
 
 
 def log_loss(scores: Array, data: Dataset) -> float:

@@ -58,9 +58,15 @@ class Block:
     width: int
     places: Codes
 
+    @cached_property
+    def stays(self) -> Mask:
+        """Whether a bin keeps its place (columns, width): intervals, categories of two levels, and room left over."""
+        sizes = [0 if column.ordered or column.n_bins <= 2 else column.n_bins for column in self.columns]
+        return np.asarray(np.arange(self.width) >= np.array(sizes)[:, np.newaxis])
+
 
 @dataclass(frozen=True)
-class Columns:
+class BinnedColumns:
     """All columns, by falling number of bins, in blocks; order (N,): the row of the data at each shuffled place."""
 
     columns: tuple[Column, ...]
@@ -68,14 +74,14 @@ class Columns:
     order: Index
 
 
-def columns_of(data: Dataset, bins: int, rng: np.random.Generator) -> Columns:
+def columns_of(data: Dataset, bins: int, rng: np.random.Generator) -> BinnedColumns:
     """The informative attributes of these rows; `rng` draws the order of the rows and the edges of bins."""
     order = rng.permutation(data.n_rows)
     attributes = data.schema.attributes
     found = tuple(_column(attributes[i], i, bins, rng) for i in data.schema.informative)
     # neighbours of one width share a block
     columns = tuple(sorted((column for column in found if column.n_bins > 1), key=lambda column: -column.n_bins))
-    return Columns(columns, tuple(_blocks(data, columns, order)), order)
+    return BinnedColumns(columns, tuple(_blocks(data, columns, order)), order)
 
 
 def _column(attribute: Attribute, i: int, bins: int, rng: np.random.Generator) -> Column:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bncli.engine.boosting.columns import Block, Columns
+from bncli.engine.boosting.columns import BinnedColumns, Block
 from bncli.engine.kernels.arrays import Array, Index, Mask
 
 LEAST_CURVATURE = 0.1
@@ -41,7 +41,7 @@ Units = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Question:
+class BinSplit:
     """Which bins of a column go to the right."""
 
     column: int
@@ -52,15 +52,15 @@ class Question:
 class Splits:
     """Grows trees on windows of the rows of `columns`."""
 
-    def __init__(self, columns: Columns, penalty: float, depth: int) -> None:
+    def __init__(self, columns: BinnedColumns, penalty: float, depth: int) -> None:
         self.columns, self.penalty, self.depth = columns, penalty, depth
 
-    def grow(self, g: Array, h: Array, rows: slice, rng: np.random.Generator) -> list[Question]:
+    def grow(self, g: Array, h: Array, rows: slice, rng: np.random.Generator) -> list[BinSplit]:
         """The questions of a tree from the gradients and curvatures (n,) of a window of the shuffled rows."""
         packed, units = _packed(g, h, rng)
         longest = np.tile(packed, max((len(block.columns) for block in self.columns.blocks), default=0))
         tiled = [longest[: len(block.columns) * len(h)] for block in self.columns.blocks]
-        node, questions = np.zeros(len(h), np.intp), list[Question]()
+        node, questions = np.zeros(len(h), np.intp), list[BinSplit]()
         for level in range(self.depth):
             best = self._best(node, 1 << level, tiled, units, rows)
             if best is None:
@@ -69,8 +69,8 @@ class Splits:
             node = 2 * node + self._answers(best, rows)
         return questions
 
-    def _best(self, node: Index, n_nodes: int, tiled: Sequence[Array], units: Units, rows: slice) -> Question | None:
-        best: Question | None = None
+    def _best(self, node: Index, n_nodes: int, tiled: Sequence[Array], units: Units, rows: slice) -> BinSplit | None:
+        best: BinSplit | None = None
         for block, packed in zip(self.columns.blocks, tiled, strict=True):
             n_places = len(block.columns) * block.width
             flat = (block.places[:, rows] + node * n_places).ravel()
@@ -81,7 +81,7 @@ class Splits:
                 best = found
         return best
 
-    def _answers(self, question: Question, rows: slice) -> Mask:
+    def _answers(self, question: BinSplit, rows: slice) -> Mask:
         """Of the rows of the window."""
         block = next(b for b in self.columns.blocks if 0 <= question.column - b.first < len(b.columns))
         c = question.column - block.first
@@ -107,11 +107,11 @@ def _unpacked(packed: Array, units: Units) -> tuple[Array, Array]:
     return g, h
 
 
-def _best_of(block: Block, counted: Array, units: Units, penalty: float) -> Question:
+def _best_of(block: Block, counted: Array, units: Units, penalty: float) -> BinSplit:
     """The block's question of the highest gain, from packed sums (nodes, columns, width)."""
     order = _order(block, counted, units, penalty)
     if order is not None:
-        counted = np.take_along_axis(counted, order[np.newaxis], axis=2)
+        counted = counted[:, np.arange(len(order))[:, np.newaxis], order]
     left = counted.cumsum(axis=2)
     total = left[:, :1, -1:].copy()
     again = [c for c, column in enumerate(block.columns) if column.ordered and column.missing]
@@ -133,29 +133,25 @@ def _best_of(block: Block, counted: Array, units: Units, penalty: float) -> Ques
     c, end = divmod(best, block.width)
     right = np.arange(block.columns[again[c]].n_bins) > end
     right[-1] = False
-    return Question(block.first + again[c], right, float(gains.flat[best]))
+    return BinSplit(block.first + again[c], right, float(gains.flat[best]))
 
 
-def _question(block: Block, best: int, gain: float, order: Index | None) -> Question:
+def _question(block: Block, best: int, gain: float, order: Index | None) -> BinSplit:
     """The bins beyond the best place."""
     c, end = divmod(best, block.width)
     right = np.zeros(block.width, bool)
     after = np.arange(end + 1, block.width)
     right[after if order is None else order[c, after]] = True
-    return Question(block.first + c, right[: block.columns[c].n_bins], gain)
+    return BinSplit(block.first + c, right[: block.columns[c].n_bins], gain)
 
 
 def _order(block: Block, counted: Array, units: Units, penalty: float) -> Index | None:
     """The bins of every column (columns, width), levels by their gradients; None where there are none to order."""
-    categories = [c for c, column in enumerate(block.columns) if not column.ordered and column.n_bins > 2]
-    if not categories:
+    if block.stays.all():
         return None
-    order = np.tile(np.arange(block.width), (len(block.columns), 1))
     g, h = _unpacked(counted.sum(axis=0), units)
-    for c in categories:
-        n = block.columns[c].n_bins
-        order[c, :n] = np.argsort(g[c, :n] / (h[c, :n] + penalty), kind="stable")
-    return order
+    # what is alike stays in its order
+    return np.argsort(np.where(block.stays, np.inf, g / (h + penalty)), axis=1, kind="stable")
 
 
 def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:

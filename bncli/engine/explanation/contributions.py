@@ -41,6 +41,8 @@ NUMBERS_PER_BLOCK = 1 << 20
 """Most numbers in the temporaries of a block of rows."""
 NUMBERS_OF_MANY_TABLES = 1 << 22
 """The same where there are very many tables, each of which is looked at once a block."""
+LEAST = 1e-12
+"""Of a contribution, nats: a smaller one is rounding, and stays with the rest."""
 
 
 @dataclass(frozen=True)
@@ -197,8 +199,9 @@ def _largest(sums: Array, contributions: Array, chosen: Index) -> Array:
     rows = np.arange(len(by_row))
     for place in range(min(len(contributions), len(sums))):
         terms = sizes.argmax(axis=1)
-        contributions[place] = by_row[rows, terms]
-        chosen[place] = terms
+        told = sizes[rows, terms] >= LEAST
+        contributions[place] = np.where(told, by_row[rows, terms], 0.0)
+        chosen[place] = np.where(told, terms, -1)
         sizes[rows, terms] = -1.0
-        by_row[rows, terms] = 0.0
+        by_row[rows[told], terms[told]] = 0.0
     return np.asarray(by_row.sum(axis=1))

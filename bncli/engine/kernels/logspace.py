@@ -20,3 +20,9 @@ def log_sum(values: Array, axis: int | tuple[int, ...]) -> Array:
     """
     highest = values.max(axis=axis, keepdims=True)
     return np.asarray(highest + np.log(np.exp(values - highest).sum(axis=axis, keepdims=True)))
+
+
+def log_softmax(scores: Array, axis: int) -> Array:
+    """ln [ exp v / sum exp v ] over an axis; a share next to 1 keeps the digits of its logarithm."""
+    below = scores - scores.max(axis=axis, keepdims=True)
+    return np.asarray(below - np.log(np.exp(below).sum(axis=axis, keepdims=True)))

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.boosting import columns as binned
-from bncli.engine.boosting.columns import Column, Columns, columns_of
-from bncli.engine.boosting.splits import LEAST_CURVATURE, WINDOW, Question, Splits, _packed, _unpacked
+from bncli.engine.boosting.columns import BinnedColumns, Column, columns_of
+from bncli.engine.boosting.splits import LEAST_CURVATURE, WINDOW, BinSplit, Splits, _packed, _unpacked
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array, Index, Mask
 from tests.datasets import random_dataset
@@ -53,7 +53,7 @@ def questions_of(column: Column, bins: Index, g: Array, h: Array) -> Iterator[Ma
         yield np.isin(np.arange(n), order[end:])
 
 
-def rows_of(data: Dataset, columns: Columns) -> list[Index]:
+def rows_of(data: Dataset, columns: BinnedColumns) -> list[Index]:
     """The bins of every column in the shuffled order of the rows."""
     return [column.binning[data.codes[column.attribute][columns.order]] for column in columns.columns]
 
@@ -64,7 +64,7 @@ def drawn(data: Dataset, seed: int) -> tuple[Array, Array]:
     return rng.normal(size=data.n_rows), rng.uniform(0.05, 0.25, data.n_rows)
 
 
-def grown(data: Dataset, columns: Columns, g: Array, h: Array, depth: int = 3) -> list[Question]:
+def grown(data: Dataset, columns: BinnedColumns, g: Array, h: Array, depth: int = 3) -> list[BinSplit]:
     rows = slice(0, data.n_rows)
     return Splits(columns, PENALTY, depth).grow(g, h, rows, np.random.default_rng(0))
 

@@ -64,12 +64,14 @@ def test_a_contribution_is_the_entry_of_an_effect(model: Model, seed: int) -> No
                 told[attributes] = value
                 seen = tuple(value_names(model.schema.attributes[a])[rows[a][t]] for a in attributes)
                 assert wording.values == seen
-        assert told.keys() == tensors.keys()
+        assert told.keys() <= tensors.keys()
         for attributes, tensor in tensors.items():
             cell = tuple(
                 rows[a][t] if m is None else m[rows[a][t]] for a, m in zip(attributes, tensor.groupings, strict=True)
             )
-            assert told[attributes] == pytest.approx(tensor.values[(*cell, p)], rel=1e-12, abs=1e-12)
+            entry = float(tensor.values[(*cell, p)])
+            assert told.get(attributes, 0.0) == pytest.approx(entry, rel=1e-12, abs=1e-12)
+            assert attributes in told or abs(entry) < 2e-12
 
 
 @given(models(), st.integers(0, 99))
@@ -81,7 +83,7 @@ def test_the_largest_come_first_and_the_rest_is_the_others(model: Model, seed: i
     assert (np.diff(sizes, axis=0) <= 0).all()
     np.testing.assert_array_equal(few.contributions, every.contributions[:2])
     np.testing.assert_allclose(few.rest, every.contributions[2:].sum(axis=0), rtol=1e-9, atol=1e-9)
-    assert not every.rest.any()
+    assert np.abs(every.rest).max(initial=0.0) < 1e-10
 
 
 @given(learnt_paths(), st.integers(0, 99))
@@ -171,8 +173,8 @@ def test_unknown_parents_and_regions_add_nothing() -> None:
     )
     why, _, _ = explained(model, rows)
     told = {why.wordings[r]: c for r, c in zip(why.reasons[:, 0], why.contributions[:, 0], strict=True) if r >= 0}
-    assert abs(told[("a0",), ("unknown",)]) < 1e-15
-    assert abs(told[("a0", "a1"), ("unknown", "v1")]) < 1e-15
+    assert told
+    assert not any("unknown" in values for _, values in told)
 
 
 @pytest.mark.parametrize("n_labels", [2, 3])
@@ -195,3 +197,13 @@ def test_no_rows_no_attributes_one_class(n_labels: int) -> None:
     np.testing.assert_allclose(why.base, why.log_odds, atol=1e-12)
     assert (why.reasons == -1).all()
     assert not why.rest.any()
+
+
+def test_what_is_rounding_is_no_contribution() -> None:
+    """Three terms a row; the largest is left where it is not worth a line."""
+    sums = np.array([[1e-19, 0.5, -2e-16], [0.25, -1e-13, 1e-18], [-0.75, 0.0, 0.0]])
+    told, chosen = np.zeros((3, 3)), np.full((3, 3), -1, np.intp)
+    rest = contributions._largest(sums, told, chosen)
+    assert chosen.T.tolist() == [[2, 1, -1], [0, -1, -1], [-1, -1, -1]]
+    assert told.T.tolist() == [[-0.75, 0.25, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    np.testing.assert_allclose(told.sum(axis=0) + rest, sums.sum(axis=0), rtol=0, atol=1e-16)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bncli.engine.kernels.logspace import log_sum
+from bncli.engine.kernels.logspace import log_softmax, log_sum
 
 ARRAYS = hnp.arrays(np.float64, st.tuples(*[st.integers(1, 3)] * 3), elements=st.floats(-20, 20))
 
@@ -18,3 +18,10 @@ def test_sums_of_exponentials(array: np.ndarray, axis: int | tuple[int, ...], sh
     expected = np.log(np.exp(array).sum(axis=axis, keepdims=True))
     np.testing.assert_allclose(log_sum(array, axis), expected, atol=1e-12)
     np.testing.assert_allclose(log_sum(array + shift, axis), expected + shift, atol=1e-9)
+
+
+@given(ARRAYS, st.integers(0, 2), st.floats(-1e4, 1e4))
+def test_logarithms_of_shares(array: np.ndarray, axis: int, shift: float) -> None:
+    shares = np.exp(array) / np.exp(array).sum(axis=axis, keepdims=True)
+    np.testing.assert_allclose(log_softmax(array + shift, axis), np.log(shares), atol=1e-9)
+    np.testing.assert_allclose(log_softmax(array, axis), np.log(shares), atol=1e-12)

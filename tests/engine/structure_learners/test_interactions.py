@@ -114,7 +114,7 @@ def test_of_many_attributes_those_that_say_something_alone_are_looked_at_togethe
 def test_the_two_that_say_most_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     columns = [rng.integers(0, 2, 2000) for _ in range(5)]
-    labels = (rng.random(2000) < np.where(columns[1] & columns[4], 0.95, 0.1)) ^ (columns[0] & columns[2] == 1)
+    labels = rng.random(2000) < 0.1 + 0.5 * (columns[1] & columns[4]) + 0.3 * (columns[0] ^ columns[2])
     data = dataset_of(columns, labels, (2,) * 5, 2)
     alone = [abs(float(np.mean(labels[c == 1]) - np.mean(labels[c == 0]))) for c in columns]
     assert set(np.argsort(alone)[-2:].tolist()) == {1, 4}

@@ -9,8 +9,7 @@ import pytest
 
 from bncli.engine.data import dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
-from bncli.engine.prediction.tables_on_rows import log_probabilities_of
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities, log_probabilities_of
 from tests.many_tables import boosted_model, mixed_ensemble, random_codes, random_schema
 from tests.scoring_oracle import slow_log_probabilities
 
