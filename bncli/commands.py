@@ -24,7 +24,7 @@ COMMANDS = (
     Command("evaluate", "Cross-validate the learning options, or test a model on a table."),
     Command("compare", "Compare several learners over several tables, with tests of significance."),
     Command("convergence", "How fast several fits converge: curves of their traces, and who lags behind whom."),
-    Command("inspect", "Describe a model, structure or cuts file."),
+    Command("inspect", "Describe a model, structure, cuts or counts file."),
     Command("export", "Write a model in another format."),
     Command("simulate", "Draw rows from a model or from a random network."),
     Command("help", "Show a topic of the manual."),

@@ -44,6 +44,7 @@ fit monks1.csv --structure checked.json -q -o checked.bnc
 learn-structure iris.csv --structure interactions -q -o interactions.json
 count iris.csv --cuts cuts.json -q -o pairs.counts
 count iris.csv --cuts cuts.json --structure tan.json -q -o tan.counts
+merge pairs.counts pairs.counts --decay 0.5 --allow-repeated -q -o faded.counts
 """
 
 PRINTING = """
@@ -59,6 +60,7 @@ fit few.csv --structure nb --param discriminative
 fit iris.csv --structure hill-climb --param map --max-parents 1
 fit iris.csv --structure auto --effort 1 --time-limit 1
 fit monks1.csv --structure kikuchi
+fit iris.csv --structure nb --cuts cuts.json --dry-run
 fit monks1.csv --param extended --penalty 1 --restarts 1 --max-iterations 5
 fit monks1.csv --structure regions.json --param kmap
 fit holes.csv --missing-policy marginalize --param extended --early-stop cv --structure nb --max-iterations 4
@@ -89,6 +91,9 @@ inspect interactions.bnc --tables
 inspect interactions.bnc --effects
 inspect em.bnc
 inspect cuts.json
+inspect pairs.counts
+inspect tan.counts
+inspect faded.counts
 inspect pooled.bnc
 inspect tan.json
 inspect regions.json

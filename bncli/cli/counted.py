@@ -17,5 +17,5 @@ def of_counts(counted: CountedRows) -> list[str]:
         f"class       {counted.cuts.class_name} ({len(counted.labels):,} labels)",
         f"rows        {counted.n_rows:,}{weighted}",
         f"attributes  {len(counted.cuts.attributes):,}",
-        f"tables      {tables}, {len(counted.numbers):,} numbers",
+        f"tables      {tables}, {len(counted.numbers):,} {'sums that decay' if counted.is_decayed else 'numbers'}",
     ]

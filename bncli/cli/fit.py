@@ -12,10 +12,14 @@ from bncli.cli.console import Console
 from bncli.cli.flags import flag
 from bncli.cli.regions import regions_text
 from bncli.cli.search_results import arcs_text, chosen_text, held_out_text, move_lines, shrunk_text, trial_lines
+from bncli.errors import UsageError
 
 if TYPE_CHECKING:
+    from bncli.cli.learning import Learning
     from bncli.engine.model import Shrinkage, TriedArcs
+    from bncli.files.table import Source
     from bncli.steps.fit import FitReport
+    from bncli.steps.forecast import Forecast
 
 EXAMPLES = """\
 bncli fit data.csv --structure tan --param weighted       writes data.bnc
@@ -31,6 +35,13 @@ TRACE = flag(
     metavar="FILE",
     help="Write a CSV row for each iteration of the optimizer.",
 )
+DRY_RUN = flag(
+    "--dry-run",
+    group="Output",
+    everyday=False,
+    is_flag=True,
+    help="Read only heads and footers; say what would be learnt, and the memory and seconds that it would take.",
+)
 _NAMED = 8
 
 
@@ -41,7 +52,7 @@ _NAMED = 8
     learning.ALL,
     (*options.TABLE, learning.FROM_COUNTS),
     options.UNSEEN,
-    (options.output("The model file [NAME.bnc beside DATA]."), TRACE),
+    (options.output("The model file [NAME.bnc beside DATA]."), TRACE, DRY_RUN),
     (options.CLUSTER,),
     options.RUNNING,
     more="The defaults stand in brackets.",
@@ -58,6 +69,9 @@ def command(**typed: Any) -> None:
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(chosen.notes)
+        if typed["dry_run"]:
+            _forecast(source, chosen, console)
+            return
         how: dict[str, Any] = {
             "output": options.output_path(typed),
             "supplied": chosen.supplied,
@@ -71,6 +85,35 @@ def command(**typed: Any) -> None:
         console.summary(summary(report, chosen.supplied.structure_path))
         if console.as_json:
             console.json(report)
+
+
+def _forecast(source: Source | None, chosen: Learning, console: Console) -> None:
+    """What would be learnt, on the standard output."""
+    from bncli.steps.forecast import forecast
+
+    if source is None:
+        raise UsageError("--dry-run has no effect with --from-counts, which reads no rows", hint="leave it out")
+    found = forecast(source, chosen.recipe, chosen.supplied)
+    if console.as_json:
+        console.json(found)
+        return
+    console.text("\n".join(forecast_lines(found)) + "\n")
+
+
+def forecast_lines(found: Forecast) -> list[str]:
+    """The forecast in a few lines."""
+    tables = "to be learnt" if found.tables is None else f"{len(found.tables):,}"
+    cells = [table.cells for table in found.tables or () if table.cells is not None]
+    reading = {0: "mapped, as codes", 1: "read once", 2: "read in two rounds, cuts from a sample"}[found.rounds]
+    return [
+        f"class       {found.class_name}",
+        f"rows        {'' if found.rows_exact else 'about '}{found.rows:,}, {found.attributes:,} attributes",
+        f"data        {found.bytes:,} bytes, {reading}",
+        f"recipe      {' '.join(f'{key}={value}' for key, value in found.recipe.items())}",
+        f"tables      {tables}{f' of {sum(cells):,} cells for each class' if cells else ''}",
+        f"memory      about {found.memory / 2**30:.1f} GiB",
+        f"seconds     about {found.seconds:,.0f} of one core",
+    ]
 
 
 def summary(report: FitReport, structure_file: str | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""`bncli inspect`: what is in a model, a cuts file or a structure file."""
+"""`bncli inspect`: what is in a model, or in a cuts, structure or counts file."""
 
 from __future__ import annotations
 
@@ -54,9 +54,14 @@ def command(**typed: Any) -> None:
         console.tables(*_tables(report))
 
 
-def _tables(report: step.ModelReport | step.CutsReport | step.StructureReport) -> list[str | Table | Tree]:
+def _tables(report: step.Report) -> list[str | Table | Tree]:
+    from bncli.cli.counted import of_counts
     from bncli.cli.tables import attribute_table
-    from bncli.steps.inspect import CutsReport, StructureReport
+    from bncli.steps.inspect import CountsReport, CutsReport, StructureReport
+
+    if isinstance(report, CountsReport):
+        counted = report.counted
+        return [*of_counts(counted), "", attribute_table(counted.cuts.attributes, of_rows=False)]
 
     if isinstance(report, CutsReport):
         return [f"Cuts for the class {report.cuts.class_name}", attribute_table(report.cuts.attributes, of_rows=False)]

@@ -41,7 +41,7 @@ def learner(text: str, seed: int) -> Learner:
 
     name, options = _parted(text)
     try:
-        typed = _typed(options)
+        typed = typed_options(options)
         chosen = learning.learning({**typed, "seed": seed}, settings={})
     except BncliError as error:
         raise type(error)(error.what, where=_place(text, error.where), hint=error.hint) from error
@@ -70,8 +70,8 @@ def _parted(text: str) -> tuple[str, str]:
     return name.strip(), options.strip()
 
 
-def _typed(options: str) -> dict[str, Any]:
-    """What the options say, by key; as in `fit`, None where nothing was typed."""
+def typed_options(options: str = "") -> dict[str, Any]:
+    """What the options of learning say, by key; as in `fit`, None where nothing was typed."""
     with _command().make_context("--learner", shlex.split(options)) as context:
         return dict(context.params)
 

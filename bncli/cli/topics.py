@@ -11,6 +11,7 @@ GROUPS = (
     ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto")),
     ("Parameters", ("parameters", "smoothing", "penalties", "optimizers")),
     ("Using a model", ("score", "explain", "inspect", "evaluate", "compare", "convergence", "export", "simulate")),
+    ("Out of the shell", ("python",)),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
 """Every topic, as a reader may want to meet them."""

@@ -1,4 +1,4 @@
-"""Describes a model, a cuts file, a structure file or a network of another program; the content tells which it is.
+"""Describes a model, a cuts, structure or counts file or a network of another program; the content tells which it is.
 
 A report holds the engine's own records, which a command shows as tables; `as_json()` is the same as JSON: for
 a cuts or structure file its content, for a model how it reads a row, what it looks up and how it was made.
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from typing import Any, NamedTuple
 
+from bncli.engine.counting.counted_rows import CountedRows
 from bncli.engine.data.schema import Attribute, Cuts, Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import ChosenPenalty, Ensemble, Model, Path, Predictor, Restarts, Tables, TriedCandidate
@@ -18,6 +19,7 @@ from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.structure import Family
 from bncli.errors import ModelError
+from bncli.files.counts import counts_json, read_counts
 from bncli.files.cuts import cuts_json, read_cuts
 from bncli.files.ensembles import trials_json
 from bncli.files.formats import EXPORTS
@@ -161,6 +163,23 @@ class CutsReport:
 
 
 @dataclass(frozen=True)
+class CountsReport:
+    """A counts file."""
+
+    counted: CountedRows
+
+    def as_json(self) -> dict[str, Any]:
+        """What the file says of its rows, without the numbers; `counted` are the tables beside those of attributes."""
+        counted, content = self.counted, counts_json(self.counted)
+        kept = {
+            key: content[key] for key in ("format", "version", "labels", "rows", "missing_tokens", "decayed", "parts")
+        }
+        weight = float(counted.class_counts.sum())
+        cuts = {"class": counted.cuts.class_name, "attributes": content["cuts"]["attributes"]}
+        return kept | cuts | {"weight": weight, "counted": content["tables"]}
+
+
+@dataclass(frozen=True)
 class StructureReport:
     """A structure file, or the structure in a file of another program: `format` is its kind (bif, xmlbif, dot)."""
 
@@ -193,15 +212,20 @@ def _is_perfect(structure: NamedStructure) -> bool | None:
     return structure.unmarried is None
 
 
-def inspect(path: str, *, tables: bool = False, effects: bool = False) -> ModelReport | CutsReport | StructureReport:
+Report = ModelReport | CutsReport | StructureReport | CountsReport
+
+
+def inspect(path: str, *, tables: bool = False, effects: bool = False) -> Report:
     """What is in the file at `path`; with `tables` all numbers of a model as well, with `effects` what they mean."""
     found = recognise(_head(path))
     if found.kind == "cuts":
         return CutsReport(read_cuts(path))
+    if found.kind == "counts":
+        return CountsReport(read_counts(path))
     if found.kind == "structure" or found.kind in EXPORTS:
         return StructureReport(read_structure(path), found.kind)
     if found.kind != "model":
-        what = f"this is {found.description}, not a model, a cuts file or a structure file"
+        what = f"this is {found.description}, not a model, or a cuts, structure or counts file"
         raise ModelError(what, where=path)
     return _report(read_model(path), format_version(path), tables, effects)
 

@@ -95,7 +95,7 @@ def score(
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("score"))
     model = read_model(model_path)
-    rows = _Rows(model, strict=(unseen or model.schema.unseen) == "error", explain=output.explain)
+    rows = ScoredRows(model, strict=(unseen or model.schema.unseen) == "error", explain=output.explain)
     with Batches(
         source,
         model.schema,
@@ -113,7 +113,7 @@ def score(
         return _report(model_path, path, rows, batches, stopwatch.seconds())
 
 
-def _stream(batches: Batches, rows: _Rows, scores: ScoreFile, n_kept: int) -> None:
+def _stream(batches: Batches, rows: ScoredRows, scores: ScoreFile, n_kept: int) -> None:
     """Reading here, scoring and writing in a stage each; of the texts that were read the first `n_kept` are written."""
 
     def score_batch(batch: Batch) -> None:
@@ -132,7 +132,7 @@ def _stream(batches: Batches, rows: _Rows, scores: ScoreFile, n_kept: int) -> No
 
 
 def _report(
-    model_path: str, output: str | None, rows: _Rows, batches: Batches, seconds: dict[str, float]
+    model_path: str, output: str | None, rows: ScoredRows, batches: Batches, seconds: dict[str, float]
 ) -> ScoreReport:
     return ScoreReport(
         model=model_path,
@@ -148,10 +148,14 @@ def _report(
     )
 
 
-class _Rows:
-    """Scores batch after batch, and counts what it meets."""
+class ScoredRows:
+    """Scores batch after batch, and counts what it meets.
 
-    def __init__(self, model: Model, strict: bool, explain: int) -> None:
+    strict: a value that training never saw is an error. explain: how many contributions to the prediction are told.
+    `needed`: the columns that the model looks at; `absent`, those that the rows lack, is for the reader to say.
+    """
+
+    def __init__(self, model: Model, strict: bool = False, explain: int = 0) -> None:
         self.strict = strict
         self.count = 0
         self.absent: tuple[str, ...] = ()

@@ -161,6 +161,9 @@ def test_what_is_old_fades(bncli: Bncli) -> None:
     report = json.loads(ran.out)
     assert (report["rows"], report["cll"], report["log_loss"]) == (239, None, None)
     assert bncli("score", "d.bnc", "iris.csv", "-o", "scores.csv").code == 0
+    shown = bncli("inspect", "d.counts")
+    assert (shown.code, "rows        239, which weigh 164" in shown.out, "petal_length" in shown.out) == (0, True, True)
+    assert json.loads(bncli("inspect", "d.counts", "--json").out)["counted"] == "pairs"
 
 
 @pytest.fixture

@@ -64,15 +64,22 @@ def member_seconds(data: Dataset) -> float:
 def bagged(data: Dataset, judged: Sequence[Boosted], bag: Bag, *, whole: bool) -> tuple[Boosted, ...]:
     """Members on these rows: of the first folds those that were judged, if they saw the `whole`, then others.
 
-    Where there is no time for a single one, those that were judged.
+    Of so many rows that those did not see them all one fewer is grown: a member of many rows varies less. Where there
+    is no time for a single one, those that were judged.
     """
     n_folds = min(FOLDS, data.n_rows)
     found = list(judged) if whole else []
-    while len(found) < bag.wanted and (bag.has_time is None or bag.has_time(data)):
+    wanted = len(found) + still_to_grow(bag.wanted, len(judged), whole=whole)
+    while len(found) < wanted and (bag.has_time is None or bag.has_time(data)):
         drawn = data.take(stratified_sample(data.labels, MEMBER_ROWS, (bag.seed, len(found))))
         fold_of = stratified_folds(drawn.labels, n_folds, bag.seed)
         found.append(_member(_part_of(drawn, fold_of == len(found) % n_folds), bag.seed, len(found)))
     return tuple(found or judged)
+
+
+def still_to_grow(wanted: int, n_judged: int, *, whole: bool) -> int:
+    """Members, beside those that were judged if they saw the `whole`."""
+    return max(0, wanted - n_judged) if whole else max(1, wanted - 1)
 
 
 def _part_of(data: Dataset, held_out: Mask) -> Part:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bncli.engine.auto.boosted import NAME as BOOSTED
-from bncli.engine.auto.boosted import judge_boosted, member_seconds
+from bncli.engine.auto.boosted import judge_boosted, member_seconds, still_to_grow
 from bncli.engine.auto.budget import (
     ComputeBudget,
     Effort,
@@ -138,7 +138,7 @@ class Trials:
         judged, member = n_folds * member_seconds(first.rows.data), member_seconds(self._data)
         # members that have not seen all rows are grown anew
         whole = first.rows.data.n_rows + first.held_out.n_rows == self._data.n_rows
-        later = max(0, self._effort.members - n_folds * whole) * member
+        later = still_to_grow(self._effort.members, n_folds, whole=whole) * member
         # trees are mostly grown in half of what an effort sets aside for them
         if not self._budget.has_time(judged / 2, 0.0):
             self._left_out.append(BOOSTED)

@@ -58,6 +58,12 @@ class Block:
     width: int
     places: Codes
 
+    @cached_property
+    def stays(self) -> Mask:
+        """Whether a bin keeps its place (columns, width): intervals, categories of two levels, and room left over."""
+        sizes = [0 if column.ordered or column.n_bins <= 2 else column.n_bins for column in self.columns]
+        return np.asarray(np.arange(self.width) >= np.array(sizes)[:, np.newaxis])
+
 
 @dataclass(frozen=True)
 class BinnedColumns:

@@ -111,7 +111,7 @@ def _best_of(block: Block, counted: Array, units: Units, penalty: float) -> BinS
     """The block's question of the highest gain, from packed sums (nodes, columns, width)."""
     order = _order(block, counted, units, penalty)
     if order is not None:
-        counted = np.take_along_axis(counted, order[np.newaxis], axis=2)
+        counted = counted[:, np.arange(len(order))[:, np.newaxis], order]
     left = counted.cumsum(axis=2)
     total = left[:, :1, -1:].copy()
     again = [c for c, column in enumerate(block.columns) if column.ordered and column.missing]
@@ -147,15 +147,11 @@ def _question(block: Block, best: int, gain: float, order: Index | None) -> BinS
 
 def _order(block: Block, counted: Array, units: Units, penalty: float) -> Index | None:
     """The bins of every column (columns, width), levels by their gradients; None where there are none to order."""
-    categories = [c for c, column in enumerate(block.columns) if not column.ordered and column.n_bins > 2]
-    if not categories:
+    if block.stays.all():
         return None
-    order = np.tile(np.arange(block.width), (len(block.columns), 1))
     g, h = _unpacked(counted.sum(axis=0), units)
-    for c in categories:
-        n = block.columns[c].n_bins
-        order[c, :n] = np.argsort(g[c, :n] / (h[c, :n] + penalty), kind="stable")
-    return order
+    # what is alike stays in its order
+    return np.argsort(np.where(block.stays, np.inf, g / (h + penalty)), axis=1, kind="stable")
 
 
 def _gains(left: Array, total: Array, units: Units, penalty: float) -> Array:

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset, RowBlock, code_dtype
-from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
+from bncli.engine.kernels.arrays import Array, Codes, Index, Integers, Mask
 from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.structures.structure import Family
 
@@ -193,20 +192,21 @@ def _depth_first(families: Sequence[Family]) -> list[int]:
 
 def _add_attribute(
     data: Dataset, codes: FusedCodes, size: int, attribute: int, radix: int
-) -> tuple[Index, list[NDArray[np.uint32]]]:
+) -> tuple[Index, list[Codes]]:
     """The joint configurations that occur, and the number of each row's among them."""
     present = np.flatnonzero(data.reduce(_presence, attribute, radix, size, states=codes))
-    renumber = np.zeros(size * radix, np.uint32)
-    renumber[present] = np.arange(len(present), dtype=np.uint32)
+    # in the narrowest type at once: of many rows the codes of all groups would not fit in wide ones
+    renumber = np.zeros(size * radix, code_dtype(len(present)))
+    renumber[present] = np.arange(len(present), dtype=renumber.dtype)
     return present, data.keep(_extend, attribute, radix, renumber, states=codes)
 
 
-def _no_codes(block: RowBlock) -> NDArray[np.uint32]:
-    return np.zeros(block.n_rows, np.uint32)
+def _no_codes(block: RowBlock) -> Codes:
+    return np.zeros(block.n_rows, np.uint8)
 
 
 def _as_kinds(block: RowBlock, kinds: Sequence[np.dtype[Any]]) -> list[Integers]:
-    return [codes.astype(kind) for codes, kind in zip(block.state, kinds, strict=True)]
+    return [codes.astype(kind, copy=False) for codes, kind in zip(block.state, kinds, strict=True)]
 
 
 def _presence(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:
@@ -217,8 +217,8 @@ def _presence(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:
     return present
 
 
-def _extend(block: RowBlock, attribute: int, radix: int, renumber: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    codes = np.empty(block.n_rows, np.uint32)
+def _extend(block: RowBlock, attribute: int, radix: int, renumber: Codes) -> Codes:
+    codes = np.empty(block.n_rows, renumber.dtype)
     for rows in block.slices():
         codes[rows] = renumber[cell_numbers([block.state[rows], block.codes[attribute][rows]], (0, radix))]
     return codes

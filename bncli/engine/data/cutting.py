@@ -277,7 +277,7 @@ def _frequencies(codes: Integers, n: int, weights: Weights, *, level: bool = Fal
 
     They are where they have weight, or are said to be a `level`.
     """
-    sums = np.bincount(codes, weights, n + 1).astype(np.float64)
+    sums = Parts.of(codes).count(n + 1, weights)  # type: ignore[arg-type]
     # rows of weight 0 do not make a level
     missing = level or bool(sums[n] > 0)
     return missing, tuple(sums[: n + missing].tolist())

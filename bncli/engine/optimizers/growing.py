@@ -35,6 +35,8 @@ from bncli.engine.optimizers.quasi_newton import COST, NEWTON_WINDOW, PASSES, Re
 ENOUGH = 0.1
 LOOSEST = 1e-2
 """The largest tolerance on a sample, as a share of the objective."""
+TRUNCATION = 0.1
+"""Of the conjugate gradients: products cost a share of a pass, and what a rough direction leaves costs whole ones."""
 SLOW, MAX_SLOW = 0.7, 3
 """An iteration is slow where the gain predicted after it is above this share of the one predicted before it; so many
 in a row are too many."""
@@ -114,7 +116,8 @@ class _Run:
         values, before = deque([self._here.value], maxlen=NEWTON_WINDOW + 1), math.inf
         while slow < MAX_SLOW:
             here = self._here
-            direction, used = newton_direction(objective.hessian(here.point), refresh.precondition, here.gradient)
+            product = objective.hessian(here.point)
+            direction, used = newton_direction(product, refresh.precondition, here.gradient, TRUNCATION)
             spent += used
             self._products += used * sample.share
             slope = float(direction @ here.gradient)

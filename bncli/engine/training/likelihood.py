@@ -15,8 +15,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bncli.engine.counting.fusion import FusedCodes, Fusion, fuse
+from bncli.engine.counting.fusion import WIDE_BYTES, FusedCodes, Fusion, fuse
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels import passes, products
 from bncli.engine.kernels.arrays import Array, Index
@@ -113,7 +114,9 @@ def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> Conditi
     fusion = fuse(*with_regrouped_columns(data, families), _max_configurations(data.n_labels, data.n_rows))
     states: list[Any]
     if data.n_labels == 2:
-        states = data.keep(_signs, states=fusion.codes)
+        # widened slice by slice where a float a row would be too much
+        kind = np.float64 if data.n_rows * 8 <= WIDE_BYTES else np.int8
+        states = data.keep(_signs, kind, states=fusion.codes)
     elif data.n_labels <= TAKE_CLASSES:
         states = data.keep(_labels, states=fusion.codes)
     else:
@@ -127,8 +130,8 @@ def _max_configurations(n_labels: int, n_rows: int) -> int:
     return min(in_cache, max(256, n_rows // 8))
 
 
-def _signs(block: RowBlock) -> tuple[FusedCodes, Array]:
-    return block.state, np.where(block.labels == 1, 1.0, -1.0)
+def _signs(block: RowBlock, kind: type[np.generic]) -> tuple[FusedCodes, NDArray[Any]]:
+    return block.state, np.where(block.labels == 1, 1, -1).astype(kind)
 
 
 def _labels(block: RowBlock) -> tuple[FusedCodes, Index]:

@@ -60,8 +60,12 @@ class RowSampler:
             self._draw(columns, len(self.sizes) - 1)
         elif self._budget is not None and self._bytes > self._budget:
             self.sampling = True
+            # surely enough of them: the blocks must not be copied whole
+            share = 2 * SAMPLE_ROWS / self.n_rows
+            self._limit = np.uint64(int(share * 2**64) if share < 1.0 else 2**64 - 1)
             for i in range(len(self.sizes)):
                 self._draw(columns, i)
+            pa.default_memory_pool().release_unused()
         if self.sampling and sum(map(_n_drawn, self._keys)) > 2 * SAMPLE_ROWS:
             self._lower(columns)
 

@@ -43,11 +43,11 @@ def test_members_that_were_judged_are_those_that_would_be_grown() -> None:
     data = coded(mixed(200))
     judged = judge_boosted(parts(data, 2), None, 0, lambda fold: None)
     again, continued = (bagged(data, judged.members, Bag(3, 0), whole=whole) for whole in (False, True))
-    assert len(again) == len(continued) == 3
-    assert all(map(alike, again, continued))
+    assert (len(again), len(continued)) == (2, 3), "one fewer of rows that those judged did not all see"
+    assert all(map(alike, again, continued[:2]))
 
 
-@pytest.mark.parametrize(("asked", "expected"), [(1, 1), (4, 4), (1000, MOST_MEMBERS)])
+@pytest.mark.parametrize(("asked", "expected"), [(1, 1), (4, 4), (1000, MOST_MEMBERS - 1)])
 def test_it_grows_as_long_as_there_is_time(asked: int, expected: int) -> None:
     answers = iter([True] * asked + [False])
     members = bagged(coded(mixed(60)), (), Bag(MOST_MEMBERS, 0, lambda data: next(answers)), whole=False)
@@ -62,7 +62,7 @@ def test_without_time_for_one_it_has_those_that_were_judged() -> None:
 
 
 def test_members_of_one_fold_differ() -> None:
-    members = bagged(coded(mixed(300)), (), Bag(FOLDS + 1, 0), whole=False)
+    members = bagged(coded(mixed(300)), (), Bag(FOLDS + 2, 0), whole=False)
     assert members[0].held_out.shape == members[FOLDS].held_out.shape
     assert not alike(members[0], members[FOLDS])
 

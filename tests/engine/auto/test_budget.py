@@ -15,12 +15,15 @@ from bncli.engine.auto.budget import (
     boosted_seconds,
     effort_of,
     fit_seconds,
+    least_path_seconds,
     path_seconds,
     search_seconds,
 )
+from bncli.engine.auto.candidates import Candidate
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_learners import nb
+from bncli.engine.structures.structure import Regions
 from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
 from tests.datasets import random_dataset
 
@@ -108,6 +111,17 @@ def test_a_candidate_is_expected_to_take_passes_over_its_rows_and_tables() -> No
     assert path_seconds(likelihood, "linear") == pytest.approx(40 * one_pass)
     assert fit_seconds(likelihood, 50) == fit_seconds(likelihood, 100) == pytest.approx(40 * one_pass)
     assert fit_seconds(likelihood, 250) == pytest.approx(100 * one_pass)
+
+
+@pytest.mark.parametrize("coding", ["thermometer", "linear"])
+def test_what_is_known_before_rows_are_fused_is_no_more_than_what_is_known_then(coding: str) -> None:
+    likelihood = some_likelihood()
+    found = Candidate("singles", Regions(()), likelihood.families, coding)
+    least = least_path_seconds(likelihood.data, found)
+    assert 0 < least <= path_seconds(likelihood, coding)
+    assert path_seconds(likelihood, coding) - least == pytest.approx(
+        (40 if coding == "linear" else 200) * 1e-9 * likelihood.pass_work
+    )
 
 
 def some_likelihood() -> ConditionalLikelihood:

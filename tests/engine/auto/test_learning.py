@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,9 +15,13 @@ from bncli.engine.auto import budget, choice, learning, trials
 from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
 from bncli.engine.auto.choice import FREQUENCIES
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
+from bncli.engine.data.dataset import Dataset
 from bncli.engine.evaluation.validate import predict
 from bncli.engine.learn import Learnt, learn
 from bncli.engine.model import Model
+from bncli.engine.training import nested_samples, optimization
+from bncli.engine.training.likelihood import ConditionalLikelihood
+from bncli.engine.training.nested_samples import Growth
 from bncli.errors import BncliError
 from bncli.files.model import dump_model
 from bncli.recipe import Recipe
@@ -352,3 +357,27 @@ def test_on_all_rows_larger_sets_are_penalised_as_in_the_folds(monkeypatch: pyte
     learnt(mixed(60), effort=4)
     assert beyond["triples"] == {20.0}
     assert beyond["pairs"] == {1.0}
+
+
+def test_the_last_fits_may_grow_through_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = mixed(1_500, 3)
+    whole = learnt(columns)
+    monkeypatch.setattr(
+        learning,
+        "Growth",
+        partial(Growth, many_rows=500, rows_per_parameter=1, fewest_per_parameter=0, least_largest=300, least=100),
+    )
+    drawn: list[int] = []
+    draw = nested_samples.nested_samples
+
+    def told(likelihood: ConditionalLikelihood, sizes: Sequence[int]) -> Iterator[Dataset]:
+        drawn.extend(sizes)
+        return draw(likelihood, sizes)
+
+    monkeypatch.setattr(optimization, "nested_samples", told)
+    grown = learnt(columns)
+    assert drawn
+    assert grown.parameters.cll == pytest.approx(whole.parameters.cll, rel=1e-3)
+    assert [one.name for one in ensemble_of(grown.model).components] == [
+        one.name for one in ensemble_of(whole.model).components
+    ]

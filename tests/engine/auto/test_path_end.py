@@ -61,3 +61,13 @@ def test_from_three_on_three_penalties_must_not_be_alike(step: float, penalties:
     alike = [0.5, 0.5, 0.5, 0.5 * 0.99, 0.5 * 0.98]
     falling = [alike[-1] * step**i for i in range(1, 8)]
     assert len(asked(50, *alike, *falling)) == penalties + (penalties == 6)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "ends"), [(1.1e-4, 1.1e-4, True), (0.9e-4, 1.1e-4, False), (1.1e-4, 0, False)]
+)
+def test_two_rises_in_a_row_end_the_path(first: float, second: float, ends: bool) -> None:
+    """Of more than a tie, a ten-thousandth, each."""
+    rest = [0.9] * len(GRID)
+    after = asked(50, 0.4, 0.4 * (1 + first), 0.4 * (1 + first) * (1 + second), *rest)
+    assert after == list(GRID[: 3 if ends else 4])

@@ -94,6 +94,14 @@ def test_two_attributes_that_matter_together_are_found() -> None:
     assert np.isfinite(scores(member, held_out)).all()
 
 
+def test_rows_without_doubt_end_it_long_before_its_trees() -> None:
+    """Trees go on lowering the loss by a share of it, which is less and less worth."""
+    data = random_dataset(600, [2, 5], 2, seed=3)
+    member, _, _ = learnt(replace(data, labels=(data.codes[0] == 1).astype(np.uint8)), trees=500, patience=20)
+    assert len(member.trees) < 120
+    assert member.log_loss < 2e-3
+
+
 def test_of_noise_nothing_is_learnt() -> None:
     data = random_dataset(300, [5, 5, 5], 3, seed=8)
     noise = np.random.default_rng(5).permutation(data.labels)

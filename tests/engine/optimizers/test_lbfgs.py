@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,3 +63,17 @@ def test_the_preconditioner_is_refreshed_while_the_run_lasts() -> None:
     assert len(refreshed) == sum(found.evaluations >= n for n in (15, 45, 105, 225, 345))
     assert all(point in points for point, _ in refreshed)
     assert refreshed[0][1] == 12.0
+
+
+def test_a_tolerance_is_a_share_of_no_less_than_what_is_negligible() -> None:
+    """(p - 1)^4 falls to 0, of which no share is ever enough."""
+
+    def quartic(p: Array) -> tuple[float, Array]:
+        return float(np.sum((p - 1.0) ** 4)), 4.0 * (p - 1.0) ** 3
+
+    exact, soon = (
+        minimise(lbfgs, replace(objective(quartic), negligible=negligible), np.full(3, 3.0), tolerance=1e-3)[0]
+        for negligible in (0.0, 1e-2)
+    )
+    assert soon.evaluations < exact.evaluations
+    assert exact.value < soon.value < 1e-3

@@ -1,0 +1,199 @@
+"""`bncli.Classifier`: bncli as an estimator of scikit-learn (the extra `sklearn`, scikit-learn 1.8 or later).
+
+Columns of an array are called x0, x1, ...; those of a data frame keep their names, and its columns of text, of
+categories and those named in `categorical` are categorical. Missing values and values that training never saw are
+taken as `bncli score` takes them. Class labels may be anything that scikit-learn allows.
+
+Conventions: a column of an object array is of numbers if all its values are, else of text. A single class is learnt
+from as the constant that it is. Rows are sorted before folds are drawn, and one whose weight is a whole number is so
+many rows (up to MOST_ROWS in all): so neither the order of rows nor their repetition changes what is learnt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bncli.api.learning import fit
+from bncli.api.models import Model
+from bncli.api.tables import table_of
+from bncli.engine.kernels.arrays import Array
+from bncli.errors import BncliError, UsageError
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils import check_array
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, validate_data
+except ImportError as error:
+    raise UsageError("bncli.Classifier needs scikit-learn", hint='pip install "bncli[sklearn]"') from error
+
+MOST_ROWS = 10_000_000
+_CLASS, _WEIGHT = "class", "weight"
+
+
+class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A Bayesian network classifier for scikit-learn.
+
+    structure, param, penalty, k, smoothing, discretize, effort: the options of `bncli fit`, None for its defaults;
+    `options`: any others, by their words with `_` for `-`. categorical: names of columns (of an array x0, x1, ..., or
+    numbers) whose values are categories. random_state: the seed of folds and draws. n_jobs: threads, None for one.
+
+    Learnt: `model_`, a `bncli.Model` (None of a single class); `classes_` (K,); `n_features_in_`, `feature_names_in_`
+    as scikit-learn has them.
+    """
+
+    def __init__(
+        self,
+        structure: str | None = None,
+        param: str | None = None,
+        *,
+        penalty: Any = None,
+        k: int | None = None,
+        smoothing: str | None = None,
+        discretize: str | None = None,
+        effort: int | None = None,
+        categorical: Sequence[str | int] | None = None,
+        options: Mapping[str, Any] | None = None,
+        random_state: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.structure = structure
+        self.param = param
+        self.penalty = penalty
+        self.k = k
+        self.smoothing = smoothing
+        self.discretize = discretize
+        self.effort = effort
+        self.categorical = categorical
+        self.options = options
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Classifier:
+        """Learns from rows X (N, n) and classes y (N,); rows whose sample_weight (N,) is 0 count for nothing."""
+        if y is None:
+            raise ValueError("This Classifier estimator requires y to be passed, but the target y is None.")
+        columns = self._columns(X, reset=True)
+        y = self._labels(y, X)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.model_: Model | None = None
+        if len(self.classes_) > 1:
+            self.model_ = self._learnt(X, columns, codes, sample_weight)
+        return self
+
+    def _learnt(self, X: Any, columns: dict[str, Any], codes: NDArray[Any], sample_weight: Any) -> Model:
+        columns[self._free(_CLASS, columns)] = pa.array(codes.astype(str))
+        said: dict[str, Any] = {"class_": next(reversed(columns)), "categorical": self._categorical(columns)}
+        table = pa.table(columns)
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            if (weights == np.floor(weights)).all() and weights.sum() <= MOST_ROWS:
+                table = table.take(pa.array(np.repeat(np.arange(len(weights)), weights.astype(np.int64))))
+            else:
+                said["weights"] = self._free(_WEIGHT, columns)
+                table = table.append_column(said["weights"], pa.array(weights))
+        words = ("structure", "param", "penalty", "k", "smoothing", "discretize", "effort")
+        chosen = {word: getattr(self, word) for word in words if getattr(self, word) is not None}
+        seed = 0 if self.random_state is None else int(self.random_state)
+        try:
+            return fit(
+                _sorted(table),
+                threads=self._threads(),
+                progress=lambda event: None,
+                **{"seed": seed, **chosen, **(self.options or {}), **said},
+            )
+        except BncliError as error:
+            raise ValueError(str(error)) from error
+
+    def predict_proba(self, X: Any) -> Array:
+        """P(y | x_t), shape (N, K), the columns as `classes_`."""
+        check_is_fitted(self)
+        columns = self._columns(X, reset=False)
+        if self.model_ is None:
+            return np.ones((len(next(iter(columns.values()))), 1))
+        try:
+            return self.model_.predict_proba(pa.table(columns), threads=self._threads())
+        except BncliError as error:
+            raise ValueError(str(error)) from error
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of every row (N,)."""
+        best = self.predict_proba(X).argmax(axis=1)
+        found: NDArray[Any] = self.classes_[best]
+        return found
+
+    def _threads(self) -> int:
+        return 1 if self.n_jobs is None or self.n_jobs < 1 else int(self.n_jobs)
+
+    def _labels(self, y: Any, X: Any) -> NDArray[Any]:
+        from sklearn.utils import column_or_1d
+
+        labels: NDArray[Any] = column_or_1d(y, warn=True)
+        check_consistent_length(X, labels)
+        if labels.dtype.kind == "f":
+            check_array(labels, ensure_2d=False, input_name="y")
+        check_classification_targets(labels)
+        return labels
+
+    def _columns(self, X: Any, reset: bool) -> dict[str, pa.Array]:
+        """The columns by name, checked as scikit-learn wants it."""
+        if hasattr(X, "__arrow_c_stream__") and hasattr(X, "columns"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            table = table_of(X)
+            if not table.num_rows:
+                raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
+            return dict(zip(table.column_names, table.columns, strict=True))
+        rows = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+        return {f"x{i}": _column(rows[:, i]) for i in range(rows.shape[1])}
+
+    def _free(self, name: str, columns: Mapping[str, Any]) -> str:
+        """A name that no column has."""
+        while name in columns:
+            name += "_"
+        return name
+
+    def _categorical(self, columns: Mapping[str, pa.Array]) -> list[str]:
+        names = [f"x{one}" if isinstance(one, (int, np.integer)) else str(one) for one in self.categorical or ()]
+        if unknown := [name for name in names if name not in columns]:
+            raise ValueError(f"there is no column {unknown[0]!r} to be categorical")
+        return names
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _sorted(table: pa.Table) -> pa.Table:
+    """The rows in an order that follows from what they hold."""
+    plain = {f"c{i}": _plain(column) for i, column in enumerate(table.columns)}
+    keys = [(name, "ascending") for name in plain]
+    return table.take(pc.sort_indices(pa.table(plain), sort_keys=keys))
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column as Arrow can sort it."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column
+
+
+def _column(values: NDArray[Any]) -> pa.Array:
+    """A column of an array: numbers with NaN missing, else text with None (and NaN) missing."""
+    if values.dtype.kind in "biuf":
+        return pa.array(values.astype(np.float64) if values.dtype.kind == "f" else values, from_pandas=True)
+    try:
+        return pa.array(values.astype(np.float64), from_pandas=True)
+    except (TypeError, ValueError):
+        pass
+    if wrong := next((v for v in values if isinstance(v, (dict, list, set, tuple))), None):
+        raise TypeError(f"argument must be a string or a real number, not {type(wrong).__name__}")
+    return pa.array([None if v is None or v != v else str(v) for v in values], pa.string())

@@ -1,0 +1,152 @@
+"""Learning and measuring from Python: the steps of the commands, with tables that need not be files."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from bncli.api.linear_algebra import one_thread
+from bncli.api.models import Model
+from bncli.api.tables import source_of
+from bncli.cli.learner_words import learner, typed_options
+from bncli.cli.learning import Learning, learning
+from bncli.engine.evaluation.validate import Protocol
+from bncli.files.model import read_model
+from bncli.steps import compare as comparing
+from bncli.steps import evaluate as evaluating
+from bncli.steps import fit as fitting
+from bncli.steps import simulate as simulating
+from bncli.watch import Event, Note, Run, Watch, silent
+
+COLUMNS = ("class_", "ignore", "categorical", "numeric", "weights", "missing", "dates", "drop_unlabelled")
+"""What can be said of the columns of a table, besides the options of learning."""
+
+
+def fit(table: Any, *, threads: int = 1, progress: Callable[[Event], None] | None = None, **options: Any) -> Model:
+    """Learns a model from a table: a path, a data frame, a dictionary of columns.
+
+    Options are those of `bncli fit` by their words with `_` for `-` (`structure`, `param`, `k`, `penalty`, `seed`, ...;
+    `structure` may be a file, `cuts` is one), and of the table: `class_` (the column to predict; else one called
+    `class`, else the last), `ignore`, `categorical`, `numeric` (lists of columns), `weights` (a column), `missing`
+    (texts that mean a missing value), `dates`, `drop_unlabelled`. The same rows and options give the same bytes as the
+    command, on any number of threads.
+
+    `progress` is called with every event (`bncli.watch`); without it notes are issued as warnings of Python's kind
+    `UserWarning`. Raises BncliError: one line that says what, where and what to do; TypeError for an unknown option.
+    """
+    columns, words = _parted(options)
+    chosen = _learning(words)
+    with one_thread(), source_of(table, **columns) as source, tempfile.TemporaryDirectory(prefix="bncli-") as folder:
+        path = str(Path(folder, "model.bnc"))
+        run = Run(threads, watch=_watch(progress))
+        report = fitting.fit(source, chosen.recipe, output=path, supplied=chosen.supplied, run=run)
+        told = report.as_json()
+        del told["model"]
+        return Model(read_model(path), told)
+
+
+def evaluate(
+    table: Any,
+    *,
+    test: Any = None,
+    folds: int = 5,
+    repeats: int = 1,
+    threads: int = 1,
+    progress: Callable[[Event], None] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """How well learning predicts rows that it has not seen: what `bncli evaluate --json` says.
+
+    By cross-validation of `folds` folds, or learnt from `table` and tested on `test`; options as in `fit`.
+    """
+    columns, words = _parted(options)
+    chosen = _learning(words)
+    how: dict[str, Any] = {"supplied": chosen.supplied, "run": Run(threads, watch=_watch(progress))}
+    with one_thread(), ExitStack() as files:
+        source = files.enter_context(source_of(table, **columns))
+        if test is not None:
+            tested = files.enter_context(source_of(test, **columns))
+            return evaluating.evaluate_on(source, tested, chosen.recipe, **how).as_json()
+        protocol = Protocol(folds, repeats, chosen.recipe.seed or words.get("seed") or 0)
+        return evaluating.evaluate(source, chosen.recipe, protocol, **how).as_json()
+
+
+def compare(
+    tables: Iterable[str | os.PathLike[str]],
+    learners: Mapping[str, str],
+    *,
+    folds: int = 5,
+    repeats: int = 1,
+    seed: int = 0,
+    threads: int = 1,
+    progress: Callable[[Event], None] | None = None,
+    **columns: Any,
+) -> dict[str, Any]:
+    """Learners beside each other on the files of several tables, on the same folds: what `bncli compare --json` says.
+
+    learners: a name and the options of each as a command line has them, {"tree": "--structure tan --param map"}.
+    """
+    chosen = [learner(f"{name}={options}", seed) for name, options in learners.items()]
+    said, words = _parted(columns)
+    if words:
+        raise TypeError(f"compare() got an unexpected keyword argument {next(iter(words))!r}")
+    with one_thread(), ExitStack() as files:
+        sources = [files.enter_context(source_of(os.fspath(path), **said)) for path in tables]
+        run = Run(threads, watch=_watch(progress))
+        return comparing.compare(sources, chosen, Protocol(folds, repeats, seed), run=run).as_json()
+
+
+def simulate(
+    model: Model | str | os.PathLike[str], rows: int, *, seed: int = 0, missing: float | None = None
+) -> pa.Table:
+    """Rows drawn from a model that is a network, the class among them, as a table of Arrow."""
+    with one_thread(), tempfile.TemporaryDirectory(prefix="bncli-") as folder:
+        origin, drawn = str(Path(folder, "model.bnc")), str(Path(folder, "rows.parquet"))
+        if isinstance(model, Model):
+            model.save(origin)
+        else:
+            origin = os.fspath(model)
+        simulating.simulate(origin, rows, simulating.Outputs(rows=drawn), seed=seed, missing=missing)
+        return parquet.read_table(drawn, memory_map=False)
+
+
+def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is said of the columns, as fields of a source, and the options of learning."""
+    said = {key: options[key] for key in COLUMNS if options.get(key) is not None}
+    names = {"class_": "class_name", "missing": "missing_tokens"}
+    fields = {names.get(key, key): (value,) if _is_name(key, value) else value for key, value in said.items()}
+    return fields, {key: value for key, value in options.items() if key not in COLUMNS}
+
+
+def _is_name(key: str, value: Any) -> bool:
+    """One name where a list of them is wanted."""
+    return isinstance(value, str) and key in ("ignore", "categorical", "numeric", "missing")
+
+
+def _learning(words: Mapping[str, Any]) -> Learning:
+    """The recipe that the options mean."""
+    known = typed_options()
+    for word in words:
+        if word not in known and word != "seed":
+            raise TypeError(f"there is no option {word!r}; options are the words of bncli fit, with _ for -")
+    files = {key: os.fspath(words[key]) for key in ("structure", "cuts") if isinstance(words.get(key), os.PathLike)}
+    return learning({**known, "seed": 0, **words, **files}, settings={})
+
+
+def _watch(progress: Callable[[Event], None] | None) -> Watch:
+    return _warn if progress is None else progress
+
+
+def _warn(event: Event) -> None:
+    if isinstance(event, Note):
+        import warnings
+
+        warnings.warn(event.text, UserWarning, stacklevel=2)
+    silent(event)

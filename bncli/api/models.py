@@ -1,0 +1,171 @@
+"""A learnt model in Python: probabilities, explanations, effects, and the bytes of its file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bncli.api.linear_algebra import one_thread
+from bncli.api.tables import source_of
+from bncli.engine import model as engine
+from bncli.engine.explanation.contributions import Explanation
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.structures.named_structure import NamedDag, name_structure
+from bncli.files.model import dump_model, read_model
+from bncli.files.table import Batches
+from bncli.steps.effects import NamedEffect, effects_report
+from bncli.steps.score import ScoredRows
+from bncli.watch import Run
+
+_SHOWN = 12
+"""Effects and nodes that a notebook shows."""
+
+
+class Contribution(NamedTuple):
+    """What a set of attributes adds to the log-odds of the predicted class, and the values that it had in the row."""
+
+    attributes: tuple[str, ...]
+    values: tuple[str, ...]
+    contribution: float
+
+
+class Reasons(NamedTuple):
+    """A row explained: log_odds = base + the sum of contributions + rest, in nats (see `bncli help explain`)."""
+
+    prediction: str
+    log_odds: float
+    base: float
+    contributions: tuple[Contribution, ...]
+    rest: float
+
+
+class Model:
+    """A classifier, made by `fit` or `load`; it does not change.
+
+    classes_: the labels (K,), as text, in the order of the columns of `predict_proba`. class_name: the column that is
+    predicted. feature_names_in_: the columns that the model looks at. report: what `fit --json` would have said; None
+    for a model that was loaded.
+    """
+
+    def __init__(self, model: engine.Model, report: dict[str, Any] | None = None) -> None:
+        self._model = model
+        self.report = report
+        self.class_name = model.schema.class_name
+        self.classes_: NDArray[Any] = np.array(model.schema.labels, dtype=object)
+        self.feature_names_in_: NDArray[Any] = np.array(ScoredRows(model).needed, dtype=object)
+
+    def predict_proba(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False) -> Array:
+        """P(y | x_t), shape (N, K): a row of the table a row, a label a column.
+
+        Columns that the model does not look at are left aside; one that it needs and the table lacks is an error, or
+        unknown in every row. Raises BncliError.
+        """
+        found = [np.exp(log_p).T for log_p, _ in self._scored(table, 0, threads, allow_missing_columns)]
+        return np.concatenate(found) if found else np.empty((0, len(self.classes_)))
+
+    def predict(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False) -> NDArray[Any]:
+        """The most probable label of every row (N,), the first of equals."""
+        scores = self._scored(table, 0, threads, allow_missing_columns)
+        found = [self.classes_[log_p.argmax(axis=0)] for log_p, _ in scores]
+        return np.concatenate(found) if found else self.classes_[:0]
+
+    def explain(
+        self, table: Any, n: int = 3, *, threads: int = 1, allow_missing_columns: bool = False
+    ) -> list[Reasons]:
+        """Why each row got its label: the n largest contributions, by falling size."""
+        return [
+            reasons
+            for log_p, why in self._scored(table, n, threads, allow_missing_columns)
+            for reasons in self._reasons(log_p, why)
+        ]
+
+    def _scored(
+        self, table: Any, explain: int, threads: int, allow_missing_columns: bool
+    ) -> Iterator[tuple[Array, Explanation | None]]:
+        """log P(y | x_t), (K, rows), of consecutive rows, and why."""
+        rows = ScoredRows(self._model, explain=explain)
+        said = {"allow_missing_columns": True} if allow_missing_columns else {}
+        schema, run = self._model.schema, Run(threads)
+        with (
+            one_thread(),
+            source_of(table, **said) as source,
+            Batches(source, schema, rows.needed, run=run) as batches,
+        ):
+            rows.absent = batches.absent
+            for batch in batches:
+                for _, log_p, why in rows.score(batch):
+                    yield log_p, why
+
+    def _reasons(self, log_p: Array, why: Explanation | None) -> Iterator[Reasons]:
+        assert why is not None
+        predicted, wordings = self.classes_[log_p.argmax(axis=0)], why.wordings
+        for t, label in enumerate(predicted):
+            places = [(i, k) for i, k in enumerate(why.reasons[:, t]) if k >= 0]
+            found = (
+                Contribution(wordings[k].attributes, wordings[k].values, float(why.contributions[i, t]))
+                for i, k in places
+            )
+            numbers = float(why.log_odds[t]), float(why.base[t])
+            yield Reasons(label, *numbers, tuple(found), float(why.rest[t]))
+
+    def effects(self) -> tuple[NamedEffect, ...]:
+        """What the attributes do to the log-odds of the classes, by falling share of the score's variance.
+
+        Of each: `attributes`, `share`, `values` (a value of the attributes an axis, the classes the last), and `names`,
+        what the values along an axis stand for.
+        """
+        return effects_report(self._model).effects
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model file, the same bytes as those of `bncli fit`."""
+        from bncli.files.atomic import write_bytes
+
+        write_bytes(os.fspath(path), dump_model(self._model))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (dump_model(self._model), self.report)
+
+    def __repr__(self) -> str:
+        recipe = self._model.recipe
+        methods = " ".join(dict.fromkeys([recipe.structure, recipe.param]))
+        return (
+            f"<bncli.Model {self.class_name} ({', '.join(self.classes_[:5])}): {methods}, {self._model.n_rows:,} rows>"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the network, and the strongest effects."""
+        bars = "".join(_bar(effect) for effect in self.effects()[:_SHOWN])
+        return f"<div><p><b>{escape(repr(self))}</b></p><p>{self._network_html()}</p><table>{bars}</table></div>"
+
+    def _network_html(self) -> str:
+        structure = name_structure(self._model.structure, self._model.schema)
+        if not isinstance(structure, NamedDag):
+            return f"regions of {len(structure.nodes):,} attributes"
+        arcs = [f"{escape(p)} &rarr; {escape(child)}" for child, parents in structure.parents.items() for p in parents]
+        more = f", and {len(arcs) - _SHOWN * 4:,} more arcs" if len(arcs) > _SHOWN * 4 else ""
+        return ", ".join(arcs[: _SHOWN * 4]) + more
+
+
+def _bar(effect: NamedEffect) -> str:
+    width = max(1, round(200 * effect.share))
+    bar = f'<svg width="{width}" height="10"><rect width="{width}" height="10" fill="#0072b2"/></svg>'
+    return f"<tr><td>{escape(' × '.join(effect.attributes))}</td><td>{effect.share:.1%}</td><td>{bar}</td></tr>"
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """The model in a file; ModelError where it is damaged or none."""
+    return Model(read_model(os.fspath(path)))
+
+
+def _restored(content: bytes, report: dict[str, Any] | None) -> Model:
+    with tempfile.TemporaryDirectory(prefix="bncli-") as folder:
+        path = Path(folder, "model.bnc")
+        path.write_bytes(content)
+        return Model(read_model(str(path)), report)

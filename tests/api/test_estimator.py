@@ -1,0 +1,103 @@
+"""`bncli.Classifier` is an estimator of scikit-learn by scikit-learn's own checks."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from bncli import Classifier
+
+X, Y = load_iris(return_X_y=True)
+NB: dict[str, Any] = {"structure": "nb", "param": "map"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        NB,
+        {"structure": "tan", "param": "weighted"},
+        {"structure": "kdb"},
+        {"structure": "interactions"},
+        {"structure": "auto", "effort": 1},
+    ],
+    ids=lambda options: options["structure"],
+)
+def test_the_checks_of_scikit_learn(options: dict[str, Any]) -> None:
+    found = check_estimator(Classifier(**options), on_skip=None)
+    assert {one["status"] for one in found} <= {"passed", "skipped"}
+    assert sum(one["status"] == "passed" for one in found) >= 55
+
+
+def test_with_other_parts() -> None:
+    pipeline = make_pipeline(StandardScaler(), Classifier(**NB))
+    assert cross_val_score(pipeline, X, Y).mean() > 0.9
+    search = GridSearchCV(Classifier(structure="kdb", param="map"), {"k": [1, 2]}).fit(X, Y)
+    assert search.best_score_ > 0.9
+    calibrated = CalibratedClassifierCV(Classifier(**NB), cv=3).fit(X, Y)
+    assert np.allclose(calibrated.predict_proba(X).sum(axis=1), 1)
+
+
+def test_a_pickle_says_the_same() -> None:
+    model = Classifier(**NB).fit(X, Y)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.classes_.dtype == Y.dtype
+
+
+def test_text_missing_and_unseen_values() -> None:
+    rows = np.array([["red", 1.0, None], ["blue", 2.0, "u"], ["red", np.nan, "v"], ["blue", 3.0, "u"]] * 20, object)
+    labels = np.array([True, False, True, False] * 20)
+    model = Classifier(**NB).fit(rows, labels)
+    assert model.predict(rows).tolist() == labels.tolist()
+    p = model.predict_proba(np.array([["green", np.nan, None], [None, 1e9, "never"]], object))
+    assert np.isfinite(p).all()
+
+
+def test_categories_by_name_or_number() -> None:
+    codes = np.repeat(np.arange(4), 30)[:, None]
+    labels = np.isin(codes[:, 0], (0, 2))
+    assert Classifier(**NB, categorical=[0]).fit(codes, labels).score(codes, labels) == 1
+    with pytest.raises(ValueError, match="no column 'x7'"):
+        Classifier(**NB, categorical=[7]).fit(codes, labels)
+
+
+def test_weights_are_repetitions() -> None:
+    times = np.arange(len(Y)) % 3
+    weighted = Classifier(**NB).fit(X, Y, sample_weight=times)
+    repeated = Classifier(**NB).fit(np.repeat(X, times, axis=0), np.repeat(Y, times))
+    assert np.allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-12)
+
+
+def test_one_class_is_a_constant() -> None:
+    model = Classifier(**NB).fit(X, np.ones(len(X)))
+    assert model.predict_proba(X).tolist() == [[1.0]] * len(X)
+    assert model.predict(X[:2]).tolist() == [1.0, 1.0]
+
+
+def test_names_of_a_data_frame() -> None:
+    class Frame:
+        """What scikit-learn and Arrow ask of a data frame."""
+
+        def __init__(self, table: pa.Table) -> None:
+            self.table, self.columns, self.shape = table, table.column_names, table.shape
+
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            return self.table.__arrow_c_stream__()
+
+        def __len__(self) -> int:
+            return int(self.shape[0])
+
+    table = pa.table({"size": X[:, 2], "weight": X[:, 3], "class": ["a", "b", "c"] * 50})
+    model = Classifier(**NB).fit(Frame(table), Y)
+    assert model.predict(Frame(table)).shape == Y.shape
+    assert set(model.model_.feature_names_in_) <= {"size", "weight", "class"}

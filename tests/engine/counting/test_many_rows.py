@@ -1,0 +1,23 @@
+"""Rows so many that their fused codes are kept narrow: the same sums as from wide ones, to the last bit."""
+
+import numpy as np
+import pytest
+
+from bncli.engine.structures.structure import Family
+from bncli.engine.training.likelihood import conditional_likelihood
+from tests.datasets import random_dataset
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_narrow_codes_and_signs_give_the_same_sums(monkeypatch: pytest.MonkeyPatch, weighted: bool) -> None:
+    data = random_dataset(3000, [3, 4, 5, 2, 7], 2, weighted=weighted)
+    families = tuple(Family.over((i,), data.schema.cardinalities) for i in range(5))
+    wide = conditional_likelihood(data, families)
+    for place in ("counting.fusion", "training.likelihood"):
+        monkeypatch.setattr(f"bncli.engine.{place}.WIDE_BYTES", 0)
+    narrow = conditional_likelihood(data, families)
+    assert {codes.dtype.itemsize for block in narrow.fusion.codes for codes in block} <= {1, 2}
+    cells = np.random.default_rng(1).normal(size=(2, wide.fusion.n_cells))
+    one, other = wide.value_and_gradient(cells), narrow.value_and_gradient(cells)
+    assert one[0] == other[0]
+    np.testing.assert_array_equal(one[1], other[1])

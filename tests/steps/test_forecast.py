@@ -1,0 +1,88 @@
+"""A dry run: what it says agrees with what a fit finds, and it reads heads alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from bncli.engine.structures.structure import Dag
+from bncli.errors import UsageError
+from bncli.files.model import read_model
+from bncli.files.table import Source
+from bncli.recipe import Recipe
+from bncli.steps.encode import encode
+from bncli.steps.fit import fit
+from bncli.steps.forecast import forecast
+from bncli.steps.learn_structure import learn_structure
+from bncli.steps.supplied_files import read_supplied
+from tests.cli.conftest import Bncli, bncli
+from tests.transcripts import ROOT
+
+__all__ = ["bncli"]
+HOLES = str(ROOT / "sample_data" / "wine_holes.csv")
+
+
+def test_the_tables_are_those_that_are_learnt(tmp_path: Path) -> None:
+    codes, structure = str(tmp_path / "x.codes"), str(tmp_path / "s.json")
+    encode(Source((HOLES,)), Recipe(), output=codes)
+    learn_structure(Source((HOLES,)), Recipe(), output=structure)
+    supplied = read_supplied(codes, structure)
+    found = forecast(Source((codes,)), Recipe(), supplied)
+    fit(Source((codes,)), Recipe.of(structure="tan", param="map"), output=str(tmp_path / "m.bnc"), supplied=supplied)
+    model = read_model(str(tmp_path / "m.bnc"))
+    assert isinstance(model.structure, Dag)
+    names = [attribute.name for attribute in model.schema.attributes]
+    learnt = {
+        names[family.attributes[0]]: family.n_cells for family in model.structure.families(model.schema.cardinalities)
+    }
+    assert found.tables is not None
+    assert {table.attributes[0]: table.cells for table in found.tables if table.attributes[0] in learnt} == learnt
+    assert (found.rows, found.rows_exact, found.rounds) == (178, True, 0)
+
+
+def test_rows_are_those_of_the_footers(tmp_path: Path) -> None:
+    table = pa.table({"a": list(range(500)), "class": ["x", "y"] * 250})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pa.ipc.new_file(tmp_path / "b.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=77)
+    found = forecast(Source((str(tmp_path),)), Recipe())
+    assert (found.rows, found.rows_exact, found.attributes, found.class_name) == (1000, True, 1, "class")
+    # the rows themselves are not looked at
+    data = bytearray((tmp_path / "a.parquet").read_bytes())
+    data[4:60] = b"\xff" * 56
+    (tmp_path / "a.parquet").write_bytes(data)
+    assert forecast(Source((str(tmp_path),)), Recipe()).rows == 1000
+
+
+def test_rows_of_text_are_guessed_from_the_first(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,class\n" + "1234,x\n" * 50_000)
+    found = forecast(Source((str(tmp_path / "t.csv"),)), Recipe())
+    assert abs(found.rows - 50_000) < 100
+    assert not found.rows_exact
+
+
+def test_past_the_budget_there_are_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bncli.steps.forecast.BUDGET", 1000)
+    assert forecast(Source((HOLES,)), Recipe()).rounds == 2
+
+
+def test_what_can_be_read_only_once_has_no_head() -> None:
+    with pytest.raises(UsageError, match="read only once"):
+        forecast(Source(("-",)), Recipe())
+
+
+def test_the_command_writes_nothing(bncli: Bncli, tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    ran = bncli("fit", "iris.csv", "--structure", "nb", "--dry-run")
+    assert (ran.code, ran.err) == (0, "")
+    for line in ("class       class", "tables      4", "recipe      discretize=mdl", "memory", "seconds"):
+        assert line in ran.out
+    report = json.loads(bncli("fit", "iris.csv", "--dry-run", "--json").out)["dry_run"]
+    assert report["tables"] is None
+    assert report["recipe"]["structure"] == "tan"
+    assert sorted(tmp_path.iterdir()) == before
+    assert bncli("fit", "iris.csv", "--dry-run", "--class", "nothing").code == 2
