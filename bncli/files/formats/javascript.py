@@ -5,15 +5,10 @@ The module is run by Node, where that is at hand, before it is kept: `run`.
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bncli.files.formats import ProgramFormat
-from bncli.files.formats.programs import Target, data_text, text_of
+from bncli.files.formats.programs import Target, answers, data_text, text_of
 
 if TYPE_CHECKING:
     from bncli.engine.prediction.portable import PortableScorer
@@ -141,16 +136,12 @@ console.log(JSON.stringify(rows.map(predict_proba).map((found) => labels.map((la
 
 def run_javascript(text: str, rows: list[dict[str, Any]]) -> list[list[float]] | None:
     """What the module says of the rows, by Node; None where there is none."""
+    import shutil
+
     node = shutil.which("node")
     if node is None:
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "program.mjs").write_text(text, encoding="utf-8")
-        Path(folder, "run.mjs").write_text(_RUNNER, encoding="utf-8")
-        command = [node, str(Path(folder, "run.mjs"))]
-        done = subprocess.run(command, input=json.dumps(rows), capture_output=True, check=True, encoding="utf-8")
-    found: list[list[float]] = json.loads(done.stdout)
-    return found
+    return answers([node, "{}/run.mjs"], {"program.mjs": text, "run.mjs": _RUNNER}, rows)
 
 
 FORMAT = ProgramFormat(

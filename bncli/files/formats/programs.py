@@ -14,9 +14,8 @@ characters that are not seen are escaped.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,6 +56,8 @@ def data_text(scorer: PortableScorer, target: Target) -> str:
 
 def text_of(value: Any) -> str:
     """JSON that is Python and JavaScript too: no `null`, `true` or `false` may be in it."""
+    import json
+
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return _UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
@@ -84,3 +85,22 @@ def _table(table: PortableTable) -> dict[str, Any]:
         "averaged": [] if table.averages is None else [int(average is not None) for average in table.averages],
         "entries": table.entries.tolist(),
     }
+
+
+def answers(command: Sequence[str], files: Mapping[str, str], rows: list[dict[str, Any]]) -> list[list[float]]:
+    """What a program says that reads rows from the standard input: JSON in and out, in a folder with these files.
+
+    In `command` a word `{}` stands for the folder.
+    """
+    import json
+    import subprocess
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory(prefix="bncli-") as folder:
+        for name, text in files.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+        words = [word.replace("{}", folder) for word in command]
+        done = subprocess.run(words, input=json.dumps(rows), capture_output=True, check=True, encoding="utf-8")
+    found: list[list[float]] = json.loads(done.stdout)
+    return found
