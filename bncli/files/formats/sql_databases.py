@@ -108,8 +108,10 @@ def _by_duckdb(text: str, rows: Rows, known: dict[str, Any], dialect: Dialect) -
     columns = [[row[name] for row in rows] for name in names]
     with closing(duckdb.connect()) as base, _refusal("DuckDB", duckdb.Error):
         base.execute(create)
-        base.register("bncli_rows", pa.table([pa.array(c) for c in [range(len(rows)), *columns]],
-                                             [f"c{i}" for i in range(len(columns) + 1)]))
+        base.register(
+            "bncli_rows",
+            pa.table([pa.array(c) for c in [range(len(rows)), *columns]], [f"c{i}" for i in range(len(columns) + 1)]),
+        )
         base.execute(f"INSERT INTO {_of(known)} SELECT * FROM bncli_rows")
         base.execute(text)
         return list(base.execute(f"SELECT * FROM {identifier(known['view'])}").fetchall())
@@ -154,11 +156,14 @@ def postgres_server(folder: str) -> Iterator[list[str]]:
     try:
         for command in (made, started):
             # pg_ctl leaves the server its standard output, which must be no pipe that we wait for
-            done = subprocess.run(command, **{**shared, "capture_output": False}, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL)
+            done = subprocess.run(
+                command, **{**shared, "capture_output": False}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
             if done.returncode:
-                raise BncliError("the server of PostgreSQL does not start, in which the file was to be run",
-                                 hint=f"see why {' '.join(command[:1])} fails here, or export for another --dialect")
+                raise BncliError(
+                    "the server of PostgreSQL does not start, in which the file was to be run",
+                    hint=f"see why {' '.join(command[:1])} fails here, or export for another --dialect",
+                )
         words = ["-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", folder, "-U", "bncli", "-d", "postgres"]
         yield [str(programs / "psql"), *words]
     finally:
