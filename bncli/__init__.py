@@ -11,7 +11,7 @@ Everything is loaded at its first use.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bncli.api.estimator import Classifier
+    from bncli.api.estimator import Classifier as Classifier
     from bncli.api.learning import compare, evaluate, fit, simulate
     from bncli.api.models import Model, load
 

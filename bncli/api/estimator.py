@@ -43,8 +43,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     structure, param, penalty, k, smoothing, discretize, effort: the options of `bncli fit`, None for its defaults;
     `options`: any others, by their words with `_` for `-`. categorical: names of columns (of an array x0, x1, ..., or
-    numbers) whose values are categories. random_state: the seed of folds and draws. n_jobs: threads, None for one, -1 for
-    every core.
+    numbers) whose values are categories. random_state: the seed of folds and draws. n_jobs: threads, None for one,
+    -1 for every core.
 
     Learnt: `model_`, a `bncli.Model` (None of a single class); `classes_` (K,); `n_features_in_`, `feature_names_in_`
     as scikit-learn has them.

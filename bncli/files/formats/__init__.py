@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bncli.files.formats.programs import Target
     from bncli.files.score_layout import Layout, Predictions
 
-EXPORTS = ("bif", "xmlbif", "dot", "json", "python", "javascript", "sql")
+EXPORTS = ("bif", "xmlbif", "dot", "json", "python", "javascript", "sql", "onnx", "scorecard")
 SCORES = ("csv", "jsonl", "parquet", "arrow")
 """The first is taken where neither a word nor the ending of a file name says another."""
 
@@ -74,17 +74,20 @@ class ProgramFormat(NamedTuple):
     """A format for programs that score rows by themselves.
 
     `run` takes what was written and rows (by the names of columns; None is a missing value), and returns their
-    probabilities by label, None where what runs it is not at hand: `needs`, in words.
+    probabilities by label, None where what runs it is not at hand: `needs`, in words. What is no text needs a file.
+    `rounds`: the option `digits` rounds numbers, None leaves them as they are.
     """
 
     word: str
     summary: str
     endings: tuple[str, ...]
-    write: Callable[[PortableScorer, Target], str]
-    run: Callable[[str, list[dict[str, Any]]], list[list[float]] | None]
+    write: Callable[[PortableScorer, Target], str | bytes]
+    run: Callable[[Any, list[dict[str, Any]]], list[list[float]] | None]
     needs: str = "Python"
     read: None = None
     signature: Signature | None = None
+    is_text: bool = True
+    rounds: bool = False
 
 
 ExportFormat = NetworkFormat | StructureFormat | ProgramFormat

@@ -15,13 +15,14 @@ characters that are not seen are escaped.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bncli.errors import BncliError
 
 if TYPE_CHECKING:
+    from bncli.engine.explanation.portable_effects import PortableEffects
     from bncli.engine.prediction.portable import PortableScorer, PortableTable
 
 _UNSEEN = re.compile(
@@ -33,16 +34,22 @@ _SECONDS = 3600
 """That a program may take for the rows that it is tried on."""
 
 
+def _unknown_effects() -> PortableEffects:
+    raise TypeError("the target knows no effects")
+
+
 class Target(NamedTuple):
     """What a program is written for: a name for it, the texts that mean a missing value, and options of its format.
 
-    missing: in place of a text; missing_numbers: in place of a number. What does not concern a format is ignored by it.
+    missing: in place of a text; missing_numbers: in place of a number. `effects` finds those of the model over the
+    inputs of the program. What does not concern a format is ignored by it.
     """
 
     name: str
     missing: tuple[str, ...] = ()
     missing_numbers: tuple[str, ...] = ()
     options: Mapping[str, Any] = MappingProxyType({})
+    effects: Callable[[], PortableEffects] = _unknown_effects
 
 
 def data_text(scorer: PortableScorer, target: Target) -> str:
