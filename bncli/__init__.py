@@ -16,18 +16,21 @@ if TYPE_CHECKING:
     from bncli.api.models import Model, load
 
 __version__ = "0.1.0"
-__all__ = ["Classifier", "Model", "compare", "evaluate", "fit", "load", "simulate"]
+__all__ = ["Model", "compare", "evaluate", "fit", "load", "simulate"]
 
 _PLACES = {"Classifier": "estimator", "Model": "models", "load": "models"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in (*__all__, "Classifier"):
         raise AttributeError(f"module 'bncli' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"bncli.api.{_PLACES.get(name, 'learning')}"), name)
+    try:
+        return getattr(import_module(f"bncli.api.{_PLACES.get(name, 'learning')}"), name)
+    except ImportError as error:
+        raise AttributeError(str(error)) from error
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return ["Classifier", *__all__, "__version__"]

@@ -10,8 +10,11 @@ GROUPS = (
     ("Data", ("describe", "data", "discretize", "missing-values", "large", "counts")),
     ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto")),
     ("Parameters", ("parameters", "smoothing", "penalties", "optimizers")),
-    ("Using a model", ("score", "explain", "inspect", "evaluate", "compare", "convergence", "export", "simulate")),
-    ("Out of the shell", ("python",)),
+    (
+        "Using a model",
+        ("score", "explain", "inspect", "evaluate", "compare", "convergence", "export", "verify", "simulate"),
+    ),
+    ("Out of the shell", ("python", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
 """Every topic, as a reader may want to meet them."""
@@ -34,7 +37,9 @@ OF_COMMANDS = {
     "compare": ("compare", "evaluate", "which-one", "cluster"),
     "convergence": ("convergence", "optimizers", "parameters"),
     "inspect": ("inspect", "explain", "files"),
-    "export": ("export", "files"),
+    "diff": ("verify", "inspect"),
+    "verify": ("verify", "export", "files"),
+    "export": ("export", "verify", "files"),
     "simulate": ("simulate", "evaluate"),
     "help": ("quick-start", "glossary"),
     "config": ("shell", "options", "json"),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bncli.files.formats.programs import Target
     from bncli.files.score_layout import Layout, Predictions
 
-EXPORTS = ("bif", "xmlbif", "dot", "json", "python", "javascript")
+EXPORTS = ("bif", "xmlbif", "dot", "json", "python", "javascript", "sql")
 SCORES = ("csv", "jsonl", "parquet", "arrow")
 """The first is taken where neither a word nor the ending of a file name says another."""
 

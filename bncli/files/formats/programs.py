@@ -19,12 +19,18 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bncli.errors import BncliError
+
 if TYPE_CHECKING:
     from bncli.engine.prediction.portable import PortableScorer, PortableTable
 
 _UNSEEN = re.compile(
     "[\\x7f-\\x9f\\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
+
+
+_SECONDS = 3600
+"""That a program may take for the rows that it is tried on."""
 
 
 class Target(NamedTuple):
@@ -101,6 +107,14 @@ def answers(command: Sequence[str], files: Mapping[str, str], rows: list[dict[st
         for name, text in files.items():
             Path(folder, name).write_text(text, encoding="utf-8")
         words = [word.replace("{}", folder) for word in command]
-        done = subprocess.run(words, input=json.dumps(rows), capture_output=True, check=True, encoding="utf-8")
-    found: list[list[float]] = json.loads(done.stdout)
+        try:
+            done = subprocess.run(
+                words, input=json.dumps(rows), capture_output=True, check=True, encoding="utf-8", timeout=_SECONDS
+            )
+            found: list[list[float]] = json.loads(done.stdout)
+        except (subprocess.SubprocessError, OSError, ValueError) as error:
+            said = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
+            reason = next((line for line in reversed(said) if "Error" in line), said[-1] if said else "no answer")
+            what = f"what was written could not be run by {Path(command[0]).name}: {reason.strip()}"
+            raise BncliError(what, hint="another version of it may do") from error
     return found
