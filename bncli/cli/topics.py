@@ -32,7 +32,7 @@ OF_COMMANDS = {
         *("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),
         "cluster",
     ),
-    "score": ("score", "explain", "missing-values", "data", "shell"),
+    "score": ("score", "explain", "missing-values", "data", "shell", "cluster"),
     "evaluate": ("evaluate", "compare", "which-one", "json", "cluster"),
     "compare": ("compare", "evaluate", "which-one", "cluster"),
     "convergence": ("convergence", "optimizers", "parameters"),

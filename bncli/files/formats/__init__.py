@@ -93,11 +93,21 @@ class ProgramFormat(NamedTuple):
 ExportFormat = NetworkFormat | StructureFormat | ProgramFormat
 
 
-class ScoreWriter(Protocol):
-    """Where predictions go, batch by batch."""
+Piece = Any
+"""A batch of predictions in a format: bytes of text, or a record batch."""
 
-    def write(self, predictions: Predictions) -> None:
-        """A batch of rows."""
+
+class ScoreWriter(Protocol):
+    """Where predictions go, batch by batch: made into pieces, here or elsewhere, that are written one after the other.
+
+    The bytes of a whole follow from its pieces in their order, whatever was made where.
+    """
+
+    def piece(self, predictions: Predictions) -> Piece:
+        """A batch of rows in the format."""
+
+    def write(self, piece: Piece) -> None:
+        """A piece made by this writer, or by another of the same layout."""
 
     def finish(self) -> None:
         """After the last batch."""
