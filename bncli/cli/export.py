@@ -83,7 +83,7 @@ def command(**typed: Any) -> None:
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
     if typed["as_json"] and typed["output"] in (None, "-"):
         raise UsageError(
-            "--json needs -o FILE", hint="the standard output cannot hold the network and the report at once"
+            "--json needs -o FILE", hint="the standard output cannot hold what is written and the report at once"
         )
     chosen = _chosen(form, typed)
     from bncli.steps.export import export
@@ -104,7 +104,8 @@ def _form(typed: Mapping[str, Any]) -> str:
     formats = export_formats()
     form = by_ending(typed["output"], formats)
     if form is None:
-        hint = f"say --to {'|'.join(EXPORTS)}, or end the name of FILE in {formats[0].endings[0]}"
+        endings = " ".join(one.endings[0] for one in formats)
+        hint = f"say --to {'|'.join(EXPORTS)}, or end the name of FILE in one of {endings}"
         raise UsageError("the format is not clear", hint=hint)
     return form
 
