@@ -90,8 +90,8 @@ def forecast(source: Source, recipe: Recipe, supplied: Supplied = Supplied()) ->
         _tables(names, recipe, supplied, sizes),
         head.n_bytes,
         rounds,
-        _memory(head.rows, len(names), values, rounds, recipe),
-        _seconds(head.rows, len(names), rounds, recipe),
+        expected_memory(head.rows, len(names), values, rounds, recipe),
+        expected_seconds(head.rows, len(names), rounds, recipe),
     )
 
 
@@ -118,7 +118,7 @@ def _tables(
     return tuple(ExpectedTable(*pair) for pair in zip(families, cells, strict=True))
 
 
-def _memory(rows: int, n: int, values: float, rounds: int, recipe: Recipe) -> int:
+def expected_memory(rows: int, n: int, values: float, rounds: int, recipe: Recipe) -> int:
     """Bytes: values or the sample of them, the codes, and fused codes where a likelihood is computed."""
     kept = 0.0 if not rounds else min(values, BUDGET + 2.0 * SAMPLE_ROWS * n * VALUE_BYTES)
     codes = rows * (n + 2.0)
@@ -126,7 +126,7 @@ def _memory(rows: int, n: int, values: float, rounds: int, recipe: Recipe) -> in
     return round(BASE_BYTES + max(kept + codes if rounds == 1 else kept, codes + fused))
 
 
-def _seconds(rows: int, n: int, rounds: int, recipe: Recipe) -> float:
+def expected_seconds(rows: int, n: int, rounds: int, recipe: Recipe) -> float:
     """Of one core."""
     values = float(rows * n)
     pairs, passes = (1, FEW_PASSES) if recipe.structure == "nb" else (max(n / 2, 1), PASSES)
