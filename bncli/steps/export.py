@@ -27,13 +27,14 @@ import numpy as np
 from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.explanation.portable_effects import portable_effects
 from bncli.engine.model import Ensemble, Model
-from bncli.engine.networks.agreement import largest_difference
+from bncli.engine.networks.agreement import largest_difference, same_nodes
 from bncli.engine.networks.named_network import NamedNetwork
 from bncli.engine.networks.naming import name_network
 from bncli.engine.networks.network import graph_of
 from bncli.engine.networks.normalisation import equivalent_network
 from bncli.engine.prediction.portable import PortableScorer, portable
 from bncli.engine.prediction.probe_rows import ProbeRows, probe_rows
+from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import BncliError, ModelError
 from bncli.files.atomic import write_bytes
@@ -44,9 +45,6 @@ from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.source import Tokens
 from bncli.recipe import Recipe
 from bncli.watch import Note, Watch, silent
-
-ROWS = 10_000
-TOLERANCE = 1e-9
 
 
 class Rounding(NamedTuple):
@@ -140,7 +138,7 @@ def _program(
         raise ModelError(error.what, where=path, hint=error.hint) from error
     _name_forms(model, scorer, watch)
     target = _target(model, path, scorer, options)
-    probes = probe_rows(model, ROWS, np.random.Generator(np.random.PCG64(seed)))
+    probes = probe_rows(model, EXPORT_ROWS, np.random.Generator(np.random.PCG64(seed)))
     exact = target._replace(options={**options, "digits": None}) if form.rounds else target
     text = _written(form, scorer, exact, path)
     found = form.run(text, probes.rows())
@@ -206,7 +204,7 @@ def _network(model: Model, path: str, form: NetworkFormat, output: str | None, s
     rows, difference = None, None
     if form.read is not None:
         again = form.read(text.encode(), output or f"the {form.word} text")
-        rows, difference = ROWS, _verified(model, network, again, seed)
+        rows, difference = EXPORT_ROWS, _verified(model, network, again, seed)
     arcs = sum(len(node.parents) for node in network.nodes)
     size = sum(node.probabilities.size for node in network.nodes)
     return ExportReport(path, form.word, output, len(network.nodes), arcs, size, rows, difference, text)
@@ -223,9 +221,9 @@ def _name_lost_arcs(model: Model, watch: Watch) -> None:
 
 def _verified(model: Model, network: NamedNetwork, again: NamedNetwork, seed: int) -> float:
     """max |dP| of the network read back; BncliError if it is another one or too far from the model."""
-    if [_naming(network), network.class_name] != [_naming(again), again.class_name]:
+    if not same_nodes(network, again):
         raise BncliError("the network does not read back as it was written", hint="this is a fault of bncli: report it")
-    difference = largest_difference(model, again, ROWS, np.random.Generator(np.random.PCG64(seed)))
+    difference = largest_difference(model, again, EXPORT_ROWS, np.random.Generator(np.random.PCG64(seed)))
     _refuse_far(difference, "network", model.recipe)
     return difference
 
@@ -233,7 +231,7 @@ def _verified(model: Model, network: NamedNetwork, again: NamedNetwork, seed: in
 def _refuse_far(difference: float, what: str, recipe: Recipe) -> None:
     """BncliError for a difference above TOLERANCE, or none that is a number."""
     if not difference <= TOLERANCE:
-        rows = f"{ROWS:,} {'random' if what == 'network' else 'made-up'} rows"
+        rows = f"{EXPORT_ROWS:,} {'random' if what == 'network' else 'made-up'} rows"
         message = f"the {what} would differ from the model: max |dP| {difference:.1e} on {rows}"
         hint = f"its probabilities are too small for floating point; learn with {_milder(recipe)}"
         raise BncliError(message, hint=hint)
@@ -244,7 +242,3 @@ def _milder(recipe: Recipe) -> str:
     if recipe.penalty is not None:
         return "a higher --penalty"
     return "more --pseudo-counts" if recipe.param.startswith("acll") else "more --smoothing"
-
-
-def _naming(network: NamedNetwork) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    return [(node.name, node.states, node.parents) for node in network.nodes]

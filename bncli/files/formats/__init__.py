@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bncli.files.formats.programs import Target
     from bncli.files.score_layout import Layout, Predictions
 
-EXPORTS = ("bif", "xmlbif", "dot", "json", "python", "javascript", "onnx", "scorecard")
+EXPORTS = ("bif", "xmlbif", "dot", "json", "python", "javascript", "sql", "onnx", "scorecard")
 SCORES = ("csv", "jsonl", "parquet", "arrow")
 """The first is taken where neither a word nor the ending of a file name says another."""
 
@@ -93,11 +93,21 @@ class ProgramFormat(NamedTuple):
 ExportFormat = NetworkFormat | StructureFormat | ProgramFormat
 
 
-class ScoreWriter(Protocol):
-    """Where predictions go, batch by batch."""
+Piece = Any
+"""A batch of predictions in a format: bytes of text, or a record batch."""
 
-    def write(self, predictions: Predictions) -> None:
-        """A batch of rows."""
+
+class ScoreWriter(Protocol):
+    """Where predictions go, batch by batch: made into pieces, here or elsewhere, that are written one after the other.
+
+    The bytes of a whole follow from its pieces in their order, whatever was made where.
+    """
+
+    def piece(self, predictions: Predictions) -> Piece:
+        """A batch of rows in the format."""
+
+    def write(self, piece: Piece) -> None:
+        """A piece made by this writer, or by another of the same layout."""
 
     def finish(self) -> None:
         """After the last batch."""

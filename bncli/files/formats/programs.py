@@ -14,11 +14,12 @@ characters that are not seen are escaped.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bncli.errors import BncliError
 
 if TYPE_CHECKING:
     from bncli.engine.explanation.portable_effects import PortableEffects
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 _UNSEEN = re.compile(
     "[\\x7f-\\x9f\\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
+
+
+_SECONDS = 3600
+"""That a program may take for the rows that it is tried on."""
 
 
 def _unknown_effects() -> PortableEffects:
@@ -64,6 +69,8 @@ def data_text(scorer: PortableScorer, target: Target) -> str:
 
 def text_of(value: Any) -> str:
     """JSON that is Python and JavaScript too: no `null`, `true` or `false` may be in it."""
+    import json
+
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return _UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
@@ -91,3 +98,30 @@ def _table(table: PortableTable) -> dict[str, Any]:
         "averaged": [] if table.averages is None else [int(average is not None) for average in table.averages],
         "entries": table.entries.tolist(),
     }
+
+
+def answers(command: Sequence[str], files: Mapping[str, str], rows: list[dict[str, Any]]) -> list[list[float]]:
+    """What a program says that reads rows from the standard input: JSON in and out, in a folder with these files.
+
+    In `command` a word `{}` stands for the folder.
+    """
+    import json
+    import subprocess
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory(prefix="bncli-") as folder:
+        for name, text in files.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+        words = [word.replace("{}", folder) for word in command]
+        try:
+            done = subprocess.run(
+                words, input=json.dumps(rows), capture_output=True, check=True, encoding="utf-8", timeout=_SECONDS
+            )
+            found: list[list[float]] = json.loads(done.stdout)
+        except (subprocess.SubprocessError, OSError, ValueError) as error:
+            said = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
+            reason = next((line for line in reversed(said) if "Error" in line), said[-1] if said else "no answer")
+            what = f"what was written could not be run by {Path(command[0]).name}: {reason.strip()}"
+            raise BncliError(what, hint="another version of it may do") from error
+    return found
