@@ -13,6 +13,7 @@ from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
 from bncli.errors import UsageError
 from bncli.files.formats import EXPORTS, by_ending, export_formats
+from bncli.files.formats.sql_dialects import DIALECTS
 
 if TYPE_CHECKING:
     from bncli.steps.export import ExportReport
@@ -22,6 +23,7 @@ bncli export data.bnc -o data.bif                       the network, for other p
 bncli export data.bnc --to xmlbif > data.xml
 bncli export data.bnc --to dot | dot -Tsvg > data.svg   a drawing, by Graphviz
 bncli export data.bnc -o data.py                        a module that scores rows by itself
+bncli export data.bnc -o data.sql --key customer        a view that scores the rows of a table
 """
 
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
@@ -35,18 +37,40 @@ TO = flag(
     help="Format.",
 )
 
+DIALECT = flag(
+    "--dialect",
+    group="SQL",
+    type=click.Choice(DIALECTS),
+    stands_for=DIALECTS[0],
+    help="The database that the SQL is for.",
+)
+TABLE = flag(
+    "--input",
+    group="SQL",
+    metavar="TABLE",
+    stands_for="input",
+    help="The table or view of rows to be scored, in the schema that the database looks in.",
+)
+KEY = flag(
+    "--key",
+    group="SQL",
+    metavar="NAME",
+    stands_for="id",
+    help="The column of that table that the view of scores repeats, to tell rows apart.",
+)
+
 
 @declare(
     "export",
     EXAMPLES,
     (MODEL,),
-    (TO, options.output("Where the text goes [standard output]."), options.JSON, options.QUIET),
+    (TO, DIALECT, TABLE, KEY, options.output("Where the text goes [standard output]."), options.JSON, options.QUIET),
     (options.SEED, options.CONFIG, options.DEBUG),
     more="Parameters that are no probabilities (weighted, discriminative, lr-roos, lr) are first turned into a network "
     "with the same P(class | attributes), which needs a perfect graph. A network is read back and compared with the "
-    "model on 10,000 random rows before it is written. A program (python, javascript) is run, and compared on 10,000 "
-    "rows or more that show every level, both sides of every cut, missing values and unseen ones. Attributes that do "
-    "not help to tell the class are left out. --json needs -o.",
+    "model on 10,000 random rows before it is written. A program (python, javascript, sql) is run, and compared on "
+    "10,000 rows or more that show every level, both sides of every cut, missing values and unseen ones. Attributes "
+    "that do not help to tell the class are left out. --json needs -o.",
 )
 def command(**typed: Any) -> None:
     """Writes the model in another format and says how well it was kept."""
@@ -60,7 +84,9 @@ def command(**typed: Any) -> None:
     from bncli.steps.export import export
 
     console = Console(quiet=typed["quiet"], as_json=typed["as_json"])
-    report = export(typed["model"], form, output=output, seed=typed["seed"], watch=console.watch)
+    report = export(
+        typed["model"], form, output=output, options=_options(form, typed), seed=typed["seed"], watch=console.watch
+    )
     console.summary(summary(report))
     if console.as_json:
         console.json(report)
@@ -78,6 +104,14 @@ def _form(typed: Mapping[str, Any]) -> str:
         hint = f"say --to {'|'.join(EXPORTS)}, or end the name of FILE in {formats[0].endings[0]}"
         raise UsageError("the format is not clear", hint=hint)
     return form
+
+
+def _options(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
+    """What was typed of the options that a format has; UsageError for those of another."""
+    given = {name: typed[name] for name in ("dialect", "input", "key") if typed[name] is not None}
+    if given and form != "sql":
+        raise UsageError(f"--{next(iter(given))} has no effect with --to {form}", hint="it belongs to --to sql")
+    return given
 
 
 def summary(report: ExportReport) -> list[str]:

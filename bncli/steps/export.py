@@ -4,7 +4,7 @@
     NetworkFormat      the network (bif, xmlbif), where the model is or can be made one (see
                        `bncli.engine.networks.normalisation`); a model of regions and an ensemble cannot
 
-    ProgramFormat      a program that scores rows by itself (python, javascript); of any model but one that
+    ProgramFormat      a program that scores rows by itself (python, javascript, sql); of any model but one that
                        marginalizes missing values over a network
 
 Nothing is trusted before it was tried: a network is read back, where its format can be, and a program is run, where
@@ -118,17 +118,28 @@ def _program(
     _name_forms(model, scorer, watch)
     tokens = Tokens.of(model.schema.missing_tokens)
     name = PurePath(path).name.removesuffix(".bnc")
-    text = form.write(scorer, Target(name, tokens.text, tokens.number, options))
+    text = _written(form, scorer, Target(name, tokens.text, tokens.number, options), path)
     probes = probe_rows(model, ROWS, np.random.Generator(np.random.PCG64(seed)))
     found = form.run(text, probes.rows())
     if found is None:
         watch(Note(f"{form.needs} is not at hand: what was written was not run"))
         rows, difference = None, None
     else:
+        remark = form.remark(text)
+        if remark is not None:
+            watch(Note(remark))
         rows, difference = probes.n_rows, float(np.abs(np.array(found).T - probes.probabilities).max())
         _refuse_far(difference, "program", model.recipe)
     entries = sum(table.entries.size for table in scorer.tables)
     return ExportReport(path, form.word, output, len(scorer.inputs) + 1, None, entries, rows, difference, text)
+
+
+def _written(form: ProgramFormat, scorer: PortableScorer, target: Target, path: str) -> str:
+    """The program; ModelError, with the path, where the format cannot hold the model."""
+    try:
+        return form.write(scorer, target)
+    except ModelError as error:
+        raise ModelError(error.what, where=path, hint=error.hint) from error
 
 
 def _name_forms(model: Model, scorer: PortableScorer, watch: Watch) -> None:

@@ -74,7 +74,8 @@ class ProgramFormat(NamedTuple):
     """A format for programs that score rows by themselves.
 
     `run` takes what was written and rows (by the names of columns; None is a missing value), and returns their
-    probabilities by label, None where what runs it is not at hand: `needs`, in words.
+    probabilities by label, None where what runs it is not at hand: `needs`, in words. `remark` says of what was
+    written, where something else runs it than it is for, what.
     """
 
     word: str
@@ -85,6 +86,7 @@ class ProgramFormat(NamedTuple):
     needs: str = "Python"
     read: None = None
     signature: Signature | None = None
+    remark: Callable[[str], str | None] = lambda _: None
 
 
 ExportFormat = NetworkFormat | StructureFormat | ProgramFormat
