@@ -109,8 +109,8 @@ def test_a_graph_that_is_not_perfect(bncli: Bncli) -> None:
     ("words", "message"),
     [
         (("--to", "onnx"), "--to onnx needs -o FILE"),
-        (("--to", "bif", "--pdo", "3"), "--pdo does nothing for --to bif"),
-        (("-o", "x.csv", "--contributions"), "--contributions does nothing for --to scorecard"),
+        (("--to", "bif", "--pdo", "3"), "--pdo has no effect with --to bif"),
+        (("-o", "x.csv", "--contributions"), "--contributions has no effect with --to scorecard"),
         (("-o", "x.csv", "--odds", "0"), "--odds must be above 0"),
         (("-o", "x.csv", "--digits", "-1"), "--digits"),
     ],

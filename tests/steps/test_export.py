@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.formats import bif, python
 from bncli.files.formats.bif import read_bif
+from bncli.files.formats.sql_databases import postgres_programs
 from bncli.files.model import read_model, write_model
 from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns
@@ -302,6 +305,50 @@ def test_a_scorecard_of_an_average_is_refused(tmp_path: Path) -> None:
         export(path, "scorecard")
     with pytest.raises(ModelError, match="averages the probabilities"):
         export(path, "onnx", options={"contributions": True})
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"structure": "tan", "param": "weighted", "penalty": 1.0},
+        {"structure": "kikuchi", "param": "kbma"},
+        {"structure": "auto", "effort": 1},
+    ],
+    ids=lambda options: options["structure"],
+)
+def test_sql_is_run_and_verified(tmp_path: Path, dialect: str, options: dict[str, Any]) -> None:
+    if dialect == "duckdb":
+        pytest.importorskip("duckdb")
+    if dialect == "postgres" and (postgres_programs() is None or options["structure"] == "kikuchi"):
+        pytest.skip("PostgreSQL is not at hand, or the same was run in it already")
+    path = str(tmp_path / "m.bnc")
+    fit(Source((str(SAMPLE_DATA / "wine_holes.csv"),)), Recipe.of(**options), output=path)
+    heard: list[Event] = []
+    report = export(path, "sql", options={"dialect": dialect, "key": "row"}, watch=heard.append)
+    assert (report.rows or 0) >= 10_000
+    assert report.max_dp is not None
+    assert report.max_dp < 1e-12
+    assert not heard
+
+
+def test_a_view_scores_a_table_as_it_was_imported(tmp_path: Path) -> None:
+    """All columns texts, missing ones as they stand in the file."""
+    path = learnt("wine_holes.csv", tmp_path)
+    text = export(path, "sql", options={"input": "wine", "key": "row"}).text
+    score(path, Source((str(SAMPLE_DATA / "wine_holes.csv"),)), Output(str(tmp_path / "s.csv")))
+    with open(SAMPLE_DATA / "wine_holes.csv", newline="") as rows, closing(sqlite3.connect(":memory:")) as base:
+        names, *content = csv.reader(rows)
+        base.execute(f"CREATE TABLE wine (row integer, {', '.join(f'[{name}] TEXT' for name in names)})")
+        marks = ", ".join("?" * (len(names) + 1))
+        base.executemany(f"INSERT INTO wine VALUES ({marks})", [(i, *row) for i, row in enumerate(content)])
+        base.executescript(text)
+        found = base.execute("SELECT * FROM m_scores ORDER BY row").fetchall()
+    labels = read_model(path).schema.labels
+    with open(tmp_path / "s.csv", newline="") as scores:
+        for row, score_row in zip(found, csv.DictReader(scores), strict=True):
+            assert row[1] == score_row["prediction"]
+            assert row[2:] == pytest.approx([float(score_row[f"p_{label}"]) for label in labels], abs=1e-12)
 
 
 def test_a_program_that_cannot_be_run_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
