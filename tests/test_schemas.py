@@ -221,9 +221,9 @@ def test_what_is_printed_fits(printed: dict[str, list[tuple[str, Any]]], word: s
         assert not Draft202012Validator(schema).is_valid({**value, "another": 1})
 
 
-RARE = {"missing", "merges", "levels", "bins"}
+RARE = {"missing", "merges", "levels", "bins", "sampled_rows"}
 """Keys of missing values, of coarser binning of categorical attributes, which these small tables do not all show; of
-structures by hand or of auto, where regions have bins for their size in place of cuts."""
+structures by hand or of auto, where regions have bins for their size in place of cuts; of tables past memory."""
 
 
 @pytest.mark.parametrize("word", schema_words())

@@ -21,7 +21,7 @@ from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.files.model import dump_model, read_model
 from bncli.files.table import Batches
 from bncli.steps.effects import NamedEffect, effects_report
-from bncli.steps.score import ScoredRows
+from bncli.steps.scoring.rows import ScoredRows
 from bncli.watch import Run
 
 _SHOWN = 12

@@ -33,7 +33,7 @@ OF_COMMANDS = {
         "cluster",
         "python",
     ),
-    "score": ("score", "explain", "missing-values", "data", "shell"),
+    "score": ("score", "explain", "missing-values", "data", "shell", "cluster"),
     "evaluate": ("evaluate", "compare", "which-one", "json", "cluster"),
     "compare": ("compare", "evaluate", "which-one", "cluster"),
     "convergence": ("convergence", "optimizers", "parameters"),

@@ -354,7 +354,7 @@ class Model:
 
     n_rows counts the training rows; version is the version of bncli that learnt it. penalty_cv is there if the recipe
     leaves the penalty to cross-validation, restarts if it asks for random starts, self_test once it is written. The
-    structure of an ensemble is that of its heaviest component.
+    structure of an ensemble is that of its heaviest component. sampled_rows: as of `Cuts`.
     """
 
     schema: Schema
@@ -365,6 +365,7 @@ class Model:
     version: str
     penalty_cv: ChosenPenalty | None = None
     restarts: Restarts | None = None
+    sampled_rows: int | None = None
     self_test: SelfTest | None = None
 
     @property

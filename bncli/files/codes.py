@@ -19,7 +19,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
@@ -163,11 +163,12 @@ class CodesFile:
 
     def _origin(self, label: CategoricalColumn, weights: Array | None) -> Origin:
         tokens, written = self.heading.missing_tokens, self.tail.get(_SAMPLE)
+        plain = Origin(tokens, file=True, sampled_rows=self.heading.cuts.sampled_rows)
         if written is None:
-            return Origin(tokens, file=True)
+            return plain
         with _faults(self.path):
             rows, seed = read_sample(written, self.heading)
-        return Origin(tokens, rows, seed, file=True)
+        return replace(plain, sample=rows, seed=seed)
 
 
 def read_codes(path: str) -> CodesFile:

@@ -34,6 +34,7 @@ from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.errors import BncliError, ModelError
 from bncli.files.archive import Archive, npy_array, npy_bytes, npy_header, open_archive, pack
 from bncli.files.atomic import write_bytes
+from bncli.files.cuts import SAMPLED
 from bncli.files.documents import Node, parse
 from bncli.files.families import are_many, families_json, read_families
 from bncli.files.graphs import graph_json, read_graph
@@ -94,10 +95,12 @@ def _code_type(model: Model) -> np.dtype[Any]:
 def _describe(model: Model) -> dict[str, Any]:
     chosen = {} if model.penalty_cv is None else {CHOSEN: penalty_json(model.penalty_cv)}
     restarts = {} if model.restarts is None else {RESTARTS: restarts_json(model.restarts)}
+    sampled = {} if model.sampled_rows is None else {SAMPLED: model.sampled_rows}
     self_test = {} if model.self_test is None else {_SELF_TEST: model.self_test.n_rows}
     return (
         chosen
         | restarts
+        | sampled
         | self_test
         | {
             "format": "bncli-model",
@@ -118,7 +121,7 @@ def read_model(path: str) -> Model:
     with open_archive(path) as archive:
         document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        fields = document.fields(keys, (CHOSEN, RESTARTS, _SELF_TEST, *KEYS))
+        fields = document.fields(keys, (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, *KEYS))
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
         families = read_families(fields["families"], schema, structure)
@@ -136,6 +139,7 @@ def read_model(path: str) -> Model:
             fields["bncli_version"].text(),
             read_penalty(fields[CHOSEN]) if CHOSEN in fields else None,
             read_restarts(fields[RESTARTS]) if RESTARTS in fields else None,
+            fields[SAMPLED].integer(1) if SAMPLED in fields else None,
         )
         if _SELF_TEST not in fields:
             return model

@@ -4,8 +4,8 @@
     NetworkFormat      the network (bif, xmlbif), where the model is or can be made one (see
                        `bncli.engine.networks.normalisation`); a model of regions and an ensemble cannot
 
-    ProgramFormat      a program that scores rows by itself (python, javascript); of any model but one that
-                       marginalizes missing values over a network
+    ProgramFormat      a program that scores rows by itself (python, javascript, onnx); of any model but one that
+                       marginalizes missing values over a network; a scorecard, of two classes and one sum of tables
 
 Nothing is trusted before it was tried: a network is read back, where its format can be, and a program is run, where
 what runs it is at hand. What it says of 10,000 rows or more (random ones for a network; for a program rows that show
@@ -17,13 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bncli.engine.data.schema import NumericAttribute
+from bncli.engine.explanation.portable_effects import portable_effects
 from bncli.engine.model import Ensemble, Model
 from bncli.engine.networks.agreement import largest_difference, same_nodes
 from bncli.engine.networks.named_network import NamedNetwork
@@ -31,7 +33,7 @@ from bncli.engine.networks.naming import name_network
 from bncli.engine.networks.network import graph_of
 from bncli.engine.networks.normalisation import equivalent_network
 from bncli.engine.prediction.portable import PortableScorer, portable
-from bncli.engine.prediction.probe_rows import probe_rows
+from bncli.engine.prediction.probe_rows import ProbeRows, probe_rows
 from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import BncliError, ModelError
@@ -45,6 +47,25 @@ from bncli.recipe import Recipe
 from bncli.watch import Note, Watch, silent
 
 
+class Rounding(NamedTuple):
+    """What rounding costs on made-up rows: the largest change of a probability, and nats that log-loss rises by.
+
+    Rows are as likely to have any value as any other, and labels as likely as the model says.
+    """
+
+    max_dp: float
+    log_loss: float
+
+    @classmethod
+    def of(cls, form: ProgramFormat, text: str | bytes, probes: ProbeRows) -> Rounding:
+        """Of a text whose numbers are rounded."""
+        found = np.array(form.run(text, probes.rows())).T
+        tiny = np.finfo(np.float64).tiny
+        change = np.log(np.maximum(probes.probabilities, tiny)) - np.log(np.maximum(found, tiny))
+        loss = float((probes.probabilities * change).sum(axis=0).mean())
+        return cls(float(np.abs(found - probes.probabilities).max()), loss)
+
+
 @dataclass(frozen=True)
 class ExportReport:
     """What was written where; `output` is None where only the text is wanted.
@@ -52,7 +73,7 @@ class ExportReport:
     nodes and arcs count the class; regions and programs have no arcs (None). probabilities counts those of a network,
     or the table entries of a program. rows and max_dp (the largest difference of a probability between what was written
     and the model on so many rows) are None for a structure, for a network in a format that is not read back, and for a
-    program that could not be run.
+    program that could not be run. `rounding`, of a format that rounds numbers: max_dp is that before they are rounded.
     """
 
     model: str
@@ -63,12 +84,14 @@ class ExportReport:
     probabilities: int | None
     rows: int | None
     max_dp: float | None
-    text: str
+    text: str | bytes
+    rounding: Rounding | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Every field by name, but the text."""
+        """Every field by name, but the text; `rounding` only where there is one."""
         names = ("model", "format", "output", "nodes", "arcs", "probabilities", "rows", "max_dp")
-        return {name: getattr(self, name) for name in names}
+        found = {name: getattr(self, name) for name in names}
+        return found if self.rounding is None else found | {"rounding": self.rounding._asdict()}
 
 
 def export(
@@ -96,7 +119,7 @@ def export(
     else:
         report = _program(model, model_path, chosen, output, options, seed, watch)
     if output is not None:
-        write_bytes(output, report.text.encode())
+        write_bytes(output, report.text.encode() if isinstance(report.text, str) else report.text)
     return report
 
 
@@ -114,19 +137,37 @@ def _program(
     except ModelError as error:
         raise ModelError(error.what, where=path, hint=error.hint) from error
     _name_forms(model, scorer, watch)
-    tokens = Tokens.of(model.schema.missing_tokens)
-    name = PurePath(path).name.removesuffix(".bnc")
-    text = form.write(scorer, Target(name, tokens.text, tokens.number, options))
+    target = _target(model, path, scorer, options)
     probes = probe_rows(model, EXPORT_ROWS, np.random.Generator(np.random.PCG64(seed)))
+    exact = target._replace(options={**options, "digits": None}) if form.rounds else target
+    text = _written(form, scorer, exact, path)
     found = form.run(text, probes.rows())
+    rounding = None
     if found is None:
         watch(Note(f"{form.needs} is not at hand: what was written was not run"))
         rows, difference = None, None
     else:
         rows, difference = probes.n_rows, float(np.abs(np.array(found).T - probes.probabilities).max())
         _refuse_far(difference, "program", model.recipe)
+    if form.rounds:
+        text = _written(form, scorer, target, path)
+        rounding = Rounding.of(form, text, probes)
     entries = sum(table.entries.size for table in scorer.tables)
-    return ExportReport(path, form.word, output, len(scorer.inputs) + 1, None, entries, rows, difference, text)
+    nodes = len(scorer.inputs) + 1
+    return ExportReport(path, form.word, output, nodes, None, entries, rows, difference, text, rounding)
+
+
+def _target(model: Model, path: str, scorer: PortableScorer, options: Mapping[str, Any]) -> Target:
+    tokens = Tokens.of(model.schema.missing_tokens)
+    name = PurePath(path).name.removesuffix(".bnc")
+    return Target(name, tokens.text, tokens.number, options, partial(portable_effects, model, scorer.inputs))
+
+
+def _written(form: ProgramFormat, scorer: PortableScorer, target: Target, path: str) -> str | bytes:
+    try:
+        return form.write(scorer, target)
+    except ModelError as error:
+        raise ModelError(error.what, where=path, hint=error.hint) from error
 
 
 def _name_forms(model: Model, scorer: PortableScorer, watch: Watch) -> None:

@@ -17,10 +17,13 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Cuts
 from bncli.errors import BncliError
 from bncli.files.codes import read_codes
+from bncli.files.cuts import read_cuts
+from bncli.files.model import read_model
 from bncli.files.reading.rounds import Sampled, read_table
 from bncli.files.reading.sampling import RowSampler, _keys
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
+from bncli.steps.discretize import discretize
 from bncli.steps.encode import encode
 from bncli.steps.fit import fit
 from bncli.steps.supplied_files import Supplied, read_supplied
@@ -120,7 +123,31 @@ def test_a_file_of_codes_is_that_of_one_round(parts: Path, tmp_path: Path) -> No
     two, one = (read_codes(str(tmp_path / f"{name}.codes")) for name in ("two", "one"))
     assert two.batches == one.batches
     assert two.counts == one.counts
-    assert (two.heading.sampled_rows is None, one.heading.sampled_rows) == (False, None)
+    assert two.heading == one.heading
+
+
+@pytest.mark.usefixtures("tight")
+def test_cuts_of_a_sample_are_told_wherever_they_go(parts: Path, tmp_path: Path) -> None:
+    """In codes, cuts and models alike; nobody says so of cuts that were given, or of a table that fits."""
+    source, recipe = Source((str(parts),), ignore=("w",)), Recipe.of(structure="nb", param="map")
+    codes, cuts = str(tmp_path / "x.codes"), str(tmp_path / "cuts.json")
+    sampled = encode(source, recipe, output=codes).sampled_rows
+    assert sampled is not None
+    assert 800 <= sampled <= 820
+    discretized = discretize(source, recipe, cuts_out=cuts, output=str(tmp_path / "binned.csv"))
+    assert replace(read_cuts(cuts), options={}) == replace(read_codes(codes).heading.cuts, options={})
+    assert discretized.rows == len((tmp_path / "binned.csv").read_text().splitlines()) - 1 == ROWS
+    files = []
+    for paths, given in ((source, None), (source, cuts), (Source((codes,)), None), (Source((codes,)), codes)):
+        fit(paths, recipe, output=str(tmp_path / "m.bnc"), supplied=read_supplied(given))
+        files.append((tmp_path / "m.bnc").read_bytes())
+    assert read_model(str(tmp_path / "m.bnc")).sampled_rows == sampled
+    assert len(set(files)) == 1
+    by_hand = Supplied(replace(read_cuts(cuts), sampled_rows=None))
+    told: list[Event] = []
+    fit(source, recipe, output=str(tmp_path / "m.bnc"), supplied=by_hand, run=Run(watch=told.append))
+    assert read_model(str(tmp_path / "m.bnc")).sampled_rows is None
+    assert not any(isinstance(event, Note) and "drawn" in event.text for event in told)
 
 
 @pytest.mark.usefixtures("tight")
