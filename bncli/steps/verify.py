@@ -41,7 +41,10 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """The self-test, None where the model carries none; the comparison with the export, None where none is named."""
+    """The self-test, None where the model carries none; the comparison with the export, None where none is named.
+
+    rounded: the format of the export is one whose numbers may be rounded.
+    """
 
     model: str
     bncli_version: str
@@ -49,6 +52,7 @@ class VerifyReport:
     format: str | None
     self_test: Compared | None
     export: Compared | None
+    rounded: bool = False
 
     @property
     def compared(self) -> tuple[Compared, ...]:
@@ -62,7 +66,8 @@ class VerifyReport:
             return ModelError(what, where=self.model, hint=f"it was learnt by bncli {self.bncli_version}: fit it again")
         if self.export is not None and not self.export.agrees:
             what = f"the {self.format} file differs from the model {self.model}: {_far(self.export)}"
-            return ModelError(what, where=self.against or "", hint="export the model again")
+            hint = _ROUNDED if self.rounded else "export the model again"
+            return ModelError(what, where=self.against or "", hint=hint)
         return None
 
     def as_json(self) -> dict[str, Any]:
@@ -79,6 +84,9 @@ class VerifyReport:
             "rows": sum(one.rows for one in self.compared),
             "max_dp": worst,
         }
+
+
+_ROUNDED = "rounding may do that: export says how much it costs; one with --digits 15 can be verified"
 
 
 def _far(compared: Compared) -> str:
@@ -108,7 +116,8 @@ def verify(model_path: str, against: str | None = None, *, seed: int = 0) -> Ver
         export = _network(model, form, content, against, rng)
     else:
         export = _program(model, form, content, against, rng)
-    return VerifyReport(model_path, model.version, against, form.word, own, export)
+    rounds = isinstance(form, ProgramFormat) and form.rounds
+    return VerifyReport(model_path, model.version, against, form.word, own, export, rounds)
 
 
 def _format(path: str) -> NetworkFormat | ProgramFormat:
@@ -146,7 +155,7 @@ def _program(model: Model, form: ProgramFormat, content: bytes, where: str, rng:
     """Against a program; ModelError where it fails or tells of other labels."""
     probes = probe_rows(model, EXPORT_ROWS, rng)
     try:
-        found = form.run(content.decode(), probes.rows())
+        found = form.run(content.decode() if form.is_text else content, probes.rows())
     except BncliError:
         raise
     except Exception as error:  # whatever a program, or what runs it, may raise

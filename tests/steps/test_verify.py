@@ -152,3 +152,33 @@ def test_what_says_no_probabilities_is_wrong_usage(model: str, tmp_path: Path, n
 def test_an_export_that_is_not_there(model: str, tmp_path: Path) -> None:
     with pytest.raises(BncliError, match="no such file"):
         verify(model, str(tmp_path / "x.py"))
+
+
+def test_sql(model: str, tmp_path: Path) -> None:
+    export(model, "sql", output=str(tmp_path / "x.sql"))
+    report = verify(model, str(tmp_path / "x.sql"))
+    assert (report.format, report.fault) == ("sql", None)
+    (tmp_path / "bad.sql").write_text("DROP TABLE nothing;")
+    with pytest.raises(ModelError, match="the program fails on rows for this model"):
+        verify(model, str(tmp_path / "bad.sql"))
+
+
+def test_an_onnx_graph(model: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    export(model, "onnx", output=str(tmp_path / "x.onnx"))
+    assert verify(model, str(tmp_path / "x.onnx")).fault is None
+    (tmp_path / "bad.onnx").write_bytes(b"\xff\x00")
+    with pytest.raises(ModelError, match="the program fails on rows for this model"):
+        verify(model, str(tmp_path / "bad.onnx"))
+
+
+def test_a_scorecard_agrees_where_it_is_hardly_rounded(tmp_path: Path) -> None:
+    path = str(tmp_path / "m.bnc")
+    fit(Source((str(SAMPLE_DATA / "monks1.csv"),)), Recipe.of(param="map", structure="nb"), output=path)
+    options = {"pdo": 20.0, "base": 600.0, "odds": 50.0}
+    for digits, agrees in ((15, True), (0, False)):
+        export(path, "scorecard", output=str(tmp_path / "x.csv"), options={**options, "digits": digits})
+        fault = verify(path, str(tmp_path / "x.csv")).fault
+        assert (fault is None) == agrees
+    assert "rounding may do that" in str(fault)
