@@ -9,7 +9,6 @@ Conventions: what differs by no more than TOLERANCE agrees. A program is run, so
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -156,7 +155,7 @@ def _program(model: Model, form: ProgramFormat, content: bytes, where: str, rng:
     probes = probe_rows(model, EXPORT_ROWS, rng)
     try:
         found = form.run(content.decode() if form.is_text else content, probes.rows())
-    except BncliError:
+    except UsageError:
         raise
     except Exception as error:  # whatever a program, or what runs it, may raise
         raise ModelError(
@@ -172,8 +171,8 @@ def _program(model: Model, form: ProgramFormat, content: bytes, where: str, rng:
 
 
 def _reason(error: Exception) -> str:
-    """The last line of what was said, where the error itself says little."""
-    said = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
-    lines = [line.strip() for line in str(said or "").splitlines() if line.strip()]
-    told = [line for line in lines if "Error" in line] or lines or [type(error).__name__]
-    return told[-1]
+    """In one line; an error of a reader's own without its place and advice."""
+    lines = [
+        line for line in (error.what if isinstance(error, BncliError) else str(error)).splitlines() if line.strip()
+    ]
+    return lines[-1].strip() if lines else type(error).__name__

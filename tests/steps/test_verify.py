@@ -11,7 +11,6 @@ import pytest
 
 from bncli.engine.model import Tables
 from bncli.errors import BncliError, ModelError, UsageError
-from bncli.files.formats import javascript
 from bncli.files.model import read_model, write_model
 from bncli.files.table import Source
 from bncli.recipe import Recipe
@@ -97,7 +96,7 @@ def test_without_what_runs_a_program_there_is_no_verdict(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export(model, "javascript", output=str(tmp_path / "x.js"))
-    monkeypatch.setattr(javascript.shutil, "which", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(BncliError, match="Node is not at hand") as caught:
         verify(model, str(tmp_path / "x.js"))
     assert caught.value.exit_code == 1
