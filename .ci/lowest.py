@@ -1,7 +1,7 @@
 """Prints the lowest versions that pyproject.toml allows, as constraints for pip: `numpy>=2.0` becomes `numpy==2.0`.
 
-    python .ci/lowest.py            those of the package
-    python .ci/lowest.py sklearn    those of an extra as well
+python .ci/lowest.py            those of the package
+python .ci/lowest.py sklearn    those of an extra as well
 """
 
 from __future__ import annotations

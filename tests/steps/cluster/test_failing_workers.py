@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import signal
 import sys
 from pathlib import Path
@@ -20,7 +19,7 @@ from bncli.files.codes_heading import Heading
 from bncli.steps.cluster import connection
 from bncli.steps.cluster.connection import connected
 from bncli.steps.cluster.preflight import check_workers
-from tests.steps.cluster.processes import Processes, run, started
+from tests.steps.cluster.processes import run, started
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="the extra 'cluster' is not installed"),
