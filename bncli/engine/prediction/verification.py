@@ -23,6 +23,10 @@ from bncli.errors import BncliError
 ROWS = 32
 LACKING = 4
 """Every so-manyeth row lacks values."""
+EXPORT_ROWS = 10_000
+"""At least so many rows an export is compared with its model on."""
+TOLERANCE = 1e-9
+"""Probabilities that differ by no more agree: what sums in another order, or another machine's exp, may do to them."""
 
 
 def with_self_test(model: Model) -> Model:
