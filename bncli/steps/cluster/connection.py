@@ -13,6 +13,7 @@ blamed. Dask's warnings and logs are kept off the standard error: what matters i
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import json
 import logging
 import os
@@ -20,7 +21,7 @@ import re
 import socket
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -43,6 +44,10 @@ Future = Any
 
 class LostError(Exception):
     """Values on the way between workers are gone with a worker; asking again helps."""
+
+
+class GoneError(BncliError):
+    """The cluster itself is gone: no task is to blame, and none that follows would fare better."""
 
 
 class Cluster:
@@ -84,6 +89,10 @@ class Cluster:
         where = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
         return self._client.submit(function, *arguments, pure=False, retries=RETRIES, **where)
 
+    def share(self, value: Any) -> Future:
+        """A value sent once. It is a task too, so that it can be made again where it is lost."""
+        return self.submit(_itself, value)
+
     def broadcast(self, value: Any) -> Future:
         """A value sent to every worker, for one round: nothing can make it again where it is lost."""
         try:
@@ -100,7 +109,10 @@ class Cluster:
         # not waited for alone and fetched then: a result that is lost in between is waited for, too
         coming = asyncio.run_coroutine_threadsafe(gathered(), self._client.loop.asyncio_loop)
         try:
-            return self._in_time(lambda: coming.result(_PATIENCE))
+            self._in_time(lambda: concurrent.futures.wait([coming], _PATIENCE).done)
+            return coming.result()
+        except Exception as error:
+            _raise(error)
         finally:
             coming.cancel()
 
@@ -108,21 +120,22 @@ class Cluster:
         """Those of the tasks that are done, once any is."""
         from distributed import wait
 
-        def done() -> list[Future]:
-            return list(wait(list(futures), timeout=_PATIENCE, return_when="FIRST_COMPLETED").done)
+        def done() -> Collection[Future]:
+            try:
+                return list(wait(list(futures), timeout=_PATIENCE, return_when="FIRST_COMPLETED").done)
+            except TimeoutError:
+                return ()
+            except Exception as error:
+                _raise(error)
 
         return self._in_time(done)
 
-    def _in_time(self, result: Callable[[], list[Any]]) -> list[Any]:
-        """The result, asked for again after each TimeoutError, as long as there is anybody to wait for."""
+    def _in_time(self, done: Callable[[], Collection[Any]]) -> list[Any]:
+        """What is done, asked for again while nothing is, as long as there is anybody to wait for."""
         alone_since: float | None = None
-        while True:
-            try:
-                return result()
-            except TimeoutError:
-                alone_since = self._alone_since(alone_since)
-            except Exception as error:
-                _raise(error)
+        while not (found := done()):
+            alone_since = self._alone_since(alone_since)
+        return list(found)
 
     def _alone_since(self, before: float | None) -> float | None:
         """Since when there is nobody to wait for; BncliError where that is too long."""
@@ -135,8 +148,12 @@ class Cluster:
             return None
         since = time.monotonic() if before is None else before
         if time.monotonic() - since > ALONE_SECONDS:
-            raise BncliError("the cluster has no workers any more", hint="start workers, then run the command again")
+            raise GoneError("the cluster has no workers any more", hint="start workers, then run the command again")
         return since
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _raise(error: Exception) -> NoReturn:
@@ -146,10 +163,11 @@ def _raise(error: Exception) -> NoReturn:
         what = f"{RETRIES + 1} workers died in the middle of the same task"
         hint = "most often memory ran out: give workers more (--memory-limit), or fewer threads"
         raise BncliError(what, hint=hint) from error
+    is_broken = name in ("CommClosedError", "ClosedClientError") or "scheduler-connection-lost" in str(error)
+    if is_broken:
+        raise GoneError("the connection to the cluster broke", hint="see whether its scheduler still runs") from error
     if name in ("FutureCancelledError", "CancelledError", "FuturesCancelledError"):
         raise LostError(str(error)) from error
-    if name in ("CommClosedError", "ClosedClientError"):
-        raise BncliError("the connection to the cluster broke", hint="see whether its scheduler still runs") from error
     raise error
 
 

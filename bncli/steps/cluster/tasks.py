@@ -10,11 +10,12 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
 from bncli.errors import BncliError
-from bncli.steps.cluster.connection import Cluster, Future, LostError
+from bncli.steps.cluster.connection import Cluster, Future, GoneError, LostError
 
 Task = TypeVar("Task")
 
@@ -46,9 +47,9 @@ def each_task(
 def in_turn(cluster: Cluster, serve: Serve, shared: Any, tasks: Iterable[Task]) -> Iterator[Any]:
     """The result of each task, in the order of the tasks. What is done before its turn stays with its worker.
 
-    What is shared travels to the cluster once: it is a task too, so that it can be made again where it is lost.
+    What is shared travels to the cluster once.
     """
-    command, common = uuid.uuid4().hex, cluster.submit(_itself, shared)
+    command, common = uuid.uuid4().hex, cluster.share(shared)
     waiting: deque[Future] = deque()
     for task in tasks:
         waiting.append(cluster.submit(_served, serve, command, common, task))
@@ -59,22 +60,29 @@ def in_turn(cluster: Cluster, serve: Serve, shared: Any, tasks: Iterable[Task]) 
 
 
 def _value(cluster: Cluster, future: Future) -> Any:
-    try:
+    with _alive():
         return cluster.values([future])[0]
+
+
+@contextmanager
+def _alive() -> Iterator[None]:
+    """Tasks are cancelled by nobody but a cluster that goes."""
+    try:
+        yield
     except LostError as error:
-        raise BncliError("the connection to the cluster broke", hint="run the command again") from error
-
-
-def _itself(value: Any) -> Any:
-    return value
+        raise GoneError("the connection to the cluster broke", hint="run the command again") from error
 
 
 def _done(cluster: Cluster, waiting: dict[Any, Task]) -> Iterator[tuple[Task, Any]]:
     """What is done now, at least one; no longer among those that wait."""
-    for future in cluster.first(list(waiting)):
+    with _alive():
+        done = cluster.first(list(waiting))
+    for future in done:
         task = waiting.pop(future)
         try:
             yield task, _value(cluster, future)
+        except GoneError:
+            raise
         except BncliError as error:
             yield task, error
 
