@@ -93,11 +93,18 @@ class WorkerBlocks:
         return found
 
     def keep(self, kernel: Callable[..., Any], broadcast: Sequence[Any], states: Sequence[Any] | None) -> list[Any]:
-        """The result of every block, which stays with a worker."""
+        """The result of every block, which stays with a worker.
+
+        What is large is shared and not broadcast: what is kept may have to be made again much later.
+        """
+        size, operand = len(pickle.dumps(tuple(broadcast), protocol=5)), tuple(broadcast)
+        is_large = size > BROADCAST_BYTES
+        common: Any = self.cluster.share(operand) if is_large else operand
+        self.traffic.sent += size * (len(set(self.homes)) if is_large else len(self.blocks))
         kept = []
         for s, (block, home) in enumerate(zip(self.blocks, self.homes, strict=True)):
             state = None if states is None else _futures(states[s])
-            kept.append(Kept(self.cluster.submit(_apply, kernel, tuple(broadcast), block, state, worker=home)))
+            kept.append(Kept(self.cluster.submit(_apply, kernel, common, block, state, worker=home)))
         return kept
 
 
