@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bncli.cli import learning, options
@@ -76,7 +76,7 @@ def command(**typed: Any) -> None:
             "output": options.output_path(typed),
             "supplied": chosen.supplied,
             "unseen": typed["unseen"] or "average",
-            "run": Run(options.threads(typed), watch=console.watch, cluster=typed["cluster"]),
+            "run": Run(options.threads(typed), watch=console.watch, cluster=_cluster(typed, source, chosen, console)),
         }
         if source is None:
             report = fit_counts(str(counts), chosen.recipe, **how)
@@ -85,6 +85,23 @@ def command(**typed: Any) -> None:
         console.summary(summary(report, chosen.supplied.structure_path))
         if console.as_json:
             console.json(report)
+
+
+def _cluster(typed: Mapping[str, Any], source: Source | None, chosen: Learning, console: Console) -> str | None:
+    """The cluster typed; one that is set is left aside, with a note, where it can do nothing for this fit."""
+    from bncli.cli.settings import settings_of_run
+    from bncli.steps.cluster.fitting import refuse_on_cluster
+
+    address: str | None = typed["cluster"]
+    setting = settings_of_run().get("cluster")
+    if setting is None or source is None:
+        return address
+    try:
+        refuse_on_cluster(source, chosen.recipe, chosen.supplied)
+    except UsageError as reason:
+        console.notes([f"{setting.where} is left aside: {reason}"])
+        return None
+    return address
 
 
 def _forecast(source: Source | None, chosen: Learning, console: Console) -> None:

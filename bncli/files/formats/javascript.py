@@ -5,15 +5,10 @@ The module is run by Node, where that is at hand, before it is kept: `run`.
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bncli.files.formats import ProgramFormat
-from bncli.files.formats.programs import Target, data_text, text_of
+from bncli.files.formats.programs import Target, answers, data_text, text_of
 
 if TYPE_CHECKING:
     from bncli.engine.prediction.portable import PortableScorer
@@ -29,6 +24,7 @@ _PROGRAM = """\
 // number.
 
 const MODEL = {data};
+const NUMERAL = /^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$/;
 
 /** The values of the class, in the order of the model. */
 export const labels = MODEL.labels;
@@ -57,7 +53,9 @@ export function predict(row) {{
 
 /** The code of a value: what is not known has the one past the last, frequencies.length. */
 function codeOf(one, row) {{
-  if (!Object.hasOwn(row, one.name)) throw new Error(`the row has no column ${{JSON.stringify(one.name)}}`);
+  if (!Object.prototype.hasOwnProperty.call(row, one.name)) {{
+    throw new Error(`the row has no column ${{JSON.stringify(one.name)}}`);
+  }}
   let value = row[one.name];
   if (value === null || value === undefined || Number.isNaN(value)) return one.missing;
   const text = String(value).replace(/^[ \\t\\r\\n]+|[ \\t\\r\\n]+$/g, "");
@@ -67,9 +65,9 @@ function codeOf(one, row) {{
   }}
   if (typeof value === "string") {{
     if (MODEL.missing_numbers.includes(text)) return one.missing;
-    value = Number(text);
+    value = NUMERAL.test(text) ? Number(text) : NaN;
   }}
-  if (typeof value !== "number" || Number.isNaN(value)) {{
+  if (typeof value !== "number" || !Number.isFinite(value)) {{
     throw new Error(`column ${{JSON.stringify(one.name)}}: ${{JSON.stringify(text)}} is no number`);
   }}
   let low = 0;
@@ -141,16 +139,12 @@ console.log(JSON.stringify(rows.map(predict_proba).map((found) => labels.map((la
 
 def run_javascript(text: str, rows: list[dict[str, Any]]) -> list[list[float]] | None:
     """What the module says of the rows, by Node; None where there is none."""
+    import shutil
+
     node = shutil.which("node")
     if node is None:
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "program.mjs").write_text(text, encoding="utf-8")
-        Path(folder, "run.mjs").write_text(_RUNNER, encoding="utf-8")
-        command = [node, str(Path(folder, "run.mjs"))]
-        done = subprocess.run(command, input=json.dumps(rows), capture_output=True, check=True, encoding="utf-8")
-    found: list[list[float]] = json.loads(done.stdout)
-    return found
+    return answers([node, "{}/run.mjs"], {"program.mjs": text, "run.mjs": _RUNNER}, rows)
 
 
 FORMAT = ProgramFormat(

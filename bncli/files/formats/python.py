@@ -5,15 +5,11 @@ The module is run, in a process of its own, before it is kept: `run`.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bncli.files.formats import ProgramFormat
-from bncli.files.formats.programs import Target, data_text
+from bncli.files.formats.programs import Target, answers, data_text, text_of
 
 if TYPE_CHECKING:
     from bncli.engine.prediction.portable import PortableScorer
@@ -29,10 +25,12 @@ a text that training never saw is averaged over. KeyError for a column that the 
 place of a number.
 """
 
+import re
 from bisect import bisect_left
 from math import exp
 
 MODEL = {data}
+_NUMERAL = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def predict_proba(row):
@@ -69,7 +67,11 @@ def _code(one, value):
     if isinstance(value, str):
         if text in MODEL["missing_numbers"]:
             return one["missing"]
+        if not _NUMERAL.fullmatch(text):
+            raise ValueError(f"column {{one['name']!r}}: {{text!r}} is no number")
         value = float(text)
+    if isinstance(value, bool) or value in (float("inf"), float("-inf")):
+        raise ValueError(f"column {{one['name']!r}}: {{text!r}} is no finite number")
     return bisect_left(one["cuts"], value)
 
 
@@ -124,7 +126,7 @@ def write_python(scorer: PortableScorer, target: Target) -> str:
 
 def _comment(text: str) -> str:
     """A name as it may stand in a docstring."""
-    return json.dumps(text).replace('\\"', "'").replace("\\", "/")
+    return text_of(text).replace('\\"', "'").replace("\\", "/")
 
 
 _RUNNER = """\
@@ -138,12 +140,8 @@ print(json.dumps([list(program.predict_proba(row).values()) for row in rows]))
 
 def run_python(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
     """What the module says of the rows, in an interpreter that sees no package."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "program.py").write_text(text, encoding="utf-8")
-        command = [sys.executable, "-I", "-S", "-c", _RUNNER, folder]
-        done = subprocess.run(command, input=json.dumps(rows), capture_output=True, check=True, encoding="utf-8")
-    found: list[list[float]] = json.loads(done.stdout)
-    return found
+    command = [sys.executable, "-I", "-S", "-c", _RUNNER, "{}"]
+    return answers(command, {"program.py": text}, rows)
 
 
 FORMAT = ProgramFormat("python", "a Python module that scores rows by itself", (".py",), write_python, run_python)
