@@ -106,6 +106,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = table.take(pa.array(np.repeat(np.arange(len(weights)), times)))
         words = ("structure", "param", "penalty", "k", "smoothing", "discretize", "effort")
         chosen = {word: getattr(self, word) for word in words if getattr(self, word) is not None}
+        if twice := [
+            word for word in (*words, "seed", "categorical", "class_", "weights") if word in (self.options or {})
+        ]:
+            raise ValueError(f"options cannot hold {twice[0]!r}, which has a parameter of its own")
         seed = 0 if self.random_state is None else self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = int(check_random_state(seed).randint(1 << 31))
@@ -148,6 +152,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from sklearn.utils import column_or_1d
 
         labels: NDArray[Any] = column_or_1d(y, warn=True)
+        if labels.dtype.kind == "O" and any(label is None for label in labels):
+            raise ValueError("y has missing labels: leave these rows out")
+        if labels.dtype.kind == "O" and len({isinstance(label, str) for label in labels}) > 1:
+            raise ValueError("y mixes texts and other labels")
         check_consistent_length(X, labels)
         if labels.dtype.kind == "f":
             check_array(labels, ensure_2d=False, input_name="y")
@@ -174,7 +182,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _categorical(self, columns: Mapping[str, pa.Array]) -> list[str]:
         names = [f"x{one}" if isinstance(one, (int, np.integer)) else str(one) for one in self.categorical or ()]
         if unknown := [name for name in names if name not in columns]:
-            raise ValueError(f"there is no column {unknown[0]!r} to be categorical")
+            what = f"there is no column {unknown[0]!r} to be categorical"
+            raise ValueError(f"{what}: categorical lists names of columns, or their numbers from 0")
         return names
 
     def __sklearn_tags__(self) -> Any:

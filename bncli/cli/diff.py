@@ -30,7 +30,7 @@ DATA = flag(
     setting=False,
     help="Score this table with both: the share of changed decisions, the largest change of a probability.",
 )
-_SHOWN = 8
+_SHOWN = 4
 """Names that a line lists."""
 
 

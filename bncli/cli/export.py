@@ -14,6 +14,7 @@ from bncli.cli.flags import Paths, flag
 from bncli.cli.numbers import real, whole
 from bncli.errors import UsageError
 from bncli.files.formats import EXPORTS, ProgramFormat, by_ending, export_format, export_formats
+from bncli.files.formats.sql_dialects import DIALECTS
 
 if TYPE_CHECKING:
     from bncli.steps.export import ExportReport
@@ -25,6 +26,7 @@ bncli export data.bnc --to dot | dot -Tsvg > data.svg   a drawing, by Graphviz
 bncli export data.bnc -o data.py                        a module that scores rows by itself
 bncli export data.bnc -o data.onnx                      the same for runtimes of ONNX
 bncli export data.bnc --to scorecard -o card.csv        points for every value
+bncli export data.bnc -o data.sql --key customer        a view that scores the rows of a table
 """
 
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
@@ -49,7 +51,34 @@ ODDS = flag("--odds", group="Output", type=real, stands_for="50", help="Scorecar
 DIGITS = flag(
     "--digits", group="Output", type=whole(0, 15), stands_for="0", help="Scorecard: digits behind the point of points."
 )
-OPTIONS = {"onnx": ("contributions",), "scorecard": ("pdo", "base", "odds", "digits")}
+
+DIALECT = flag(
+    "--dialect",
+    group="SQL",
+    type=click.Choice(DIALECTS),
+    stands_for=DIALECTS[0],
+    help="The database that the SQL is for.",
+)
+TABLE = flag(
+    "--input",
+    group="SQL",
+    metavar="TABLE",
+    stands_for="input",
+    help="The table or view of rows to be scored, in the schema that the database looks in.",
+)
+KEY = flag(
+    "--key",
+    group="SQL",
+    metavar="NAME",
+    stands_for="id",
+    help="The column of that table that the view of scores repeats, to tell rows apart.",
+)
+
+OPTIONS = {
+    "sql": ("dialect", "input", "key"),
+    "onnx": ("contributions",),
+    "scorecard": ("pdo", "base", "odds", "digits"),
+}
 """Of formats, by the words of flags."""
 
 
@@ -64,6 +93,9 @@ OPTIONS = {"onnx": ("contributions",), "scorecard": ("pdo", "base", "odds", "dig
         BASE,
         ODDS,
         DIGITS,
+        DIALECT,
+        TABLE,
+        KEY,
         options.output("Where the text goes [standard output]."),
         options.JSON,
         options.QUIET,
@@ -71,10 +103,10 @@ OPTIONS = {"onnx": ("contributions",), "scorecard": ("pdo", "base", "odds", "dig
     (options.SEED, options.CONFIG, options.DEBUG),
     more="Parameters that are no probabilities (weighted, discriminative, lr-roos, lr) are first turned into a network "
     "with the same P(class | attributes), which needs a perfect graph. A network is read back and compared with the "
-    "model on 10,000 random rows before it is written. A program (python, javascript) is run, and compared on 10,000 "
-    "rows or more that show every level, both sides of every cut, missing values and unseen ones; so are ONNX graphs "
-    "(extra `onnx`; needs -o) and, before points are rounded, scorecards (JSON where FILE ends in .json). Attributes "
-    "that do not help to tell the class are left out. --json needs -o.",
+    "model on 10,000 random rows before it is written. A program (python, javascript, sql) is run, and compared on "
+    "10,000 rows or more that show every level, both sides of every cut, missing values and unseen ones; so are ONNX "
+    "graphs (extra `onnx`; needs -o) and, before points are rounded, scorecards (JSON where FILE ends in .json). "
+    "Attributes that do not help to tell the class are left out. --json needs -o.",
 )
 def command(**typed: Any) -> None:
     """Writes the model in another format and says how well it was kept."""
@@ -83,7 +115,7 @@ def command(**typed: Any) -> None:
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
     if typed["as_json"] and typed["output"] in (None, "-"):
         raise UsageError(
-            "--json needs -o FILE", hint="the standard output cannot hold the network and the report at once"
+            "--json needs -o FILE", hint="the standard output cannot hold what is written and the report at once"
         )
     chosen = _chosen(form, typed)
     from bncli.steps.export import export
@@ -104,7 +136,8 @@ def _form(typed: Mapping[str, Any]) -> str:
     formats = export_formats()
     form = by_ending(typed["output"], formats)
     if form is None:
-        hint = f"say --to {'|'.join(EXPORTS)}, or end the name of FILE in {formats[0].endings[0]}"
+        endings = " ".join(one.endings[0] for one in formats)
+        hint = f"say --to {'|'.join(EXPORTS)}, or end the name of FILE in one of {endings}"
         raise UsageError("the format is not clear", hint=hint)
     return form
 
@@ -114,7 +147,7 @@ def _chosen(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
     for owner, words in OPTIONS.items():
         idle = next((word for word in words if owner != form and typed[word] not in (None, False)), None)
         if idle is not None:
-            raise UsageError(f"--{idle} does nothing for --to {form}", hint=f"it belongs to --to {owner}")
+            raise UsageError(f"--{idle} has no effect with --to {form}", hint=f"it belongs to --to {owner}")
     record = export_format(form)
     if isinstance(record, ProgramFormat) and not record.is_text and typed["output"] is None:
         raise UsageError(f"--to {form} needs -o FILE", hint="what is written is no text")

@@ -31,6 +31,7 @@ OF_COMMANDS = {
     "fit": (
         *("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),
         "cluster",
+        "python",
     ),
     "score": ("score", "explain", "missing-values", "data", "shell", "cluster"),
     "evaluate": ("evaluate", "compare", "which-one", "json", "cluster"),
@@ -43,6 +44,6 @@ OF_COMMANDS = {
     "simulate": ("simulate", "evaluate"),
     "help": ("quick-start", "glossary"),
     "config": ("shell", "options", "json"),
-    "completion": ("shell",),
+    "completion": ("shell", "install"),
 }
 """What `bncli COMMAND --help` points to, the nearest first."""

@@ -4,7 +4,7 @@
     NetworkFormat      the network (bif, xmlbif), where the model is or can be made one (see
                        `bncli.engine.networks.normalisation`); a model of regions and an ensemble cannot
 
-    ProgramFormat      a program that scores rows by itself (python, javascript, onnx); of any model but one that
+    ProgramFormat      a program that scores rows by itself (python, javascript, sql, onnx); of any model but one that
                        marginalizes missing values over a network; a scorecard, of two classes and one sum of tables
 
 Nothing is trusted before it was tried: a network is read back, where its format can be, and a program is run, where
@@ -147,6 +147,9 @@ def _program(
         watch(Note(f"{form.needs} is not at hand: what was written was not run"))
         rows, difference = None, None
     else:
+        remark = form.remark(text)
+        if remark is not None:
+            watch(Note(remark))
         rows, difference = probes.n_rows, float(np.abs(np.array(found).T - probes.probabilities).max())
         _refuse_far(difference, "program", model.recipe)
     if form.rounds:
@@ -164,6 +167,7 @@ def _target(model: Model, path: str, scorer: PortableScorer, options: Mapping[st
 
 
 def _written(form: ProgramFormat, scorer: PortableScorer, target: Target, path: str) -> str | bytes:
+    """The program; ModelError, with the path, where the format cannot hold the model."""
     try:
         return form.write(scorer, target)
     except ModelError as error:

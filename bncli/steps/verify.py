@@ -9,7 +9,6 @@ Conventions: what differs by no more than TOLERANCE agrees. A program is run, so
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,7 +40,10 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """The self-test, None where the model carries none; the comparison with the export, None where none is named."""
+    """The self-test, None where the model carries none; the comparison with the export, None where none is named.
+
+    rounded: the format of the export is one whose numbers may be rounded.
+    """
 
     model: str
     bncli_version: str
@@ -49,6 +51,7 @@ class VerifyReport:
     format: str | None
     self_test: Compared | None
     export: Compared | None
+    rounded: bool = False
 
     @property
     def compared(self) -> tuple[Compared, ...]:
@@ -62,7 +65,8 @@ class VerifyReport:
             return ModelError(what, where=self.model, hint=f"it was learnt by bncli {self.bncli_version}: fit it again")
         if self.export is not None and not self.export.agrees:
             what = f"the {self.format} file differs from the model {self.model}: {_far(self.export)}"
-            return ModelError(what, where=self.against or "", hint="export the model again")
+            hint = _ROUNDED if self.rounded else "export the model again"
+            return ModelError(what, where=self.against or "", hint=hint)
         return None
 
     def as_json(self) -> dict[str, Any]:
@@ -79,6 +83,9 @@ class VerifyReport:
             "rows": sum(one.rows for one in self.compared),
             "max_dp": worst,
         }
+
+
+_ROUNDED = "rounding may do that: export says how much it costs; one with --digits 15 can be verified"
 
 
 def _far(compared: Compared) -> str:
@@ -108,7 +115,8 @@ def verify(model_path: str, against: str | None = None, *, seed: int = 0) -> Ver
         export = _network(model, form, content, against, rng)
     else:
         export = _program(model, form, content, against, rng)
-    return VerifyReport(model_path, model.version, against, form.word, own, export)
+    rounds = isinstance(form, ProgramFormat) and form.rounds
+    return VerifyReport(model_path, model.version, against, form.word, own, export, rounds)
 
 
 def _format(path: str) -> NetworkFormat | ProgramFormat:
@@ -146,8 +154,8 @@ def _program(model: Model, form: ProgramFormat, content: bytes, where: str, rng:
     """Against a program; ModelError where it fails or tells of other labels."""
     probes = probe_rows(model, EXPORT_ROWS, rng)
     try:
-        found = form.run(content.decode(), probes.rows())
-    except BncliError:
+        found = form.run(content.decode() if form.is_text else content, probes.rows())
+    except UsageError:
         raise
     except Exception as error:  # whatever a program, or what runs it, may raise
         raise ModelError(
@@ -163,8 +171,8 @@ def _program(model: Model, form: ProgramFormat, content: bytes, where: str, rng:
 
 
 def _reason(error: Exception) -> str:
-    """The last line of what was said, where the error itself says little."""
-    said = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
-    lines = [line.strip() for line in str(said or "").splitlines() if line.strip()]
-    told = [line for line in lines if "Error" in line] or lines or [type(error).__name__]
-    return told[-1]
+    """In one line; an error of a reader's own without its place and advice."""
+    lines = [
+        line for line in (error.what if isinstance(error, BncliError) else str(error)).splitlines() if line.strip()
+    ]
+    return lines[-1].strip() if lines else type(error).__name__

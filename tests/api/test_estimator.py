@@ -119,3 +119,14 @@ def test_a_class_without_weight_has_no_probability(some: float) -> None:
 def test_the_seed_and_the_threads_as_scikit_learn_has_them() -> None:
     model = Classifier(**NB, random_state=np.random.RandomState(3), n_jobs=-1).fit(X, Y)
     assert model.score(X, Y) > 0.9
+
+
+def test_an_option_has_one_place() -> None:
+    with pytest.raises(ValueError, match="options cannot hold 'structure'"):
+        Classifier(**NB, options={"structure": "tan"}).fit(X, Y)
+
+
+@pytest.mark.parametrize(("labels", "words"), [([None, "a"], "missing labels"), (["1", 1], "mixes texts")])
+def test_labels_that_cannot_be_ordered(labels: list[Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Classifier(**NB).fit(X, np.array(labels * 75, object))

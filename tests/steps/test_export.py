@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.formats import bif, python
 from bncli.files.formats.bif import read_bif
+from bncli.files.formats.sql_databases import postgres_programs
 from bncli.files.model import read_model, write_model
 from bncli.files.structure import read_structure
 from bncli.files.table import Source, read_columns
@@ -246,7 +249,7 @@ def test_a_general_network_that_sums_out_is_written_with_all_its_tables(tmp_path
     assert network.n_entries == 3 * 2 + 2 + 3 * 2 + 2 * 3 * 3 + 2 * 3 * 2 + 3 * 2
 
 
-@pytest.mark.parametrize("form", ["python", "javascript"])
+@pytest.mark.parametrize("form", ["python", "javascript", "onnx"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -268,7 +271,84 @@ def test_a_program_is_run_and_verified(tmp_path: Path, form: str, options: dict[
     assert report.rows >= 10_000
     assert report.max_dp is not None
     assert report.max_dp < 1e-12
-    assert (tmp_path / "out").read_text() == report.text
+    text = report.text.encode() if isinstance(report.text, str) else report.text
+    assert (tmp_path / "out").read_bytes() == text
+
+
+@pytest.mark.parametrize("structure", ["nb", "tan", "interactions"])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_scorecard_is_verified_and_its_rounding_measured(tmp_path: Path, structure: str, as_json: bool) -> None:
+    path = str(tmp_path / "m.bnc")
+    fit(Source((str(SAMPLE_DATA / "monks1.csv"),)), Recipe.of(structure=structure), output=path)
+    report = export(path, "scorecard", output=str(tmp_path / "card"), options={"json": as_json})
+    assert report.max_dp is not None
+    assert report.max_dp < 1e-12
+    assert report.rounding is not None
+    assert 0 <= report.rounding.log_loss < 0.01
+    assert 0 < report.rounding.max_dp < 0.05
+    assert report.as_json()["rounding"] == report.rounding._asdict()
+    finer = export(path, "scorecard", options={"digits": 4}).rounding
+    assert finer is not None
+    assert finer.max_dp < report.rounding.max_dp / 100
+
+
+def test_a_scorecard_that_cannot_be_names_the_model(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"is for two classes, and the model has 3.*m\.bnc"):
+        export(learnt("iris.csv", tmp_path), "scorecard", output=str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_scorecard_of_an_average_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "m.bnc")
+    fit(Source((str(SAMPLE_DATA / "monks1.csv"),)), Recipe.of(structure="kikuchi", param="kbma"), output=path)
+    with pytest.raises(ModelError, match=r"averages the probabilities of \d+ models: no effects add up to them"):
+        export(path, "scorecard")
+    with pytest.raises(ModelError, match="averages the probabilities"):
+        export(path, "onnx", options={"contributions": True})
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"structure": "tan", "param": "weighted", "penalty": 1.0},
+        {"structure": "kikuchi", "param": "kbma"},
+        {"structure": "auto", "effort": 1},
+    ],
+    ids=lambda options: options["structure"],
+)
+def test_sql_is_run_and_verified(tmp_path: Path, dialect: str, options: dict[str, Any]) -> None:
+    if dialect == "duckdb":
+        pytest.importorskip("duckdb")
+    if dialect == "postgres" and (postgres_programs() is None or options["structure"] == "kikuchi"):
+        pytest.skip("PostgreSQL is not at hand, or the same was run in it already")
+    path = str(tmp_path / "m.bnc")
+    fit(Source((str(SAMPLE_DATA / "wine_holes.csv"),)), Recipe.of(**options), output=path)
+    heard: list[Event] = []
+    report = export(path, "sql", options={"dialect": dialect, "key": "row"}, watch=heard.append)
+    assert (report.rows or 0) >= 10_000
+    assert report.max_dp is not None
+    assert report.max_dp < 1e-12
+    assert not heard
+
+
+def test_a_view_scores_a_table_as_it_was_imported(tmp_path: Path) -> None:
+    """All columns texts, missing ones as they stand in the file."""
+    path = learnt("wine_holes.csv", tmp_path)
+    text = export(path, "sql", options={"input": "wine", "key": "row"}).text
+    score(path, Source((str(SAMPLE_DATA / "wine_holes.csv"),)), Output(str(tmp_path / "s.csv")))
+    with open(SAMPLE_DATA / "wine_holes.csv", newline="") as rows, closing(sqlite3.connect(":memory:")) as base:
+        names, *content = csv.reader(rows)
+        base.execute(f"CREATE TABLE wine (row integer, {', '.join(f'[{name}] TEXT' for name in names)})")
+        marks = ", ".join("?" * (len(names) + 1))
+        base.executemany(f"INSERT INTO wine VALUES ({marks})", [(i, *row) for i, row in enumerate(content)])
+        base.executescript(text)
+        found = base.execute("SELECT * FROM m_scores ORDER BY row").fetchall()
+    labels = read_model(path).schema.labels
+    with open(tmp_path / "s.csv", newline="") as scores:
+        for row, score_row in zip(found, csv.DictReader(scores), strict=True):
+            assert row[1] == score_row["prediction"]
+            assert row[2:] == pytest.approx([float(score_row[f"p_{label}"]) for label in labels], abs=1e-12)
 
 
 def test_a_program_that_cannot_be_run_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

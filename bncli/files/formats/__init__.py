@@ -76,6 +76,7 @@ class ProgramFormat(NamedTuple):
     `run` takes what was written and rows (by the names of columns; None is a missing value), and returns their
     probabilities by label, None where what runs it is not at hand: `needs`, in words. What is no text needs a file.
     `rounds`: the option `digits` rounds numbers, None leaves them as they are.
+    `remark` says of what was written, where something else runs it than it is for, what.
     """
 
     word: str
@@ -88,6 +89,7 @@ class ProgramFormat(NamedTuple):
     signature: Signature | None = None
     is_text: bool = True
     rounds: bool = False
+    remark: Callable[[Any], str | None] = lambda _: None
 
 
 ExportFormat = NetworkFormat | StructureFormat | ProgramFormat

@@ -67,7 +67,7 @@ function codeOf(one, row) {{
     if (MODEL.missing_numbers.includes(text)) return one.missing;
     value = NUMERAL.test(text) ? Number(text) : NaN;
   }}
-  if (typeof value !== "number" || Number.isNaN(value)) {{
+  if (typeof value !== "number" || !Number.isFinite(value)) {{
     throw new Error(`column ${{JSON.stringify(one.name)}}: ${{JSON.stringify(text)}} is no number`);
   }}
   let low = 0;

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -39,6 +39,10 @@ MOST_TOGETHER = 64
 """Tables in a block: rows times them numbers are in memory at once."""
 LEAST_TOGETHER = 16
 """Blocks that are larger end where the number of inputs of a table changes."""
+MOST_MULTIPLIED = 64
+"""Columns that a product of matrices picks from."""
+MOST_UNUSED = 4
+"""So many times as many digits as a block needs are multiplied by 0; of more, those needed are picked first."""
 ML = "ai.onnx.ml"
 
 
@@ -163,45 +167,56 @@ def _places(inputs: Sequence[Input]) -> list[int]:
 
 
 class _Digits:
-    """(N, distinct binnings of inputs): the digits that tables know of the codes."""
+    """(N, distinct binnings of inputs): the digits that tables know of the codes, as doubles.
+
+    Columns are picked and cells added up by products of matrices, which are exact and much faster than look-ups.
+    """
 
     def __init__(self, graph: _Graph, codes: str, tables: Sequence[PortableTable]) -> None:
         self._graph = graph
-        axes = (axis for table in tables for axis in zip(table.inputs, table.digits, strict=True))
+        axes = (axis for table in tables for axis in _axes(table))
         self._columns = {axis: column for column, axis in enumerate(dict.fromkeys(axes))}
         places = _places(graph.columns)
-        self._name = graph.node("Gather", codes, graph.constant([places[p] for p, _ in self._columns] or [0]), axis=1)
+        self._name = self._picked(
+            graph.node("Cast", codes, to=TensorProto.DOUBLE), [places[p] for p, _ in self._columns] or [0], len(places)
+        )
         if any(digits != tuple(range(len(digits))) for _, digits in self._columns):
             sizes = [len(digits) for _, digits in self._columns]
-            flat = graph.constant([digit for _, digits in self._columns for digit in digits])
-            begins = graph.constant([np.cumsum([0, *sizes[:-1]])])
-            self._name = graph.node("Gather", flat, graph.node("Add", self._name, begins))
+            flat = graph.constant([digit for _, digits in self._columns for digit in digits], np.float64)
+            begins = graph.constant([np.cumsum([0, *sizes[:-1]])], np.float64)
+            at = graph.node("Cast", graph.node("Add", self._name, begins), to=TensorProto.INT64)
+            self._name = graph.node("Gather", flat, at)
+
+    def _picked(self, values: str, columns: Sequence[int], width: int) -> str:
+        """These columns of (N, width)."""
+        if width > MOST_MULTIPLIED:
+            return self._graph.node("Gather", values, self._graph.constant(columns), axis=1)
+        return self._graph.node("MatMul", values, self._graph.constant(np.eye(width)[:, columns], np.float64))
 
     def zeros(self) -> str:
-        """(N, 1) doubles."""
+        """(N, 1)."""
         first = self._graph.node("Gather", self._name, self._graph.constant([0]), axis=1)
-        nothing = self._graph.node("Mul", first, self._graph.constant(0))
-        return self._graph.node("Cast", nothing, to=TensorProto.DOUBLE)
+        return self._graph.node("Mul", first, self._graph.constant(0, np.float64))
 
     def entries(self, tables: Sequence[PortableTable]) -> str:
         """(N, tables, R): what every table says of the row."""
         graph, begins = self._graph, np.cumsum([0, *(table.entries.shape[1] for table in tables)])
-        cells = graph.constant([begins[:-1]])
-        for axis in range(max(len(table.inputs) for table in tables)):
-            columns, strides = zip(*(self._column(table, axis) for table in tables), strict=True)
-            digit = graph.node("Gather", self._name, graph.constant(columns), axis=1)
-            cells = graph.node("Add", cells, graph.node("Mul", digit, graph.constant([strides])))
+        strides = np.zeros((len(self._columns) or 1, len(tables)))
+        for t, table in enumerate(tables):
+            for i, axis in enumerate(_axes(table)):
+                strides[self._columns[axis], t] = math.prod(table.shape[i + 1 :])
+        digits, used = self._name, np.flatnonzero(strides.any(axis=1))
+        if 0 < len(used) < len(strides) / MOST_UNUSED:
+            digits, strides = graph.node("Gather", digits, graph.constant(used), axis=1), strides[used]
+        found = graph.node("MatMul", digits, graph.constant(strides, np.float64))
+        at = graph.node("Add", graph.node("Cast", found, to=TensorProto.INT64), graph.constant([begins[:-1]]))
         values: Array = np.concatenate([table.entries for table in tables], axis=1).T
-        found = graph.node("Gather", graph.constant(values, np.float64), cells)
-        if any(table.inputs for table in tables):
-            return found
-        return graph.node("Add", found, graph.node("Unsqueeze", self.zeros(), graph.constant([2])))
+        return graph.node("Gather", graph.constant(values, np.float64), at)
 
-    def _column(self, table: PortableTable, axis: int) -> tuple[int, int]:
-        """Where the digit of an axis is, and its stride; a table of fewer axes takes any digit, 0 times."""
-        if axis >= len(table.inputs):
-            return 0, 0
-        return self._columns[table.inputs[axis], table.digits[axis]], math.prod(table.shape[axis + 1 :])
+
+def _axes(table: PortableTable) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Inputs and their digits."""
+    return zip(table.inputs, table.digits, strict=True)
 
 
 def _probabilities(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> str:

@@ -70,6 +70,8 @@ def _code(one, value):
         if not _NUMERAL.fullmatch(text):
             raise ValueError(f"column {{one['name']!r}}: {{text!r}} is no number")
         value = float(text)
+    if isinstance(value, bool) or value in (float("inf"), float("-inf")):
+        raise ValueError(f"column {{one['name']!r}}: {{text!r}} is no finite number")
     return bisect_left(one["cuts"], value)
 
 

@@ -146,4 +146,23 @@ def run_sql(text: str, rows: list[dict[str, Any]]) -> list[list[float]] | None:
     return run(text, rows)
 
 
-FORMAT = ProgramFormat("sql", "tables and a view that score rows in a database", (".sql",), write_sql, run_sql)
+def remark(text: str) -> str | None:
+    """Where another database ran it than it is for."""
+    from bncli.files.formats.sql_databases import dialect_of, engine_of
+
+    dialect = dialect_of(text)
+    engine = engine_of(dialect)
+    if engine in (None, dialect.product):
+        return None
+    return f"{dialect.product} is not at hand: {engine} ran what was written, which takes the same statements"
+
+
+FORMAT = ProgramFormat(
+    "sql",
+    "tables and a view that score rows in a database",
+    (".sql",),
+    write_sql,
+    run_sql,
+    "the database",
+    remark=remark,
+)

@@ -30,13 +30,22 @@ Rows = Sequence[dict[str, Any]]
 
 def run(text: str, rows: Rows) -> list[list[float]] | None:
     """The probabilities of every row, by the database that the text is for; None where nothing can run it."""
-    known = json.loads(text.split("\n", 1)[0].removeprefix(BEGINNING))
-    dialect = BY_WORD[known["dialect"]]
+    known, dialect = _header(text), dialect_of(text)
     engine = engine_of(dialect)
     if engine is None:
         return None
     found = {"SQLite": _by_sqlite, "DuckDB": _by_duckdb, "PostgreSQL": _by_postgres}[engine](text, rows, known, dialect)
     return [[float(p) for p in row[2:]] for row in sorted(found, key=lambda row: int(row[0]))]
+
+
+def dialect_of(text: str) -> Dialect:
+    """What the text was written for."""
+    return BY_WORD[_header(text)["dialect"]]
+
+
+def _header(text: str) -> dict[str, Any]:
+    known: dict[str, Any] = json.loads(text.split("\n", 1)[0].removeprefix(BEGINNING))
+    return known
 
 
 def engine_of(dialect: Dialect) -> str | None:
@@ -149,25 +158,22 @@ def postgres_server(folder: str) -> Iterator[list[str]]:
     user = _other_user() if os.getuid() == 0 else None
     if user is not None:
         shutil.chown(folder, user)
-    shared = {"capture_output": True, "user": user, "cwd": folder, "text": True}
     control = [str(programs / "pg_ctl"), "-D", f"{folder}/data"]
-    made = [str(programs / "initdb"), *"-A trust -U bncli -E UTF8 --locale=C -N -D".split(), f"{folder}/data"]
-    started = [*control, "-w", "-l", f"{folder}/log", "-o", f"-k {folder} -c listen_addresses='' -c fsync=off", "start"]
+    made = [str(programs / "initdb"), "-D", f"{folder}/data", "-A", "trust", "-U", "bncli", "-E", "UTF8", "--locale=C"]
+    socket = f"-k '{folder}' -c listen_addresses='' -c fsync=off"
+
+    def done(*command: str) -> bool:
+        # No pipes: the server that pg_ctl starts would keep them open.
+        none = subprocess.DEVNULL
+        return not subprocess.run(command, user=user, cwd=folder, stdin=none, stdout=none, stderr=none).returncode
+
     try:
-        for command in (made, started):
-            # pg_ctl leaves the server its standard output, which must be no pipe that we wait for
-            done = subprocess.run(
-                command, **{**shared, "capture_output": False}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-            if done.returncode:
-                raise BncliError(
-                    "the server of PostgreSQL does not start, in which the file was to be run",
-                    hint=f"see why {' '.join(command[:1])} fails here, or export for another --dialect",
-                )
-        words = ["-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", folder, "-U", "bncli", "-d", "postgres"]
-        yield [str(programs / "psql"), *words]
+        if not (done(*made, "-N") and done(*control, "-w", "-l", f"{folder}/log", "-o", socket, "start")):
+            what = "the server of PostgreSQL, in which the file is run, does not start"
+            raise BncliError(what, hint=f"see what {made[0]} says here, or take another --dialect")
+        yield [str(programs / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", folder, "-U", "bncli", "postgres"]
     finally:
-        subprocess.run([*control, "-m", "immediate", "-w", "stop"], **shared)
+        done(*control, "-m", "immediate", "-w", "stop")
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """What SQLite, DuckDB and PostgreSQL write differently, and how long and wide they let things be.
 
-DuckDB takes every statement of PostgreSQL's dialect as it is; only the fence between layers would cost it its threads.
+DuckDB takes every statement of PostgreSQL's dialect as it is; its own looks levels up in maps and has no fences between
+layers, which would cost it its threads.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Dialect(NamedTuple):
     fence: str
     blind_to_case: bool
     has_arrays: bool
+    has_maps: bool = False
 
     def same_name(self, name: str) -> str:
         """Equal for identifiers that are one."""
@@ -88,7 +90,7 @@ def _is_text(column: str) -> str:
 
 
 SQLITE = Dialect("sqlite", "SQLite", 2000, 0, " LIMIT -1 OFFSET 0", True, False)
-DUCKDB = Dialect("duckdb", "DuckDB", 100_000, 0, "", True, True)
+DUCKDB = Dialect("duckdb", "DuckDB", 100_000, 0, "", True, True, True)
 POSTGRES = Dialect("postgres", "PostgreSQL", 1600, 63, " OFFSET 0", False, True)
 BY_WORD = {one.word: one for one in (SQLITE, DUCKDB, POSTGRES)}
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 ZERO = "0.0e0"
 STAGES = 16
+MAPPED = 64
+"""Levels at most that DuckDB looks for one after the other, in a map; for more it joins, of which it plans few."""
 FLAT = 8
 """Cuts that are compared one after the other; of more, the middle one first."""
 
@@ -45,8 +47,8 @@ class Layers:
 
     def add(self, name: str, columns: Sequence[tuple[str, str]], source: str = "") -> None:
         """A layer of columns, (expression, name) each, from the last one or from `source`."""
-        if len(columns) + 1 > self.dialect.columns:
-            what = f"the query needs {len(columns) + 1:,} columns, {self.dialect.product} has {self.dialect.columns:,}"
+        if len(columns) > self.dialect.columns:
+            what = f"the query needs {len(columns):,} columns, {self.dialect.product} has {self.dialect.columns:,}"
             raise ModelError(what, hint="export with another --dialect, or as python; or learn with fewer columns")
         name = f"{name}_{len(self.texts)}"
         shown = ",\n    ".join(one if one == alias else f"{one} AS {alias}" for one, alias in columns)
@@ -65,13 +67,11 @@ def query(scorer: PortableScorer, model: SqlModel, dialect: Dialect, target: Tar
     values = [_value(one, dialect, target) for one in scorer.inputs]
     named = [(f"t.{identifier(key)}", "row_key"), *((value, f"v{p}") for p, value in enumerate(values))]
     layers.add("valued", named, f"{identifier(table)} AS t")
-    levels = identifier(f"{stem}_levels")
-    codes = [(_code(one, p, levels, dialect), f"c{p}") for p, one in enumerate(scorer.inputs)]
-    layers.add("coded", [("row_key", "row_key"), *codes])
+    codes = _add_codes(layers, scorer.inputs, identifier(f"{stem}_levels"))
     grouped = list(enumerate(model.codings))[len(codes) :]
     if grouped:
         digits = [(_digit(f"c{p}", digits), f"c{c}") for c, (p, digits) in grouped]
-        layers.add("grouped", [*kept("row_key", *(name for _, name in codes)), *digits])
+        layers.add("grouped", [*kept("row_key", *codes), *digits])
     _add_stages(layers, model, len(scorer.labels), identifier(f"{stem}_weights"))
     q = [f"q{y}" for y in range(len(scorer.labels))]
     layers.add("whole", [*kept("row_key", *q), (total(q), "t"), (dialect.most(q), "best")])
@@ -90,12 +90,32 @@ def _value(one: Input, dialect: Dialect, target: Target) -> str:
     return dialect.number_value(column, target.missing_numbers)
 
 
-def _code(one: Input, p: int, levels: str, dialect: Dialect) -> str:
-    if one.cuts is not None:
-        return f"CASE WHEN v{p} IS NULL THEN {one.missing} ELSE {_interval(f'v{p}', one.cuts, 0)} END"
+def _add_codes(layers: Layers, inputs: Sequence[Input], levels: str) -> list[str]:
+    """The names of the codes' columns."""
+    source, known = layers.texts[-1][0], [p for p, one in enumerate(inputs) if one.codes]
+    mapped: dict[int, int] = {}
+    if layers.dialect.has_maps:
+        mapped = {p: i for i, p in enumerate(known, start=1) if len(inputs[p].codes or ()) <= MAPPED}
+    if mapped:
+        one = f"SELECT l.input, map(list(l.level), list(l.code)) AS codes FROM {levels} AS l GROUP BY l.input"
+        source += f",\n  (SELECT list(codes ORDER BY input) AS known FROM ({one}) AS maps) AS maps"
+    columns = []
+    for p, one_input in enumerate(inputs):
+        code = _level_code(one_input, p, levels, layers.dialect, mapped.get(p))
+        if one_input.cuts is not None:
+            code = _interval(f"v{p}", one_input.cuts, 0)
+        columns.append((f"CASE WHEN v{p} IS NULL THEN {one_input.missing} ELSE {code} END", f"c{p}"))
+    layers.add("coded", [*kept("row_key"), *columns], source)
+    return [name for _, name in columns]
+
+
+def _level_code(one: Input, p: int, levels: str, dialect: Dialect, mapped: int | None) -> str:
+    """Looked up in the table of levels, or in the map of its input, which is the `mapped`-th."""
+    if mapped is not None:
+        return f"coalesce(known[{mapped}][v{p}], {one.unobserved})"
     value = f'v{p} COLLATE "C"' if dialect.has_arrays else f"v{p}"
     found = f"SELECT l.code FROM {levels} AS l WHERE l.input = {p} AND l.level = {value}"
-    return f"CASE WHEN v{p} IS NULL THEN {one.missing} ELSE coalesce(({found}), {one.unobserved}) END"
+    return f"coalesce(({found}), {one.unobserved})"
 
 
 def _interval(value: str, cuts: Sequence[float], first: int) -> str:
@@ -155,10 +175,10 @@ def _score(stage: SqlStage, r: int, weights: str, dialect: Dialect) -> str:
         for term in stage.terms
     ]
     if dialect.has_arrays:
-        entries = [f"w{r}[{cell}]" for cell in cells]
-    else:
-        entries = [f"(SELECT w.s{r} FROM {weights} AS w WHERE w.cell = {cell})" for cell in cells]
-    return total([number(stage.shift[r]), *entries])
+        return total([number(stage.shift[r]), *(f"w{r}[{cell}]" for cell in cells)])
+    # One cursor for all tables: SQLite walks through all open ones whenever one is opened.
+    added = f"(SELECT sum(w.s{r}) FROM {weights} AS w WHERE w.cell IN ({', '.join(cells)}))"
+    return total([number(stage.shift[r]), *([added] if cells else [])])
 
 
 def _sums(chunk: Sequence[SqlStage], scores: Sequence[str]) -> list[tuple[str, str]]:
