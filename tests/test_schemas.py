@@ -126,6 +126,7 @@ simulate em.bnc --rows 20 -o drawn.csv --missing-from-model
 simulate --network nb --rows 20 --attributes 3 -o drawn.csv --missing 0.2 --network-out n.json --model-out n.bnc
 export tan.bnc --to dot -o tan.dot
 export tan.bnc --to bif -o tan.bif
+export pooled.bnc --to scorecard -o pooled.csv
 compare iris.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --repeats 2 --jobs 1
 compare iris.csv tumours.csv holes.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --jobs 1
 convergence d.csv w.csv
