@@ -153,8 +153,8 @@ def _read_part(node: Node) -> Part:
     if not re.fullmatch("[0-9a-f]{64}", fingerprint):
         fields["fingerprint"].fail("a fingerprint has 64 hexadecimal digits")
     weight = fields["weight"].number() if "weight" in fields else 1.0
-    if not 0 < weight <= 1:
-        fields["weight"].fail("the weight of a part is above 0 and at most 1")
+    if not 0 <= weight <= 1:  # what has decayed often enough is 0
+        fields["weight"].fail("the weight of a part is between 0 and 1")
     return Part(fingerprint, fields["rows"].integer(0), weight)
 
 

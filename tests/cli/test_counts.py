@@ -188,6 +188,16 @@ def test_what_is_old_fades(bncli: Bncli) -> None:
     assert json.loads(bncli("inspect", "d.counts", "--json").out)["counted"] == "pairs"
 
 
+def test_what_is_very_old_counts_for_nothing_and_is_read(bncli: Bncli) -> None:
+    bncli("discretize", "iris.csv", "--cuts-out", "cuts.json")
+    bncli("count", "iris.csv", "--cuts", "cuts.json")
+    words = ["--decay", 1e-5, "--allow-repeated", "-o", "d.counts"]
+    assert bncli("merge", *["iris.counts"] * 70, *words).code == 0
+    assert min(part.weight for part in read_counts("d.counts").parts) == 0
+    assert bncli("merge", "d.counts", "iris.counts", *words[:-1], "e.counts").code == 0
+    assert read_counts("e.counts").class_counts.tolist() == pytest.approx([50 * (1 + 1e-5)] * 3, rel=1e-9)
+
+
 @pytest.fixture
 def known(bncli: Bncli) -> Bncli:
     """With cuts and counts of iris, and of it in another way."""

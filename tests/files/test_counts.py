@@ -138,7 +138,7 @@ def with_cell(value: int) -> Callable[[bytes], bytes]:
         (changed(tables=[]), "has not the size"),
         (changed(decayed=True), "does not hold numbers"),
         (changed(parts=[{"fingerprint": "../x", "rows": 1}]), "64 hexadecimal digits"),
-        (changed(parts=[{"fingerprint": "0" * 64, "rows": 1, "weight": 2}]), "at most 1"),
+        (changed(parts=[{"fingerprint": "0" * 64, "rows": 1, "weight": 2}]), "between 0 and 1"),
         (changed(missing_tokens=5), "expected a list"),
         (forged(many), "has not the size"),
         (forged(lambda description: description["cuts"].update(version=9)), "newer bncli"),

@@ -10,9 +10,9 @@ import pytest
 from pyarrow import parquet
 
 from bncli.engine.structures.structure import Dag
-from bncli.errors import UsageError
+from bncli.errors import BncliError, UsageError
 from bncli.files.model import read_model
-from bncli.files.table import Source
+from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
 from bncli.steps.encode import encode
 from bncli.steps.fit import fit
@@ -56,6 +56,20 @@ def test_rows_are_those_of_the_footers(tmp_path: Path) -> None:
     data[4:60] = b"\xff" * 56
     (tmp_path / "a.parquet").write_bytes(data)
     assert forecast(Source((str(tmp_path),)), Recipe()).rows == 1000
+
+
+def test_compressed_values_of_arrow_files_are_not_looked_at(tmp_path: Path) -> None:
+    table = pa.table({"a": [k * k % 49_999 for k in range(50_000)], "class": ["x", "y"] * 25_000})
+    path = tmp_path / "a.arrow"
+    with pa.ipc.new_file(path, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    data = bytearray(path.read_bytes())
+    data[2000 : len(data) // 2] = bytes(len(data) // 2 - 2000)
+    path.write_bytes(data)
+    with pytest.raises(BncliError):
+        read_columns(Source((str(path),)))
+    found = forecast(Source((str(path),)), Recipe())
+    assert (found.rows, found.rows_exact) == (50_000, True)
 
 
 def test_rows_of_text_are_guessed_from_the_first(tmp_path: Path) -> None:

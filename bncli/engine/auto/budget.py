@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 
 from bncli.engine.auto.candidates import Candidate
 from bncli.engine.auto.capacity import capacity
+from bncli.engine.boosting.joint_fit import ENTRY, MOST
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.training.likelihood import ConditionalLikelihood
@@ -173,7 +174,8 @@ def search_seconds(name: str, n_attributes: int) -> float:
 def memory_of(name: str, data: Dataset, effort: Effort) -> int:
     """Bytes that a candidate is expected to take at the most: the codes of rows, the folds' tables, and a fit.
 
-    The boosted trees count their questions for every bin of a block of attributes, which is less than the codes.
+    The boosted trees count their questions for every bin of a block of attributes, which is less than the codes; their
+    leaves are fitted jointly by an entry a row and tree.
     """
     cardinalities = [data.schema.cardinalities[i] for i in data.schema.informative]
     size, n = capacity(data.n_rows), len(cardinalities)
@@ -190,7 +192,8 @@ def memory_of(name: str, data: Dataset, effort: Effort) -> int:
         cells += n * (bins[1] ** 2 if name == "tree" else max(sharp, default=1) ** 2)
     matrices = 0 if name in ("singles", "lines", "sharp singles", "boosted") else MATRICES * BYTES * n * n
     tables = (QUASI_NEWTON + OF_A_FOLD * effort.folds(data.n_rows)) * BYTES * data.n_labels * cells
-    return BYTES_A_VALUE * data.n_rows * n + matrices + tables
+    leaves = ENTRY * min(MOST, data.n_rows * TREES) if name == "boosted" else 0
+    return BYTES_A_VALUE * data.n_rows * n + matrices + tables + leaves
 
 
 def boosted_seconds(n_rows: int, n_attributes: int) -> float:

@@ -17,7 +17,8 @@ that without: 0.37 on tic_tac_toe, 0.78 on soybean_large, 0.50 on a simulated ta
 class is a tree of depth 7, and 1 on tables with noise. The look takes a tenth to a third of the time in which trees
 are grown, a fit at the most as long as that.)
 
-Conventions: as many nonzero entries as rows times trees, at most MOST of them (96 MiB); beyond it nothing is refitted.
+Conventions: as many nonzero entries as rows times trees, at most MOST of them, ENTRY bytes each (96 MiB), which exist
+once: for the last fit they are made again. Beyond it nothing is refitted.
 Cost: for each lambda at most ITERATIONS passes over these entries, classes each.
 """
 
@@ -28,7 +29,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from bncli.engine.boosting.boosting import Boosted, Tree, log_loss, log_probabilities, probabilities
 from bncli.engine.data.dataset import Dataset
@@ -36,7 +37,7 @@ from bncli.engine.kernels.arrays import Array
 
 PENALTIES = (100.0, 10.0, 1.0)
 WORTH = 2e-3
-MOST = 1 << 23
+MOST, ENTRY = 1 << 23, 12
 ITERATIONS, LOOK = 8, 3
 """For each penalty, and for a first look at whether rows held out gain at all."""
 
@@ -46,7 +47,7 @@ def jointly_fitted(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted
     if not member.trees or (data.n_rows + held_out.n_rows) * len(member.trees) > MOST:
         return member
     grown = np.concatenate([tree.values for tree in member.trees])
-    inside, outside = (_Rows.of(rows, member.trees, member.prior) for rows in (data, held_out))
+    inside, outside = (_Rows.of([rows], member.trees, member.prior) for rows in (data, held_out))
     values = _optimum(inside, grown, PENALTIES[0], grown, LOOK)
     if log_loss(outside.scores(values), held_out) >= member.log_loss:
         return member
@@ -60,7 +61,8 @@ def jointly_fitted(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted
         best, values, found = replace(member, held_out=said, log_loss=loss), fitted, penalty
     if best is member:
         return member
-    values = _optimum(inside.beside(outside), grown, found, values, ITERATIONS)
+    del inside, outside
+    values = _optimum(_Rows.of([data, held_out], member.trees, member.prior), grown, found, values, ITERATIONS)
     return replace(best, trees=_with_values(member.trees, values))
 
 
@@ -82,23 +84,20 @@ class _Rows:
     prior: Array
 
     @classmethod
-    def of(cls, data: Dataset, trees: Sequence[Tree], prior: Array) -> _Rows:
+    def of(cls, parts: Sequence[Dataset], trees: Sequence[Tree], prior: Array) -> _Rows:
+        """The rows of all parts, one part after the other."""
         first = np.cumsum([0, *(len(tree.values) for tree in trees)])
-        columns = np.empty((data.n_rows, len(trees)), np.int32)
-        for k, tree in enumerate(trees):
-            columns[:, k] = tree.leaf(data) + first[k]
+        ends = np.cumsum([0, *(part.n_rows for part in parts)])
+        columns = np.empty((int(ends[-1]), len(trees)), np.int32)
+        for start, end, part in zip(ends, ends[1:], parts, strict=False):
+            for k, tree in enumerate(trees):
+                columns[start:end, k] = tree.leaf(part) + first[k]
         indptr = np.arange(0, columns.size + 1, len(trees), dtype=np.int32)
-        leaves = csr_array((np.ones(columns.size), columns.ravel(), indptr), shape=(data.n_rows, int(first[-1])))
-        labels = data.labels.astype(np.intp)
+        leaves = csr_array((np.ones(columns.size), columns.ravel(), indptr), shape=(len(columns), int(first[-1])))
+        labels = np.concatenate([part.labels for part in parts]).astype(np.intp)
         own = (labels == 1)[:, np.newaxis] if len(prior) == 1 else np.eye(len(prior), dtype=bool)[labels]
-        weights = np.ones(data.n_rows) if data.weights is None else np.asarray(data.weights)
-        return cls(leaves, own, weights[:, np.newaxis], prior)
-
-    def beside(self, other: _Rows) -> _Rows:
-        """These rows and others."""
-        leaves = csr_array(vstack([self.leaves, other.leaves], format="csr"))
-        own, weights = (np.concatenate(two) for two in ((self.own, other.own), (self.weights, other.weights)))
-        return _Rows(leaves, own, weights, self.prior)
+        weights = [np.ones(part.n_rows) if part.weights is None else part.weights for part in parts]
+        return cls(leaves, own, np.concatenate(weights)[:, np.newaxis], prior)
 
     def loss(self, scores: Array) -> float:
         """The sum of -w ln P(y | x), nats."""

@@ -180,7 +180,7 @@ def added(counted: Sequence[CountedRows], labels: tuple[str, ...], decay: float 
     """The sum of counts under the same cuts; `labels` has those of all, in the order to be.
 
     decay: what everything before counts for at each further one, in (0, 1); None: all count alike, and the order of
-    `counted` has no effect. BncliError where the numbers grow too large.
+    `counted` has no effect, but for rounding where one of them is decayed. BncliError where the numbers grow too large.
     """
     first = counted[0]
     missing = [any(flags) for flags in zip(*([a.missing for a in one.cuts.attributes] for one in counted), strict=True)]

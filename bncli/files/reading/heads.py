@@ -54,9 +54,13 @@ def _rows(one: Input, width: float | None) -> tuple[int, bool]:
         magic = file.read(6)
     try:
         if magic.startswith(b"PAR1"):
-            return parquet.ParquetFile(path).metadata.num_rows, True
+            with parquet.ParquetFile(path) as opened:
+                return opened.metadata.num_rows, True
         if magic == b"ARROW1":
             with pa.memory_map(one.path) as mapped, pa.ipc.open_file(mapped) as reader:
+                if hasattr(reader, "count_rows"):
+                    return reader.count_rows(), True
+                # an older Arrow decompresses the values on the way
                 return sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches)), True
     except (pa.ArrowException, OSError):
         pass  # reading it will say what is wrong

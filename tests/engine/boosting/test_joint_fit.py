@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from bncli.engine.auto import budget
 from bncli.engine.boosting import joint_fit
 from bncli.engine.boosting.boosting import Boosted, Settings, boost, log_loss
 from bncli.engine.boosting.joint_fit import jointly_fitted
@@ -117,3 +119,25 @@ def test_what_would_take_too_much_memory_is_left_as_it_was(monkeypatch: pytest.M
     grown, fitted, _, _ = two_ways(noiseless(2))
     assert len(grown.trees) == 3  # of 120 rows
     assert fitted is grown
+
+
+def test_entries_exist_once() -> None:
+    """A fit of all rows beside those of the parts would take twice as much."""
+    data = random_dataset(40_000, [2, 2, 3], 2)
+    data = replace(data, labels=((data.codes[0].astype(int) + data.codes[1]) % 2).astype(data.labels.dtype))
+    train, held_out = halves(data)
+    grown = boost(train, held_out, Settings(trees=25, patience=25, depth=2), np.random.default_rng(1))
+    grown = replace(grown, log_loss=10.0)  # so that the last fit is sure to come
+    entries = data.n_rows * len(grown.trees)
+    tracemalloc.start()
+    try:
+        assert jointly_fitted(grown, train, held_out) is not grown
+        assert tracemalloc.get_traced_memory()[1] < 1.6 * joint_fit.ENTRY * entries
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_entries_are_counted_before_trees_are_grown() -> None:
+    effort, rows = budget.EFFORTS[3], random_dataset(1000, [2, 3], 2)
+    more = budget.memory_of("boosted", rows, effort) - budget.memory_of("singles", rows, effort)
+    assert more == joint_fit.ENTRY * 1000 * budget.TREES
