@@ -172,7 +172,7 @@ def test_long_names_are_shortened_for_postgres() -> None:
     columns = sql.label_columns(("é" * 60, "é" * 61), POSTGRES, "id")
     assert columns == ["p_" + "é" * 30, "p_" + "é" * 29 + "_2"]
     assert all(len(column.encode()) <= 63 for column in columns)
-    with pytest.raises(ModelError, match="PostgreSQL cannot tell the columns 'x{63}1' and 'x{63}2' apart"):
+    with pytest.raises(ModelError, match=r"PostgreSQL cannot tell the columns 'x{63}1' and 'x{63}2' apart"):
         sql.write_sql(scorer_of(text_input("x" * 63 + "1"), text_input("x" * 63 + "2")), target("postgres"))
     assert sql.write_sql(scorer_of(text_input("a"), text_input("A")), target("postgres"))
 
