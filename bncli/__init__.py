@@ -11,23 +11,26 @@ Everything is loaded at its first use.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bncli.api.estimator import Classifier
+    from bncli.api.estimator import Classifier as Classifier
     from bncli.api.learning import compare, evaluate, fit, simulate
     from bncli.api.models import Model, load
 
 __version__ = "0.1.0"
-__all__ = ["Classifier", "Model", "compare", "evaluate", "fit", "load", "simulate"]
+__all__ = ["Model", "compare", "evaluate", "fit", "load", "simulate"]
 
 _PLACES = {"Classifier": "estimator", "Model": "models", "load": "models"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in (*__all__, "Classifier"):
         raise AttributeError(f"module 'bncli' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"bncli.api.{_PLACES.get(name, 'learning')}"), name)
+    try:
+        return getattr(import_module(f"bncli.api.{_PLACES.get(name, 'learning')}"), name)
+    except ImportError as error:
+        raise AttributeError(str(error)) from error
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return ["Classifier", *__all__, "__version__"]

@@ -25,6 +25,8 @@ COMMANDS = (
     Command("compare", "Compare several learners over several tables, with tests of significance."),
     Command("convergence", "How fast several fits converge: curves of their traces, and who lags behind whom."),
     Command("inspect", "Describe a model, structure, cuts or counts file."),
+    Command("diff", "Tell how two models differ, in what they are and in what they say."),
+    Command("verify", "Check that a model, or an export of it, still says what the model said when it was made."),
     Command("export", "Write a model in another format."),
     Command("simulate", "Draw rows from a model or from a random network."),
     Command("help", "Show a topic of the manual."),

@@ -154,7 +154,7 @@ def test_the_copy_is_what_runs(copy: Copy) -> None:
 
 def test_the_help_shows_the_new_formats(copy: Copy) -> None:
     text = copy.done("export", "--help")
-    assert "json|python|javascript|sql|bars|class-children" in "".join(text.split())
+    assert "json|python|javascript|sql|onnx|scorecard|bars|class-children" in "".join(text.split())
     assert "    bars  " in text
     assert "numbers between bars" in text
     assert "the children of the class" in text
@@ -231,4 +231,7 @@ def test_an_unknown_word_is_refused(copy: Copy, words: tuple[str, ...]) -> None:
 def test_the_message_for_an_unclear_format_names_all(copy: Copy) -> None:
     ran = copy("export", "m.bnc", "-o", "x.txt")
     assert ran.returncode == 2
-    assert "say --to bif|xmlbif|dot|json|python|javascript|sql|bars|class-children|unread|forgetful" in ran.stderr
+    assert (
+        "say --to bif|xmlbif|dot|json|python|javascript|sql|onnx|scorecard|bars|class-children|unread|forgetful"
+        in ran.stderr
+    )

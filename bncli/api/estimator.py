@@ -11,6 +11,7 @@ many rows (up to MOST_ROWS in all): so neither the order of rows nor their repet
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,15 +24,15 @@ from bncli.api.learning import fit
 from bncli.api.models import Model
 from bncli.api.tables import table_of
 from bncli.engine.kernels.arrays import Array
-from bncli.errors import BncliError, UsageError
+from bncli.errors import BncliError
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils import check_array
+    from sklearn.utils import check_array, check_random_state
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, validate_data
 except ImportError as error:
-    raise UsageError("bncli.Classifier needs scikit-learn", hint='pip install "bncli[sklearn]"') from error
+    raise ImportError('bncli.Classifier needs scikit-learn: pip install "bncli[sklearn]"') from error
 
 MOST_ROWS = 10_000_000
 _CLASS, _WEIGHT = "class", "weight"
@@ -42,7 +43,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     structure, param, penalty, k, smoothing, discretize, effort: the options of `bncli fit`, None for its defaults;
     `options`: any others, by their words with `_` for `-`. categorical: names of columns (of an array x0, x1, ..., or
-    numbers) whose values are categories. random_state: the seed of folds and draws. n_jobs: threads, None for one.
+    numbers) whose values are categories. random_state: the seed of folds and draws. n_jobs: threads, None for one,
+    -1 for every core.
 
     Learnt: `model_`, a `bncli.Model` (None of a single class); `classes_` (K,); `n_features_in_`, `feature_names_in_`
     as scikit-learn has them.
@@ -60,7 +62,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         effort: int | None = None,
         categorical: Sequence[str | int] | None = None,
         options: Mapping[str, Any] | None = None,
-        random_state: int | None = None,
+        random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.structure = structure
@@ -82,31 +84,41 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns = self._columns(X, reset=True)
         y = self._labels(y, X)
         self.classes_, codes = np.unique(y, return_inverse=True)
+        weights = np.ones(len(codes))
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        self._met = np.unique(codes[weights > 0])
+        """Those of `classes_` that rows of any weight have: the others have probability 0."""
         self.model_: Model | None = None
-        if len(self.classes_) > 1:
-            self.model_ = self._learnt(X, columns, codes, sample_weight)
+        if len(self._met) > 1:
+            self.model_ = self._learnt(columns, codes, weights)
         return self
 
-    def _learnt(self, X: Any, columns: dict[str, Any], codes: NDArray[Any], sample_weight: Any) -> Model:
+    def _learnt(self, columns: dict[str, Any], codes: NDArray[Any], weights: Array) -> Model:
         columns[self._free(_CLASS, columns)] = pa.array(codes.astype(str))
         said: dict[str, Any] = {"class_": next(reversed(columns)), "categorical": self._categorical(columns)}
         table = pa.table(columns)
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            if (weights == np.floor(weights)).all() and weights.sum() <= MOST_ROWS:
-                table = table.take(pa.array(np.repeat(np.arange(len(weights)), weights.astype(np.int64))))
-            else:
-                said["weights"] = self._free(_WEIGHT, columns)
-                table = table.append_column(said["weights"], pa.array(weights))
+        whole = (weights == np.floor(weights)).all() and weights.sum() <= MOST_ROWS
+        times = weights.astype(np.int64) if whole else (weights > 0).astype(np.int64)
+        if not whole:
+            said["weights"] = self._free(_WEIGHT, columns)
+            table = table.append_column(said["weights"], pa.array(weights))
+        table = table.take(pa.array(np.repeat(np.arange(len(weights)), times)))
         words = ("structure", "param", "penalty", "k", "smoothing", "discretize", "effort")
         chosen = {word: getattr(self, word) for word in words if getattr(self, word) is not None}
-        seed = 0 if self.random_state is None else int(self.random_state)
+        if twice := [
+            word for word in (*words, "seed", "categorical", "class_", "weights") if word in (self.options or {})
+        ]:
+            raise ValueError(f"options cannot hold {twice[0]!r}, which has a parameter of its own")
+        seed = 0 if self.random_state is None else self.random_state
+        if not isinstance(seed, (int, np.integer)):
+            seed = int(check_random_state(seed).randint(1 << 31))
         try:
             return fit(
                 _sorted(table),
                 threads=self._threads(),
                 progress=lambda event: None,
-                **{"seed": seed, **chosen, **(self.options or {}), **said},
+                **{"seed": int(seed), **chosen, **(self.options or {}), **said},
             )
         except BncliError as error:
             raise ValueError(str(error)) from error
@@ -115,12 +127,15 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """P(y | x_t), shape (N, K), the columns as `classes_`."""
         check_is_fitted(self)
         columns = self._columns(X, reset=False)
-        if self.model_ is None:
-            return np.ones((len(next(iter(columns.values()))), 1))
+        found = np.zeros((len(next(iter(columns.values()))), len(self.classes_)))
         try:
-            return self.model_.predict_proba(pa.table(columns), threads=self._threads())
+            found[:, self._met] = 1.0 if self.model_ is None else self._proba(self.model_, columns)
         except BncliError as error:
             raise ValueError(str(error)) from error
+        return found
+
+    def _proba(self, model: Model, columns: dict[str, pa.Array]) -> Array:
+        return model.predict_proba(pa.table(columns), threads=self._threads())
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every row (N,)."""
@@ -129,12 +144,18 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def _threads(self) -> int:
-        return 1 if self.n_jobs is None or self.n_jobs < 1 else int(self.n_jobs)
+        if self.n_jobs is None:
+            return 1
+        return int(self.n_jobs) if self.n_jobs > 0 else os.cpu_count() or 1
 
     def _labels(self, y: Any, X: Any) -> NDArray[Any]:
         from sklearn.utils import column_or_1d
 
         labels: NDArray[Any] = column_or_1d(y, warn=True)
+        if labels.dtype.kind == "O" and any(label is None for label in labels):
+            raise ValueError("y has missing labels: leave these rows out")
+        if labels.dtype.kind == "O" and len({isinstance(label, str) for label in labels}) > 1:
+            raise ValueError("y mixes texts and other labels")
         check_consistent_length(X, labels)
         if labels.dtype.kind == "f":
             check_array(labels, ensure_2d=False, input_name="y")
@@ -161,7 +182,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _categorical(self, columns: Mapping[str, pa.Array]) -> list[str]:
         names = [f"x{one}" if isinstance(one, (int, np.integer)) else str(one) for one in self.categorical or ()]
         if unknown := [name for name in names if name not in columns]:
-            raise ValueError(f"there is no column {unknown[0]!r} to be categorical")
+            what = f"there is no column {unknown[0]!r} to be categorical"
+            raise ValueError(f"{what}: categorical lists names of columns, or their numbers from 0")
         return names
 
     def __sklearn_tags__(self) -> Any:

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from bncli.api.tables import source_of
 from bncli.cli.learner_words import learner, typed_options
 from bncli.cli.learning import Learning, learning
 from bncli.engine.evaluation.validate import Protocol
+from bncli.errors import UsageError
 from bncli.files.model import read_model
 from bncli.steps import compare as comparing
 from bncli.steps import evaluate as evaluating
@@ -98,7 +100,7 @@ def compare(
     if words:
         raise TypeError(f"compare() got an unexpected keyword argument {next(iter(words))!r}")
     with one_thread(), ExitStack() as files:
-        sources = [files.enter_context(source_of(os.fspath(path), **said)) for path in tables]
+        sources = [files.enter_context(source_of(table, **said)) for table in map(_path, tables)]
         run = Run(threads, watch=_watch(progress))
         return comparing.compare(sources, chosen, Protocol(folds, repeats, seed), run=run).as_json()
 
@@ -106,7 +108,12 @@ def compare(
 def simulate(
     model: Model | str | os.PathLike[str], rows: int, *, seed: int = 0, missing: float | None = None
 ) -> pa.Table:
-    """Rows drawn from a model that is a network, the class among them, as a table of Arrow."""
+    """Rows drawn from a model that is a network, the class among them, as a table of Arrow.
+
+    Raises UsageError for fewer rows than 1, ModelError for a model that is no network.
+    """
+    if rows < 1:
+        raise UsageError(f"rows is {rows}, and should be 1 or more")
     with one_thread(), tempfile.TemporaryDirectory(prefix="bncli-") as folder:
         origin, drawn = str(Path(folder, "model.bnc")), str(Path(folder, "rows.parquet"))
         if isinstance(model, Model):
@@ -117,9 +124,22 @@ def simulate(
         return parquet.read_table(drawn, memory_map=False)
 
 
+def _path(table: Any) -> str:
+    """Comparisons name their tables by their files."""
+    if not isinstance(table, (str, os.PathLike)):
+        raise UsageError(
+            f"a table to compare on is a path, and not a {type(table).__name__}", hint="write it to a file"
+        )
+    return os.fspath(table)
+
+
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What is said of the columns, as fields of a source, and the options of learning."""
     said = {key: options[key] for key in COLUMNS if options.get(key) is not None}
+    for key in ("class_", "weights"):
+        if not isinstance(said.get(key, ""), str):
+            what = f"{key} is a {type(said[key]).__name__}, and should be the name of a column"
+            raise UsageError(what, hint="put the values into the table")
     names = {"class_": "class_name", "missing": "missing_tokens"}
     fields = {names.get(key, key): (value,) if _is_name(key, value) else value for key, value in said.items()}
     return fields, {key: value for key, value in options.items() if key not in COLUMNS}
@@ -135,7 +155,9 @@ def _learning(words: Mapping[str, Any]) -> Learning:
     known = typed_options()
     for word in words:
         if word not in known and word != "seed":
-            raise TypeError(f"there is no option {word!r}; options are the words of bncli fit, with _ for -")
+            near = get_close_matches(word, [*known, "seed", *COLUMNS], 1)
+            hint = f"did you mean {near[0]!r}?" if near else "options are the words of bncli fit, with _ for -"
+            raise TypeError(f"there is no option {word!r}; {hint}")
     files = {key: os.fspath(words[key]) for key in ("structure", "cuts") if isinstance(words.get(key), os.PathLike)}
     return learning({**known, "seed": 0, **words, **files}, settings={})
 

@@ -18,10 +18,11 @@ from bncli.engine import model as engine
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.structures.named_structure import NamedDag, name_structure
+from bncli.errors import UsageError
 from bncli.files.model import dump_model, read_model
 from bncli.files.table import Batches
 from bncli.steps.effects import NamedEffect, effects_report
-from bncli.steps.score import ScoredRows
+from bncli.steps.scoring.rows import ScoredRows
 from bncli.watch import Run
 
 _SHOWN = 12
@@ -79,7 +80,9 @@ class Model:
     def explain(
         self, table: Any, n: int = 3, *, threads: int = 1, allow_missing_columns: bool = False
     ) -> list[Reasons]:
-        """Why each row got its label: the n largest contributions, by falling size."""
+        """Why each row got its label: the n largest contributions, by falling size; UsageError for n below 1."""
+        if not isinstance(n, int) or n < 1:
+            raise UsageError(f"n is {n!r}, and should be a whole number from 1 on: that many contributions are told")
         return [
             reasons
             for log_p, why in self._scored(table, n, threads, allow_missing_columns)

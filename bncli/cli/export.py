@@ -11,8 +11,9 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
+from bncli.cli.numbers import real, whole
 from bncli.errors import UsageError
-from bncli.files.formats import EXPORTS, by_ending, export_formats
+from bncli.files.formats import EXPORTS, ProgramFormat, by_ending, export_format, export_formats
 from bncli.files.formats.sql_dialects import DIALECTS
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ bncli export data.bnc -o data.bif                       the network, for other p
 bncli export data.bnc --to xmlbif > data.xml
 bncli export data.bnc --to dot | dot -Tsvg > data.svg   a drawing, by Graphviz
 bncli export data.bnc -o data.py                        a module that scores rows by itself
+bncli export data.bnc -o data.onnx                      the same for runtimes of ONNX
+bncli export data.bnc --to scorecard -o card.csv        points for every value
 bncli export data.bnc -o data.sql --key customer        a view that scores the rows of a table
 """
 
@@ -35,6 +38,18 @@ TO = flag(
     stands_for="by the ending of FILE",
     words=[(form.word, form.summary) for form in export_formats()],
     help="Format.",
+)
+CONTRIBUTIONS = flag(
+    "--contributions",
+    group="Output",
+    is_flag=True,
+    help="ONNX: one more output, what every set of attributes adds to the log-odds of every label.",
+)
+PDO = flag("--pdo", group="Output", type=real, stands_for="20", help="Scorecard: points that double the odds.")
+BASE = flag("--base", group="Output", type=real, stands_for="600", help="Scorecard: points at --odds.")
+ODDS = flag("--odds", group="Output", type=real, stands_for="50", help="Scorecard: odds, N to 1, at --base points.")
+DIGITS = flag(
+    "--digits", group="Output", type=whole(0, 15), stands_for="0", help="Scorecard: digits behind the point of points."
 )
 
 DIALECT = flag(
@@ -59,17 +74,38 @@ KEY = flag(
     help="The column of that table that the view of scores repeats, to tell rows apart.",
 )
 
+OPTIONS = {
+    "sql": ("dialect", "input", "key"),
+    "onnx": ("contributions",),
+    "scorecard": ("pdo", "base", "odds", "digits"),
+}
+"""Of formats, by the words of flags."""
+
 
 @declare(
     "export",
     EXAMPLES,
     (MODEL,),
-    (TO, DIALECT, TABLE, KEY, options.output("Where the text goes [standard output]."), options.JSON, options.QUIET),
+    (
+        TO,
+        CONTRIBUTIONS,
+        PDO,
+        BASE,
+        ODDS,
+        DIGITS,
+        DIALECT,
+        TABLE,
+        KEY,
+        options.output("Where the text goes [standard output]."),
+        options.JSON,
+        options.QUIET,
+    ),
     (options.SEED, options.CONFIG, options.DEBUG),
     more="Parameters that are no probabilities (weighted, discriminative, lr-roos, lr) are first turned into a network "
     "with the same P(class | attributes), which needs a perfect graph. A network is read back and compared with the "
     "model on 10,000 random rows before it is written. A program (python, javascript, sql) is run, and compared on "
-    "10,000 rows or more that show every level, both sides of every cut, missing values and unseen ones. Attributes "
+    "10,000 rows or more that show every level, both sides of every cut, missing values and unseen ones; so are ONNX graphs "
+    "(extra `onnx`; needs -o) and, before points are rounded, scorecards (JSON where FILE ends in .json). Attributes "
     "that do not help to tell the class are left out. --json needs -o.",
 )
 def command(**typed: Any) -> None:
@@ -79,18 +115,17 @@ def command(**typed: Any) -> None:
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
     if typed["as_json"] and typed["output"] in (None, "-"):
         raise UsageError(
-            "--json needs -o FILE", hint="the standard output cannot hold the network and the report at once"
+            "--json needs -o FILE", hint="the standard output cannot hold what is written and the report at once"
         )
+    chosen = _chosen(form, typed)
     from bncli.steps.export import export
 
     console = Console(quiet=typed["quiet"], as_json=typed["as_json"])
-    report = export(
-        typed["model"], form, output=output, options=_options(form, typed), seed=typed["seed"], watch=console.watch
-    )
+    report = export(typed["model"], form, output=output, options=chosen, seed=typed["seed"], watch=console.watch)
     console.summary(summary(report))
     if console.as_json:
         console.json(report)
-    elif output is None:
+    elif output is None and isinstance(report.text, str):
         console.text(report.text)
 
 
@@ -101,17 +136,26 @@ def _form(typed: Mapping[str, Any]) -> str:
     formats = export_formats()
     form = by_ending(typed["output"], formats)
     if form is None:
-        hint = f"say --to {'|'.join(EXPORTS)}, or end the name of FILE in {formats[0].endings[0]}"
+        endings = " ".join(one.endings[0] for one in formats)
+        hint = f"say --to {'|'.join(EXPORTS)}, or end the name of FILE in one of {endings}"
         raise UsageError("the format is not clear", hint=hint)
     return form
 
 
-def _options(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
-    """What was typed of the options that a format has; UsageError for those of another."""
-    given = {name: typed[name] for name in ("dialect", "input", "key") if typed[name] is not None}
-    if given and form != "sql":
-        raise UsageError(f"--{next(iter(given))} has no effect with --to {form}", hint="it belongs to --to sql")
-    return given
+def _chosen(form: str, typed: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of the format that were typed; UsageError for those of another, and for bytes without a file."""
+    for owner, words in OPTIONS.items():
+        idle = next((word for word in words if owner != form and typed[word] not in (None, False)), None)
+        if idle is not None:
+            raise UsageError(f"--{idle} has no effect with --to {form}", hint=f"it belongs to --to {owner}")
+    record = export_format(form)
+    if isinstance(record, ProgramFormat) and not record.is_text and typed["output"] is None:
+        raise UsageError(f"--to {form} needs -o FILE", hint="what is written is no text")
+    chosen = {word: typed[word] for word in OPTIONS.get(form, ()) if typed[word] is not None}
+    for word in ("pdo", "odds"):
+        if chosen.get(word) == 0:
+            raise UsageError(f"--{word} must be above 0")
+    return chosen | {"json": str(typed["output"]).lower().endswith(".json")}
 
 
 def summary(report: ExportReport) -> list[str]:
@@ -123,4 +167,7 @@ def summary(report: ExportReport) -> list[str]:
     if report.rows is not None:
         rows = f"{report.rows:,} {'made-up' if report.arcs is None else 'random'} rows"
         lines.append(f"verified    on {rows}: max |dP| {report.max_dp:.1e}")
+    if report.rounding is not None:
+        loss = f"max |dP| {report.rounding.max_dp:.1e}, log-loss +{report.rounding.log_loss:.1e}"
+        lines.append(f"rounding    costs on them: {loss}")
     return [*lines, *([f"written     {report.output}"] if report.output else [])]

@@ -64,7 +64,9 @@ def _tables(report: step.Report) -> list[str | Table | Tree]:
         return [*of_counts(counted), "", attribute_table(counted.cuts.attributes, of_rows=False)]
 
     if isinstance(report, CutsReport):
-        return [f"Cuts for the class {report.cuts.class_name}", attribute_table(report.cuts.attributes, of_rows=False)]
+        title = f"Cuts for the class {report.cuts.class_name}"
+        sampled = [] if report.cuts.sampled_rows is None else [f"Learnt from {report.cuts.sampled_rows:,} sampled rows"]
+        return [title, *sampled, attribute_table(report.cuts.attributes, of_rows=False)]
     if isinstance(report, StructureReport):
         return [*_structure_lines(report), "", *_structure_tables(report, None)]
     return _model_tables(report)
@@ -133,6 +135,8 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         "values never seen": _UNSEEN[report.unseen],
         "missing values": _tokens(report.missing_tokens) + ("; marginalized" if report.marginalizes else ""),
     }
+    if report.sampled_rows is not None:
+        facts["cuts learnt from"] = f"a sample of {report.sampled_rows:,} rows"
     if report.components is None and (perfection := _perfection(report.structure)) is not None:
         facts["perfect graph"] = perfection
     if report.penalty_cv is not None:

@@ -16,6 +16,7 @@ from bncli.errors import UsageError
 from bncli.files.formats import SCORES, score_format
 
 if TYPE_CHECKING:
+    from bncli.files.table import Source
     from bncli.steps.score import ScoreReport
 
 EXAMPLES = """\
@@ -70,7 +71,7 @@ WRITING = (
     (MODEL, DATA),
     (*options.MISSING, *options.UNSEEN, *options.MISSING_COLUMNS, *options.FORMAT, *options.BAD_ROWS),
     WRITING,
-    options.RUNNING,
+    (*options.RUNNING, options.CLUSTER),
     more="DATA defaults to the standard input; --json needs -o. Columns are matched by name; a class among them is "
     "ignored. Missing tokens and the treatment of values never seen come from the model unless they are typed.",
 )
@@ -96,11 +97,20 @@ def command(**typed: Any) -> None:
                 explain=typed["explain"] or 0,
             ),
             unseen=typed["unseen"],
-            run=Run(options.threads(typed), watch=console.watch),
+            run=Run(options.threads(typed), watch=console.watch, cluster=_cluster(typed, source)),
         )
         console.summary([closing_line(report)])
         if console.as_json:
             console.json(report)
+
+
+def _cluster(typed: Mapping[str, Any], source: Source) -> str | None:
+    """The cluster typed; one that is set is left aside for the standard input."""
+    if source.paths == ("-",):
+        options.refuse_cluster(typed, "the standard input, which its workers cannot read")
+        return None
+    address: str | None = typed["cluster"]
+    return address
 
 
 def _refuse_terminals(typed: Mapping[str, Any]) -> None:

@@ -10,8 +10,11 @@ GROUPS = (
     ("Data", ("describe", "data", "discretize", "missing-values", "large", "counts")),
     ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto")),
     ("Parameters", ("parameters", "smoothing", "penalties", "optimizers")),
-    ("Using a model", ("score", "explain", "inspect", "evaluate", "compare", "convergence", "export", "simulate")),
-    ("Out of the shell", ("python",)),
+    (
+        "Using a model",
+        ("score", "explain", "inspect", "evaluate", "compare", "convergence", "export", "verify", "simulate"),
+    ),
+    ("Out of the shell", ("python", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
 """Every topic, as a reader may want to meet them."""
@@ -28,16 +31,19 @@ OF_COMMANDS = {
     "fit": (
         *("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),
         "cluster",
+        "python",
     ),
-    "score": ("score", "explain", "missing-values", "data", "shell"),
+    "score": ("score", "explain", "missing-values", "data", "shell", "cluster"),
     "evaluate": ("evaluate", "compare", "which-one", "json", "cluster"),
     "compare": ("compare", "evaluate", "which-one", "cluster"),
     "convergence": ("convergence", "optimizers", "parameters"),
     "inspect": ("inspect", "explain", "files"),
-    "export": ("export", "files"),
+    "diff": ("verify", "inspect"),
+    "verify": ("verify", "export", "files"),
+    "export": ("export", "verify", "files"),
     "simulate": ("simulate", "evaluate"),
     "help": ("quick-start", "glossary"),
     "config": ("shell", "options", "json"),
-    "completion": ("shell",),
+    "completion": ("shell", "install"),
 }
 """What `bncli COMMAND --help` points to, the nearest first."""

@@ -82,11 +82,12 @@ def learn(
     where the network would take more than `run.memory`.
     """
     _refuse_improbable(recipe)
+    sampled = _sampled_rows(columns, given.cuts)
     if recipe.param == "auto":
         from bncli.engine.auto.learning import learn_auto  # many modules that no other method needs
 
         model, parameters = learn_auto(columns, recipe, reading, run)
-        return _doubted(Learnt(_recorded(model), parameters, missing=0), run.watch)
+        return _doubted(Learnt(_recorded(model, sampled), parameters, missing=0), run.watch)
     data = _coded(columns, recipe, given.cuts, reading, run)
     data = data if run.place is None else run.place(data)
     sample = _sample(columns, recipe, given.cuts)
@@ -98,7 +99,14 @@ def learn(
     folds = _folds(data, sample, structure, recipe, reading, run)
     del sample
     structure, penalty = _choose(counts, structure, folds, recipe, run)
-    return _learnt(counts, structure, recipe, penalty, run.watch)
+    return _learnt(counts, structure, recipe, penalty, sampled, run.watch)
+
+
+def _sampled_rows(columns: Columns, cuts: Cuts | None) -> int | None:
+    """Of how many rows the cuts are, where these are not all."""
+    if cuts is not None:
+        return cuts.sampled_rows
+    return None if columns.origin is None else columns.origin.sampled_rows
 
 
 def learn_from_counts(tables: StoredTables, recipe: Recipe, *, given: Given = Given(), run: Run = Run()) -> Learnt:
@@ -110,16 +118,22 @@ def learn_from_counts(tables: StoredTables, recipe: Recipe, *, given: Given = Gi
     run.watch(Stage("structure"))
     structure = learn_structure(counts, recipe, run) if given.structure is None else _given(given, counts, recipe)
     refuse_large(structure, tables.schema, recipe, run.memory)
-    return _learnt(counts, structure, recipe, None, run.watch)
+    sampled = None if given.cuts is None else given.cuts.sampled_rows
+    return _learnt(counts, structure, recipe, None, sampled, run.watch)
 
 
 def _learnt(
-    counts: Counts, structure: Structure, recipe: Recipe, penalty: ChosenPenalty | None, watch: Watch
+    counts: Counts,
+    structure: Structure,
+    recipe: Recipe,
+    penalty: ChosenPenalty | None,
+    sampled: int | None,
+    watch: Watch,
 ) -> Learnt:
     parameters = learn_parameters(counts, structure, recipe, watch, chosen=penalty)
     found, n_rows = parameters.predictor, counts.source.n_rows
     model = Model(counts.schema, structure, found, recipe, n_rows, __version__, penalty, parameters.restarts)
-    return _doubted(Learnt(_recorded(model), parameters, sum(counts.source.n_missing)), watch)
+    return _doubted(Learnt(_recorded(model, sampled), parameters, sum(counts.source.n_missing)), watch)
 
 
 def _given(given: Given, counts: Counts, recipe: Recipe) -> Structure:
@@ -175,9 +189,10 @@ def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
     return cuts_learnt(schema, recipe)
 
 
-def _recorded(model: Model) -> Model:
-    """The model, which says how levels were pooled only where some are."""
-    return model if model.schema.pooled else replace(model, recipe=model.recipe.replaced(group_levels=None))
+def _recorded(model: Model, sampled: int | None) -> Model:
+    """The model, which says of how many rows its cuts are, and how levels were pooled only where some are."""
+    recipe = model.recipe if model.schema.pooled else model.recipe.replaced(group_levels=None)
+    return replace(model, recipe=recipe, sampled_rows=sampled)
 
 
 def missing_policy(recipe: Recipe) -> MissingPolicy:

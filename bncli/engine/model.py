@@ -16,6 +16,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bncli.engine.data.schema import Schema
+from bncli.engine.data.self_test import SelfTest
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.structures.structure import Family, Structure
 from bncli.recipe import Recipe
@@ -352,8 +353,8 @@ class Model:
     """Everything that a model file holds: how to read a row, how to score it, and how it was made.
 
     n_rows counts the training rows; version is the version of bncli that learnt it. penalty_cv is there if the recipe
-    leaves the penalty to cross-validation, restarts if it asks for random starts. The structure of an ensemble is that
-    of its heaviest component.
+    leaves the penalty to cross-validation, restarts if it asks for random starts, self_test once it is written. The
+    structure of an ensemble is that of its heaviest component. sampled_rows: as of `Cuts`.
     """
 
     schema: Schema
@@ -364,6 +365,8 @@ class Model:
     version: str
     penalty_cv: ChosenPenalty | None = None
     restarts: Restarts | None = None
+    sampled_rows: int | None = None
+    self_test: SelfTest | None = None
 
     @property
     def tables(self) -> Tables:

@@ -5,8 +5,8 @@ Members are stored, not compressed, and carry no time and no trace of the machin
 is looked at; members are then handed out only by name and exact size, and members that overlap (so that a small file
 could unfold into a large one) are refused. The checksum guards against accidents; against malice guard the sizes.
 
-Arrays are `.npy` files in NumPy's format 1.0, float64 or int64, little-endian, in C order, so their header follows from
-their type and shape: a reader that knows these compares instead of parsing.
+Arrays are `.npy` files in NumPy's format 1.0, float64, int64 or unsigned, little-endian, in C order, so their header
+follows from their type and shape: a reader that knows these compares instead of parsing.
 """
 
 from __future__ import annotations
@@ -164,8 +164,9 @@ FLOATS, INTEGERS = "<f8", "<i8"
 
 
 def npy_bytes(array: NDArray[Any]) -> bytes:
-    """The `.npy` file of an array of floats or integers."""
-    descr = INTEGERS if array.dtype.kind == "i" else FLOATS
+    """The `.npy` file of an array of floats, integers, or unsigned integers in their own type."""
+    kind = array.dtype.kind
+    descr = INTEGERS if kind == "i" else array.dtype.newbyteorder("<").str if kind == "u" else FLOATS
     return npy_header(array.shape, descr) + array.astype(descr, copy=False).tobytes("C")
 
 

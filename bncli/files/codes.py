@@ -7,7 +7,7 @@ is learnt from where it lies, and processes share it.
 
 The last batch has no rows. Its own metadata hold what is known only after the rows: how many rows have each code, by
 which damage is told, a checksum of the weights, and the sample of rows as they were read that the choice of a
-penalty learns cuts anew on.
+penalty learns cuts anew on, with a checksum of its own (which the first files lack).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
@@ -36,7 +36,7 @@ from bncli.files.reading.ipc_sizes import check_sizes
 from bncli.files.samples import dump_sample, read_sample
 
 _MAGIC = b"ARROW1\0\0"
-_COUNTS, _WEIGHTS, _SAMPLE = b"bncli.counts", b"bncli.weights", b"bncli.sample"
+_COUNTS, _WEIGHTS, _SAMPLE, _CHECKSUM = b"bncli.counts", b"bncli.weights", b"bncli.sample", b"bncli.sample.crc32"
 _LONGEST_HEADING = 1 << 28
 
 
@@ -81,7 +81,10 @@ def _schema(heading: Heading) -> pa.Schema:
 
 
 def _sample_metadata(sample: Sample | None) -> dict[bytes, bytes]:
-    return {} if sample is None else {_SAMPLE: dump_sample(sample.rows, sample.seed)}
+    if sample is None:
+        return {}
+    dumped = dump_sample(sample.rows, sample.seed)
+    return {_SAMPLE: dumped, _CHECKSUM: str(zlib.crc32(dumped)).encode()}
 
 
 @dataclass
@@ -163,11 +166,15 @@ class CodesFile:
 
     def _origin(self, label: CategoricalColumn, weights: Array | None) -> Origin:
         tokens, written = self.heading.missing_tokens, self.tail.get(_SAMPLE)
+        plain = Origin(tokens, file=True, sampled_rows=self.heading.cuts.sampled_rows)
+        checksum = self.tail.get(_CHECKSUM)
+        if checksum is not None and checksum != str(zlib.crc32(written or b"")).encode():
+            _damaged(self.path, "the sample of rows is not the one that was written")
         if written is None:
-            return Origin(tokens, file=True)
+            return plain
         with _faults(self.path):
             rows, seed = read_sample(written, self.heading)
-        return Origin(tokens, rows, seed, file=True)
+        return replace(plain, sample=rows, seed=seed)
 
 
 def read_codes(path: str) -> CodesFile:

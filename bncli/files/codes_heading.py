@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bncli.engine.data.dataset import code_dtype
@@ -61,7 +61,6 @@ class Heading:
     missing: tuple[str, ...] = ()
     missing_tokens: tuple[str, ...] | None = None
     weights: str | None = None
-    sampled_rows: int | None = None
     sources: Fingerprint | None = None
 
     @property
@@ -79,12 +78,12 @@ class Heading:
             "format": "bncli-codes",
             "version": VERSION,
             "rows": self.rows,
-            "cuts": cuts_json(self.cuts),
+            "cuts": cuts_json(replace(self.cuts, sampled_rows=None)),
             "labels": list(self.labels),
             "missing": list(self.missing),
             "missing_tokens": None if self.missing_tokens is None else list(self.missing_tokens),
             "weights": self.weights,
-            "sampled_rows": self.sampled_rows,
+            "sampled_rows": self.cuts.sampled_rows,
             "sources": None
             if sources is None
             else {"files": sources.files, "bytes": sources.n_bytes, "sha256": sources.sha256},
@@ -115,7 +114,8 @@ def read_heading(text: bytes, path: str) -> Heading:
     tokens = None if fields["missing_tokens"].value is None else fields["missing_tokens"].texts()
     sampled = None if fields["sampled_rows"].value is None else fields["sampled_rows"].integer(1)
     rows = fields["rows"].integer(1)
-    return Heading(cuts, labels, rows, missing, tokens, weights, sampled, _read_sources(fields["sources"]))
+    cuts = replace(cuts, sampled_rows=sampled)
+    return Heading(cuts, labels, rows, missing, tokens, weights, _read_sources(fields["sources"]))
 
 
 def _read_sources(node: Node) -> Fingerprint | None:

@@ -4,9 +4,10 @@
      "attributes": [{"name": "age", "type": "numeric", "cuts": [27.5, 41.0]},
                     {"name": "colour", "type": "categorical", "levels": ["blue", "red"]}]}
 
-Intervals are closed on the right: a cut belongs to the interval below it. `method` and `options` may be
-left out. An attribute whose values were pooled has `groups` (`bncli.files.attributes`). One that had missing values
-has `"missing": true`: whatever rows it codes, it has a level for them. Without the key it has one where they need it.
+Intervals are closed on the right: a cut belongs to the interval below it. `method` and `options` may be left out.
+`sampled_rows` says of how many rows the cuts were learnt, and is there only where these were a sample of the table. An
+attribute whose values were pooled has `groups` (`bncli.files.attributes`). One that had missing values has
+`"missing": true`: whatever rows it codes, it has a level for them. Without the key it has one where they need it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from bncli.files.documents import Node, dump, read_document
 from bncli.files.recipes import read_value
 
 VERSION = 1
+SAMPLED = "sampled_rows"
+"""The key of models and cuts that were learnt of a sample; there only then."""
 
 
 def read_cuts(path: str) -> Cuts:
@@ -31,13 +34,14 @@ def read_cuts(path: str) -> Cuts:
 
 def cuts_of_document(document: Node) -> Cuts:
     """The cuts in the content of a cuts file."""
-    fields = document.fields(("format", "version", "class", "attributes"), ("method", "options"))
+    fields = document.fields(("format", "version", "class", "attributes"), ("method", "options", SAMPLED))
     class_name = fields["class"].text()
     attributes = tuple(read_attribute(item, counted=False) for item in fields["attributes"].items())
     check_unique_names(fields["attributes"], class_name, attributes)
     method = fields["method"].text() if "method" in fields else "file"
     options = fields["options"].members() if "options" in fields else {}
-    return Cuts(class_name, attributes, method, {name: _option(name, option) for name, option in options.items()})
+    taken = {name: _option(name, option) for name, option in options.items()}
+    return Cuts(class_name, attributes, method, taken, fields[SAMPLED].integer(1) if SAMPLED in fields else None)
 
 
 def _option(key: str, node: Node) -> Any:
@@ -52,7 +56,8 @@ def dump_cuts(cuts: Cuts) -> str:
 
 def cuts_json(cuts: Cuts) -> dict[str, Any]:
     """The content of the cuts file."""
-    return {
+    sampled = {} if cuts.sampled_rows is None else {SAMPLED: cuts.sampled_rows}
+    return sampled | {
         "format": "bncli-cuts",
         "version": VERSION,
         "class": cuts.class_name,

@@ -2,7 +2,9 @@
 
 It is a ZIP archive of `model.json` (sorted keys), `bias.npy` and `tables/<f>.npy`, one array a family in the order of
 the key `families`, or, where very many families join codes (`families.are_many`), `tables.npy`, the same arrays one
-below the other; its comment is a checksum (see `archive.py`). So `unzip -p m.bnc model.json` shows what it is,
+below the other, and last the self-test of the model (`engine/prediction/verification.py`): `self_test/codes.npy`
+(attributes, rows), unsigned, and `self_test/probabilities.npy` (labels, rows), whose number of rows is the key
+`self_test`; its comment is a checksum (see `archive.py`). So `unzip -p m.bnc model.json` shows what it is,
 numpy.load reads the arrays, and `head -c -64 m.bnc | sha256sum` proves them. What the arrays hold depends on the kind
 of predictor (`predictors.py`).
 
@@ -18,18 +20,21 @@ import itertools
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bncli.engine.data.schema import Schema
+from bncli.engine.data.self_test import SelfTest
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Ensemble, Model, Pool, Predictor
+from bncli.engine.model import Ensemble, Model, Pool
 from bncli.engine.structures.named_structure import name_structure
 from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.errors import BncliError, ModelError
 from bncli.files.archive import Archive, npy_array, npy_bytes, npy_header, open_archive, pack
 from bncli.files.atomic import write_bytes
+from bncli.files.cuts import SAMPLED
 from bncli.files.documents import Node, parse
 from bncli.files.families import are_many, families_json, read_families
 from bncli.files.graphs import graph_json, read_graph
@@ -47,12 +52,15 @@ from bncli.files.predictors import (
 from bncli.files.recipes import read_recipe, recipe_json
 from bncli.files.schemas import read_schema, schema_json
 
-VERSION = 5
+VERSION = 6
 """Raised whenever a file may hold what older readers would not know, were it one more key."""
+_WITHOUT_SELF_TEST = 5
 _LAST = 4
-"""The version of files without very many families and without a logarithmic pool: older readers know them."""
+"""Of files that have neither a self-test nor very many families nor a logarithmic pool: older readers know them."""
 _DESCRIPTION = "model.json"
 _ALL_TABLES = "tables.npy"
+_SELF_TEST = "self_test"
+_SELF_TEST_ARRAYS = ("self_test/codes.npy", "self_test/probabilities.npy")
 
 
 def write_model(path: str, model: Model) -> None:
@@ -69,18 +77,34 @@ def dump_model(model: Model) -> bytes:
     names = array_names(len(arrays) - 1)
     if are_many(model.predictor.families):
         arrays, names = (arrays[0], np.concatenate(arrays[1:])), [names[0], _ALL_TABLES]
-    return pack([(_DESCRIPTION, f"{text}\n".encode()), *zip(names, map(npy_bytes, arrays), strict=True)])
+    members = [(_DESCRIPTION, f"{text}\n".encode()), *zip(names, map(npy_bytes, arrays), strict=True)]
+    return pack([*members, *_self_test_members(model)])
+
+
+def _self_test_members(model: Model) -> Iterator[tuple[str, bytes]]:
+    if model.self_test is not None:
+        codes = model.self_test.codes.astype(_code_type(model))
+        yield from zip(_SELF_TEST_ARRAYS, map(npy_bytes, (codes, model.self_test.probabilities)), strict=True)
+
+
+def _code_type(model: Model) -> np.dtype[Any]:
+    """The narrowest that holds every code, "unknown" included."""
+    return np.min_scalar_type(max((model.schema.cardinalities[i] for i in model.attributes), default=0))
 
 
 def _describe(model: Model) -> dict[str, Any]:
     chosen = {} if model.penalty_cv is None else {CHOSEN: penalty_json(model.penalty_cv)}
     restarts = {} if model.restarts is None else {RESTARTS: restarts_json(model.restarts)}
+    sampled = {} if model.sampled_rows is None else {SAMPLED: model.sampled_rows}
+    self_test = {} if model.self_test is None else {_SELF_TEST: model.self_test.n_rows}
     return (
         chosen
         | restarts
+        | sampled
+        | self_test
         | {
             "format": "bncli-model",
-            "version": VERSION if _is_new(model.predictor) else _LAST,
+            "version": _version(model),
             "bncli_version": model.version,
             "rows": int(model.n_rows),
             "recipe": recipe_json(model.recipe),
@@ -97,15 +121,16 @@ def read_model(path: str) -> Model:
     with open_archive(path) as archive:
         document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        fields = document.fields(keys, (CHOSEN, RESTARTS, *KEYS))
+        fields = document.fields(keys, (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, *KEYS))
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
         families = read_families(fields["families"], schema, structure)
         if schema.marginalizes and families != structure.families(schema.cardinalities, whole=True):
             fields["families"].fail("these are not the tables of the nodes of its structure, all of which are needed")
         pending = read_predictor(fields, Frame(schema, structure, families))
-        bias, *weights = _read_all(archive, families, pending.bias_shape)
-        return Model(
+        parts = archive.names[: -len(_SELF_TEST_ARRAYS)] if _SELF_TEST in fields else archive.names
+        bias, *weights = _read_all(archive, parts, families, pending.bias_shape)
+        model = Model(
             schema,
             structure,
             pending.build(bias, tuple(weights), archive.fail),
@@ -114,12 +139,20 @@ def read_model(path: str) -> Model:
             fields["bncli_version"].text(),
             read_penalty(fields[CHOSEN]) if CHOSEN in fields else None,
             read_restarts(fields[RESTARTS]) if RESTARTS in fields else None,
+            fields[SAMPLED].integer(1) if SAMPLED in fields else None,
         )
+        if _SELF_TEST not in fields:
+            return model
+        return replace(model, self_test=_read_self_test(archive, model, fields[_SELF_TEST].integer(1)))
 
 
-def _is_new(predictor: Predictor) -> bool:
-    """Whether older readers cannot read it."""
-    return are_many(predictor.families) or (isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC)
+def _version(model: Model) -> int:
+    """The lowest whose readers can read it."""
+    predictor = model.predictor
+    if model.self_test is not None:
+        return VERSION
+    is_new = are_many(predictor.families) or (isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC)
+    return _WITHOUT_SELF_TEST if is_new else _LAST
 
 
 def format_version(path: str) -> int:
@@ -145,12 +178,14 @@ def _read_structure(node: Node, schema: Schema) -> Structure:
     return structure
 
 
-def _read_all(archive: Archive, families: tuple[Family, ...], bias: tuple[int, ...]) -> Iterator[Array]:
-    """The bias, of that shape, whose last entry is K, and the tables."""
+def _read_all(
+    archive: Archive, parts: list[str], families: tuple[Family, ...], bias: tuple[int, ...]
+) -> Iterator[Array]:
+    """The bias, of that shape, whose last entry is K, and the tables, in these members."""
     names = array_names(len(families))
-    if archive.names == [_DESCRIPTION, names[0], _ALL_TABLES]:
+    if parts == [_DESCRIPTION, names[0], _ALL_TABLES]:
         return _read_joint(archive, families, bias)
-    if archive.names != [_DESCRIPTION, *names]:
+    if parts != [_DESCRIPTION, *names]:
         archive.fail("its members are not those that it describes")
     return _read_arrays(archive, names, [bias, *((family.n_cells, bias[-1]) for family in families)])
 
@@ -173,3 +208,19 @@ def _read_arrays(archive: Archive, names: list[str], shapes: list[tuple[int, ...
         if array is None or not np.isfinite(array).all():
             archive.fail(f"{name} does not hold finite float64 numbers of shape {shape}")
         yield array
+
+
+def _read_self_test(archive: Archive, model: Model, n_rows: int) -> SelfTest:
+    """The codes, none beyond "unknown", and the probabilities of so many rows."""
+    names = list(_SELF_TEST_ARRAYS)
+    if archive.names[-len(names) :] != names:
+        archive.fail("its members are not those that it describes")
+    limits = [model.schema.cardinalities[i] for i in sorted(model.attributes)]
+    shape, code_type = (len(limits), n_rows), _code_type(model).newbyteorder("<").str
+    if archive.size(names[0]) != len(npy_header(shape, code_type)) + _code_type(model).itemsize * math.prod(shape):
+        archive.fail(f"{names[0]} has not the size that the schema asks for")
+    codes = npy_array(archive.read(names[0]), shape, code_type)
+    if codes is None or (codes > np.reshape(limits, (-1, 1))).any():
+        archive.fail(f"{names[0]} does not hold codes of the attributes, {n_rows} of each")
+    (probabilities,) = _read_arrays(archive, names[1:], [(len(model.schema.labels), n_rows)])
+    return SelfTest(codes.astype(np.intp), probabilities)

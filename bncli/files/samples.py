@@ -42,7 +42,9 @@ def _array(column: Column) -> pa.Array:
 def read_sample(data: bytes, heading: Heading) -> tuple[Columns, int | None]:
     """The rows, and the seed; ValueError or Arrow's own errors for what is not well made."""
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-        batch = reader.read_next_batch()
+        batch = next(iter(reader), None)
+    if batch is None:
+        raise ValueError("the sample is empty")
     batch.validate(full=True)
     attributes, metadata = heading.cuts.attributes, reader.schema.metadata or {}
     if batch.num_columns != len(attributes) + 1 + (heading.weights is not None):

@@ -6,6 +6,7 @@ a word about the format, the file's extension decides. Nearly all the cost is th
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
-from bncli.files.formats import SCORES, ScoreFormat, by_ending, score_format, score_formats
+from bncli.files.formats import SCORES, Piece, ScoreFormat, by_ending, score_format, score_formats
 from bncli.files.output_streams import output_stream, write_faults
 from bncli.files.score_layout import Layout, Predictions
 
@@ -35,7 +36,7 @@ class ScoreFile:
     """Where predictions go, batch by batch."""
 
     def __init__(self, file: BinaryIO, form: ScoreFormat, layout: Layout, piped: bool) -> None:
-        self._layout = layout
+        self._layout, self._is_text = layout, form.is_text
         with write_faults():
             self._writer = form.write(file, layout, piped)
 
@@ -47,7 +48,15 @@ class ScoreFile:
     ) -> None:
         """Rows in order: the kept columns, log P(y | x_t) of shape (K, N), and why, if the layout has room for it."""
         with write_faults():
-            self._writer.write(Predictions.of(self._layout, kept, log_probabilities, explanation))
+            self._writer.write(self._writer.piece(Predictions.of(self._layout, kept, log_probabilities, explanation)))
+
+    def write_sent(self, piece: bytes) -> None:
+        """A piece that a PieceMaker has made elsewhere."""
+        with write_faults():
+            self._writer.write(self._unpacked(piece))
+
+    def _unpacked(self, piece: bytes) -> Piece:
+        return pa.py_buffer(piece) if self._is_text else pa.ipc.read_record_batch(piece, self._layout.arrow)
 
     def finish(self) -> None:
         """After the last batch."""
@@ -59,6 +68,21 @@ class ScoreFile:
         self._writer.abandon()
 
 
+class PieceMaker:
+    """Predictions in a format, as bytes that `ScoreFile.write_sent` writes; nothing is written here."""
+
+    def __init__(self, output: str | None, output_format: str | None, layout: Layout) -> None:
+        self._layout = layout
+        self._writer = _chosen(output, output_format).write(io.BytesIO(), layout, True)
+
+    def piece(self, kept: Sequence[pa.Array], log_probabilities: Array, explanation: Explanation | None) -> bytes:
+        """As `ScoreFile.write`."""
+        made = self._writer.piece(Predictions.of(self._layout, kept, log_probabilities, explanation))
+        # of a record batch that is a slice of a longer one, no more than its own rows
+        sent: bytes = (made.serialize() if isinstance(made, pa.RecordBatch) else made).to_pybytes()
+        return sent
+
+
 @contextmanager
 def open_scores(output: str | None, output_format: str | None, layout: Layout) -> Iterator[ScoreFile]:
     """A place to write predictions to: the file `output`, whole or not at all, or stdout (None or `-`).
@@ -66,7 +90,7 @@ def open_scores(output: str | None, output_format: str | None, layout: Layout) -
     `output_format`: one of SCORES; None = by the file's extension, else CSV.
     """
     path = None if output == "-" else output
-    chosen = score_format(output_format or by_ending(path, score_formats()) or SCORES[0])
+    chosen = _chosen(path, output_format)
     with output_stream(path) as file:
         scores = ScoreFile(file, chosen, layout, piped=path is None)
         try:
@@ -75,6 +99,10 @@ def open_scores(output: str | None, output_format: str | None, layout: Layout) -
         except BaseException:
             scores.abandon()
             raise
+
+
+def _chosen(path: str | None, word: str | None) -> ScoreFormat:
+    return score_format(word or by_ending(path, score_formats()) or SCORES[0])
 
 
 def write_predictions(

@@ -15,6 +15,7 @@ import numpy as np
 from bncli.engine.counting.counted_rows import CountedRows, Part, Wanted, added, count_rows, no_rows, relabelled
 from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.schema import Cuts, Schema
+from bncli.engine.kernels.arrays import Index
 from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
 from bncli.engine.training.memory_estimate import needed_and_free
 from bncli.errors import BncliError, UsageError
@@ -153,18 +154,32 @@ def _refuse_large(total: CountedRows, n_labels: int, memory: int | None) -> None
 
 
 class _Fingerprint:
-    """SHA-256 of the coded rows in their order, the same whatever file they are read from and in whatever batches."""
+    """SHA-256 of the coded rows in their order, the same whatever file they are read from and in whatever batches.
+
+    Codes have the width that the cuts alone tell, and labels are numbered as they are met.
+    """
 
     def __init__(self, cuts: Cuts, *, weighted: bool) -> None:
-        self._columns = [hashlib.sha256() for _ in range(len(cuts.attributes) + 1 + weighted)]
+        codes = [code_dtype(a.n_values + 2) for a in cuts.attributes]  # one for missing values, one for unseen ones
+        kinds = [*codes, np.dtype(np.uint32), *([np.dtype(np.float64)] if weighted else [])]
+        self._columns = [(hashlib.sha256(), kind.newbyteorder("<")) for kind in kinds]
+        self._met: dict[int, int] = {}
 
     def add(self, batch: CodedBatch) -> None:
-        numbers = [*batch.codes, batch.labels.astype("<u4"), *([] if batch.weights is None else [batch.weights])]
-        for column, values in zip(self._columns, numbers, strict=True):
-            column.update(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data)
+        numbers = [*batch.codes, self._as_met(batch.labels), *([] if batch.weights is None else [batch.weights])]
+        for (column, kind), values in zip(self._columns, numbers, strict=True):
+            column.update(np.ascontiguousarray(values, kind).data)
+
+    def _as_met(self, labels: Index) -> Index:
+        there, first = np.unique(labels, return_index=True)
+        for k in there[np.argsort(first)].tolist():
+            self._met.setdefault(k, len(self._met))
+        number = np.zeros(int(there.max(initial=-1)) + 1, np.intp)
+        number[there] = [self._met[k] for k in there.tolist()]
+        return number[labels]
 
     def digest(self, labels: tuple[str, ...]) -> str:
-        whole = hashlib.sha256("\0".join(labels).encode())
-        for column in self._columns:
+        whole = hashlib.sha256("\0".join(labels[k] for k in self._met).encode())
+        for column, _ in self._columns:
             whole.update(column.digest())
         return whole.hexdigest()

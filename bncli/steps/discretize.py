@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bncli.catalogue import DISCRETIZERS
+from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
 from bncli.engine.learn import cuts_learnt
@@ -62,14 +63,14 @@ def discretize(
     stopwatch = Stopwatch(run.watch)
     run = run._replace(watch=stopwatch)
     stopwatch(Stage("read"))
-    columns = supplied.read(source, run)
+    columns = supplied.read(source, run, recipe)
     stopwatch(Stage("discretize"))
     options = recipe.options(DISCRETIZERS.method(recipe.discretize))
     rule = recipe.group_levels
     data = learn_dataset(
         columns, discretize=recipe.discretize, group_levels=rule, given=supplied.cuts, run=run, **options
     )
-    learnt = supplied.cuts or cuts_learnt(data.schema, recipe)
+    learnt = supplied.cuts or replace(cuts_learnt(data.schema, recipe), sampled_rows=_sampled(columns))
     if cuts_out is not None:
         write_cuts(cuts_out, learnt)
     if output is not None:
@@ -77,3 +78,8 @@ def discretize(
         weights = source.weights or read_schema_file(source).weights or "weight"
         write_binned(output, data, weights)
     return DiscretizeReport(data.n_rows, cuts_out, output, learnt, data.schema.attributes, stopwatch.seconds())
+
+
+def _sampled(columns: Columns) -> int | None:
+    """Of how many rows the cuts of a table past memory are."""
+    return None if columns.origin is None else columns.origin.sampled_rows

@@ -77,7 +77,8 @@ def encode(
     stopwatch(Stage("write"))
     if isinstance(found, Sampled):
         sample = None if sample is None else replace(sample, seed=recipe.seed or 0)
-        heading = replace(heading, rows=found.count(), sampled_rows=columns.n_rows)
+        cuts = cuts if supplied.cuts else replace(cuts, sampled_rows=columns.n_rows)
+        heading = replace(heading, cuts=cuts, rows=found.count())
         write_codes(path, heading, found.row_blocks(cuts), sample)
     else:
         write_codes(path, heading, _blocks(data), sample)
@@ -141,7 +142,7 @@ def _report(path: str, heading: Heading, seconds: dict[str, float]) -> EncodeRep
         len(heading.cuts.attributes),
         len(heading.labels),
         cuts,
-        heading.sampled_rows,
+        heading.cuts.sampled_rows,
         os.stat(path).st_size,
         seconds,
     )

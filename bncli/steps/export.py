@@ -4,8 +4,8 @@
     NetworkFormat      the network (bif, xmlbif), where the model is or can be made one (see
                        `bncli.engine.networks.normalisation`); a model of regions and an ensemble cannot
 
-    ProgramFormat      a program that scores rows by itself (python, javascript, sql); of any model but one that
-                       marginalizes missing values over a network
+    ProgramFormat      a program that scores rows by itself (python, javascript, sql, onnx); of any model but one that
+                       marginalizes missing values over a network; a scorecard, of two classes and one sum of tables
 
 Nothing is trusted before it was tried: a network is read back, where its format can be, and a program is run, where
 what runs it is at hand. What it says of 10,000 rows or more (random ones for a network; for a program rows that show
@@ -17,21 +17,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bncli.engine.data.schema import NumericAttribute
+from bncli.engine.explanation.portable_effects import portable_effects
 from bncli.engine.model import Ensemble, Model
-from bncli.engine.networks.agreement import largest_difference
+from bncli.engine.networks.agreement import largest_difference, same_nodes
 from bncli.engine.networks.named_network import NamedNetwork
 from bncli.engine.networks.naming import name_network
 from bncli.engine.networks.network import graph_of
 from bncli.engine.networks.normalisation import equivalent_network
 from bncli.engine.prediction.portable import PortableScorer, portable
-from bncli.engine.prediction.probe_rows import probe_rows
+from bncli.engine.prediction.probe_rows import ProbeRows, probe_rows
+from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import BncliError, ModelError
 from bncli.files.atomic import write_bytes
@@ -43,8 +46,24 @@ from bncli.files.reading.source import Tokens
 from bncli.recipe import Recipe
 from bncli.watch import Note, Watch, silent
 
-ROWS = 10_000
-TOLERANCE = 1e-9
+
+class Rounding(NamedTuple):
+    """What rounding costs on made-up rows: the largest change of a probability, and nats that log-loss rises by.
+
+    Rows are as likely to have any value as any other, and labels as likely as the model says.
+    """
+
+    max_dp: float
+    log_loss: float
+
+    @classmethod
+    def of(cls, form: ProgramFormat, text: str | bytes, probes: ProbeRows) -> Rounding:
+        """Of a text whose numbers are rounded."""
+        found = np.array(form.run(text, probes.rows())).T
+        tiny = np.finfo(np.float64).tiny
+        change = np.log(np.maximum(probes.probabilities, tiny)) - np.log(np.maximum(found, tiny))
+        loss = float((probes.probabilities * change).sum(axis=0).mean())
+        return cls(float(np.abs(found - probes.probabilities).max()), loss)
 
 
 @dataclass(frozen=True)
@@ -54,7 +73,7 @@ class ExportReport:
     nodes and arcs count the class; regions and programs have no arcs (None). probabilities counts those of a network,
     or the table entries of a program. rows and max_dp (the largest difference of a probability between what was written
     and the model on so many rows) are None for a structure, for a network in a format that is not read back, and for a
-    program that could not be run.
+    program that could not be run. `rounding`, of a format that rounds numbers: max_dp is that before they are rounded.
     """
 
     model: str
@@ -65,12 +84,14 @@ class ExportReport:
     probabilities: int | None
     rows: int | None
     max_dp: float | None
-    text: str
+    text: str | bytes
+    rounding: Rounding | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Every field by name, but the text."""
+        """Every field by name, but the text; `rounding` only where there is one."""
         names = ("model", "format", "output", "nodes", "arcs", "probabilities", "rows", "max_dp")
-        return {name: getattr(self, name) for name in names}
+        found = {name: getattr(self, name) for name in names}
+        return found if self.rounding is None else found | {"rounding": self.rounding._asdict()}
 
 
 def export(
@@ -98,7 +119,7 @@ def export(
     else:
         report = _program(model, model_path, chosen, output, options, seed, watch)
     if output is not None:
-        write_bytes(output, report.text.encode())
+        write_bytes(output, report.text.encode() if isinstance(report.text, str) else report.text)
     return report
 
 
@@ -116,11 +137,12 @@ def _program(
     except ModelError as error:
         raise ModelError(error.what, where=path, hint=error.hint) from error
     _name_forms(model, scorer, watch)
-    tokens = Tokens.of(model.schema.missing_tokens)
-    name = PurePath(path).name.removesuffix(".bnc")
-    text = _written(form, scorer, Target(name, tokens.text, tokens.number, options), path)
-    probes = probe_rows(model, ROWS, np.random.Generator(np.random.PCG64(seed)))
+    target = _target(model, path, scorer, options)
+    probes = probe_rows(model, EXPORT_ROWS, np.random.Generator(np.random.PCG64(seed)))
+    exact = target._replace(options={**options, "digits": None}) if form.rounds else target
+    text = _written(form, scorer, exact, path)
     found = form.run(text, probes.rows())
+    rounding = None
     if found is None:
         watch(Note(f"{form.needs} is not at hand: what was written was not run"))
         rows, difference = None, None
@@ -130,11 +152,21 @@ def _program(
             watch(Note(remark))
         rows, difference = probes.n_rows, float(np.abs(np.array(found).T - probes.probabilities).max())
         _refuse_far(difference, "program", model.recipe)
+    if form.rounds:
+        text = _written(form, scorer, target, path)
+        rounding = Rounding.of(form, text, probes)
     entries = sum(table.entries.size for table in scorer.tables)
-    return ExportReport(path, form.word, output, len(scorer.inputs) + 1, None, entries, rows, difference, text)
+    nodes = len(scorer.inputs) + 1
+    return ExportReport(path, form.word, output, nodes, None, entries, rows, difference, text, rounding)
 
 
-def _written(form: ProgramFormat, scorer: PortableScorer, target: Target, path: str) -> str:
+def _target(model: Model, path: str, scorer: PortableScorer, options: Mapping[str, Any]) -> Target:
+    tokens = Tokens.of(model.schema.missing_tokens)
+    name = PurePath(path).name.removesuffix(".bnc")
+    return Target(name, tokens.text, tokens.number, options, partial(portable_effects, model, scorer.inputs))
+
+
+def _written(form: ProgramFormat, scorer: PortableScorer, target: Target, path: str) -> str | bytes:
     """The program; ModelError, with the path, where the format cannot hold the model."""
     try:
         return form.write(scorer, target)
@@ -176,7 +208,7 @@ def _network(model: Model, path: str, form: NetworkFormat, output: str | None, s
     rows, difference = None, None
     if form.read is not None:
         again = form.read(text.encode(), output or f"the {form.word} text")
-        rows, difference = ROWS, _verified(model, network, again, seed)
+        rows, difference = EXPORT_ROWS, _verified(model, network, again, seed)
     arcs = sum(len(node.parents) for node in network.nodes)
     size = sum(node.probabilities.size for node in network.nodes)
     return ExportReport(path, form.word, output, len(network.nodes), arcs, size, rows, difference, text)
@@ -193,9 +225,9 @@ def _name_lost_arcs(model: Model, watch: Watch) -> None:
 
 def _verified(model: Model, network: NamedNetwork, again: NamedNetwork, seed: int) -> float:
     """max |dP| of the network read back; BncliError if it is another one or too far from the model."""
-    if [_naming(network), network.class_name] != [_naming(again), again.class_name]:
+    if not same_nodes(network, again):
         raise BncliError("the network does not read back as it was written", hint="this is a fault of bncli: report it")
-    difference = largest_difference(model, again, ROWS, np.random.Generator(np.random.PCG64(seed)))
+    difference = largest_difference(model, again, EXPORT_ROWS, np.random.Generator(np.random.PCG64(seed)))
     _refuse_far(difference, "network", model.recipe)
     return difference
 
@@ -203,7 +235,7 @@ def _verified(model: Model, network: NamedNetwork, again: NamedNetwork, seed: in
 def _refuse_far(difference: float, what: str, recipe: Recipe) -> None:
     """BncliError for a difference above TOLERANCE, or none that is a number."""
     if not difference <= TOLERANCE:
-        rows = f"{ROWS:,} {'random' if what == 'network' else 'made-up'} rows"
+        rows = f"{EXPORT_ROWS:,} {'random' if what == 'network' else 'made-up'} rows"
         message = f"the {what} would differ from the model: max |dP| {difference:.1e} on {rows}"
         hint = f"its probabilities are too small for floating point; learn with {_milder(recipe)}"
         raise BncliError(message, hint=hint)
@@ -214,7 +246,3 @@ def _milder(recipe: Recipe) -> str:
     if recipe.penalty is not None:
         return "a higher --penalty"
     return "more --pseudo-counts" if recipe.param.startswith("acll") else "more --smoothing"
-
-
-def _naming(network: NamedNetwork) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    return [(node.name, node.states, node.parents) for node in network.nodes]

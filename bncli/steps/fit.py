@@ -11,6 +11,7 @@ from typing import Any
 from bncli.engine.data.schema import NumericAttribute, Reading, Schema, Unseen
 from bncli.engine.learn import Learnt, learn, learn_from_counts, missing_policy
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, Restarts, StoppedBy, TriedCandidate
+from bncli.engine.prediction.verification import with_self_test
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag
 from bncli.files.counts import read_counts
@@ -130,7 +131,9 @@ def fit(
             run=limited(run),
         )
     tracer(Stage("write"))
-    _write(learnt, model_path, tracer, trace)
+    if trace is not None:
+        tracer.write(trace)
+    write_model(model_path, with_self_test(learnt.model))
     report = _report(model_path, learnt, supplied.structure)
     schema = learnt.model.schema
     return report(moves=moves.named(schema), warnings=tuple(warned.texts), seconds=stopwatch.seconds())
@@ -162,15 +165,9 @@ def fit_counts(
     del counted
     learnt = learn_from_counts(tables, recipe, given=supplied, run=limited(run._replace(watch=stopwatch)))
     stopwatch(Stage("write"))
-    write_model(model_path, learnt.model)
+    write_model(model_path, with_self_test(learnt.model))
     report = _report(model_path, learnt, supplied.structure)
     return report(moves=(), warnings=tuple(warned.texts), seconds=stopwatch.seconds())
-
-
-def _write(learnt: Learnt, model_path: str, tracer: Trace, trace: str | None) -> None:
-    if trace is not None:
-        tracer.write(trace)
-    write_model(model_path, learnt.model)
 
 
 def _report(path: str, learnt: Learnt, supplied: NamedStructure | None) -> Callable[..., FitReport]:

@@ -28,10 +28,10 @@ BASE_BYTES = 250 << 20
 """Of the program and its libraries."""
 VALUE_BYTES = 4.5
 """Of a value as it is kept in the narrowest type, of numbers and names together."""
-READING, COUNTING, PASSING = 1.1e-7, 1.2e-8, 3e-9
+READING, COUNTING, PASSING = 7e-8, 2.6e-9, 3e-9
 """Seconds of one core a value: read and cut, counted for a structure, looked up in a pass."""
-PASSES, PENALTY_ROWS, PENALTY_PASSES = 70, 50_000, 900
-"""Passes of an optimizer with its preconditioners; rows that choose a penalty, and their passes."""
+FEW_PASSES, PASSES, PENALTY_ROWS, PENALTY_PASSES = 8, 80, 50_000, 900
+"""Passes of an optimizer with its preconditioners, naive Bayes and others; rows that choose a penalty, their passes."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ def forecast(source: Source, recipe: Recipe, supplied: Supplied = Supplied()) ->
         _tables(names, recipe, supplied, sizes),
         head.n_bytes,
         rounds,
-        _memory(head.rows, len(names), values, rounds, recipe),
-        _seconds(head.rows, len(names), rounds, recipe),
+        expected_memory(head.rows, len(names), values, rounds, recipe),
+        expected_seconds(head.rows, len(names), rounds, recipe),
     )
 
 
@@ -118,21 +118,21 @@ def _tables(
     return tuple(ExpectedTable(*pair) for pair in zip(families, cells, strict=True))
 
 
-def _memory(rows: int, n: int, values: float, rounds: int, recipe: Recipe) -> int:
+def expected_memory(rows: int, n: int, values: float, rounds: int, recipe: Recipe) -> int:
     """Bytes: values or the sample of them, the codes, and fused codes where a likelihood is computed."""
     kept = 0.0 if not rounds else min(values, BUDGET + 2.0 * SAMPLE_ROWS * n * VALUE_BYTES)
     codes = rows * (n + 2.0)
-    fused = rows * (n + 2.0) if recipe.optimizer is None else rows * (n + 18.0)
+    fused = 0.0 if recipe.optimizer is None else rows * (n + 18.0)
     return round(BASE_BYTES + max(kept + codes if rounds == 1 else kept, codes + fused))
 
 
-def _seconds(rows: int, n: int, rounds: int, recipe: Recipe) -> float:
+def expected_seconds(rows: int, n: int, rounds: int, recipe: Recipe) -> float:
     """Of one core."""
     values = float(rows * n)
-    pairs = 1 if recipe.structure == "nb" else max(n / 2, 1)
+    pairs, passes = (1, FEW_PASSES) if recipe.structure == "nb" else (max(n / 2, 1), PASSES)
     seconds = 1.0 + values * (READING * rounds + COUNTING * pairs + PASSING)
     if recipe.optimizer is not None:
-        seconds += PASSES * PASSING * values
+        seconds += passes * PASSING * values
         if recipe.penalty == "cv":
             seconds += PENALTY_PASSES * PASSING * min(rows, PENALTY_ROWS) * n
     return round(seconds, 1)

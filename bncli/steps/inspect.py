@@ -20,7 +20,7 @@ from bncli.engine.structures.named_structure import NamedDag, NamedRegions, Name
 from bncli.engine.structures.structure import Family
 from bncli.errors import ModelError
 from bncli.files.counts import counts_json, read_counts
-from bncli.files.cuts import cuts_json, read_cuts
+from bncli.files.cuts import SAMPLED, cuts_json, read_cuts
 from bncli.files.ensembles import trials_json
 from bncli.files.formats import EXPORTS
 from bncli.files.graphs import graph_json
@@ -106,6 +106,7 @@ class ModelReport:
     trials: tuple[TriedCandidate, ...] | None = None
     components: tuple[NamedComponent, ...] | None = None
     effects: EffectsReport | None = None
+    sampled_rows: int | None = None
 
     @property
     def marginalizes(self) -> bool:
@@ -138,6 +139,8 @@ class ModelReport:
             report["shrunk"] = shrunk
         if self.restarts is not None:
             report["restarts"] = restarts_json(self.restarts)
+        if self.sampled_rows is not None:
+            report[SAMPLED] = self.sampled_rows
         if self.steps is not None:
             report |= {"steps": [step.as_json() for step in self.steps], "best_step": self.best_step}
         if self.trials is not None:
@@ -258,6 +261,7 @@ def _report(model: Model, version: int, tables: bool, effects: bool) -> ModelRep
         penalty_cv=model.penalty_cv,
         restarts=model.restarts,
         rows=model.n_rows,
+        sampled_rows=model.sampled_rows,
         parameters=model.predictor.n_parameters,
         tables=_tables(model.tables, model.schema) if tables else None,
         effects=effects_report(model) if effects else None,

@@ -20,6 +20,7 @@ from bncli.engine.networks.missing_values import MissingCompletelyAtRandom, coun
 from bncli.engine.networks.network import Network, network_of, true_model
 from bncli.engine.networks.random_networks import Spec, conditioning_network, random_network
 from bncli.engine.networks.simulation import sample_blocks
+from bncli.engine.prediction.verification import with_self_test
 from bncli.engine.structures.named_structure import name_dag
 from bncli.errors import ModelError
 from bncli.files.model import read_model, write_model
@@ -175,7 +176,8 @@ def _write_truth(
         write_structure(network_out, name_dag(network.structure, network.schema))
     if model_out is not None:
         counts = tally.missing_by_attribute if any_missing else None
-        write_model(model_out, true_model(network, tally.frequencies, tally.rows, counts))
+        model = true_model(network, tally.frequencies, tally.rows, counts)
+        write_model(model_out, with_self_test(model))
 
 
 def _report(

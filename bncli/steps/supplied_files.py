@@ -95,10 +95,11 @@ class Supplied(Given):
     def _coded(self, found: Sampled, recipe: Recipe, run: Run) -> Columns:
         """Its rows in codes, by the supplied cuts or those learnt from the sample."""
         seed = recipe.seed or 0
-        cuts = self.cuts or learn_cuts(found.rows, recipe, run)
+        cuts = self.cuts or replace(learn_cuts(found.rows, recipe, run), sampled_rows=found.rows.n_rows)
         rows = sample_of(found.rows, seed)
         kept = {attribute.name: rows.attributes[attribute.name] for attribute in cuts.attributes}
-        origin = Origin(found.source.missing_tokens, replace(rows, attributes=kept), seed)
+        drawn = replace(rows, attributes=kept)
+        origin = Origin(found.source.missing_tokens, drawn, seed, sampled_rows=cuts.sampled_rows)
         run.watch(Stage("read"))
         return found.columns(cuts, origin)
 

@@ -101,3 +101,32 @@ def test_names_of_a_data_frame() -> None:
     model = Classifier(**NB).fit(Frame(table), Y)
     assert model.predict(Frame(table)).shape == Y.shape
     assert set(model.model_.feature_names_in_) <= {"size", "weight", "class"}
+
+
+@pytest.mark.parametrize("some", [1.0, 0.5])
+def test_a_class_without_weight_has_no_probability(some: float) -> None:
+    model = Classifier(**NB).fit(X, Y, sample_weight=np.where(Y == 0, 0.0, some))
+    p = model.predict_proba(X)
+    assert p.shape == (len(X), 3)
+    assert not p[:, 0].any()
+    assert (model.predict(X)[Y > 0] == Y[Y > 0]).mean() > 0.9
+    constant = Classifier(**NB).fit(X, Y, sample_weight=np.where(Y == 2, some, 0.0))
+    assert set(constant.predict(X)) == {2}
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        Classifier(**NB).fit(X, Y, sample_weight=np.zeros(len(Y)))
+
+
+def test_the_seed_and_the_threads_as_scikit_learn_has_them() -> None:
+    model = Classifier(**NB, random_state=np.random.RandomState(3), n_jobs=-1).fit(X, Y)
+    assert model.score(X, Y) > 0.9
+
+
+def test_an_option_has_one_place() -> None:
+    with pytest.raises(ValueError, match="options cannot hold 'structure'"):
+        Classifier(**NB, options={"structure": "tan"}).fit(X, Y)
+
+
+@pytest.mark.parametrize(("labels", "words"), [([None, "a"], "missing labels"), (["1", 1], "mixes texts")])
+def test_labels_that_cannot_be_ordered(labels: list[Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Classifier(**NB).fit(X, np.array(labels * 75, object))

@@ -155,8 +155,17 @@ def test_an_error_names_the_table_and_not_a_file_that_is_gone() -> None:
 
 def test_options() -> None:
     rows = {"a": [1, 2] * 9, "class": ["x", "y"] * 9}
-    with pytest.raises(TypeError, match="no option 'structur'"):
+    with pytest.raises(TypeError, match="no option 'structur'; did you mean 'structure'"):
         bncli.fit(rows, structur="nb")
+    with pytest.raises(UsageError, match="weights is a list, and should be the name of a column"):
+        bncli.fit(rows, weights=[1.0] * 18)
+    with pytest.raises(UsageError, match="a path, and not a dict"):
+        bncli.compare([rows], {"a": "--structure nb"})
+    model = bncli.fit(rows, structure="nb", param="map", progress=silent)
+    with pytest.raises(UsageError, match="n is 0"):
+        model.explain(rows, 0)
+    with pytest.raises(UsageError, match="rows is 0"):
+        bncli.simulate(model, 0)
     with pytest.raises(UsageError, match="--k has no effect"):
         bncli.fit(rows, structure="nb", k=2)
     names = {"name": [f"n{i}" for i in range(120)], "b": [1, 2] * 60, "class": ["x", "y"] * 60}

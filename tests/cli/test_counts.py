@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
+from pyarrow import csv, parquet
 
 from bncli.files.counts import read_counts
 from tests.cli.conftest import Bncli
@@ -127,6 +128,27 @@ def test_codes_are_counted_by_their_own_cuts(bncli: Bncli) -> None:
     same_model(bncli, ["wine_holes.csv"], ["w.counts"], "--structure", "tan", "--param", "map")
     assert bncli("count", "w.codes", "--cuts", "cuts.json").code == 2
     assert bncli("count", "w.codes", "--ignore", "class").code == 2
+
+
+@pytest.mark.parametrize("weights", [["--weights", "w"], ["--ignore", "w"]], ids=["weights", "no weights"])
+def test_rows_have_one_fingerprint_whatever_file_they_are_in(bncli: Bncli, tmp_path: Path, weights: list[str]) -> None:
+    """Labels that are not met in their order, and an attribute whose codes just fit one byte."""
+    r = random.Random(1)
+    rows = [f"n{k % 255:03d},{k % 7},{r.choice([0, 1, 3])},{'zxy'[r.randrange(3)]}" for k in range(600)]
+    (tmp_path / "t.csv").write_text("name,n,w,class\n" + "n000,1,1,z\n" + "\n".join(rows) + "\n")
+    columns = csv.read_csv(tmp_path / "t.csv")
+    parquet.write_table(columns, tmp_path / "t.parquet", row_group_size=50)
+    assert bncli("discretize", "t.csv", *weights, "--cuts-out", "cuts.json").code == 0
+    assert bncli("encode", "t.csv", *weights, "--cuts", "cuts.json", "-o", "t.codes").code == 0
+    found = []
+    for path, how in (("t.csv", True), ("t.parquet", True), ("t.codes", False)):
+        said = [*weights, "--cuts", "cuts.json"] if how else []
+        ran = bncli("count", path, *said, "-o", f"{path}.counts")
+        assert ran.code == 0, ran.err
+        found.append(read_counts(f"{path}.counts").parts)
+    assert found[0] == found[1] == found[2]
+    ran = bncli("merge", "t.csv.counts", "t.codes.counts", "-o", "twice.counts")
+    assert "is counted already" in ran.err
 
 
 def test_a_part_without_rows_changes_nothing(bncli: Bncli, tmp_path: Path) -> None:

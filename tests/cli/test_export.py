@@ -116,3 +116,41 @@ def test_options_of_sql(bncli: Bncli, model: str) -> None:
         ran = bncli("export", model, "--to", "python", *option)
         assert (ran.code, ran.out) == (2, "")
         assert f"{option[0]} has no effect with --to python; it belongs to --to sql" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--to", "onnx"), "--to onnx needs -o FILE"),
+        (("--to", "bif", "--pdo", "3"), "--pdo has no effect with --to bif"),
+        (("-o", "x.csv", "--contributions"), "--contributions has no effect with --to scorecard"),
+        (("-o", "x.csv", "--odds", "0"), "--odds must be above 0"),
+        (("-o", "x.csv", "--digits", "-1"), "--digits"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(bncli: Bncli, model: str, words: tuple[str, ...], message: str) -> None:
+    ran = bncli("export", model, *words)
+    assert ran.code == 2
+    assert message in ran.err
+
+
+def test_a_scorecard(bncli: Bncli, tmp_path: Path) -> None:
+    assert bncli("fit", "monks1.csv", "-q", "-o", "m.bnc").code == 0
+    ran = bncli("export", "m.bnc", "-o", "x.csv", "--pdo", "40", "--base", "100", "--odds", "1")
+    assert (ran.code, ran.out) == (0, "")
+    assert "rounding    costs on them: max |dP| " in ran.err
+    text = (tmp_path / "x.csv").read_text()
+    assert "(score - 100.0) / 57.7" in text
+    assert bncli("export", "m.bnc", "--to", "scorecard", "-q").out.startswith("# scorecard of the model")
+    report = json.loads(bncli("export", "m.bnc", "--to", "scorecard", "-o", "x.json", "--json").out)
+    assert set(report["rounding"]) == {"max_dp", "log_loss"}
+    card = json.loads((tmp_path / "x.json").read_text())
+    assert (card["format"], card["base"], card["towards"]) == ("bncli-scorecard", 600.0, card["labels"][1])
+
+
+def test_onnx_with_contributions(bncli: Bncli, tmp_path: Path, model: str) -> None:
+    assert bncli("export", model, "-o", "x.onnx").err.startswith("onnx        5 nodes")
+    plain = (tmp_path / "x.onnx").read_bytes()
+    assert bncli("export", model, "-o", "x.onnx", "--contributions", "-q") == (0, "", "")
+    assert b"contributions" in (tmp_path / "x.onnx").read_bytes()
+    assert b"contributions" not in plain

@@ -20,6 +20,8 @@ from bncli.errors import BncliError
 from bncli.files.codes import CodedRows, is_codes, read_codes, write_codes
 from bncli.files.codes_heading import KEY, Heading
 from bncli.files.table import Source, read_columns
+from bncli.recipe import Recipe
+from bncli.steps.encode import encode
 
 CUTS = Cuts(
     "class",
@@ -160,6 +162,63 @@ def test_damage_anywhere_is_an_error_or_nothing(
     path.write_bytes(data)
     with contextlib.suppress(BncliError):
         read_columns(Source((str(path),), class_name="class"))
+
+
+def test_any_bit_of_the_sample_is_guarded(tmp_path: Path) -> None:
+    path = _with_sample(tmp_path)
+    whole = path.read_bytes()
+    start = whole.index(b"bncli.sample")
+    for k in range(400):
+        damaged = bytearray(whole)
+        damaged[start + k * (len(whole) - start) // 400] ^= 1 << k % 8
+        path.write_bytes(damaged)
+        try:
+            found = _sample(path)
+        except BncliError:
+            continue
+        path.write_bytes(whole)
+        assert found == _sample(path)
+
+
+def test_a_sample_without_checksum_is_read_and_an_empty_one_told(tmp_path: Path) -> None:
+    path = _with_sample(tmp_path)
+    known = _sample(path)
+    _with_tail(path, {b"bncli.sample.crc32": None})
+    assert _sample(path) == known
+    empty = pa.BufferOutputStream()
+    pa.ipc.new_stream(empty, pa.schema([("0", pa.int8())])).close()
+    _with_tail(path, {b"bncli.sample": empty.getvalue().to_pybytes()})
+    with pytest.raises(BncliError, match="the sample is empty"):
+        _sample(path)
+
+
+def _with_sample(folder: Path) -> Path:
+    """Codes of a table of numbers and names, with all of its rows."""
+    lines = [f"{i * 37 % 101 / 8},{'abc'[i % 3]},{'xy'[i % 2]}" for i in range(60)]
+    (folder / "t.csv").write_text("n,c,class\n" + "\n".join(lines) + "\n")
+    encode(Source((str(folder / "t.csv"),)), Recipe(), output=str(folder / "s.codes"))
+    return folder / "s.codes"
+
+
+def _sample(path: Path) -> Any:
+    """What the sample says, as plain lists."""
+    origin = read_codes(str(path)).columns().origin
+    assert origin is not None
+    rows = origin.sample
+    assert rows is not None
+    read = [getattr(column, "values", getattr(column, "codes", None)) for column in rows.attributes.values()]
+    return origin.seed, [np.asarray(values).tolist() for values in read]
+
+
+def _with_tail(path: Path, changed: dict[bytes, bytes | None]) -> None:
+    """The file again, with other metadata of its last batch; None: without them."""
+    reader = pa.ipc.open_file(pa.py_buffer(path.read_bytes()))
+    with pa.ipc.new_file(path, reader.schema) as writer:
+        for i in range(reader.num_record_batches):
+            found = reader.get_batch_with_custom_metadata(i)
+            tail = dict(found.custom_metadata or {})
+            tail = {k: v for k, v in (tail | (changed if tail else {})).items() if v is not None}
+            writer.write_batch(found.batch, custom_metadata=tail)
 
 
 def test_codes_are_not_read_as_a_table_of_numbers(tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ def test_a_general_network_that_sums_out_is_written_with_all_its_tables(tmp_path
     assert network.n_entries == 3 * 2 + 2 + 3 * 2 + 2 * 3 * 3 + 2 * 3 * 2 + 3 * 2
 
 
-@pytest.mark.parametrize("form", ["python", "javascript"])
+@pytest.mark.parametrize("form", ["python", "javascript", "onnx"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -271,7 +271,40 @@ def test_a_program_is_run_and_verified(tmp_path: Path, form: str, options: dict[
     assert report.rows >= 10_000
     assert report.max_dp is not None
     assert report.max_dp < 1e-12
-    assert (tmp_path / "out").read_text() == report.text
+    text = report.text.encode() if isinstance(report.text, str) else report.text
+    assert (tmp_path / "out").read_bytes() == text
+
+
+@pytest.mark.parametrize("structure", ["nb", "tan", "interactions"])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_scorecard_is_verified_and_its_rounding_measured(tmp_path: Path, structure: str, as_json: bool) -> None:
+    path = str(tmp_path / "m.bnc")
+    fit(Source((str(SAMPLE_DATA / "monks1.csv"),)), Recipe.of(structure=structure), output=path)
+    report = export(path, "scorecard", output=str(tmp_path / "card"), options={"json": as_json})
+    assert report.max_dp is not None
+    assert report.max_dp < 1e-12
+    assert report.rounding is not None
+    assert 0 <= report.rounding.log_loss < 0.01
+    assert 0 < report.rounding.max_dp < 0.05
+    assert report.as_json()["rounding"] == report.rounding._asdict()
+    finer = export(path, "scorecard", options={"digits": 4}).rounding
+    assert finer is not None
+    assert finer.max_dp < report.rounding.max_dp / 100
+
+
+def test_a_scorecard_that_cannot_be_names_the_model(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"is for two classes, and the model has 3.*m\.bnc"):
+        export(learnt("iris.csv", tmp_path), "scorecard", output=str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_scorecard_of_an_average_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "m.bnc")
+    fit(Source((str(SAMPLE_DATA / "monks1.csv"),)), Recipe.of(structure="kikuchi", param="kbma"), output=path)
+    with pytest.raises(ModelError, match=r"averages the probabilities of \d+ models: no effects add up to them"):
+        export(path, "scorecard")
+    with pytest.raises(ModelError, match="averages the probabilities"):
+        export(path, "onnx", options={"contributions": True})
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres"])

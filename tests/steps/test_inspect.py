@@ -41,6 +41,17 @@ def model_path(tmp_path: Path) -> str:
     return str(tmp_path / "m.bnc")
 
 
+def test_cuts_of_a_sample_of_the_rows(tmp_path: Path) -> None:
+    """The key is there only then."""
+    path = str(tmp_path / "m.bnc")
+    for sampled in (None, 7):
+        write_model(path, replace(MODEL, sampled_rows=sampled))
+        assert inspect(path).as_json().get("sampled_rows") == sampled
+        write_cuts(path, Cuts("class", (NumericAttribute("age", False, (), (27.5,)),), sampled_rows=sampled))
+        assert inspect(path).as_json().get("sampled_rows") == sampled
+        assert ("sampled_rows" in Path(path).read_text()) == (sampled is not None)
+
+
 def test_a_model(model_path: str) -> None:
     report = inspect(model_path)
     assert isinstance(report, ModelReport)

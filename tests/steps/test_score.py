@@ -24,8 +24,8 @@ from bncli.files import output_streams
 from bncli.files.model import write_model
 from bncli.files.table import Source
 from bncli.recipe import Recipe
-from bncli.steps import score as step
 from bncli.steps.score import Output, ScoreReport, score
+from bncli.steps.scoring import rows as step
 from bncli.watch import Run
 from tests.missing_values import slow_posterior
 from tests.scoring_oracle import slow_log_probabilities

@@ -68,12 +68,14 @@ class Origin:
 
     `sample`: rows as they were read, those that learning a penalty draws by `seed`; seed None: all rows, in their
     order. None: nothing was kept. `file`: whether the codes were in a file, by cuts of whoever made that.
+    `sampled_rows`: as of `Cuts`.
     """
 
     missing_tokens: tuple[str, ...] | None = None
     sample: Columns | None = None
     seed: int | None = None
     file: bool = False
+    sampled_rows: int | None = None
 
     def drawn(self, seed: int) -> Columns | None:
         """The rows drawn by this seed, where they are there."""
@@ -82,7 +84,7 @@ class Origin:
     def take(self, rows: Index) -> Origin:
         whole = self.sample is not None and self.seed is None
         sample = self.sample.take(rows) if whole and self.sample is not None else None
-        return Origin(self.missing_tokens, sample, file=self.file)
+        return Origin(self.missing_tokens, sample, file=self.file, sampled_rows=self.sampled_rows)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bncli.engine.data.parts import Joined
+from bncli.engine.data.parts import Joined, Parts
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
 
@@ -89,7 +89,7 @@ class Dataset:
     @cached_property
     def class_counts(self) -> Array:
         """The weight of the rows of each class (K,)."""
-        return np.bincount(self.labels, self.weights, self.n_labels).astype(np.float64)
+        return Parts.of(self.labels).count(self.n_labels, self.weights)
 
     @cached_property
     def n_missing(self) -> tuple[int, ...]:

@@ -107,12 +107,14 @@ class Cuts:
     An attribute with a missing level (`missing`) keeps it whatever rows it meets; another gets one where rows lack it.
 
     `method` is a discretizer's name, or `file` for cuts written by hand; `options` are the options it took.
+    `sampled_rows`: of how many rows they were learnt, where these were a sample of the table; None: of all.
     """
 
     class_name: str
     attributes: tuple[Attribute, ...]
     method: str = "file"
     options: Mapping[str, int | float | str | bool] = field(default_factory=dict)
+    sampled_rows: int | None = None
 
 
 @dataclass(frozen=True)

@@ -47,3 +47,12 @@ def _log_factor(node: Node, class_name: str, codes: Mapping[str, Index], rows: i
     log_theta = np.log(np.moveaxis(node.probabilities, label, 0))
     digits = tuple(codes[member] for member in members if member != class_name)
     return np.stack([np.broadcast_to(table[digits], rows) for table in log_theta])
+
+
+def same_nodes(one: NamedNetwork, other: NamedNetwork) -> bool:
+    """Whether both have the same nodes, states and parents, in the same order, and the same class."""
+    return [_naming(one), one.class_name] == [_naming(other), other.class_name]
+
+
+def _naming(network: NamedNetwork) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    return [(node.name, node.states, node.parents) for node in network.nodes]

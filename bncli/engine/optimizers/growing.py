@@ -8,8 +8,9 @@ what is left to gain is under a share ENOUGH of its statistical error; to go on 
 
 d being found by conjugate gradients (`newton_direction`) whose products with H_S cost but a share of a pass (Byrd,
 Chin, Neveitt & Nocedal 2011, SIAM Journal on Optimization 21). Value and gradient are those of all rows, so the optimum
-is that of all rows; the sample only says which way leads there. Where it says so badly, no lower point along d or three
-slow iterations in a row, the method that descends the samples takes over, on all rows.
+is that of all rows; the sample only says which way leads there. Where it says so badly, all rows do: after WINDOW slow
+iterations the products are with their Hessian, and where no lower point lies along d the method that descends the
+samples takes over.
 
 Stops are those of `bncli.engine.optimizers.quasi_newton`; what is predicted is g'H_S^-1 g / 2. Iteration 0 is the
 start, 1 the end of the samples, which is left for the start if it is no better, and all others are steps on all rows.
@@ -30,16 +31,25 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, StoppedBy
 from bncli.engine.optimizers.line_search import Probe, search
 from bncli.engine.optimizers.objective import Objective, Report, Step
-from bncli.engine.optimizers.quasi_newton import COST, NEWTON_WINDOW, PASSES, Refresh, newton_direction
+from bncli.engine.optimizers.quasi_newton import (
+    COST,
+    NEWTON_WINDOW,
+    PASSES,
+    Refresh,
+    newton_direction,
+)
+from bncli.engine.optimizers.quasi_newton import (
+    TRUNCATION as ROUGH,
+)
 
 ENOUGH = 0.1
 LOOSEST = 1e-2
 """The largest tolerance on a sample, as a share of the objective."""
 TRUNCATION = 0.1
 """Of the conjugate gradients: products cost a share of a pass, and what a rough direction leaves costs whole ones."""
-SLOW, MAX_SLOW = 0.7, 3
-"""An iteration is slow where the gain predicted after it is above this share of the one predicted before it; so many
-in a row are too many."""
+WINDOW = 3
+SLOW = 0.7**WINDOW
+"""So many iterations are slow where the gain predicted after them is above this share of the one predicted before."""
 
 
 class Sampled(NamedTuple):
@@ -110,28 +120,27 @@ class _Run:
         return last
 
     def descend(self, sample: Sampled) -> StoppedBy | None:
-        """Newton steps till there is a reason to stop; None where the sample's curvature serves badly."""
-        objective, spent, slow = sample.objective, 0, 0
-        refresh = Refresh(replace(objective, precondition=objective.refreshed(self._here.point, COST[1])))
-        values, before = deque([self._here.value], maxlen=NEWTON_WINDOW + 1), math.inf
-        while slow < MAX_SLOW:
+        """Newton steps till there is a reason to stop; None where no lower point lies along one of them."""
+        curvature = _Curvature(sample.objective, sample.share, TRUNCATION, self._here.point)
+        values = deque([self._here.value], maxlen=NEWTON_WINDOW + 1)
+        gains: deque[float] = deque(maxlen=WINDOW + 1)
+        while True:
             here = self._here
-            product = objective.hessian(here.point)
-            direction, used = newton_direction(product, refresh.precondition, here.gradient, TRUNCATION)
-            spent += used
-            self._products += used * sample.share
+            direction, cost = curvature.direction(here)
+            self._products += cost
             slope = float(direction @ here.gradient)
+            gains.append(-slope)
             reason = self._finished(-slope / 2, values)
             if reason is not None:
                 return reason
-            slow, before = slow + 1 if -slope > SLOW * before else 0, -slope
             found, step, _ = search(self._value_and_gradient, here, direction, slope)
             if found is None:
                 return None
             self._arrive(found, step)
             values.append(found.value)
-            refresh.at(found.point, spent)
-        return None
+            if curvature.share < 1 and len(gains) > WINDOW and gains[-1] > SLOW * gains[0]:
+                curvature = _Curvature(self._objective, 1.0, ROUGH, found.point)
+            curvature.refresh.at(found.point, curvature.spent)
 
     def _finished(self, predicted: float, values: deque[float]) -> StoppedBy | None:
         """The reason to stop, if there is one; `values` are those of the last iterations, full after a whole window."""
@@ -204,6 +213,22 @@ class _Run:
         here = self._here
         spent = (self._told_evaluations, self._passes)
         self._report(Step(self._iteration, here.value, _norm(here.gradient), step, *spent), here.point)
+
+
+class _Curvature:
+    """The Hessian of a sample, or of all rows: a product with it costs a `share` of a pass."""
+
+    def __init__(self, objective: Objective, share: float, truncation: float, point: Array) -> None:
+        self._objective, self.share, self._truncation = objective, share, truncation
+        self.refresh = Refresh(replace(objective, precondition=objective.refreshed(point, COST[1])))
+        self.spent = 0
+
+    def direction(self, here: Probe) -> tuple[Array, float]:
+        """The Newton direction, and what it cost in passes."""
+        product = self._objective.hessian(here.point)
+        found, used = newton_direction(product, self.refresh.precondition, here.gradient, self._truncation)
+        self.spent += used
+        return found, used * self.share
 
 
 def _norm(vector: Array) -> float:

@@ -17,6 +17,8 @@ from collections.abc import Callable
 import numpy as np
 
 from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset, RowBlock
+from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.kikuchi.paths import region_tables
 from bncli.engine.model import Parameters, StoppedBy, Tables
@@ -98,5 +100,11 @@ def _conditional_log_likelihood(counts: Counts, tables: Tables) -> float:
 
         incomplete = incomplete_likelihood(counts.data, tables.families)
         return incomplete.value_and_gradient(incomplete.flatten(tables))[0]
-    likelihood = conditional_likelihood(counts.data, tables.families)
+    return float(counts.data.reduce(_of_block, counts.schema, tables))
+
+
+def _of_block(block: RowBlock, schema: Schema, tables: Tables) -> float:
+    """Of the rows of one block: fused for one pass alone, they are not kept for all blocks at once."""
+    rows = Dataset(schema, block.codes, block.labels, block.weights)
+    likelihood = conditional_likelihood(rows, tables.families)
     return likelihood.value_and_gradient(likelihood.flatten(tables))[0]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bncli.files.formats.programs import Target
     from bncli.files.score_layout import Layout, Predictions
 
-EXPORTS = ("bif", "xmlbif", "dot", "json", "python", "javascript", "sql")
+EXPORTS = ("bif", "xmlbif", "dot", "json", "python", "javascript", "sql", "onnx", "scorecard")
 SCORES = ("csv", "jsonl", "parquet", "arrow")
 """The first is taken where neither a word nor the ending of a file name says another."""
 
@@ -74,29 +74,42 @@ class ProgramFormat(NamedTuple):
     """A format for programs that score rows by themselves.
 
     `run` takes what was written and rows (by the names of columns; None is a missing value), and returns their
-    probabilities by label, None where what runs it is not at hand: `needs`, in words. `remark` says of what was
-    written, where something else runs it than it is for, what.
+    probabilities by label, None where what runs it is not at hand: `needs`, in words. What is no text needs a file.
+    `rounds`: the option `digits` rounds numbers, None leaves them as they are.
+    `remark` says of what was written, where something else runs it than it is for, what.
     """
 
     word: str
     summary: str
     endings: tuple[str, ...]
-    write: Callable[[PortableScorer, Target], str]
-    run: Callable[[str, list[dict[str, Any]]], list[list[float]] | None]
+    write: Callable[[PortableScorer, Target], str | bytes]
+    run: Callable[[Any, list[dict[str, Any]]], list[list[float]] | None]
     needs: str = "Python"
     read: None = None
     signature: Signature | None = None
-    remark: Callable[[str], str | None] = lambda _: None
+    is_text: bool = True
+    rounds: bool = False
+    remark: Callable[[Any], str | None] = lambda _: None
 
 
 ExportFormat = NetworkFormat | StructureFormat | ProgramFormat
 
 
-class ScoreWriter(Protocol):
-    """Where predictions go, batch by batch."""
+Piece = Any
+"""A batch of predictions in a format: bytes of text, or a record batch."""
 
-    def write(self, predictions: Predictions) -> None:
-        """A batch of rows."""
+
+class ScoreWriter(Protocol):
+    """Where predictions go, batch by batch: made into pieces, here or elsewhere, that are written one after the other.
+
+    The bytes of a whole follow from its pieces in their order, whatever was made where.
+    """
+
+    def piece(self, predictions: Predictions) -> Piece:
+        """A batch of rows in the format."""
+
+    def write(self, piece: Piece) -> None:
+        """A piece made by this writer, or by another of the same layout."""
 
     def finish(self) -> None:
         """After the last batch."""

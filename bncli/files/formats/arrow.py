@@ -18,8 +18,11 @@ class _ArrowScores:
         self._layout = layout
         self._writer: Any = (pa.ipc.new_stream if piped else pa.ipc.new_file)(file, layout.arrow)
 
-    def write(self, predictions: Predictions) -> None:
-        self._writer.write_batch(record_batch(predictions, self._layout))
+    def piece(self, predictions: Predictions) -> pa.RecordBatch:
+        return record_batch(predictions, self._layout)
+
+    def write(self, piece: pa.RecordBatch) -> None:
+        self._writer.write_batch(piece)
         self._file.flush()
 
     def finish(self) -> None:

@@ -24,6 +24,7 @@ _PROGRAM = """\
 // number.
 
 const MODEL = {data};
+const NUMERAL = /^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$/;
 
 /** The values of the class, in the order of the model. */
 export const labels = MODEL.labels;
@@ -52,7 +53,9 @@ export function predict(row) {{
 
 /** The code of a value: what is not known has the one past the last, frequencies.length. */
 function codeOf(one, row) {{
-  if (!Object.hasOwn(row, one.name)) throw new Error(`the row has no column ${{JSON.stringify(one.name)}}`);
+  if (!Object.prototype.hasOwnProperty.call(row, one.name)) {{
+    throw new Error(`the row has no column ${{JSON.stringify(one.name)}}`);
+  }}
   let value = row[one.name];
   if (value === null || value === undefined || Number.isNaN(value)) return one.missing;
   const text = String(value).replace(/^[ \\t\\r\\n]+|[ \\t\\r\\n]+$/g, "");
@@ -62,9 +65,9 @@ function codeOf(one, row) {{
   }}
   if (typeof value === "string") {{
     if (MODEL.missing_numbers.includes(text)) return one.missing;
-    value = Number(text);
+    value = NUMERAL.test(text) ? Number(text) : NaN;
   }}
-  if (typeof value !== "number" || Number.isNaN(value)) {{
+  if (typeof value !== "number" || !Number.isFinite(value)) {{
     throw new Error(`column ${{JSON.stringify(one.name)}}: ${{JSON.stringify(text)}} is no number`);
   }}
   let low = 0;

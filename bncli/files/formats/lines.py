@@ -45,12 +45,15 @@ class TextScores:
         self._number_text = _number_text(layout)
         file.write(lines.header(layout.names))
 
-    def write(self, predictions: Predictions) -> None:
+    def piece(self, predictions: Predictions) -> pa.Buffer:
         columns = [self._lines.strings(column) for column in predictions.kept]
         columns.append(self._labels.take(pa.array(predictions.codes)))
         columns += [self._number_text(numbers) for numbers in predictions.numbers]
         columns += self._reasons(predictions.explanation)
-        self._file.write(self._lines.lines(self._names, columns))
+        return self._lines.lines(self._names, columns)
+
+    def write(self, piece: pa.Buffer) -> None:
+        self._file.write(piece)
         self._file.flush()
 
     def _reasons(self, explanation: Explanation | None) -> list[pa.Array]:

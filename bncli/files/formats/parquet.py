@@ -22,8 +22,11 @@ class _ParquetScores:
         self._writer: Any = parquet.ParquetWriter(self._stream, layout.arrow)
         self._waiting: list[pa.RecordBatch] = []
 
-    def write(self, predictions: Predictions) -> None:
-        self._waiting.append(record_batch(predictions, self._layout))
+    def piece(self, predictions: Predictions) -> pa.RecordBatch:
+        return record_batch(predictions, self._layout)
+
+    def write(self, piece: pa.RecordBatch) -> None:
+        self._waiting.append(piece)
         if sum(batch.num_rows for batch in self._waiting) >= ROWS_PER_GROUP:
             self._write_group()
 

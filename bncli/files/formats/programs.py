@@ -15,11 +15,14 @@ characters that are not seen are escaped.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bncli.errors import BncliError
+
 if TYPE_CHECKING:
+    from bncli.engine.explanation.portable_effects import PortableEffects
     from bncli.engine.prediction.portable import PortableScorer, PortableTable
 
 _UNSEEN = re.compile(
@@ -27,16 +30,26 @@ _UNSEEN = re.compile(
 )
 
 
+_SECONDS = 3600
+"""That a program may take for the rows that it is tried on."""
+
+
+def _unknown_effects() -> PortableEffects:
+    raise TypeError("the target knows no effects")
+
+
 class Target(NamedTuple):
     """What a program is written for: a name for it, the texts that mean a missing value, and options of its format.
 
-    missing: in place of a text; missing_numbers: in place of a number. What does not concern a format is ignored by it.
+    missing: in place of a text; missing_numbers: in place of a number. `effects` finds those of the model over the
+    inputs of the program. What does not concern a format is ignored by it.
     """
 
     name: str
     missing: tuple[str, ...] = ()
     missing_numbers: tuple[str, ...] = ()
     options: Mapping[str, Any] = MappingProxyType({})
+    effects: Callable[[], PortableEffects] = _unknown_effects
 
 
 def data_text(scorer: PortableScorer, target: Target) -> str:
@@ -101,6 +114,14 @@ def answers(command: Sequence[str], files: Mapping[str, str], rows: list[dict[st
         for name, text in files.items():
             Path(folder, name).write_text(text, encoding="utf-8")
         words = [word.replace("{}", folder) for word in command]
-        done = subprocess.run(words, input=json.dumps(rows), capture_output=True, check=True, encoding="utf-8")
-    found: list[list[float]] = json.loads(done.stdout)
+        try:
+            done = subprocess.run(
+                words, input=json.dumps(rows), capture_output=True, check=True, encoding="utf-8", timeout=_SECONDS
+            )
+            found: list[list[float]] = json.loads(done.stdout)
+        except (subprocess.SubprocessError, OSError, ValueError) as error:
+            said = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
+            reason = next((line for line in reversed(said) if "Error" in line), said[-1] if said else "no answer")
+            what = f"what was written could not be run by {Path(command[0]).name}: {reason.strip()}"
+            raise BncliError(what, hint="another version of it may do") from error
     return found

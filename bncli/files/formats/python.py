@@ -25,10 +25,12 @@ a text that training never saw is averaged over. KeyError for a column that the 
 place of a number.
 """
 
+import re
 from bisect import bisect_left
 from math import exp
 
 MODEL = {data}
+_NUMERAL = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def predict_proba(row):
@@ -65,7 +67,11 @@ def _code(one, value):
     if isinstance(value, str):
         if text in MODEL["missing_numbers"]:
             return one["missing"]
+        if not _NUMERAL.fullmatch(text):
+            raise ValueError(f"column {{one['name']!r}}: {{text!r}} is no number")
         value = float(text)
+    if isinstance(value, bool) or value in (float("inf"), float("-inf")):
+        raise ValueError(f"column {{one['name']!r}}: {{text!r}} is no finite number")
     return bisect_left(one["cuts"], value)
 
 

@@ -8,8 +8,8 @@
 In a table the state of the node (FOR) changes fastest, then that of the last parent (GIVEN).
 
 Conventions: XML holds any visible text, so names stay as they are unless they hold line breaks, control characters or
-blanks that a reader would trim; the originals of those stand in properties (`name_escaping`). No DOCTYPE is written,
-for not every reader takes one.
+blanks that a reader would trim; the originals of those stand in properties (`name_escaping`). The document type is that
+of the format's definition, by which Weka's reader validates.
 """
 
 from __future__ import annotations
@@ -24,6 +24,27 @@ if TYPE_CHECKING:
     from bncli.engine.networks.named_network import NamedNetwork
     from bncli.files.formats.name_escaping import EscapedNode
 
+_DOCTYPE = """\
+<!DOCTYPE BIF [
+  <!ELEMENT BIF ( NETWORK )*>
+    <!ATTLIST BIF VERSION CDATA #REQUIRED>
+  <!ELEMENT NETWORK ( NAME, ( PROPERTY | VARIABLE | DEFINITION )* )>
+  <!ELEMENT NAME (#PCDATA)>
+  <!ELEMENT VARIABLE ( NAME, ( OUTCOME | PROPERTY )* )>
+    <!ATTLIST VARIABLE TYPE (nature|decision|utility) "nature">
+  <!ELEMENT OUTCOME (#PCDATA)>
+  <!ELEMENT DEFINITION ( FOR | GIVEN | TABLE | PROPERTY )*>
+  <!ELEMENT FOR (#PCDATA)>
+  <!ELEMENT GIVEN (#PCDATA)>
+  <!ELEMENT TABLE (#PCDATA)>
+  <!ELEMENT PROPERTY (#PCDATA)>
+  <?bncli > <!-- ?>
+]>
+<!-- -->"""
+"""TinyXML, by which pyAgrum reads, knows no document type: to it every declaration is an unknown tag that ends at the
+first `>`, and `]>` the end of the document. The processing instruction, which means nothing in XML, opens what it takes
+for a comment, so that it reads over that.
+"""
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
@@ -49,7 +70,7 @@ def write_xmlbif(network: NamedNetwork) -> str:
         given = [_element("GIVEN", parent) for parent in node.parents]
         body = [_element("FOR", node.name), *given, "<TABLE>", *_indented(_rows(node)), "</TABLE>"]
         inner += ["<DEFINITION>", *_indented(body), "</DEFINITION>"]
-    head = ['<?xml version="1.0" encoding="UTF-8"?>', '<BIF VERSION="0.3">', "<NETWORK>"]
+    head = ['<?xml version="1.0" encoding="UTF-8"?>', _DOCTYPE, '<BIF VERSION="0.3">', "<NETWORK>"]
     return "\n".join([*head, *_indented(inner), "</NETWORK>", "</BIF>"]) + "\n"
 
 

@@ -48,6 +48,8 @@ _Parsed = tuple[Batch, tuple[BadRow, ...]]
 class Batches:
     """An opened table whose header fits the model; iterate once. `kept_names` belong to `Batch.kept`.
 
+    bad_rows: what takes the malformed rows.
+
     `texts`: needed columns that are kept behind the others, where they are there. `absent`: needed columns that are not
     there, an error unless the source allows it; batches lack them.
     """
@@ -66,7 +68,7 @@ class Batches:
         self._tokens = tokens_of(source, schema)
         self._class_name = schema.class_name
         self._run = run
-        self._bad = BadRows(source.on_bad_row, run.watch)
+        self.bad_rows = BadRows(source.on_bad_row, run.watch)
         self._table = Table(source, keep=False, block_size=block_size, memory=run.memory)
         try:
             columns = set(self._table.names)
@@ -95,19 +97,24 @@ class Batches:
     @property
     def n_skipped(self) -> int:
         """Number of malformed rows left out so far."""
-        return self._bad.count
+        return self.bad_rows.count
 
     def __iter__(self) -> Iterator[Batch]:
-        wants = [coded.want for coded in self._coded] + [Want(name, Kind.TEXT) for name in self.kept_names]
-        names = [want.name for want in wants] or list(self._table.names[:1])
-        with self._table, self._bad:
-            for batch, bad in in_order(self._tasks(names, wants), self._run.threads):
-                self._bad.take(bad)
+        with self.bad_rows:
+            for batch, bad in self.with_bad_rows():
+                self.bad_rows.take(bad)
                 if batch.columns.n_rows:
                     yield batch
 
-    def _tasks(self, names: Sequence[str], wants: Sequence[Want]) -> Iterator[Callable[[], _Parsed] | None]:
-        for raw in self._table.raw_blocks(names, self._run.watch):
+    def with_bad_rows(self, begin: int = 0) -> Iterator[_Parsed]:
+        """Every batch of the files from that numbered `begin`, with its malformed rows, which are left to who asks."""
+        wants = [coded.want for coded in self._coded] + [Want(name, Kind.TEXT) for name in self.kept_names]
+        names = [want.name for want in wants] or list(self._table.names[:1])
+        with self._table:
+            yield from in_order(self._tasks(names, wants, begin), self._run.threads)
+
+    def _tasks(self, names: Sequence[str], wants: Sequence[Want], begin: int) -> Iterator[Callable[[], _Parsed] | None]:
+        for raw in self._table.raw_blocks(names, self._run.watch, begin):
             yield partial(self._batch, raw, wants)
             if isinstance(raw, TextBlock) and raw.paused:
                 yield None

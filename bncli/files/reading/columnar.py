@@ -142,7 +142,8 @@ def _open(file: BinaryIO, kind: str, path: str, wanted: Sequence[int] | None = N
     if kind == "parquet":
         from pyarrow import parquet
 
-        return parquet.ParquetFile(file, page_checksum_verification=True)
+        # buffers read ahead are kept until the end of the file: as much memory as the file is long
+        return parquet.ParquetFile(file, page_checksum_verification=True, pre_buffer=False)
     options = pa.ipc.IpcReadOptions(use_threads=False, included_fields=wanted)
     return pa.ipc.open_file(file, options=options) if kind == "file" else pa.ipc.open_stream(file, options=options)
 

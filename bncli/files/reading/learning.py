@@ -68,12 +68,13 @@ def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Rounds)
         found = read_coded(source)
         return found, found.n_rows
     tokens = Tokens.of(source.missing_tokens)
-    sampler = RowSampler(rounds.seed, sampling.BUDGET if rounds.budget == -1 else rounds.budget)
     watch = run.watch
     with Table(source, keep=True, block_size=rounds.block_size, memory=run.memory) as table:
         roles = assign_roles(source, table.names, table.name, given)
         tell_left_out(roles, watch)
         columns = start_columns(table, roles, source)
+        budget = sampling.BUDGET if rounds.budget == -1 else rounds.budget
+        sampler = RowSampler(rounds.seed, budget, roles, tokens)
         with BadRows(source.on_bad_row, watch) as bad:
             _read_all(table, columns, sampler, tokens, bad, run)
         _read_again(table, columns, sampler, tokens, run.threads, any_bad=bad.count > 0)

@@ -117,11 +117,11 @@ class Table:
             return self._first.wants()
         return None if self._first is None else self._first.first()
 
-    def raw_blocks(self, names: Sequence[str], watch: Watch) -> Iterator[RawBlock]:
-        """All rows, file by file, with at least the named columns."""
+    def raw_blocks(self, names: Sequence[str], watch: Watch, begin: int = 0) -> Iterator[RawBlock]:
+        """All rows, file by file from that numbered `begin`, with at least the named columns."""
         total = self._total_size()
         done = 0
-        for i, file in enumerate(self._inputs):
+        for i, file in enumerate(self._inputs[begin:], begin):
             opened = self._first if i == 0 and self._first is not None else self._open(file)
             self._first = None
             assert opened is not None

@@ -130,8 +130,9 @@ def read_table(source: Source, *, given: Cuts | None, seed: int, run: Run) -> Co
     columns, n_rows = first_round(source, given=given, run=run, rounds=Rounds(seed))
     if n_rows == columns.n_rows or columns.origin is not None:
         return columns
-    what = f"{n_rows:,} rows are more than fit the budget of exact values"
-    run.watch(Note(f"{what}: cuts and levels are learnt from {columns.n_rows:,} of them, drawn by the seed"))
+    if given is None:
+        what = f"{n_rows:,} rows are more than fit the budget of exact values"
+        run.watch(Note(f"{what}: cuts and levels are learnt from {columns.n_rows:,} of them, drawn by the seed"))
     return Sampled(source, columns, n_rows, files, run)
 
 

@@ -3,7 +3,7 @@
 A row's key is a number drawn from the seed and its place in the table; the sample holds the SAMPLE_ROWS rows of lowest
 key, so it depends neither on how the table is cut into blocks nor on when the budget was spent. Beside them stay, of
 every column, the first row of each of its first texts and the first without a value: levels and missing values are
-known though they be rare.
+known though they be rare. First is meant of the rows that count: those of weight 0, or without a class, will go.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Index, Mask
 from bncli.files.reading.growing import ColumnBlock, Growing
-from bncli.files.reading.vocabulary import EMPTY, CodedTexts, narrow_codes
+from bncli.files.reading.roles import Roles
+from bncli.files.reading.source import Tokens
+from bncli.files.reading.vocabulary import EMPTY, CodedTexts, narrow_codes, strip
 
 BUDGET = 2 << 30
 """Bytes of values that are kept, in their narrowest types; beyond it there is a sample."""
@@ -30,16 +32,17 @@ _Keys = NDArray[np.uint64]
 class RowSampler:
     """Thins the blocks of columns that grow; `rows[i]` are those kept of block i, None: all of them."""
 
-    def __init__(self, seed: int, budget: int | None) -> None:
+    def __init__(self, seed: int, budget: int | None, roles: Roles, tokens: Tokens) -> None:
         self.sizes: list[int] = []
         self.rows: list[Index | None] = []
         self.sampling = False
         self._seed, self._budget = seed, budget
+        self._roles, self._tokens = roles, tokens
         self._bytes = 0
         self._limit = np.uint64(2**64 - 1)
         self._keys: list[_Keys] = []
-        self._texts: dict[str, pa.Array] = {}
-        self._missing: set[str] = set()
+        self._texts: dict[tuple[str, bool], pa.Array] = {}
+        self._missing: set[tuple[str, bool]] = set()
 
     @property
     def n_rows(self) -> int:
@@ -77,28 +80,53 @@ class RowSampler:
     def _draw(self, columns: Sequence[Growing], i: int) -> None:
         keys = _keys(sum(self.sizes[:i]), self.sizes[i], self._seed)
         first = np.zeros(len(keys), np.bool_)
+        exists, groups = self._counting(columns, i)
         for column in columns:
-            first[self._first_of(column.want.name, column.blocks[i])] = True
+            block, name = column.blocks[i], column.want.name
+            if name == self._roles.class_name:  # a row without a class is to be told
+                first[self._first_of((name, True), block, exists)] = True
+                continue
+            for is_sure, rows in groups:
+                first[self._first_of((name, is_sure), block, rows)] = True
         keys[first] = 0
         self._keys.append(keys)
         self._keep(columns, i, keys <= self._limit)
 
-    def _first_of(self, name: str, block: ColumnBlock) -> Index:
-        """The rows of the block whose texts were not met before, and the first without a number."""
+    def _counting(self, columns: Sequence[Growing], i: int) -> tuple[Mask, list[tuple[bool, Mask]]]:
+        """The rows of positive weight; of them those that surely have a class, and those that perhaps have one.
+
+        A text that means a missing value among numbers alone is a label unless all others turn out to be numbers.
+        """
+        blocks = {column.want.name: column.blocks[i] for column in columns}
+        weights = None if self._roles.weights is None else blocks[self._roles.weights]
+        exists = np.ones(self.sizes[i], np.bool_) if weights is None else np.asarray(weights) > 0
+        label = blocks[self._roles.class_name]
+        if not isinstance(label, CodedTexts):
+            return exists, [(True, exists)]
+        none, perhaps = (strip(label.texts, tokens)[1] for tokens in (self._tokens.text, self._tokens.number))
+        sure, doubtful = ~perhaps[label.codes], (perhaps & ~none)[label.codes]
+        return exists, [(True, exists & sure), *([(False, exists & doubtful)] if doubtful.any() else [])]
+
+    def _first_of(self, key: tuple[str, bool], block: ColumnBlock, mask: Mask) -> Index:
+        """Of the rows that the mask marks: those whose texts were not met before, and the first without a number."""
+        counting = np.flatnonzero(mask)
         if not isinstance(block, CodedTexts):
-            missing = np.flatnonzero(np.isnan(block))[:1] if block.dtype.kind == "f" else np.zeros(0, np.intp)
-            if name in self._missing or not len(missing):
-                return np.zeros(0, np.intp)
-            self._missing.add(name)
+            if key in self._missing or block.dtype.kind != "f":
+                return counting[:0]
+            missing = counting[np.isnan(block[counting])][:1]
+            self._missing.update([key] * len(missing))
             return missing
-        known = self._texts.get(name, EMPTY)
-        if block.texts is known or len(known) > MOST_TEXTS:
-            return np.zeros(0, np.intp)
+        known = self._texts.get(key, EMPTY)
         new = pc.invert(pc.is_in(block.texts, value_set=known)).to_numpy(zero_copy_only=False)
-        self._texts[name] = pc.unique(pa.concat_arrays([known, block.texts])) if new.any() else known
+        if len(known) > MOST_TEXTS:
+            new &= strip(block.texts, self._tokens.text)[1]
+        if not new.any():
+            return counting[:0]
         rows = np.full(len(block.texts), -1, np.intp)
-        rows[block.codes[::-1]] = np.arange(len(block.codes))[::-1]
-        found: Index = rows[new & (rows >= 0)]
+        rows[block.codes[counting][::-1]] = counting[::-1]
+        new &= rows >= 0
+        self._texts[key] = pa.concat_arrays([known, block.texts.filter(pa.array(new))])
+        found: Index = rows[new]
         return found
 
     def _lower(self, columns: Sequence[Growing]) -> None:

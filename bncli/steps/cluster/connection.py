@@ -28,6 +28,8 @@ from urllib.parse import urlsplit
 from bncli.errors import BncliError, UsageError
 
 CONNECT_SECONDS = 10
+ANSWER_SECONDS = 60.0
+"""For a worker's first words: it may have to load this package from a slow disk."""
 ALONE_SECONDS = 20.0
 RETRIES = 3
 BROADCAST_BYTES = 256 << 10
@@ -61,9 +63,21 @@ class Cluster:
         return max(sum(self.threads.values()), 1)
 
     def ask_all(self, function: Callable[..., Any], *arguments: Any) -> Mapping[str, Any]:
-        """What each worker answers, by its address; an exception where it fails there."""
-        answers: Mapping[str, Any] = self._client.run(function, *arguments, on_error="return")
-        return dict(sorted(answers.items()))
+        """What each worker answers, by its address; an exception where it fails there, or a TimeoutError."""
+
+        async def asked(address: str) -> Any:
+            # within the client's own loop `run` is a coroutine
+            answer = self._client.run(function, *arguments, workers=[address], on_error="return")
+            try:
+                return (await asyncio.wait_for(answer, ANSWER_SECONDS))[address]
+            except (TimeoutError, KeyError, OSError) as error:
+                return error
+
+        async def gathered() -> list[Any]:
+            return await asyncio.gather(*map(asked, self.threads))
+
+        answers = asyncio.run_coroutine_threadsafe(gathered(), self._client.loop.asyncio_loop).result()
+        return dict(zip(self.threads, answers, strict=True))
 
     def submit(self, function: Callable[..., Any], *arguments: Any, worker: str | None = None) -> Future:
         """A task. `worker` is where it is run if it can be; futures among the arguments are values there."""

@@ -20,7 +20,7 @@ from bncli.errors import BncliError, UsageError
 from bncli.files.reading.inputs import find_inputs
 from bncli.files.reading.roles import read_schema_file
 from bncli.files.table import Source
-from bncli.steps.cluster.connection import Cluster
+from bncli.steps.cluster.connection import ANSWER_SECONDS, Cluster
 from bncli.watch import Note, Watch
 
 
@@ -67,13 +67,15 @@ def _size(path: str) -> int | None:
 
 
 def files_of(sources: Iterable[Source]) -> list[str]:
-    """Every file of the tables, by its whole path; UsageError for a stream, which no worker can read."""
+    """Every file of the tables, by its whole path; UsageError for a pipe, which no worker can read."""
     found: list[str] = []
     for source in sources:
-        if "-" in source.paths:
-            hint = "put the table into a file that every worker can read"
-            raise UsageError("the workers of a cluster cannot read the standard input", hint=hint)
-        found += [one.path for one in find_inputs(source.paths, keep=True)]
+        for one in find_inputs(source.paths, keep=True):
+            if not one.is_regular:
+                what = "the standard input" if one.path == "-" else f"the pipe {one.path}"
+                hint = "put the table into a file that every worker can read"
+                raise UsageError(f"the workers of a cluster cannot read {what}", hint=hint)
+            found.append(one.path)
         found += [place] if (place := read_schema_file(source).place) is not None else []
     return [os.path.abspath(path) for path in found]
 
@@ -100,6 +102,9 @@ def check_workers(cluster: Cluster, paths: Sequence[str], watch: Watch) -> None:
 
 def _useless(address: str, error: BaseException) -> BncliError:
     hint = f"install bncli {bncli.__version__} in the environment of the workers"
+    if isinstance(error, TimeoutError):
+        what = f"worker {address} does not answer (within {ANSWER_SECONDS:.0f} seconds)"
+        return BncliError(what, hint="end it, or see what keeps its machine busy")
     if isinstance(error, ImportError):
         return BncliError(f"worker {address} has no bncli that can do this: {error}", hint=hint)
     return BncliError(f"worker {address} cannot answer: {type(error).__name__}: {error}", hint=hint)

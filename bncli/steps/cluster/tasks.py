@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
 from bncli.errors import BncliError
-from bncli.steps.cluster.connection import Cluster, LostError
+from bncli.steps.cluster.connection import Cluster, Future, LostError
 
 Task = TypeVar("Task")
 
@@ -42,16 +43,40 @@ def each_task(
         yield from _done(cluster, waiting)
 
 
+def in_turn(cluster: Cluster, serve: Serve, shared: Any, tasks: Iterable[Task]) -> Iterator[Any]:
+    """The result of each task, in the order of the tasks. What is done before its turn stays with its worker.
+
+    What is shared travels to the cluster once: it is a task too, so that it can be made again where it is lost.
+    """
+    command, common = uuid.uuid4().hex, cluster.submit(_itself, shared)
+    waiting: deque[Future] = deque()
+    for task in tasks:
+        waiting.append(cluster.submit(_served, serve, command, common, task))
+        if len(waiting) >= _AHEAD * cluster.n_threads:
+            yield _value(cluster, waiting.popleft())
+    while waiting:
+        yield _value(cluster, waiting.popleft())
+
+
+def _value(cluster: Cluster, future: Future) -> Any:
+    try:
+        return cluster.values([future])[0]
+    except LostError as error:
+        raise BncliError("the connection to the cluster broke", hint="run the command again") from error
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
 def _done(cluster: Cluster, waiting: dict[Any, Task]) -> Iterator[tuple[Task, Any]]:
     """What is done now, at least one; no longer among those that wait."""
     for future in cluster.first(list(waiting)):
         task = waiting.pop(future)
         try:
-            yield task, cluster.values([future])[0]
+            yield task, _value(cluster, future)
         except BncliError as error:
             yield task, error
-        except LostError as error:
-            raise BncliError("the connection to the cluster broke", hint="run the command again") from error
 
 
 _here = threading.local()

@@ -11,12 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.engine.data.schema import CategoricalAttribute
-from bncli.engine.model import Model
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.model import Model, Tables
 from bncli.engine.prediction.portable import portable
 from bncli.engine.prediction.probe_rows import probe_rows
+from bncli.engine.structures.structure import Dag
+from bncli.errors import BncliError
 from bncli.files.formats import javascript, python
 from bncli.files.formats.programs import Target
+from bncli.recipe import Recipe
 from tests.paths import Case, learnt_paths, model_of
 from tests.strategies import models, regrouped_models
 
@@ -80,3 +83,21 @@ def test_javascript(model: Model, case: Case) -> None:
         said = javascript.run_javascript(javascript.write_javascript(portable(one), TARGET), probes.rows())
         assert said is not None
         assert np.abs(np.array(said).T - probes.probabilities).max() < 1e-12
+
+
+@pytest.mark.parametrize("form", [python, javascript])
+def test_a_text_in_place_of_a_number_is_refused(form: Any) -> None:
+    if form is javascript and shutil.which("node") is None:
+        pytest.skip("Node is not at hand")
+    schema = Schema("class", ("a", "b"), (NumericAttribute("n", False, (1.0, 1.0), (0.5,)),))
+    dag = Dag(((),), (0,))
+    tables = Tables(np.zeros(2), dag.families((2,)), (np.array([[0.0, 1.0], [1.0, 0.0]]),))
+    model = Model(schema, dag, tables, Recipe(), 2, "1")
+    text = form.FORMAT.write(portable(model), TARGET)
+    said = form.FORMAT.run(text, [{"n": value} for value in (" 1e0 ", 1.0, "+.5", ".25", None, "NA")])
+    assert said[0] == said[1]
+    assert said[2] == said[3]
+    assert said[4] == said[5] == [0.5, 0.5]
+    for value in ("nan", "1_0", "0x10", "Infinity", "zwei", "1e400", True):
+        with pytest.raises(BncliError, match=r"could not be run by .*no (finite )?number"):
+            form.FORMAT.run(text, [{"n": value}])

@@ -52,6 +52,7 @@ def test_the_written_file() -> None:
     assert '  <VARIABLE TYPE="nature">\n    <NAME>a</NAME>\n    <OUTCOME>u</OUTCOME>\n  </VARIABLE>\n' in text
     assert "    <GIVEN>y</GIVEN>\n    <TABLE>\n      1.0\n      1.0\n    </TABLE>\n" in text
     assert text.count("<PROPERTY>") == 1
+    assert text.splitlines()[1] == "<!DOCTYPE BIF ["
 
 
 ENTITY = '<!DOCTYPE BIF [ <!ENTITY a "aaaaaaaaaa"> <!ENTITY b "&a;&a;&a;&a;&a;"> ]>\n'

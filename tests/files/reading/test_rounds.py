@@ -17,10 +17,13 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Cuts
 from bncli.errors import BncliError
 from bncli.files.codes import read_codes
+from bncli.files.cuts import read_cuts
+from bncli.files.model import read_model
 from bncli.files.reading.rounds import Sampled, read_table
-from bncli.files.reading.sampling import RowSampler, _keys
+from bncli.files.reading.sampling import _keys
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
+from bncli.steps.discretize import discretize
 from bncli.steps.encode import encode
 from bncli.steps.fit import fit
 from bncli.steps.supplied_files import Supplied, read_supplied
@@ -120,7 +123,31 @@ def test_a_file_of_codes_is_that_of_one_round(parts: Path, tmp_path: Path) -> No
     two, one = (read_codes(str(tmp_path / f"{name}.codes")) for name in ("two", "one"))
     assert two.batches == one.batches
     assert two.counts == one.counts
-    assert (two.heading.sampled_rows is None, one.heading.sampled_rows) == (False, None)
+    assert two.heading == one.heading
+
+
+@pytest.mark.usefixtures("tight")
+def test_cuts_of_a_sample_are_told_wherever_they_go(parts: Path, tmp_path: Path) -> None:
+    """In codes, cuts and models alike; nobody says so of cuts that were given, or of a table that fits."""
+    source, recipe = Source((str(parts),), ignore=("w",)), Recipe.of(structure="nb", param="map")
+    codes, cuts = str(tmp_path / "x.codes"), str(tmp_path / "cuts.json")
+    sampled = encode(source, recipe, output=codes).sampled_rows
+    assert sampled is not None
+    assert 800 <= sampled <= 820
+    discretized = discretize(source, recipe, cuts_out=cuts, output=str(tmp_path / "binned.csv"))
+    assert replace(read_cuts(cuts), options={}) == replace(read_codes(codes).heading.cuts, options={})
+    assert discretized.rows == len((tmp_path / "binned.csv").read_text().splitlines()) - 1 == ROWS
+    files = []
+    for paths, given in ((source, None), (source, cuts), (Source((codes,)), None), (Source((codes,)), codes)):
+        fit(paths, recipe, output=str(tmp_path / "m.bnc"), supplied=read_supplied(given))
+        files.append((tmp_path / "m.bnc").read_bytes())
+    assert read_model(str(tmp_path / "m.bnc")).sampled_rows == sampled
+    assert len(set(files)) == 1
+    by_hand = Supplied(replace(read_cuts(cuts), sampled_rows=None))
+    told: list[Event] = []
+    fit(source, recipe, output=str(tmp_path / "m.bnc"), supplied=by_hand, run=Run(watch=told.append))
+    assert read_model(str(tmp_path / "m.bnc")).sampled_rows is None
+    assert not any(isinstance(event, Note) and "drawn" in event.text for event in told)
 
 
 @pytest.mark.usefixtures("tight")
@@ -171,7 +198,6 @@ def test_a_sample_depends_on_the_rows_alone() -> None:
     np.testing.assert_array_equal(np.concatenate([_keys(0, 300, 3), _keys(300, 700, 3)]), keys)
     assert len(set(keys.tolist())) == 1000
     assert not set(keys.tolist()) & set(_keys(0, 1000, 4).tolist())
-    assert RowSampler(0, None).n_rows == 0
 
 
 @pytest.mark.usefixtures("tight")
@@ -186,3 +212,24 @@ def test_columns_that_turn_out_to_be_text_are_read_again(tmp_path: Path) -> None
     assert columns.n_rows == 40_003
     data = learn_dataset(columns)
     assert len(data.schema.attributes[0].levels) == 10  # type: ignore[union-attr]
+
+
+@pytest.mark.usefixtures("tight")
+@pytest.mark.parametrize("drop", ["weight 0", "no class", "NA among numbers"])
+def test_what_is_first_met_in_a_row_that_does_not_count_is_known(tmp_path: Path, drop: str) -> None:
+    """A missing number, a missing name and a rare level: each first in a row that goes, then once in one that stays."""
+    n, lines = 12_000, []
+    for i in range(n):
+        goes, special = i in (5, 3000), i in (5, 3000, 9001)
+        missing = "" if drop == "no class" else "NA"
+        label = missing if goes and drop != "weight 0" else str(i % 2)
+        gap = "" if special else f"{i % 997}.5"
+        names = ("", "once") if special else ("a", "b")
+        lines.append(f"{gap},{','.join(names)},{0 if goes and drop == 'weight 0' else 1},{label}")
+    (tmp_path / "t.csv").write_text("x,hole,name,w,class\n" + "\n".join(lines) + "\n")
+    source = Source((str(tmp_path / "t.csv"),), weights="w", drop_unlabelled=True)
+    encode(source, Recipe(), output=str(tmp_path / "t.codes"))
+    heading = read_codes(str(tmp_path / "t.codes")).heading
+    assert heading.rows == n - 2
+    assert set(heading.missing) == {"x", "hole"}
+    assert set(heading.cuts.attributes[2].levels) == {"b", "once"}  # type: ignore[union-attr]

@@ -1,0 +1,121 @@
+"""`bncli diff`: how two models differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bncli.cli import options
+from bncli.cli.command import declare
+from bncli.cli.console import Console
+from bncli.cli.flags import Paths, flag
+from bncli.errors import UsageError
+
+if TYPE_CHECKING:
+    from bncli.steps.diff import DiffReport
+
+EXAMPLES = """\
+bncli diff old.bnc new.bnc
+bncli diff old.bnc new.bnc --data last_month.csv
+"""
+
+A = click.argument("a", metavar="A", cls=Paths)
+B = click.argument("b", metavar="B", cls=Paths)
+DATA = flag(
+    "--data",
+    group="Data",
+    metavar="FILE",
+    setting=False,
+    help="Score this table with both: the share of changed decisions, the largest change of a probability.",
+)
+_SHOWN = 4
+"""Names that a line lists."""
+
+
+@declare(
+    "diff",
+    EXAMPLES,
+    (A, B),
+    (DATA, *options.MISSING, *options.MISSING_COLUMNS, *options.FORMAT),
+    (options.JSON, options.QUIET),
+    (options.THREADS, options.CONFIG, options.DEBUG),
+    more="Columns, labels and values are compared by name; what B has and A lacks is marked +, the contrary -. "
+    "The exit code is 0 whether they differ or not.",
+)
+def command(**typed: Any) -> None:
+    """Compares schema, cuts, arcs, tables and options, and what the models say of a table."""
+    _refuse_idle(typed)
+    source = None if typed["data"] is None else options.source(typed, (typed["data"],))
+    from bncli.steps.diff import diff
+    from bncli.watch import Run
+
+    with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        report = diff(typed["a"], typed["b"], source, run=Run(options.threads(typed), watch=console.watch))
+        if console.as_json:
+            console.json(report)
+        else:
+            console.text("\n".join(lines(report)) + "\n")
+
+
+def _refuse_idle(typed: Mapping[str, Any]) -> None:
+    if typed["data"] is None:
+        for name in ("missing", "allow_missing_columns", "format", "delimiter", "encoding"):
+            if typed[name]:
+                raise UsageError(f"--{name.replace('_', '-')} has no effect without --data", hint="name a table")
+
+
+def lines(report: DiffReport) -> list[str]:
+    """A line for everything that differs, by what it is; then the decisions."""
+    found = [
+        ("class", [] if report.class_name is None else [f"{report.class_name[0]} -> {report.class_name[1]}"]),
+        ("labels", [] if report.label_order is None else [" -> ".join(map(", ".join, report.label_order))]),
+        ("columns", _both(report.attributes_added, report.attributes_removed)),
+        ("types", _listed("", report.types_changed)),
+        ("cuts", _listed("", report.cuts_changed)),
+        ("levels", _listed("", report.levels_changed)),
+        ("arcs", _both(*([f"{p} -> {c}" for p, c in arcs] for arcs in (report.arcs_added, report.arcs_removed)))),
+        ("regions", _both(*(list(map(" & ".join, r)) for r in (report.regions_added, report.regions_removed)))),
+        ("tables", _table_lines(report)),
+        (
+            "options",
+            [f"{name} {_text(one)} -> {_text(other)}" for name, (one, other) in report.options_changed.items()],
+        ),
+        (
+            "learnt from",
+            [] if report.rows_learnt_from is None else ["{:,} -> {:,} rows".format(*report.rows_learnt_from)],
+        ),
+    ]
+    told = [f"{name if i == 0 else '':<12}{text}" for name, texts in found for i, text in enumerate(texts)]
+    if report.same_bytes:
+        told = ["the models are the same, byte for byte"]
+    elif not told:
+        told = ["the models are the same but for how they were made"]
+    if report.decisions is not None:
+        n, changed, max_dp = report.decisions
+        told.append(f"{'decisions':<12}{changed:.2%} of {n:,} rows change; max |dP| {max_dp:.1e}")
+    return told
+
+
+def _both(added: Sequence[str], removed: Sequence[str]) -> list[str]:
+    return [*_listed("+ ", added), *_listed("- ", removed)]
+
+
+def _listed(mark: str, names: Sequence[str]) -> list[str]:
+    """One line, none for no names."""
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return [f"{mark}{', '.join(names[:_SHOWN])}{more}"] if names else []
+
+
+def _table_lines(report: DiffReport) -> list[str]:
+    tables = report.tables
+    counts = {"added": tables.added, "removed": tables.removed, "over other values": tables.recut}
+    told = [f"{len(names):,} {word}" for word, names in counts.items() if names]
+    if tables.changed:
+        told.insert(0, f"{len(tables.changed):,} changed, by up to {tables.largest:.2g} nats")
+    return [f"{', '.join(told)}; {tables.same:,} the same"] if told else []
+
+
+def _text(value: object) -> str:
+    return "none" if value is None else str(value)

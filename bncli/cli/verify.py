@@ -1,0 +1,61 @@
+"""`bncli verify`: whether a model, or an export of it, says here and now what the model said when it was made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bncli.cli import options
+from bncli.cli.command import declare
+from bncli.cli.console import Console
+from bncli.cli.flags import Paths, flag
+
+if TYPE_CHECKING:
+    from bncli.steps.verify import VerifyReport
+
+EXAMPLES = """\
+bncli verify data.bnc                        after an upgrade, or on another machine
+bncli verify data.bnc --against data.py      an export as well; a program is run
+"""
+
+MODEL = click.argument("model", metavar="MODEL", cls=Paths)
+AGAINST = flag(
+    "--against",
+    group="Verifying",
+    metavar="FILE",
+    setting=False,
+    help="An export of the model, a network or a program, to be compared with it; its kind is told by its ending.",
+)
+
+
+@declare(
+    "verify",
+    EXAMPLES,
+    (MODEL,),
+    (AGAINST,),
+    (options.JSON, options.QUIET),
+    (options.SEED, options.CONFIG, options.DEBUG),
+    more="A model carries some made-up rows with their probabilities; they are scored again. The exit code is 0 where "
+    "no probability differs by more than 1e-9, else 3. A program is run: name none that you do not trust.",
+)
+def command(**typed: Any) -> None:
+    """Scores the rows that the model carries again, and says by how much that differs."""
+    from bncli.steps.verify import verify
+
+    report = verify(typed["model"], typed["against"], seed=typed["seed"])
+    console = Console(quiet=typed["quiet"], as_json=typed["as_json"])
+    if console.as_json:
+        console.json(report)
+    if report.fault is not None:
+        raise report.fault
+    console.summary(summary(report))
+
+
+def summary(report: VerifyReport) -> list[str]:
+    """A line a comparison."""
+    told = [] if report.self_test is not None else ["self-test   none: an earlier version wrote the model"]
+    for name, part in (("self-test", report.self_test), (report.format or "", report.export)):
+        if part is not None:
+            told.append(f"{name:<12}{part.rows:,} made-up rows: max |dP| {part.max_dp:.1e}")
+    return [*told, "verified"]

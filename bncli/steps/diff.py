@@ -1,0 +1,256 @@
+"""How two models differ: schema, cuts, arcs, tables, options, and, on a table, what they say of its rows.
+
+Everything is compared by name: columns, labels, values. Table entries are compared where both models have a table over
+the same attributes with the same values; of an ensemble these are those of its sum, or where there is none (and of an
+average over steps) those of its leading model. Probabilities are compared label by label; a label that one model does
+not know has probability 0 there.
+
+Conventions: the rows are read once for each model, each as that model reads them, in step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bncli.engine.data.encoding import encode_attributes
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.model import Ensemble, Model, Pool, Tables
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.structures.named_structure import NamedDag, NamedStructure, name_structure
+from bncli.errors import UsageError
+from bncli.files.model import dump_model, read_model
+from bncli.files.score_layout import most_probable
+from bncli.files.table import Batches, Source
+from bncli.steps.run import limited
+from bncli.watch import Run
+
+_NUMBERS_PER_BLOCK = 1 << 21
+
+
+class Decisions(NamedTuple):
+    """On so many rows: the share whose most probable label is another, and the largest |dP| over all labels."""
+
+    rows: int
+    changed: float
+    max_dp: float
+
+
+class TableChanges(NamedTuple):
+    """Tables by the names of their attributes. `recut` are over attributes whose values differ: not to be compared.
+
+    largest: the largest change of an entry, in nats, of the tables that can be compared; None where there are none.
+    """
+
+    added: tuple[tuple[str, ...], ...]
+    removed: tuple[tuple[str, ...], ...]
+    changed: tuple[tuple[str, ...], ...]
+    recut: tuple[tuple[str, ...], ...]
+    same: int
+    largest: float | None
+
+
+@dataclass(frozen=True)
+class DiffReport:
+    """What B has and A lacks is added, what A has and B lacks removed; pairs are (of A, of B).
+
+    class_name, label_order, rows: None where they agree. decisions: None without a table.
+    """
+
+    a: str
+    b: str
+    same_bytes: bool
+    class_name: tuple[str, str] | None
+    label_order: tuple[tuple[str, ...], tuple[str, ...]] | None
+    attributes_added: tuple[str, ...]
+    attributes_removed: tuple[str, ...]
+    types_changed: tuple[str, ...]
+    cuts_changed: tuple[str, ...]
+    levels_changed: tuple[str, ...]
+    arcs_added: tuple[tuple[str, str], ...]
+    arcs_removed: tuple[tuple[str, str], ...]
+    regions_added: tuple[tuple[str, ...], ...]
+    regions_removed: tuple[tuple[str, ...], ...]
+    options_changed: Mapping[str, tuple[Any, Any]]
+    rows_learnt_from: tuple[int, int] | None
+    tables: TableChanges
+    decisions: Decisions | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Every field by name; of the decisions `rows`, `changed_decisions` and `max_abs_dp`."""
+        fields = {"class" if name == "class_name" else name: value for name, value in asdict(self).items()}
+        del fields["decisions"]
+        rows, changed, max_dp = (None, None, None) if self.decisions is None else self.decisions
+        fields["options_changed"] = {name: list(pair) for name, pair in self.options_changed.items()}
+        fields["tables"] = self.tables._asdict()
+        return fields | {"rows": rows, "changed_decisions": changed, "max_abs_dp": max_dp}
+
+
+def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> DiffReport:
+    """Compares the models in two files, on the rows of `source` too."""
+    if source is not None and "-" in source.paths:
+        raise UsageError("the rows are read twice, which the standard input cannot be", hint="name a file with --data")
+    one, other = read_model(a), read_model(b)
+    ours, theirs = one.schema, other.schema
+    names, others = _by_name(ours), _by_name(theirs)
+    changes = {name: _change(names[name], others[name]) for name in names if name in others}
+    learnt_from = (one.n_rows, other.n_rows)
+    return DiffReport(
+        a=a,
+        b=b,
+        same_bytes=dump_model(one) == dump_model(other),
+        class_name=None if ours.class_name == theirs.class_name else (ours.class_name, theirs.class_name),
+        label_order=None if ours.labels == theirs.labels else (ours.labels, theirs.labels),
+        attributes_added=_more(others, names),
+        attributes_removed=_more(names, others),
+        types_changed=tuple(name for name, change in changes.items() if change == "type"),
+        cuts_changed=tuple(name for name, change in changes.items() if change == "cuts"),
+        levels_changed=tuple(name for name, change in changes.items() if change == "levels"),
+        **_graphs(name_structure(one.structure, ours), name_structure(other.structure, theirs)),
+        options_changed=_options(one, other),
+        rows_learnt_from=None if one.n_rows == other.n_rows else learnt_from,
+        tables=_tables(one, other, {name for name, change in changes.items() if change is not None}),
+        decisions=None if source is None else _decisions(one, other, source, run),
+    )
+
+
+def _by_name(schema: Schema) -> dict[str, Attribute]:
+    return {attribute.name: attribute for attribute in schema.attributes}
+
+
+def _change(one: Attribute, other: Attribute) -> str | None:
+    """What of an attribute's values differs: its type (that of a date's part too), cuts, levels (a missing one too)."""
+    if isinstance(one, NumericAttribute) and isinstance(other, NumericAttribute):
+        if one.form != other.form:
+            return "type"
+        return "cuts" if one.cuts != other.cuts else "levels" if one.missing != other.missing else None
+    if isinstance(one, CategoricalAttribute) and isinstance(other, CategoricalAttribute):
+        values = [(attribute.levels, attribute.groups, attribute.missing) for attribute in (one, other)]
+        return None if values[0] == values[1] else "levels"
+    return "type"
+
+
+def _more(one: Mapping[Any, Any] | Sequence[Any], other: Mapping[Any, Any] | Sequence[Any]) -> tuple[Any, ...]:
+    """What the one has and the other lacks, in the order of the one."""
+    known = set(other)
+    return tuple(item for item in one if item not in known)
+
+
+def _graphs(one: NamedStructure, other: NamedStructure) -> dict[str, Any]:
+    """Arcs of networks (parent, child), regions of models of regions; one of each differs in all."""
+    arcs, regions = (_arcs(one), _arcs(other)), (_regions(one), _regions(other))
+    return {
+        "arcs_added": _more(arcs[1], arcs[0]),
+        "arcs_removed": _more(*arcs),
+        "regions_added": _more(regions[1], regions[0]),
+        "regions_removed": _more(*regions),
+    }
+
+
+def _arcs(structure: NamedStructure) -> list[tuple[str, str]]:
+    if not isinstance(structure, NamedDag):
+        return []
+    return [(parent, child) for child, parents in structure.parents.items() for parent in parents]
+
+
+def _regions(structure: NamedStructure) -> tuple[tuple[str, ...], ...]:
+    return () if isinstance(structure, NamedDag) else structure.chosen
+
+
+def _options(one: Model, other: Model) -> dict[str, tuple[Any, Any]]:
+    """Options of the recipe, by the words typed, and the policies of the schema."""
+    ours, theirs = one.recipe.as_dict(), other.recipe.as_dict()
+    return {
+        name.replace("_", "-"): (ours.get(name), theirs.get(name))
+        for name in dict.fromkeys((*ours, *theirs))
+        if ours.get(name) != theirs.get(name)
+    }
+
+
+def _tables(one: Model, other: Model, recut: set[str]) -> TableChanges:
+    ours, theirs = _entries(one), _entries(other)
+    common = [key for key in ours if key in theirs]
+    barred = [key for key in common if recut & set(key[0]) or one.schema.labels != other.schema.labels]
+    compared = [key for key in common if key not in set(barred)]
+    largest = {key: float(np.abs(ours[key] - theirs[key]).max(initial=0.0)) for key in compared}
+    changed = [key for key in compared if largest[key] > 0]
+    return TableChanges(
+        added=_over(_more(theirs, ours)),
+        removed=_over(_more(ours, theirs)),
+        changed=_over(changed),
+        recut=_over(barred),
+        same=len(compared) - len(changed),
+        largest=max(largest.values(), default=None),
+    )
+
+
+def _over(keys: Iterable[Key]) -> tuple[tuple[str, ...], ...]:
+    return tuple(names for names, *_ in keys)
+
+
+Key = tuple[tuple[str, ...], bool, tuple[Any, ...]]
+"""The attributes of a table by name, whether the first is a child, and how they are regrouped."""
+
+
+def _entries(model: Model) -> dict[Key, Array]:
+    """Every table by what it is over, and the bias, which is over no attribute."""
+    predictor = model.predictor
+    combined = isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC
+    tables: Tables = predictor.combined if isinstance(predictor, Ensemble) and combined else predictor.leading
+    found: dict[Key, Array] = {((), False, ()): tables.bias[None, :]}
+    for family, entries in zip(tables.families, tables.weights, strict=True):
+        names = tuple(model.schema.attributes[i].name for i in family.attributes)
+        found[names, family.child is not None, family.groupings] = entries
+    return found
+
+
+Scored = tuple[Index, Array]
+"""Of consecutive rows: where the most probable label stands among all labels (rows,), and P(y | x_t) (rows, labels)."""
+
+
+def _decisions(one: Model, other: Model, source: Source, run: Run) -> Decisions:
+    """In one pass over the rows for each model, in step."""
+    labels = tuple(dict.fromkeys((*one.schema.labels, *other.schema.labels)))
+    rows, changed, max_dp = 0, 0, 0.0
+    with (
+        closing(_scored(one, labels, source, run)) as ours,
+        closing(_scored(other, labels, source, run)) as theirs,
+    ):
+        for (chosen, p), (chosen_by_other, q) in _in_step(ours, theirs):
+            rows += len(p)
+            changed += int((chosen != chosen_by_other).sum())
+            max_dp = max(max_dp, float(np.abs(p - q).max(initial=0.0)))
+    return Decisions(rows, changed / rows if rows else 0.0, max_dp)
+
+
+def _scored(model: Model, labels: Sequence[str], source: Source, run: Run) -> Generator[Scored, None, None]:
+    """All rows of the table, block by block."""
+    scorer, schema = compile_scorer(model), model.schema
+    needed = [schema.attributes[i].name for i in scorer.used]
+    columns = np.array([labels.index(label) for label in schema.labels])
+    step = max(1, _NUMBERS_PER_BLOCK // len(labels))
+    with Batches(source, schema, needed, run=limited(run)) as batches:
+        for batch in batches:
+            n = batch.columns.n_rows
+            codes = encode_attributes(batch.columns, schema, scorer.used, allow_missing=bool(batches.absent)).codes
+            for start in range(0, n, step):
+                stop = min(start + step, n)
+                log_p = log_probabilities(scorer, [column[start:stop] for column in codes], stop - start)
+                probabilities = np.zeros((stop - start, len(labels)))
+                probabilities[:, columns] = np.exp(log_p).T
+                yield columns[most_probable(log_p)], probabilities
+
+
+def _in_step(ours: Iterator[Scored], theirs: Iterator[Scored]) -> Iterator[tuple[Scored, Scored]]:
+    """Both in blocks of the same rows."""
+    one, other = next(ours, None), next(theirs, None)
+    while one is not None and other is not None:
+        n = min(len(one[0]), len(other[0]))
+        yield (one[0][:n], one[1][:n]), (other[0][:n], other[1][:n])
+        one = (one[0][n:], one[1][n:]) if n < len(one[0]) else next(ours, None)
+        other = (other[0][n:], other[1][n:]) if n < len(other[0]) else next(theirs, None)

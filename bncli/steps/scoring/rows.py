@@ -1,0 +1,104 @@
+"""Scores batch after batch of rows, and counts what it meets.
+
+Conventions: no block of probabilities holds more than 2^21 numbers, however many classes there are. With
+`unseen="error"` the first value in the rows' order that training never saw stops the run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from bncli.engine.data.columns import UNSEEN, CategoricalColumn
+from bncli.engine.data.encoding import encode_attributes
+from bncli.engine.data.schema import CategoricalAttribute, source_column
+from bncli.engine.explanation.contributions import Explainer, Explanation
+from bncli.engine.kernels.arrays import Array, Codes
+from bncli.engine.model import Model
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.errors import ModelError
+from bncli.files.score_layout import most_probable
+from bncli.files.table import Batch
+
+NUMBERS_PER_BLOCK = 1 << 21
+_PER_REASON = 16
+"""Numbers that a contribution and its words count for."""
+
+
+class Counts(NamedTuple):
+    """Rows that were scored, and their values never seen and missing, by column."""
+
+    rows: int
+    unseen: Counter[str]
+    missing: Counter[str]
+
+
+class ScoredRows:
+    """Scores batch after batch, and counts what it meets.
+
+    strict: a value that training never saw is an error. explain: how many contributions to the prediction are told.
+    `needed`: the columns that the model looks at; `absent`, those that the rows lack, is for the reader to say.
+    """
+
+    def __init__(self, model: Model, strict: bool = False, explain: int = 0) -> None:
+        self.strict = strict
+        self.count = 0
+        self.absent: tuple[str, ...] = ()
+        self.unseen: Counter[str] = Counter()
+        self.missing: Counter[str] = Counter()
+        self._schema = model.schema
+        self._scorer = compile_scorer(model)
+        self._explain = explain
+        self._explainer = Explainer(model, self._scorer.used) if explain else None
+        self._attributes = [model.schema.attributes[i] for i in self._scorer.used]
+        self.needed = tuple(attribute.name for attribute in self._attributes)
+        self._columns = tuple(source_column(attribute) for attribute in self._attributes)
+
+    def add(self, others: Counts) -> None:
+        """Counts rows that were scored elsewhere."""
+        self.count += others.rows
+        self.unseen.update(others.unseen)
+        self.missing.update(others.missing)
+
+    def texts_wanted(self) -> tuple[str, ...]:
+        """Columns whose text is read beside those to keep: if an unseen value is an error, those that can have one."""
+        return tuple(a.name for a in self._attributes if isinstance(a, CategoricalAttribute) and self.strict)
+
+    def score(self, batch: Batch) -> Iterator[tuple[slice, Array, Explanation | None]]:
+        """Consecutive rows, their log P(y | x_t), shape (K, rows), and why."""
+        encoded = encode_attributes(batch.columns, self._schema, self._scorer.used, allow_missing=bool(self.absent))
+        n_rows = batch.columns.n_rows
+        self.count += n_rows
+        self.unseen.update(dict(zip(self._columns, encoded.unseen, strict=True)))
+        # of the parts of a date, which are missing together, the column counts once
+        self.missing.update(dict(zip(self._columns, encoded.missing, strict=True)))
+        step = max(1, NUMBERS_PER_BLOCK // (self._scorer.n_labels + _PER_REASON * self._explain))
+        for start in range(0, n_rows, step):
+            block = slice(start, min(start + step, n_rows))
+            codes = [column[block] for column in encoded.codes]
+            log_p = log_probabilities(self._scorer, codes, block.stop - start)
+            yield block, log_p, self._why(codes, log_p)
+
+    def _why(self, codes: Sequence[Codes], log_p: Array) -> Explanation | None:
+        if self._explainer is None:
+            return None
+        return self._explainer.explain(codes, log_p, most_probable(log_p), self._explain)
+
+    def refuse_unseen(self, batch: Batch, kept_names: tuple[str, ...]) -> None:
+        """ModelError for the first value, row by row, that training never saw."""
+        first: tuple[int, str] | None = None
+        for name in self.needed:
+            column = batch.columns.attributes.get(name)
+            if isinstance(column, CategoricalColumn) and (column.codes == UNSEEN).any():
+                found = int((column.codes == UNSEEN).argmax()), name
+                first = found if first is None or found[0] < first[0] else first
+        if first is not None:
+            row, name = first
+            value = batch.kept[kept_names.index(name)][row].as_py().strip()
+            what = f"column {name!r} has the value {value!r}, which training never saw"
+            raise ModelError(what, where=batch.locate(row), hint="--unseen average scores such rows")
+
+    def in_order(self, counts: Counter[str]) -> dict[str, int]:
+        """Without the columns that have none."""
+        return {name: counts[name] for name in dict.fromkeys(self._columns) if counts[name]}

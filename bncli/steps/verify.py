@@ -1,0 +1,178 @@
+"""Scores the rows that a model carries again, here and now, and runs an export of the model against it.
+
+The self-test (`engine/prediction/verification.py`) tells whether this machine, with its libraries, says what the one
+said that learnt the model. A program or a network is then compared with the model on made-up rows of its own: values of
+every level and on both sides of every cut, missing and unseen ones, for a program; random states for a network.
+
+Conventions: what differs by no more than TOLERANCE agrees. A program is run, so it should be one that is trusted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bncli.engine.model import Model
+from bncli.engine.networks.agreement import largest_difference, same_nodes
+from bncli.engine.networks.naming import name_network
+from bncli.engine.networks.normalisation import equivalent_network
+from bncli.engine.prediction.probe_rows import probe_rows
+from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE, largest_change
+from bncli.errors import BncliError, ModelError, UsageError
+from bncli.files.formats import NetworkFormat, ProgramFormat, by_ending, export_formats
+from bncli.files.model import read_model
+from bncli.files.places import cannot_read
+
+
+class Compared(NamedTuple):
+    """On how many rows, and the largest difference of a probability there."""
+
+    rows: int
+    max_dp: float
+
+    @property
+    def agrees(self) -> bool:
+        return self.max_dp <= TOLERANCE
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """The self-test, None where the model carries none; the comparison with the export, None where none is named.
+
+    rounded: the format of the export is one whose numbers may be rounded.
+    """
+
+    model: str
+    bncli_version: str
+    against: str | None
+    format: str | None
+    self_test: Compared | None
+    export: Compared | None
+    rounded: bool = False
+
+    @property
+    def compared(self) -> tuple[Compared, ...]:
+        return tuple(one for one in (self.self_test, self.export) if one is not None)
+
+    @property
+    def fault(self) -> ModelError | None:
+        """What is wrong, None where all agrees."""
+        if self.self_test is not None and not self.self_test.agrees:
+            what = f"the model does not say here what it said when it was made: {_far(self.self_test)}"
+            return ModelError(what, where=self.model, hint=f"it was learnt by bncli {self.bncli_version}: fit it again")
+        if self.export is not None and not self.export.agrees:
+            what = f"the {self.format} file differs from the model {self.model}: {_far(self.export)}"
+            hint = _ROUNDED if self.rounded else "export the model again"
+            return ModelError(what, where=self.against or "", hint=hint)
+        return None
+
+    def as_json(self) -> dict[str, Any]:
+        """`rows` and `max_dp` are those of all comparisons together."""
+        parts = {"self_test": self.self_test, "export": self.export}
+        worst = float(np.max([one.max_dp for one in self.compared]))  # NaN where one is
+        return {
+            "model": self.model,
+            "bncli_version": self.bncli_version,
+            "against": self.against,
+            "format": self.format,
+            **{name: None if part is None else part._asdict() for name, part in parts.items()},
+            "verified": self.fault is None,
+            "rows": sum(one.rows for one in self.compared),
+            "max_dp": worst,
+        }
+
+
+_ROUNDED = "rounding may do that: export says how much it costs; one with --digits 15 can be verified"
+
+
+def _far(compared: Compared) -> str:
+    return f"max |dP| {compared.max_dp:.1e} on {compared.rows:,} made-up rows"
+
+
+def verify(model_path: str, against: str | None = None, *, seed: int = 0) -> VerifyReport:
+    """Compares; see `VerifyReport.fault` for the verdict.
+
+    ModelError where there is nothing to compare, for the model has no self-test and no export is named, and for an
+    export that cannot be one of this model; BncliError where nothing is at hand that runs it.
+    """
+    form = None if against is None else _format(against)
+    model = read_model(model_path)
+    if model.self_test is None and against is None:
+        hint = "fit it again, or compare an export of it: --against FILE"
+        raise ModelError("the model carries no self-test: an earlier version wrote it", where=model_path, hint=hint)
+    own = None if model.self_test is None else Compared(model.self_test.n_rows, largest_change(model, model.self_test))
+    if against is None or form is None:
+        return VerifyReport(model_path, model.version, None, None, own, None)
+    try:
+        content = Path(against).read_bytes()
+    except OSError as error:
+        raise cannot_read(against, error, BncliError, what=" the export") from error
+    rng = np.random.Generator(np.random.PCG64(seed))
+    if isinstance(form, NetworkFormat):
+        export = _network(model, form, content, against, rng)
+    else:
+        export = _program(model, form, content, against, rng)
+    rounds = isinstance(form, ProgramFormat) and form.rounds
+    return VerifyReport(model_path, model.version, against, form.word, own, export, rounds)
+
+
+def _format(path: str) -> NetworkFormat | ProgramFormat:
+    """The format that the ending stands for; UsageError for one that says no probabilities."""
+    formats = [
+        form
+        for form in export_formats()
+        if isinstance(form, ProgramFormat) or (isinstance(form, NetworkFormat) and form.read is not None)
+    ]
+    word = by_ending(path, tuple(formats))
+    if word is None:
+        endings = ", ".join(ending for form in formats for ending in form.endings)
+        hint = f"the name of an export with probabilities ends in one of {endings}"
+        raise UsageError("there is no telling what kind of export this is", where=path, hint=hint)
+    return next(form for form in formats if form.word == word)
+
+
+def _network(model: Model, form: NetworkFormat, content: bytes, where: str, rng: np.random.Generator) -> Compared:
+    """Against the network in a file; ModelError where it has other nodes than that of the model."""
+    assert form.read is not None
+    found = form.read(content, where)
+    try:
+        own = name_network(equivalent_network(model))
+    except ModelError as error:
+        raise ModelError(f"this model is no network: {error.what}", where=where, hint=error.hint) from error
+    if not same_nodes(own, found):
+        raise ModelError("this network is not one of the model: its nodes differ", where=where, hint=_EXPORT)
+    return Compared(EXPORT_ROWS, largest_difference(model, found, EXPORT_ROWS, rng))
+
+
+_EXPORT = "name an export of this model, or export it again"
+
+
+def _program(model: Model, form: ProgramFormat, content: bytes, where: str, rng: np.random.Generator) -> Compared:
+    """Against a program; ModelError where it fails or tells of other labels."""
+    probes = probe_rows(model, EXPORT_ROWS, rng)
+    try:
+        found = form.run(content.decode() if form.is_text else content, probes.rows())
+    except UsageError:
+        raise
+    except Exception as error:  # whatever a program, or what runs it, may raise
+        raise ModelError(
+            f"the program fails on rows for this model: {_reason(error)}", where=where, hint=_EXPORT
+        ) from error
+    if found is None:
+        raise BncliError(f"{form.needs} is not at hand, which runs this export", where=where, hint="install it")
+    said = np.array(found, dtype=float).T if len({len(row) for row in found}) == 1 else np.empty((0, 0))
+    if said.shape != probes.probabilities.shape:
+        n_labels = len(model.schema.labels)
+        raise ModelError(f"the program does not tell of {n_labels} labels a row", where=where, hint=_EXPORT)
+    return Compared(probes.n_rows, float(np.abs(said - probes.probabilities).max(initial=0.0)))
+
+
+def _reason(error: Exception) -> str:
+    """In one line; an error of a reader's own without its place and advice."""
+    lines = [
+        line for line in (error.what if isinstance(error, BncliError) else str(error)).splitlines() if line.strip()
+    ]
+    return lines[-1].strip() if lines else type(error).__name__

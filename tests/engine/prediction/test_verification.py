@@ -1,0 +1,90 @@
+"""The self-test of a model: its rows are the same every time, visit every table, and notice a table that changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bncli.engine.model import Model, Tables
+from bncli.engine.prediction import verification
+from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.prediction.verification import LACKING, ROWS, largest_change, self_tested, with_self_test
+from bncli.engine.structures.structure import Dag
+from bncli.errors import BncliError
+from tests.datasets import schema_of
+from tests.engine.networks.test_normalisation import model_of, perfect_models
+from tests.missing_values import network_model
+
+MODEL = model_of(schema_of((2, 3, 50), 3), Dag(((), (0,), (1,)), (0, 1, 2)), 1.0, 0, "weighted")
+
+
+def test_equal_models_have_equal_tests() -> None:
+    one, other = with_self_test(MODEL).self_test, with_self_test(MODEL).self_test
+    assert one is not None
+    assert other is not None
+    np.testing.assert_array_equal(one.codes, other.codes)
+    np.testing.assert_array_equal(one.probabilities, other.probabilities)
+    assert (one.n_rows, one.codes.shape, one.probabilities.shape) == (ROWS, (3, ROWS), (3, ROWS))
+
+
+@given(perfect_models())
+@settings(max_examples=30)
+def test_of_complete_rows_every_code_comes_up_as_often_as_any(model: Model) -> None:
+    test = with_self_test(model).self_test
+    assert test is not None
+    lacking = np.arange(ROWS) % LACKING == 0
+    for codes, attribute in zip(test.codes, self_tested(model), strict=True):
+        cardinality = model.schema.cardinalities[attribute]
+        assert codes.max() <= cardinality
+        assert (codes[~lacking] < cardinality).all()
+        counts = np.bincount(codes[codes < cardinality], minlength=cardinality)
+        assert counts.max() <= -(-ROWS // cardinality)
+    scorer = compile_scorer(model)
+    rows = [test.codes[self_tested(model).index(i)].astype(np.uint32) for i in scorer.used]
+    np.testing.assert_array_equal(np.exp(log_probabilities(scorer, rows, ROWS)), test.probabilities)
+
+
+@given(table=st.integers(0, 2), seed=st.integers(0, 99))
+def test_a_table_that_changed_is_noticed(table: int, seed: int) -> None:
+    made = with_self_test(MODEL)
+    assert made.self_test is not None
+    assert largest_change(made, made.self_test) == 0
+    rng = np.random.default_rng(seed)
+    weights = list(MODEL.tables.weights)
+    weights[table] = weights[table] + rng.normal(size=weights[table].shape) * 1e-3
+    changed = replace(made, predictor=Tables(MODEL.tables.bias, MODEL.tables.families, tuple(weights)))
+    assert largest_change(changed, made.self_test) > 1e-6
+
+
+def test_a_model_that_marginalizes_is_tested_on_rows_that_lack_values() -> None:
+    made = with_self_test(network_model(Dag(((), (0,), (1,)), (0, 1, 2)), (2, 3, 3), 2, 0))
+    assert made.self_test is not None
+    cardinalities = np.array([made.schema.cardinalities[i] for i in self_tested(made)])
+    assert (made.self_test.codes == cardinalities[:, None]).any()
+    assert largest_change(made, made.self_test) == 0
+
+
+def test_where_lacking_rows_cannot_be_scored_all_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = verification.probabilities_of
+
+    def refusing(model: Model, codes: np.ndarray) -> np.ndarray:
+        if (codes == np.array(model.schema.cardinalities)[:, None]).any():
+            raise BncliError("too large a table")
+        return real(model, codes)
+
+    monkeypatch.setattr(verification, "probabilities_of", refusing)
+    made = with_self_test(MODEL).self_test
+    assert made is not None
+    assert (made.codes < np.array(MODEL.schema.cardinalities)[:, None]).all()
+
+
+def test_a_model_without_attributes() -> None:
+    alone = model_of(schema_of((), 2), Dag((), ()), 1.0, 0, "weighted")
+    made = with_self_test(alone).self_test
+    assert made is not None
+    assert made.codes.shape == (0, ROWS)
+    assert np.ptp(made.probabilities, axis=1).max() == 0

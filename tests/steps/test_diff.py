@@ -1,0 +1,171 @@
+"""diff: what differs between two models by name, and what they say of a table, against scoring them one by one."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine.model import Tables
+from bncli.errors import ModelError, UsageError
+from bncli.files.model import read_model, write_model
+from bncli.files.table import Source
+from bncli.recipe import Recipe
+from bncli.steps import diff as step
+from bncli.steps.diff import DiffReport, diff
+from bncli.steps.fit import fit
+from bncli.steps.score import Output, score
+
+SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
+WINE = Source((str(SAMPLE_DATA / "wine_holes.csv"),))
+
+
+def learnt(folder: Path, name: str, source: Source = WINE, **options: object) -> str:
+    path = str(folder / f"{name}.bnc")
+    fit(source, Recipe.of(**options), output=path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("diff")
+    return {
+        "tan": learnt(folder, "tan", param="map"),
+        "nb": learnt(folder, "nb", param="map", structure="nb"),
+        "coarse": learnt(folder, "coarse", param="map", discretize="equal-width", bins=3),
+        "kikuchi": learnt(folder, "kikuchi", structure="kikuchi", max_order=2),
+        "auto": learnt(folder, "auto", structure="auto", effort=1),
+    }
+
+
+def test_a_model_and_itself(models: dict[str, str]) -> None:
+    for path in models.values():
+        report = diff(path, path, WINE)
+        assert report.same_bytes
+        assert (report.arcs_added, report.cuts_changed, report.options_changed) == ((), (), {})
+        assert (report.tables.changed, report.tables.largest) == ((), 0.0)
+        assert report.decisions == (178, 0.0, 0.0)
+
+
+def test_arcs_and_tables_of_two_structures(models: dict[str, str]) -> None:
+    there, back = diff(models["nb"], models["tan"]), diff(models["tan"], models["nb"])
+    found = read_model(models["tan"])
+    names = [attribute.name for attribute in found.schema.attributes]
+    arcs = {(names[p], names[i]) for i, parents in enumerate(found.structure.parents) for p in parents}
+    assert set(there.arcs_added) == arcs == set(back.arcs_removed)
+    assert (there.arcs_removed, back.arcs_added, there.cuts_changed) == ((), (), ())
+    assert there.options_changed["structure"] == ("nb", "tan")
+    assert there.tables.added == back.tables.removed
+    assert len(there.tables.added) == len(arcs)
+    assert there.decisions is None
+    assert there.as_json()["changed_decisions"] is None
+
+
+def test_other_cuts(models: dict[str, str]) -> None:
+    report = diff(models["tan"], models["coarse"])
+    one, other = read_model(models["tan"]).schema, read_model(models["coarse"]).schema
+    pairs = zip(one.attributes, other.attributes, strict=True)
+    assert report.cuts_changed == tuple(a.name for a, b in pairs if a.cuts != b.cuts)
+    assert () in report.tables.changed or report.tables.same == 1  # the bias, which has no cuts
+    assert all(set(names) & set(report.cuts_changed) for names in report.tables.recut)
+
+
+def test_an_entry_that_changed(models: dict[str, str], tmp_path: Path) -> None:
+    whole = read_model(models["tan"])
+    weights = list(whole.tables.weights)
+    weights[2] = weights[2] + 0.25 * (np.arange(weights[2].size) == 1).reshape(weights[2].shape)
+    other = str(tmp_path / "o.bnc")
+    write_model(other, replace(whole, predictor=Tables(whole.tables.bias, whole.tables.families, tuple(weights))))
+    tables = diff(models["tan"], other).tables
+    names = tuple(whole.schema.attributes[i].name for i in whole.tables.families[2].attributes)
+    assert tables.changed == (names,)
+    assert tables.largest == pytest.approx(0.25)
+    assert tables.same == len(weights)
+
+
+@pytest.mark.parametrize("pair", [("tan", "nb"), ("tan", "coarse"), ("kikuchi", "auto"), ("nb", "kikuchi")])
+def test_decisions_are_those_of_score(
+    models: dict[str, str], tmp_path: Path, pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step, "_NUMBERS_PER_BLOCK", 3 * 7)
+    found = diff(models[pair[0]], models[pair[1]], WINE).decisions
+    rows = [scored(models[name], tmp_path / name) for name in pair]
+    changed = [p["prediction"] != q["prediction"] for p, q in zip(*rows, strict=True)]
+    keys = [key for key in rows[0][0] if key != "prediction"]
+    largest = max(abs(float(p[key]) - float(q[key])) for p, q in zip(*rows, strict=True) for key in keys)
+    assert found is not None
+    assert (found.rows, found.changed) == (178, sum(changed) / 178)
+    assert found.max_dp == pytest.approx(largest, abs=1e-12)
+    assert found.max_dp > 0
+
+
+def scored(model: str, path: Path) -> list[dict[str, str]]:
+    score(model, WINE, Output(str(path)))
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def relabelled(folder: Path, change: dict[str, str]) -> str:
+    """A model of the table under other labels, in the order in which they come there."""
+    lines = (SAMPLE_DATA / "iris.csv").read_text().splitlines()
+    rows = [line.rsplit(",", 1) for line in lines]
+    (folder / "other.csv").write_text("\n".join(f"{x},{change.get(y, y)}" for x, y in rows) + "\n")
+    return learnt(folder, "other", Source((str(folder / "other.csv"),)), param="map")
+
+
+def test_other_labels_are_compared_by_name(tmp_path: Path) -> None:
+    source = Source((str(SAMPLE_DATA / "iris.csv"),))
+    one = learnt(tmp_path, "one", source, param="map")
+    other = relabelled(tmp_path, {"setosa": "wild"})
+    report = diff(one, other, source)
+    assert report.label_order == (("setosa", "versicolor", "virginica"), read_model(other).schema.labels)
+    assert report.decisions is not None
+    assert report.decisions.changed == pytest.approx(50 / 150, abs=0.02)
+    assert report.decisions.max_dp > 0.99
+    swapped = relabelled(tmp_path, {"setosa": "versicolor", "versicolor": "setosa"})
+    assert diff(one, swapped, source).decisions.changed == pytest.approx(100 / 150, abs=0.05)  # type: ignore[union-attr]
+
+
+def test_other_columns_are_told(models: dict[str, str], tmp_path: Path) -> None:
+    iris = learnt(tmp_path, "iris", Source((str(SAMPLE_DATA / "iris.csv"),)), param="map")
+    report = diff(models["tan"], iris)
+    assert "petal_width" in report.attributes_added
+    assert "alcohol" in report.attributes_removed
+    assert report.rows_learnt_from == (178, 150)
+    with pytest.raises(ModelError, match="the data has no column"):
+        diff(models["tan"], iris, WINE)
+
+
+def test_the_standard_input_cannot_be_read_twice(models: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="read twice"):
+        diff(models["tan"], models["nb"], Source(("-",)))
+
+
+@given(st.lists(st.integers(1, 9), max_size=8), st.data())
+def test_blocks_of_other_sizes_go_in_step(sizes: list[int], data: st.DataObject) -> None:
+    total = sum(sizes)
+    ends = sorted(data.draw(st.sets(st.integers(1, max(total - 1, 1)), max_size=5))) if total > 1 else []
+    numbers = np.arange(total)
+
+    def blocks(cut: list[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for part in np.split(numbers, cut):
+            if len(part):
+                yield part, part[:, None] + 0.5
+
+    pairs = list(step._in_step(blocks(list(np.cumsum(sizes)[:-1])), blocks(ends)))
+    for (one, p), (other, q) in pairs:
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(p, q)
+    assert [int(row) for (one, _), _ in pairs for row in one] == list(range(total))
+
+
+def test_every_field_is_in_the_json(models: dict[str, str]) -> None:
+    report = diff(models["tan"], models["nb"], WINE)
+    names = {"class" if name == "class_name" else name for name in DiffReport.__dataclass_fields__} - {"decisions"}
+    assert set(report.as_json()) == names | {"rows", "changed_decisions", "max_abs_dp"}
