@@ -150,6 +150,14 @@ def test_what_travels_together_is_one_value(path: Path) -> None:
         assert len(names) - (names[:1] in (["self"], ["cls"])) <= 7, f"{node.name} takes {', '.join(names)}"
 
 
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_functions_are_short(path: Path) -> None:
+    """At most 40 lines, docstring and all; about ten are usual."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 40, node.name
+
+
 def test_help_imports_nothing_heavy() -> None:
     """What `bncli COMMAND --help` loads, followed through the imports at the top of modules.
 

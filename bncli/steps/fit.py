@@ -121,15 +121,7 @@ def fit(
     tracer = Trace(stopwatch)
     moves = Moves(tracer)
     with placing(source, run._replace(watch=moves)) as run:
-        tracer(Stage("read"))
-        columns = [supplied.read(source, run._replace(watch=tracer), recipe)]
-        learnt = learn(
-            columns.pop(),  # nothing holds the table here, so that it may be freed on the way
-            recipe,
-            given=supplied,
-            reading=Reading(source.missing_tokens, unseen),
-            run=limited(run),
-        )
+        learnt = _learnt(source, recipe, supplied, unseen, run)
     tracer(Stage("write"))
     if trace is not None:
         tracer.write(trace)
@@ -137,6 +129,18 @@ def fit(
     report = _report(model_path, learnt, supplied.structure)
     schema = learnt.model.schema
     return report(moves=moves.named(schema), warnings=tuple(warned.texts), seconds=stopwatch.seconds())
+
+
+def _learnt(source: Source, recipe: Recipe, supplied: Supplied, unseen: Unseen, run: Run) -> Learnt:
+    run.watch(Stage("read"))
+    columns = [supplied.read(source, run, recipe)]
+    return learn(
+        columns.pop(),  # nothing holds the table here, so that it may be freed on the way
+        recipe,
+        given=supplied,
+        reading=Reading(source.missing_tokens, unseen),
+        run=limited(run),
+    )
 
 
 def fit_counts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pyarrow import parquet
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, UsageError
 from bncli.files.model import read_model
+from bncli.files.reading.heads import Head
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
 from bncli.steps.encode import encode
@@ -77,6 +79,34 @@ def test_rows_of_text_are_guessed_from_the_first(tmp_path: Path) -> None:
     found = forecast(Source((str(tmp_path / "t.csv"),)), Recipe())
     assert abs(found.rows - 50_000) < 100
     assert not found.rows_exact
+
+
+def test_more_rows_and_more_work_take_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory and seconds: by rows, by an optimizer, by choosing a penalty; seconds by a second reading, too."""
+    found = []
+    for n in (1_000_000, 2_000_000, 20_000_000):
+        monkeypatch.setattr("bncli.steps.forecast.read_head", lambda _, n=n: Head(("a", "b", "class"), n, True, 1))
+        found.append([forecast(Source((HOLES,)), recipe) for recipe in RECIPES])
+    for fewer, more in itertools.pairwise(found):
+        for one, other in zip(fewer, more, strict=True):
+            assert one.memory < other.memory
+            assert one.seconds < other.seconds
+    for closed, one_penalty, chosen in found:
+        assert closed.memory < one_penalty.memory == chosen.memory
+    closed, one_penalty, chosen = found[-1]
+    assert closed.seconds < one_penalty.seconds < chosen.seconds
+    monkeypatch.setattr("bncli.steps.forecast.BUDGET", 1000)
+    for once, recipe in zip(found[-1], RECIPES, strict=True):
+        twice = forecast(Source((HOLES,)), recipe)
+        assert (once.rounds, twice.rounds) == (1, 2)
+        assert once.seconds < twice.seconds
+
+
+RECIPES = (
+    Recipe.of(structure="nb", param="map"),
+    Recipe.of(structure="nb", param="discriminative", penalty=1.0),
+    Recipe.of(structure="nb", param="discriminative"),
+)
 
 
 def test_past_the_budget_there_are_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

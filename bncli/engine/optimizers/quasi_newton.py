@@ -278,11 +278,9 @@ def newton_direction(
     >>> d.tolist(), products  # -g / 4, in one product
     ([-0.5, 2.0], 1)
     """
-    d = np.zeros(len(gradient))
-    residual = -gradient
+    d, residual, steepest = np.zeros(len(gradient)), -gradient, 0.0
     direction = precondition(residual)
     fit = first = length = float(residual @ direction)
-    steepest = 0.0
     for i in range(1, MAX_PRODUCTS + 1):
         image = product(direction)
         curvature = float(direction @ image)
