@@ -132,6 +132,7 @@ diff tan.bnc holes.bnc
 diff tan.bnc em.bnc
 diff tan.bnc few.bnc
 diff tan.bnc plain.bnc --data iris.csv
+export pooled.bnc --to scorecard -o pooled.csv
 compare iris.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --repeats 2 --jobs 1
 compare iris.csv tumours.csv holes.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --jobs 1
 convergence d.csv w.csv

@@ -105,6 +105,19 @@ def test_a_graph_that_is_not_perfect(bncli: Bncli) -> None:
     assert "--param map" in ran.err
 
 
+def test_options_of_sql(bncli: Bncli, model: str) -> None:
+    ran = bncli("export", model, "--to", "sql", "--input", "rows", "--key", "flower", "-o", "x.sql")
+    assert ran.code == 0
+    assert "made-up rows: max |dP|" in ran.err
+    ran = bncli("export", model, "-o", "y.sql", "--key", "petal_length")
+    assert (ran.code, ran.out) == (3, "")
+    assert "--key petal_length: the model uses that column" in ran.err
+    for option in (("--dialect", "sqlite"), ("--input", "rows"), ("--key", "id")):
+        ran = bncli("export", model, "--to", "python", *option)
+        assert (ran.code, ran.out) == (2, "")
+        assert f"{option[0]} has no effect with --to python; it belongs to --to sql" in ran.err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from bncli.engine.counting.counts import Counts
 from bncli.engine.parameter_learners import discriminative, weighted
 from bncli.engine.structure_learners import kdb, nb, tan
+from bncli.engine.training.nested_samples import Growth
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, optimize
 from bncli.engine.training.whitening import Whitening
 from bncli.watch import Event, Iteration
@@ -111,7 +112,7 @@ def own_run(space: ParameterSpace, penalty: float, clock: SetupClock) -> list[Po
         if isinstance(event, Iteration):
             points.append(Point(event.gradient_evaluations, clock.seconds / one_pass, event.penalty - event.cll))
 
-    optimize(space, OptimizerSettings("zero", penalty, 0.0, "newton", 1e-11, CAP), watch)
+    optimize(space, OptimizerSettings("zero", penalty, 0.0, "newton", 1e-11, CAP, growth=Growth()), watch)
     return points
 
 

@@ -163,7 +163,7 @@ def _scaled(f: Figure) -> str:
     seconds = f"about {f.seconds * more:,.0f} CPU s"
     if "{codes}" not in LINES[f.line]:
         return seconds
-    return f"{seconds}, {(BASE_BYTES + (f.resident - BASE_BYTES) * more) / 1e9:.1f} GB"
+    return f"{seconds}, {(BASE_BYTES + (f.resident - BASE_BYTES) * more) / 1e9:.1f} GB at most"
 
 
 def page(figures: list[Figure]) -> str:

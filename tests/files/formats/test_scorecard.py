@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.explanation.portable_effects import portable_effects
@@ -34,7 +34,7 @@ def of_two(model: Model) -> bool:
     return len(model.schema.labels) == 2 and bool(portable(model).inputs)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.one_of(models(), regrouped_models()), st.booleans())
 def test_points_say_what_the_model_says(model: Model, as_json: bool) -> None:
     assume(of_two(model))
@@ -45,7 +45,7 @@ def test_points_say_what_the_model_says(model: Model, as_json: bool) -> None:
         np.testing.assert_allclose(found.T, probes.probabilities, rtol=0, atol=1e-11)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.one_of(models(), regrouped_models()), st.integers(0, 2))
 def test_rounding_costs_at_most_half_a_unit_a_table(model: Model, digits: int) -> None:
     assume(of_two(model))
@@ -57,7 +57,7 @@ def test_rounding_costs_at_most_half_a_unit_a_table(model: Model, digits: int) -
     assert np.abs(change).max() <= bound * (1 + 1e-9) + 1e-9
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.one_of(models(), regrouped_models()))
 def test_the_rows_as_a_spreadsheet_sees_them(model: Model) -> None:
     """Whole points; every attribute has a row for missing values; the best value of every set is 0 below the best."""
@@ -87,7 +87,7 @@ def test_any_text_is_read_back(axes: list[list[str]]) -> None:
     assert [[_text(word) for word in members] for members in _axes(written)] == axes
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
 @given(models())
 def test_more_or_fewer_classes_are_refused(model: Model) -> None:
     assume(len(model.schema.labels) != 2)
