@@ -30,7 +30,7 @@ from bncli.engine.data.parts import Parts
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.errors import BncliError
 from bncli.files.atomic import atomic_writer
-from bncli.files.codes_heading import KEY, MARK, Heading, read_heading
+from bncli.files.codes_heading import KEY, MARK, PROOF, Heading, read_heading
 from bncli.files.places import cannot_read
 from bncli.files.reading.ipc_sizes import check_sizes
 from bncli.files.samples import dump_sample, read_sample
@@ -77,7 +77,13 @@ def write_codes(path: str, heading: Heading, blocks: Iterable[CodedRows], sample
 
 def _schema(heading: Heading) -> pa.Schema:
     fields = [pa.field(name, getattr(pa, kind)(), nullable=False) for name, kind, _ in heading.columns]
-    return pa.schema(fields, {KEY: heading.dump()})
+    text = heading.dump()
+    return pa.schema(fields, {KEY: text, PROOF: _proof(text)})
+
+
+def _proof(text: bytes) -> bytes:
+    """By which damage of the heading is seen."""
+    return str(zlib.crc32(text)).encode()
 
 
 def _sample_metadata(sample: Sample | None) -> dict[bytes, bytes]:
@@ -196,7 +202,11 @@ def read_codes(path: str) -> CodesFile:
 
 def _heading(file: BinaryIO, path: str) -> Heading:
     schema = pa.ipc.read_schema(pa.py_buffer(_message(file, path)))
-    return read_heading((schema.metadata or {}).get(KEY, b""), path)
+    told = schema.metadata or {}
+    text = told.get(KEY, b"")
+    if told.get(PROOF, _proof(text)) != _proof(text):
+        _damaged(path, "its heading is not what was written")
+    return read_heading(text, path)
 
 
 def _message(file: BinaryIO, path: str) -> bytes:

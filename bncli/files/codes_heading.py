@@ -24,6 +24,8 @@ from bncli.files.documents import Node, parse
 
 VERSION = 1
 KEY = b"bncli"
+PROOF = b"bncli.crc32"
+"""The key of the CRC-32 of the heading."""
 MARK = b'"format": "bncli-codes"'
 """Stands in every heading: by it a file is told from other Arrow files."""
 _EDGE = 1 << 20

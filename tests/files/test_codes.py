@@ -235,3 +235,14 @@ def test_what_is_said_of_reading_is_refused(tmp_path: Path, said: dict[str, Any]
     _write(tmp_path / "x.codes")
     with pytest.raises(BncliError, match="encode"):
         read_columns(Source((str(tmp_path / "x.codes"),), **said))
+
+
+def test_no_changed_letter_of_the_heading_is_taken_for_another_name(tmp_path: Path) -> None:
+    """JSON and names stay well made where a letter changes: only the checksum tells."""
+    path = tmp_path / "x.codes"
+    _write(path, 10)
+    content = path.read_bytes()
+    assert content.count(b'"yes"') >= 2, "at the beginning and in the footer"
+    path.write_bytes(content.replace(b'"yes"', b'"yea"'))
+    with pytest.raises(BncliError, match="its heading is not what was written"):
+        read_codes(str(path))

@@ -218,10 +218,10 @@ The tables lie in two halves, by a hash of their names: rules and constants of b
 half, the judging half to say what they are worth. That was not kept strictly: after figures of the judging half were
 seen, the budget of `auto` was changed twice (monks2, vowel), what ends boosting once (seconds on titanic), and which
 regions of categories `interactions` takes once (car), and the joint fit of boosted leaves was given fewer iterations,
-for their cost, after a run of the judging half; so that half is somewhat flattered. And the split is young. Earlier studies, on which penalties, grids and rules
-of `auto` stand, looked at all tables of the folder, the judging half included; and flare and heart_cleveland stand in
-the choosing half while the same rows, with the class in two labels, stand in the judging one. "{BEFORE}" is `auto` as
-it was before this page.
+for their cost, after a run of the judging half; so that half is somewhat flattered. And the split is young. Earlier
+studies, on which penalties, grids and rules of `auto` stand, looked at all tables of the folder, the judging half
+included; and flare and heart_cleveland stand in the choosing half while the same rows, with the class in two labels,
+stand in the judging one. "{BEFORE}" is `auto` as it was before this page.
 
 Ratios are geometric means, below 1 where bncli's learner is better; a loss counts at least as half an error among the
 rows held out; p is that of the two-tailed sign test. Tables without noise (car, nursery, mushroom,
