@@ -95,9 +95,9 @@ def test_auto_learns_within_a_few_times_the_seconds_of_boosting(found: Evidence)
     large = found.sized(LARGE + 1, np.inf)
     assert large.ratio("fit", "auto") < 5
     times = dict(zip(large.sets, large.of("fit", "auto") / large.of("fit", BESIDE), strict=True))
-    # a limit of 8, which auto kept before it boosted trees itself, is missed on these three; the most is 13.5
-    assert {name for name, ratio in times.items() if ratio > 8} == {"mushroom", "adult", "shuttle"}
-    assert max(times.values()) < 14
+    # a limit of 8 is missed on this one, on which boosting stops after two seconds
+    assert {name for name, ratio in times.items() if ratio > 8} == {"shuttle"}
+    assert max(times.values()) < 12
 
 
 @pytest.mark.parametrize("structure", ["nb", "tan"])

@@ -38,7 +38,7 @@ def test_auto_leads_and_most_on_small_tables(found: Evidence) -> None:
         assert np.argmin(ranks) == found.learners.index("auto")
     ratios = [found.sized(*bounds).ratio("log-loss", "auto") for bounds in SIZES.values()]
     assert np.argmin(ratios) == 0
-    assert 1 / 3 < (ratios_to_best(found) > 1).mean() < 0.4
+    assert (ratios_to_best(found) > 1).mean() == pytest.approx(1 / 3, abs=0.03)
     assert np.argsort(found.ranks("log-loss"))[1] == found.learners.index("interactions")
 
 
@@ -57,17 +57,17 @@ def test_large_tables_where_boosting_is_behind_level_and_ahead(found: Evidence) 
 def test_seconds_of_auto_beside_boosting(found: Evidence) -> None:
     large, small = found.sized(5_001, np.inf), found.sized(0, 5_001)
     times = dict(zip(large.sets, large.of("fit", "auto") / large.of("fit", BESIDE), strict=True))
-    assert times.pop("shuttle") == pytest.approx(13.5, abs=0.5)
-    assert min(times.values()) == pytest.approx(1.7, abs=0.05)
-    assert max(times.values()) == pytest.approx(10, abs=0.5)
+    assert times.pop("shuttle") == pytest.approx(11, abs=0.5)
+    assert min(times.values()) == pytest.approx(1.1, abs=0.05)
+    assert max(times.values()) == pytest.approx(7.7, abs=0.1)
     seconds = small.of("fit", "auto")
     assert 0.1 <= np.median(small.of("fit", BESIDE)) < np.median(seconds) < 1
-    assert (small.sets[int(seconds.argmax())], round(seconds.max())) == ("chess_krkp", 6)
+    assert (small.sets[int(seconds.argmax())], round(seconds.max())) == ("chess_krkp", 8)
 
 
 def test_what_is_said_of_the_simpler_ones(found: Evidence) -> None:
     fit = {name: np.nansum(found.of("fit", name)) for name in ("interactions", "nb thermometer", "nb weighted")}
-    assert fit["nb thermometer"] / fit["interactions"] == pytest.approx(1 / 6, rel=0.05)
+    assert fit["nb thermometer"] / fit["interactions"] == pytest.approx(1 / 6, rel=0.1)
     assert fit["nb weighted"] / len(found.sets) < 1
     assert found.ratio("log-loss", "nb weighted", "nb map") == pytest.approx(0.5, abs=0.05)
     assert found.ratio("log-loss", "kdb2 map hdp") == pytest.approx(1.7, abs=0.05)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import json
 import math
 import re
 from collections.abc import Iterator
@@ -172,7 +171,7 @@ def _json_text(scorer: PortableScorer, target: Target, scale: _Scale, tables: li
         "offset": scale.offset,
         "factor": scale.factor,
     }
-    parts = [f"  {json.dumps(key)}: {text_of(value)}" for key, value in head.items()]
+    parts = [f"  {text_of(key)}: {text_of(value)}" for key, value in head.items()]
     shown = ",\n".join(_json_table(table, scale) for table in tables)
     return "{\n" + ",\n".join([*parts, f'  "tables": [\n{shown}\n  ]']) + "\n}\n"
 
