@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,11 @@ import pytest
 
 from bncli.engine.data.folds import stratified_folds
 from bncli.engine.evaluation.validate import Protocol
-from bncli.steps.comparing import running
 from bncli.steps.comparing.checkpoint import Checkpoint
 from bncli.steps.comparing.entries import Entry
 from bncli.steps.comparing.outcomes import Outcome, Trial
 from bncli.steps.comparing.runner import Failure, Plan, Runner, Task
-from bncli.steps.comparing.running import run_plan
+from bncli.steps.comparing.running import Results, here, run_plan
 from bncli.watch import Event, Note, Progress, Stage, Watch, silent
 from tests.steps.comparing.tables import IMPROBABLE, NB, TAN, planned, write_table
 
@@ -34,7 +34,7 @@ def untimed(trial: Trial) -> list[tuple[object, ...]]:
 
 def test_everything_is_there_once_and_in_order(plan: tuple[Plan, tuple[Entry, ...]]) -> None:
     heard: list[Event] = []
-    trial = run_plan(*plan, Checkpoint(None, *plan), jobs=1, watch=heard.append)
+    trial = run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=1), watch=heard.append)
     expected = [
         (data, learner, repeat, fold)
         for data in ("small", "large")
@@ -52,13 +52,15 @@ def test_everything_is_there_once_and_in_order(plan: tuple[Plan, tuple[Entry, ..
 
 
 def test_the_number_of_processes_changes_nothing(plan: tuple[Plan, tuple[Entry, ...]]) -> None:
-    alone, together = (run_plan(*plan, Checkpoint(None, *plan), jobs=jobs, watch=silent) for jobs in (1, 3))
+    alone, together = (
+        run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=jobs), watch=silent) for jobs in (1, 3)
+    )
     assert untimed(alone) == untimed(together)
     assert alone.bias_variance == together.bias_variance
 
 
 def test_bias_and_variance_by_hand(plan: tuple[Plan, tuple[Entry, ...]]) -> None:
-    trial = run_plan(*plan, Checkpoint(None, *plan), jobs=1, watch=silent)
+    trial = run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=1), watch=silent)
     assert set(trial.bias_variance) == {(data, learner) for data in trial.data for learner in trial.learners}
     for entry in plan[1]:
         votes = np.zeros((entry.n_rows, entry.n_labels))
@@ -75,13 +77,13 @@ def test_bias_and_variance_by_hand(plan: tuple[Plan, tuple[Entry, ...]]) -> None
 
 def test_one_repeat_has_no_bias_and_variance(tmp_path: Path) -> None:
     plan = planned([write_table(tmp_path / "a.csv", 30, 0)])
-    assert run_plan(*plan, Checkpoint(None, *plan), jobs=1, watch=silent).bias_variance == {}
+    assert run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=1), watch=silent).bias_variance == {}
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_learner_that_fails_leaves_a_gap(tmp_path: Path, jobs: int) -> None:
     plan = planned([write_table(tmp_path / f"{name}.csv", 30, 0) for name in "ab"], (NB, IMPROBABLE), Protocol(3, 2, 0))
-    trial = run_plan(*plan, Checkpoint(None, *plan), jobs=jobs, watch=silent)
+    trial = run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=jobs), watch=silent)
     assert [(gap.data, gap.learner) for gap in trial.gaps] == [("a", "improbable"), ("b", "improbable")]
     assert all("cannot be marginalized" in gap.reason for gap in trial.gaps)
     assert {outcome.learner for outcome in trial.outcomes} == {"nb"}
@@ -89,27 +91,24 @@ def test_a_learner_that_fails_leaves_a_gap(tmp_path: Path, jobs: int) -> None:
     assert set(trial.bias_variance) == {("a", "nb"), ("b", "nb")}
 
 
-def test_a_gap_has_no_outcomes_and_the_reason_of_its_first_fold(
-    plan: tuple[Plan, tuple[Entry, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gap_has_no_outcomes_and_the_reason_of_its_first_fold(plan: tuple[Plan, tuple[Entry, ...]]) -> None:
     """Folds that come back in disorder: two fail, one before them is well."""
     runner = Runner(plan[0])
 
-    def in_disorder(*_: object) -> list[tuple[Task, Outcome | Failure]]:
+    def in_disorder(*_: object) -> Results:
         tan = [Task(0, 1, 0, fold) for fold in range(3)]
         bad = [(tan[2], Failure("later")), (tan[1], Failure("sooner"))]
-        return [*bad, (tan[0], runner.run(tan[0])), (Task(0, 0, 0, 0), runner.run(Task(0, 0, 0, 0)))]
+        yield from [*bad, (tan[0], runner.run(tan[0])), (Task(0, 0, 0, 0), runner.run(Task(0, 0, 0, 0)))]
 
-    monkeypatch.setattr(running, "_results", lambda *given: (result for result in in_disorder(*given)))
     one_repeat = replace(plan[0], protocol=Protocol(3, 1, 5))
-    trial = run_plan(one_repeat, plan[1], Checkpoint(None, one_repeat, plan[1]), jobs=1, watch=silent)
+    trial = run_plan(one_repeat, plan[1], Checkpoint(None, one_repeat, plan[1]), pool=in_disorder, watch=silent)
     assert [(gap.data, gap.learner, gap.reason) for gap in trial.gaps] == [("small", "tan", "sooner")]
     assert [(outcome.learner, outcome.fold) for outcome in trial.outcomes] == [("nb", 0)]
 
 
 def resumable(path: str, plan: tuple[Plan, tuple[Entry, ...]], jobs: int = 1, watch: Watch = silent) -> Trial:
     with closing(Checkpoint(path, *plan)) as checkpoint:
-        return run_plan(*plan, checkpoint, jobs=jobs, watch=watch)
+        return run_plan(*plan, checkpoint, pool=partial(here, jobs=jobs), watch=watch)
 
 
 def test_what_was_found_is_not_done_again(
@@ -136,7 +135,9 @@ def test_what_was_found_is_not_done_again(
     resumed = resumable(path, plan, watch=heard.append)
     assert heard[0] == Note(f"7 of 24 folds are taken from {path}")
     assert (len(again), set(again) & set(done)) == (17, set())
-    assert untimed(resumed) == untimed(run_plan(*plan, Checkpoint(None, *plan), jobs=1, watch=silent))
+    assert untimed(resumed) == untimed(
+        run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=1), watch=silent)
+    )
     again.clear()
     assert untimed(resumable(path, plan, jobs=4)) == untimed(resumed)
     assert again == []
@@ -151,11 +152,11 @@ def test_without_a_file_nothing_is_said_to_be_kept(
     monkeypatch.setattr(Runner, "run", interrupted)
     heard: list[Event] = []
     with pytest.raises(KeyboardInterrupt):
-        run_plan(*plan, Checkpoint(None, *plan), jobs=1, watch=heard.append)
+        run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=1), watch=heard.append)
     assert not any(isinstance(event, Note) for event in heard)
 
 
 def test_learners_are_known_by_name_in_the_outcomes(plan: tuple[Plan, tuple[Entry, ...]]) -> None:
     renamed = replace(plan[0], learners=(replace(NB, name="ours"), TAN))
-    trial = run_plan(renamed, plan[1], Checkpoint(None, renamed, plan[1]), jobs=1, watch=silent)
+    trial = run_plan(renamed, plan[1], Checkpoint(None, renamed, plan[1]), pool=partial(here, jobs=1), watch=silent)
     assert [outcome.learner for outcome in trial.outcomes[:7]] == ["ours"] * 6 + ["tan"]
