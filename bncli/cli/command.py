@@ -13,6 +13,7 @@ import click
 
 from bncli.cli.flags import Callback, Decorator, Flag
 from bncli.cli.group import write_examples
+from bncli.cli.supervised import address_space_limit
 from bncli.cli.topics import OF_COMMANDS
 from bncli.commands import COMMANDS
 from bncli.errors import BncliError
@@ -20,6 +21,19 @@ from bncli.errors import BncliError
 Rows = tuple[tuple[str, str], ...]
 Notes = tuple[str, Rows, Rows]
 """A title, the rows of explanation that stand below the options in --help, and those in --help-all."""
+
+
+_LIGHT = ("help", "config", "completion")
+"""Commands that load no library."""
+_LEAST = 264 << 20
+"""Bytes of address space without which the libraries cannot be loaded; they do not all end well when they meet that."""
+
+
+def _refuse_small_limit() -> None:
+    limit = address_space_limit()
+    if limit is not None and limit < _LEAST:
+        what = f"not enough memory: {limit >> 20:,} MiB may be used, and the libraries alone take {_LEAST >> 20:,}"
+        raise BncliError(what, hint="raise the limit (ulimit -v)")
 
 
 class ExampleCommand(click.Command):
@@ -46,6 +60,8 @@ class ExampleCommand(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Runs; an error about a value that was set, not typed, says where that was."""
         try:
+            if self.name not in _LIGHT:
+                _refuse_small_limit()
             return super().invoke(ctx)
         except BncliError as error:
             from bncli.cli.settings import blamed
