@@ -12,6 +12,7 @@ from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
 from bncli.cli.search_results import arcs_table, chosen_text, penalty_table, restarts_text, shrunk_text, trial_table
+from bncli.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 bncli inspect data.bnc
 bncli inspect data.bnc --effects
+bncli inspect data.bnc --effects --csv > effects.csv
 bncli inspect data.bnc --tables
 bncli inspect cuts.json --json
 """
@@ -35,20 +37,35 @@ EFFECTS = flag(
     is_flag=True,
     help="What each attribute, and each set of attributes that a model looks at together, does to the log-odds.",
 )
+CSV = flag(
+    "--csv",
+    "as_csv",
+    group="Output",
+    is_flag=True,
+    help="With --effects: their tables as they are, a line a value and label.",
+)
 
 _MANY_TABLES = 100
 """A component of more is told by how many they are."""
 _UNSEEN = {"average": "count as unknown", "error": "are an error"}
 
 
-@declare("inspect", EXAMPLES, (FILE,), (TABLES, EFFECTS, options.JSON), (options.DEBUG,))
+@declare("inspect", EXAMPLES, (FILE,), (TABLES, EFFECTS, CSV, options.JSON), (options.DEBUG,))
 def command(**typed: Any) -> None:
-    """Shows the file as tables or as JSON."""
-    from bncli.steps.inspect import inspect
+    """Shows the file as tables, as JSON, or its effects as CSV."""
+    from bncli.steps.inspect import ModelReport, inspect
 
+    if typed["as_csv"] and (not typed["effects"] or typed["as_json"] or typed["tables"]):
+        raise UsageError("--csv writes effects and nothing else", hint="say --effects --csv")
     report = inspect(typed["file"], tables=typed["tables"], effects=typed["effects"])
     console = Console(as_json=typed["as_json"])
-    if console.as_json:
+    if typed["as_csv"]:
+        if not isinstance(report, ModelReport) or report.effects is None:
+            raise ModelError("only a model has effects", where=typed["file"])
+        from bncli.steps.effects import effects_csv
+
+        console.text(effects_csv(report.effects, report.labels))
+    elif console.as_json:
         console.json(report)
     else:
         console.tables(*_tables(report))

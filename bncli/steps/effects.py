@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 from bncli.engine.data.schema import Attribute, Schema
@@ -71,6 +75,23 @@ class EffectsReport:
         if self.left_out is not None:
             report["effects_left_out"] = {"count": self.left_out.n_effects, "share": self.left_out.share}
         return report
+
+
+def effects_csv(report: EffectsReport, labels: Sequence[str]) -> str:
+    """The tables as they are, a line a value (or several together) and label; the base comes first, of no attribute.
+
+    Names of several attributes, and their values, are joined by ` & `, as in a scorecard.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("attribute", "value", "share", "label", "log_odds"))
+    writer.writerows(("", "", "", label, repr(float(base))) for label, base in zip(labels, report.base, strict=True))
+    for effect in report.effects:
+        attributes = " & ".join(effect.attributes)
+        for values, numbers in zip(product(*effect.names), effect.values.reshape(-1, len(labels)), strict=True):
+            told = (attributes, " & ".join(values), repr(effect.share))
+            writer.writerows((*told, label, repr(float(n))) for label, n in zip(labels, numbers, strict=True))
+    return text.getvalue()
 
 
 def described(attribute: Attribute) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """The effects of a model by the names of its columns, as records and as JSON."""
 
+import csv
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -7,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bncli
 from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.model import Model, Tables
 from bncli.engine.structures.structure import Family, Regions
 from bncli.files.model import write_model
-from bncli.steps.effects import CLASS_REFERENCE
+from bncli.steps.effects import CLASS_REFERENCE, effects_csv
 from bncli.steps.inspect import ModelReport, inspect
 from tests.steps.test_inspect import MODEL, SCHEMA, TABLES
 
@@ -55,3 +58,23 @@ def test_coarse_attributes_say_how(tmp_path: Path) -> None:
     assert pair["shape"] == [3, 3, 2]
     assert pair["merges"] == [{"name": "age", "type": "numeric", "cuts": [27.5], "missing": True}, None]
     assert sum(effect["share"] for effect in effects.values()) == pytest.approx(1.0)
+
+
+def test_as_csv_every_row_of_data_adds_up_to_its_log_odds(tmp_path: Path) -> None:
+    """The lines of the values of a row, and the base, make the log-odds that `predict_proba` gives it."""
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,class\n" + "".join(f"{i % 3},{'uv'[i % 2]},{'xyz'[i * i % 3]}\n" for i in range(60)))
+    model = bncli.fit(path, structure="nb", param="map", categorical="a")
+    model.save(tmp_path / "m.bnc")
+    report = inspect(str(tmp_path / "m.bnc"), effects=True)
+    assert isinstance(report, ModelReport)
+    assert report.effects is not None
+    lines = list(csv.DictReader(io.StringIO(effects_csv(report.effects, report.labels))))
+    told = {(line["attribute"], line["value"], line["label"]): float(line["log_odds"]) for line in lines}
+    assert len(told) == len(lines)
+    for row in ({"a": [a], "b": [b]} for a in "012" for b in "uv"):
+        logs = np.log(model.predict_proba(row)[0])
+        for y, label in enumerate(model.classes_):
+            parts = [told.get((name, values[0], label), 0.0) for name, values in row.items()]
+            odds = logs[y] - np.delete(logs, y).mean()
+            assert told["", "", label] + sum(parts) == pytest.approx(odds, abs=1e-9)
