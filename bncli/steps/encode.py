@@ -17,9 +17,9 @@ from bncli.engine.training.penalty_cv import sample_of
 from bncli.errors import UsageError
 from bncli.files.codes import CodedRows, Sample, write_codes
 from bncli.files.codes_heading import Fingerprint, Heading
-from bncli.files.paths import beside, check_outputs
+from bncli.files.paths import beside, check_outputs, refuse_ending
 from bncli.files.reading.coded import are_codes
-from bncli.files.reading.inputs import find_inputs
+from bncli.files.reading.inputs import TABLE_SUFFIXES, find_inputs
 from bncli.files.reading.roles import read_schema_file
 from bncli.files.reading.rounds import Sampled
 from bncli.files.table import Source
@@ -30,6 +30,9 @@ from bncli.watch import Note, Run, Stage, Watch
 
 SAMPLE_CELLS = 1 << 24
 """So many values, rows times columns, are kept as they were read at most."""
+
+
+_NOT_CODES = (*(suffix for suffix in TABLE_SUFFIXES if suffix != ".arrow"), ".json", ".bnc", ".counts")
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ def encode(
 ) -> EncodeReport:
     """Codes `source` by the cuts learnt from it, or those supplied, and writes the `.codes` file."""
     path = beside(source.paths, ".codes") if output is None else output
+    refuse_ending(output, _NOT_CODES, "a table is encoded as a file of codes, an Arrow file named .codes")
     if are_codes(source.paths):
         raise UsageError("these rows are codes already", where=source.paths[0])
     check_outputs((path, source.bad_rows_file), (*source.paths, source.schema_file, *supplied.paths))
