@@ -56,6 +56,7 @@ count iris.csv --cuts cuts.json --structure tan.json
 merge pairs.counts -o sum.counts
 merge pairs.counts pairs.counts --decay 0.5 --allow-repeated -o sum.counts
 fit iris.csv --structure nb
+fit iris.csv --structure nb --param map --class-weights balanced
 fit few.csv --structure nb --param discriminative
 fit iris.csv --structure hill-climb --param map --max-parents 1
 fit iris.csv --structure auto --effort 1 --time-limit 1
