@@ -29,7 +29,7 @@ FLOORS = (
     ("engine.boosting",),
     ("engine.structure_learners",),
     ("engine.structure_search", "engine.parameter_learners", "engine.networks", "engine.explanation"),
-    ("engine.prediction", "engine.training"),
+    ("engine.prediction", "engine.training", "engine.decisions"),
     ("engine.inference", "engine.parameter_spaces", "engine.optimizers", "engine.kikuchi"),
     ("engine.model", "engine.counting"),
     ("engine.structures",),

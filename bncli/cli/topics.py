@@ -14,6 +14,7 @@ GROUPS = (
         "Using a model",
         ("score", "explain", "inspect", "evaluate", "compare", "convergence", "export", "verify", "simulate"),
     ),
+    ("Decisions", ("decisions",)),
     ("Out of the shell", ("python", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
@@ -30,11 +31,12 @@ OF_COMMANDS = {
     "merge": ("counts", "files"),
     "fit": (
         *("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),
+        "decisions",
         "cluster",
         "python",
     ),
-    "score": ("score", "explain", "missing-values", "data", "shell", "cluster"),
-    "evaluate": ("evaluate", "compare", "which-one", "json", "cluster"),
+    "score": ("score", "explain", "decisions", "missing-values", "data", "shell", "cluster"),
+    "evaluate": ("evaluate", "compare", "which-one", "decisions", "json", "cluster"),
     "compare": ("compare", "evaluate", "which-one", "cluster"),
     "convergence": ("convergence", "optimizers", "parameters"),
     "inspect": ("inspect", "explain", "files"),

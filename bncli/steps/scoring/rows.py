@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from bncli.engine.data.columns import UNSEEN, CategoricalColumn
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.data.schema import CategoricalAttribute, source_column
+from bncli.engine.decisions.prior import shifted
+from bncli.engine.explanation.contrasts import contrasts
 from bncli.engine.explanation.contributions import Explainer, Explanation
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.engine.model import Model
@@ -39,10 +42,12 @@ class ScoredRows:
 
     strict: a value that training never saw is an error. explain: how many contributions to the prediction are told.
     `needed`: the columns that the model looks at; `absent`, those that the rows lack, is for the reader to say.
+    shift: that of another prior (K,), None for the model's own.
     """
 
-    def __init__(self, model: Model, strict: bool = False, explain: int = 0) -> None:
+    def __init__(self, model: Model, strict: bool = False, explain: int = 0, shift: Array | None = None) -> None:
         self.strict = strict
+        self._shift = shift
         self.count = 0
         self.absent: tuple[str, ...] = ()
         self.unseen: Counter[str] = Counter()
@@ -78,12 +83,18 @@ class ScoredRows:
             block = slice(start, min(start + step, n_rows))
             codes = [column[block] for column in encoded.codes]
             log_p = log_probabilities(self._scorer, codes, block.stop - start)
-            yield block, log_p, self._why(codes, log_p)
+            yield block, shifted(log_p, self._shift), self._why(codes, log_p)
 
     def _why(self, codes: Sequence[Codes], log_p: Array) -> Explanation | None:
+        """The shift of a prior looks at no attribute: it is part of the base."""
         if self._explainer is None:
             return None
-        return self._explainer.explain(codes, log_p, most_probable(log_p), self._explain)
+        predicted = most_probable(shifted(log_p, self._shift))
+        why = self._explainer.explain(codes, log_p, predicted, self._explain)
+        if self._shift is None:
+            return why
+        added = contrasts(self._shift)[predicted]
+        return replace(why, log_odds=why.log_odds + added, base=why.base + added)
 
     def refuse_unseen(self, batch: Batch, kept_names: tuple[str, ...]) -> None:
         """ModelError for the first value, row by row, that training never saw."""
