@@ -34,6 +34,7 @@ from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.errors import BncliError, ModelError
 from bncli.files.archive import Archive, npy_array, npy_bytes, npy_header, open_archive, pack
 from bncli.files.atomic import write_bytes
+from bncli.files.calibrations import CALIBRATION, calibration_json, read_calibration
 from bncli.files.cuts import SAMPLED
 from bncli.files.documents import Node, parse
 from bncli.files.families import are_many, families_json, read_families
@@ -52,8 +53,9 @@ from bncli.files.predictors import (
 from bncli.files.recipes import read_recipe, recipe_json
 from bncli.files.schemas import read_schema, schema_json
 
-VERSION = 6
+VERSION = 7
 """Raised whenever a file may hold what older readers would not know, were it one more key."""
+_WITHOUT_CALIBRATION = 6
 _WITHOUT_SELF_TEST = 5
 _LAST = 4
 """Of files that have neither a self-test nor very many families nor a logarithmic pool: older readers know them."""
@@ -97,11 +99,13 @@ def _describe(model: Model) -> dict[str, Any]:
     restarts = {} if model.restarts is None else {RESTARTS: restarts_json(model.restarts)}
     sampled = {} if model.sampled_rows is None else {SAMPLED: model.sampled_rows}
     self_test = {} if model.self_test is None else {_SELF_TEST: model.self_test.n_rows}
+    calibration = {} if model.calibration is None else {CALIBRATION: calibration_json(model.calibration)}
     return (
         chosen
         | restarts
         | sampled
         | self_test
+        | calibration
         | {
             "format": "bncli-model",
             "version": _version(model),
@@ -121,7 +125,7 @@ def read_model(path: str) -> Model:
     with open_archive(path) as archive:
         document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        fields = document.fields(keys, (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, *KEYS))
+        fields = document.fields(keys, (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, CALIBRATION, *KEYS))
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
         families = read_families(fields["families"], schema, structure)
@@ -141,6 +145,8 @@ def read_model(path: str) -> Model:
             read_restarts(fields[RESTARTS]) if RESTARTS in fields else None,
             fields[SAMPLED].integer(1) if SAMPLED in fields else None,
         )
+        if CALIBRATION in fields:
+            model = replace(model, calibration=read_calibration(fields[CALIBRATION], len(schema.labels)))
         if _SELF_TEST not in fields:
             return model
         return replace(model, self_test=_read_self_test(archive, model, fields[_SELF_TEST].integer(1)))
@@ -149,8 +155,10 @@ def read_model(path: str) -> Model:
 def _version(model: Model) -> int:
     """The lowest whose readers can read it."""
     predictor = model.predictor
-    if model.self_test is not None:
+    if model.calibration is not None:
         return VERSION
+    if model.self_test is not None:
+        return _WITHOUT_CALIBRATION
     is_new = are_many(predictor.families) or (isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC)
     return _WITHOUT_SELF_TEST if is_new else _LAST
 

@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast
 
+from bncli.engine.calibration.maps import Temperature
 from bncli.engine.data.schema import Unseen
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
@@ -28,7 +29,7 @@ from bncli.steps.pipeline import PipelineStage
 from bncli.steps.run import Stopwatch, limited
 from bncli.steps.scoring.on_cluster import ScoredFile, ScorePlan, files_on_cluster
 from bncli.steps.scoring.rows import ScoredRows
-from bncli.watch import Run, Stage
+from bncli.watch import Note, Run, Stage
 
 Block = tuple[list[Any], Array, Explanation | None]
 """Rows on their way to the output: the kept columns, log P(y | x_t) of shape (K, N), and why, if asked for."""
@@ -89,6 +90,9 @@ def score(
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("score"))
     model = read_model(model_path)
+    if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
+        method = model.calibration.map.method
+        stopwatch(Note(f"log-odds and contributions are those before the {method} calibration"))
     rows = ScoredRows(model, strict=(unseen or model.schema.unseen) == "error", explain=output.explain)
     with Batches(
         source,

@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from bncli.engine.calibration.maps import Temperature
 from bncli.engine.data.columns import UNSEEN, CategoricalColumn
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.data.schema import CategoricalAttribute, source_column
 from bncli.engine.explanation.contributions import Explainer, Explanation
-from bncli.engine.kernels.arrays import Array, Codes
+from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model
-from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.prediction.scoring import compile_scorer, uncalibrated
 from bncli.errors import ModelError
 from bncli.files.score_layout import most_probable
 from bncli.files.table import Batch
@@ -77,13 +78,17 @@ class ScoredRows:
         for start in range(0, n_rows, step):
             block = slice(start, min(start + step, n_rows))
             codes = [column[block] for column in encoded.codes]
-            log_p = log_probabilities(self._scorer, codes, block.stop - start)
-            yield block, log_p, self._why(codes, log_p)
+            raw = uncalibrated(self._scorer, codes, block.stop - start)
+            log_p = raw if self._scorer.calibration is None else self._scorer.calibration.apply(raw)
+            yield block, log_p, self._why(codes, raw, most_probable(log_p))
 
-    def _why(self, codes: Sequence[Codes], log_p: Array) -> Explanation | None:
+    def _why(self, codes: Sequence[Codes], raw: Array, predicted: Index) -> Explanation | None:
+        """Reasons are those of the tables; a temperature divides them all, other maps are left out of them."""
         if self._explainer is None:
             return None
-        return self._explainer.explain(codes, log_p, most_probable(log_p), self._explain)
+        found = self._explainer.explain(codes, raw, predicted, self._explain)
+        calibration = self._scorer.calibration
+        return found.scaled(1 / calibration.temperature) if isinstance(calibration, Temperature) else found
 
     def refuse_unseen(self, batch: Batch, kept_names: tuple[str, ...]) -> None:
         """ModelError for the first value, row by row, that training never saw."""
