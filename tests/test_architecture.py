@@ -34,7 +34,7 @@ FLOORS = (
     ("engine.model", "engine.counting"),
     ("engine.structures",),
     ("engine.data", "recipe"),
-    ("engine.discretizers", "engine.scores", "engine.smoothing", "catalogue"),
+    ("engine.calibration", "engine.discretizers", "engine.scores", "engine.smoothing", "catalogue"),
     ("engine.kernels", "errors", "watch", "choices", "commands"),
 )
 """The rooms, from the top floor down. A room is a folder (of the engine too) or a module that stands alone in one.

@@ -46,6 +46,9 @@ learn-structure iris.csv --structure interactions -q -o interactions.json
 count iris.csv --cuts cuts.json -q -o pairs.counts
 count iris.csv --cuts cuts.json --structure tan.json -q -o tan.counts
 merge pairs.counts pairs.counts --decay 0.5 --allow-repeated -q -o faded.counts
+calibrate tan.bnc iris.csv -q -o temperature.bnc
+calibrate tan.bnc iris.csv --method isotonic -q -o isotonic.bnc
+calibrate tan.bnc iris.csv --method per-class -q -o per-class.bnc
 """
 
 PRINTING = """
@@ -76,6 +79,12 @@ evaluate iris.csv --param map --folds 2 --scores
 inspect tan.bnc
 inspect restarts.bnc
 inspect weighted.bnc
+inspect temperature.bnc
+inspect isotonic.bnc
+inspect per-class.bnc
+calibrate tan.bnc iris.csv -o c.bnc
+calibrate tan.bnc iris.csv -o c.bnc --method isotonic
+calibrate tan.bnc iris.csv -o c.bnc --method per-class
 inspect few.bnc
 inspect acll.bnc
 inspect tan.bnc --tables

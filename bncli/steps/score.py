@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast
 
+from bncli.engine.calibration.maps import Temperature
 from bncli.engine.data.schema import Unseen
 from bncli.engine.decisions.prior import TRAINING, prior_shift
 from bncli.engine.explanation.contributions import Explanation
@@ -94,6 +95,9 @@ def score(
     stopwatch(Stage("score"))
     model = read_model(model_path)
     shift = _shift(model, output.prior, stopwatch)
+    if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
+        method = model.calibration.map.method
+        stopwatch(Note(f"log-odds and contributions are those before the {method} calibration"))
     rows = ScoredRows(model, (unseen or model.schema.unseen) == "error", output.explain, shift)
     with Batches(
         source,

@@ -11,15 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from bncli.engine.calibration.maps import Temperature
 from bncli.engine.data.columns import UNSEEN, CategoricalColumn
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.data.schema import CategoricalAttribute, source_column
 from bncli.engine.decisions.prior import shifted
 from bncli.engine.explanation.contrasts import contrasts
 from bncli.engine.explanation.contributions import Explainer, Explanation
-from bncli.engine.kernels.arrays import Array, Codes
+from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model
-from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.prediction.scoring import compile_scorer, uncalibrated
 from bncli.errors import ModelError
 from bncli.files.score_layout import most_probable
 from bncli.files.table import Batch
@@ -82,15 +83,22 @@ class ScoredRows:
         for start in range(0, n_rows, step):
             block = slice(start, min(start + step, n_rows))
             codes = [column[block] for column in encoded.codes]
-            log_p = log_probabilities(self._scorer, codes, block.stop - start)
-            yield block, shifted(log_p, self._shift), self._why(codes, log_p)
+            raw = uncalibrated(self._scorer, codes, block.stop - start)
+            calibrated = raw if self._scorer.calibration is None else self._scorer.calibration.apply(raw)
+            log_p = shifted(calibrated, self._shift)
+            yield block, log_p, self._why(codes, raw, most_probable(log_p))
 
-    def _why(self, codes: Sequence[Codes], log_p: Array) -> Explanation | None:
-        """The shift of a prior looks at no attribute: it is part of the base."""
+    def _why(self, codes: Sequence[Codes], raw: Array, predicted: Index) -> Explanation | None:
+        """Reasons are those of the tables: a temperature divides them all, the shift of a prior is part of the base.
+
+        Other maps are left out of them.
+        """
         if self._explainer is None:
             return None
-        predicted = most_probable(shifted(log_p, self._shift))
-        why = self._explainer.explain(codes, log_p, predicted, self._explain)
+        why = self._explainer.explain(codes, raw, predicted, self._explain)
+        calibration = self._scorer.calibration
+        if isinstance(calibration, Temperature):
+            why = why.scaled(1 / calibration.temperature)
         if self._shift is None:
             return why
         added = contrasts(self._shift)[predicted]
