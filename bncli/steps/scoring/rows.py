@@ -16,6 +16,7 @@ from bncli.engine.data.schema import CategoricalAttribute, source_column
 from bncli.engine.explanation.contributions import Explainer, Explanation
 from bncli.engine.kernels.arrays import Array, Codes
 from bncli.engine.model import Model
+from bncli.engine.monitoring.tallies import Watcher
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.errors import ModelError
 from bncli.files.score_layout import most_probable
@@ -38,10 +39,11 @@ class ScoredRows:
     """Scores batch after batch, and counts what it meets.
 
     strict: a value that training never saw is an error. explain: how many contributions to the prediction are told.
+    watched: all that goes through is counted for a monitor as well, by the `watcher`; the class too, where it is there.
     `needed`: the columns that the model looks at; `absent`, those that the rows lack, is for the reader to say.
     """
 
-    def __init__(self, model: Model, strict: bool = False, explain: int = 0) -> None:
+    def __init__(self, model: Model, strict: bool = False, explain: int = 0, watched: bool = False) -> None:
         self.strict = strict
         self.count = 0
         self.absent: tuple[str, ...] = ()
@@ -52,7 +54,8 @@ class ScoredRows:
         self._explain = explain
         self._explainer = Explainer(model, self._scorer.used) if explain else None
         self._attributes = [model.schema.attributes[i] for i in self._scorer.used]
-        self.needed = tuple(attribute.name for attribute in self._attributes)
+        self.watcher = Watcher(model, self._scorer.used) if watched else None
+        self.needed = (*(a.name for a in self._attributes), *((model.schema.class_name,) if watched else ()))
         self._columns = tuple(source_column(attribute) for attribute in self._attributes)
 
     def add(self, others: Counts) -> None:
@@ -70,6 +73,8 @@ class ScoredRows:
         encoded = encode_attributes(batch.columns, self._schema, self._scorer.used, allow_missing=bool(self.absent))
         n_rows = batch.columns.n_rows
         self.count += n_rows
+        if self.watcher is not None:
+            self.watcher.add_values(encoded, n_rows)
         self.unseen.update(dict(zip(self._columns, encoded.unseen, strict=True)))
         # of the parts of a date, which are missing together, the column counts once
         self.missing.update(dict(zip(self._columns, encoded.missing, strict=True)))
@@ -78,6 +83,9 @@ class ScoredRows:
             block = slice(start, min(start + step, n_rows))
             codes = [column[block] for column in encoded.codes]
             log_p = log_probabilities(self._scorer, codes, block.stop - start)
+            if self.watcher is not None:
+                label = batch.columns.label
+                self.watcher.add_predictions(codes, log_p, None if label is None else label.codes[block])
             yield block, log_p, self._why(codes, log_p)
 
     def _why(self, codes: Sequence[Codes], log_p: Array) -> Explanation | None:
