@@ -24,6 +24,7 @@ from bncli.files.reading.roles import read_schema_file
 from bncli.files.reading.rounds import Sampled
 from bncli.files.table import Source
 from bncli.recipe import Recipe
+from bncli.steps.cluster.reading import reading
 from bncli.steps.run import Stopwatch
 from bncli.steps.supplied_files import Supplied
 from bncli.watch import Note, Run, Stage, Watch
@@ -71,14 +72,20 @@ def encode(
     stopwatch = Stopwatch(run.watch)
     run = run._replace(watch=stopwatch)
     stopwatch(Stage("read"))
+    with reading(source, run) as run:
+        heading = _encode(path, source, recipe, supplied, run)
+    return _report(path, heading, stopwatch.seconds())
+
+
+def _encode(path: str, source: Source, recipe: Recipe, supplied: Supplied, run: Run) -> Heading:
     found = supplied.first_round(source, recipe, run)
     columns = found if isinstance(found, Columns) else found.rows
-    stopwatch(Stage("discretize"))
+    run.watch(Stage("discretize"))
     data = _coded(columns, recipe, supplied.cuts, run)
     cuts = supplied.cuts or cuts_learnt(data.schema, recipe)
-    sample = _sample(columns, cuts, recipe.seed or 0, stopwatch)
+    sample = _sample(columns, cuts, recipe.seed or 0, run.watch)
     heading = _heading(source, data, cuts)
-    stopwatch(Stage("write"))
+    run.watch(Stage("write"))
     if isinstance(found, Sampled):
         sample = None if sample is None else replace(sample, seed=recipe.seed or 0)
         cuts = cuts if supplied.cuts else replace(cuts, sampled_rows=columns.n_rows)
@@ -86,7 +93,7 @@ def encode(
         write_codes(path, heading, found.row_blocks(cuts), sample)
     else:
         write_codes(path, heading, _blocks(data), sample)
-    return _report(path, heading, stopwatch.seconds())
+    return heading
 
 
 def _coded(columns: Columns, recipe: Recipe, given: Cuts | None, run: Run) -> Dataset:

@@ -134,6 +134,20 @@ def test_other_codes_under_the_same_name(codes: Path) -> None:
         blocks._load(plan._replace(stamp=plan.stamp + 1), 1, N_ROWS // 2)
 
 
+def test_encode_writes_the_same_bytes(cluster: Processes, tmp_path: Path) -> None:
+    header, *lines = (SAMPLES / "wine.csv").read_text().splitlines(keepends=True)
+    for name, part in (("a.csv", lines[:70]), ("b.csv", lines[70:120]), ("c.csv", lines[120:])):
+        (tmp_path / name).write_text(header + "".join(part))
+    for name, where in (("here.codes", ()), ("there.codes", ("--cluster", cluster.address))):
+        ended = run("encode", "a.csv", "b.csv", "c.csv", "-o", name, *where, cwd=tmp_path)
+        assert ended.code == 0, ended.err
+    assert (tmp_path / "here.codes").read_bytes() == (tmp_path / "there.codes").read_bytes()
+    (tmp_path / "b.csv").write_text(header + lines[0].replace(lines[0].split(",")[0], "much") + lines[1])
+    ended = run("encode", "a.csv", "b.csv", "-o", "no.codes", "--cluster", cluster.address, cwd=tmp_path)
+    assert ended.code == 1
+    assert re.search(r"^Error: column '\S+' has numbers in a\.csv, but 'much' here, b\.csv", ended.err, re.MULTILINE)
+
+
 TWICE = """
 import sys
 from bncli.engine.evaluation.validate import Protocol
