@@ -12,7 +12,7 @@ GROUPS = (
     ("Parameters", ("parameters", "smoothing", "penalties", "optimizers")),
     (
         "Using a model",
-        ("score", "explain", "inspect", "evaluate", "compare", "convergence", "export", "verify", "simulate"),
+        ("score", "explain", "inspect", "report", "evaluate", "compare", "convergence", "export", "verify", "simulate"),
     ),
     ("Out of the shell", ("python", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
@@ -38,6 +38,7 @@ OF_COMMANDS = {
     "compare": ("compare", "evaluate", "which-one", "cluster"),
     "convergence": ("convergence", "optimizers", "parameters"),
     "inspect": ("inspect", "explain", "files"),
+    "report": ("report", "evaluate", "explain", "inspect"),
     "diff": ("verify", "inspect"),
     "verify": ("verify", "export", "files"),
     "export": ("export", "verify", "files"),

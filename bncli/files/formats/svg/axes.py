@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _LOG_SPAN = 4.0
-_INSIDE = 0.05
+INSIDE = 0.05
 """How far points keep away from the frame, as a share of its side."""
 
 
@@ -24,7 +24,7 @@ class Axis:
     def share(self, value: float) -> float:
         """Where a value lies between the ends of the axis, 0 to 1."""
         low, high = self._bent(self.low), self._bent(self.high)
-        return _INSIDE + (1 - 2 * _INSIDE) * (self._bent(value) - low) / (high - low)
+        return INSIDE + (1 - 2 * INSIDE) * (self._bent(value) - low) / (high - low)
 
     def _bent(self, value: float) -> float:
         return math.log(value) if self.logarithmic else value
