@@ -12,9 +12,9 @@ GROUPS = (
     ("Parameters", ("parameters", "smoothing", "penalties", "optimizers")),
     (
         "Using a model",
-        ("score", "explain", "inspect", "report", "evaluate", "compare", "convergence", "export", "verify", "simulate"),
+        ("score", "explain", "inspect", "evaluate", "compare", "convergence", "export", "verify", "simulate"),
     ),
-    ("Out of the shell", ("python", "install")),
+    ("Out of the shell", ("report", "python", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
 """Every topic, as a reader may want to meet them."""
