@@ -140,6 +140,8 @@ simulate --network nb --rows 20 --attributes 3 -o drawn.csv --missing 0.2 --netw
 export tan.bnc --to dot -o tan.dot
 export tan.bnc --to bif -o tan.bif
 verify tan.bnc
+report tan.bnc -o tan.html
+report tan.bnc --data iris.csv -o tan.html --svg drawn
 verify tan.bnc --against tan.bif
 diff tan.bnc holes.bnc
 diff tan.bnc em.bnc
