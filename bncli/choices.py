@@ -153,7 +153,23 @@ class Prior(NamedTuple):
         return {"type": "string"}
 
 
-Kind = Whole | Real | Word | Number | Switch | Prior
+class Names(NamedTuple):
+    """Names of columns, each of which may be typed by itself."""
+
+    def read(self, value: object) -> tuple[str, ...] | None:
+        """The names, each once; None for no name. One text is one name, whatever it holds."""
+        names = (value,) if isinstance(value, str) else value
+        if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{value!r} is not the name of a column, nor a list of names")
+        return tuple(dict.fromkeys(names)) or None
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """As JSON Schema."""
+        return {"type": "array", "items": {"type": "string"}, "minItems": 1}
+
+
+Kind = Whole | Real | Word | Number | Switch | Prior | Names
 
 
 OPTIMIZATION = (
@@ -170,6 +186,9 @@ OPTIMIZATION = (
 )
 """Options that say how an optimum is searched; a method that takes an optimizer gets them as one value."""
 
+
+DIRECTIONS = ("--increasing", "--decreasing")
+"""Options of methods that heed the directions of attributes, which they find in the schema."""
 
 CATEGORIES = ("--group-levels",)
 """Options of every discretizer that say what becomes of the columns it does not cut."""
@@ -221,11 +240,11 @@ class Method(NamedTuple):
     def own_options(self) -> tuple[str, ...]:
         """Those that its function takes by name: no files, and nothing that comes with an optimizer as one value.
 
-        Nor random starts, which come with their seed, and nothing that concerns other columns than those that a
-        discretizer cuts.
+        Nor random starts, which come with their seed, nothing that concerns other columns than those that a
+        discretizer cuts, and no directions, which the schema has.
         """
         shared = OPTIMIZATION if "--optimizer" in self.options else ("--trace", "--restarts")
-        return tuple(flag for flag in self.options if flag not in (*shared, *CATEGORIES))
+        return tuple(flag for flag in self.options if flag not in (*shared, *CATEGORIES, *DIRECTIONS))
 
 
 class Choice(NamedTuple):

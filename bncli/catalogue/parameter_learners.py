@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from bncli.catalogue.scores import ACLL
-from bncli.choices import OPTIMIZATION, PARAMETER, Choice, Method, Number, Option, Real, Switch, Whole, Word
+from bncli.choices import (
+    DIRECTIONS,
+    OPTIMIZATION,
+    PARAMETER,
+    Choice,
+    Method,
+    Names,
+    Number,
+    Option,
+    Real,
+    Switch,
+    Whole,
+    Word,
+)
 
 _SEARCH = tuple(flag for flag in OPTIMIZATION if flag not in ("--early-stop", "--restarts"))
 _ARCS = ("--arcs",)
@@ -35,13 +48,13 @@ PARAMETERS = Choice(
         Method(
             "weighted",
             "log frequencies times weights that are learnt discriminatively",
-            ("--smoothing", "--level", *_SEARCH),
+            ("--smoothing", "--level", *_SEARCH, *DIRECTIONS),
             joint=_ARCS,
         ),
         Method(
             "discriminative",
             "free log-linear parameters (logistic regression on the cells)",
-            ("--smoothing", "--theta", "--coding", "--lower-orders", *_SEARCH),
+            ("--smoothing", "--theta", "--coding", "--lower-orders", *_SEARCH, *DIRECTIONS),
             fixed=_CENTERED,
             start=("--smoothing", "--theta"),
             joint=("--lower-orders", *_ARCS),
@@ -58,14 +71,14 @@ PARAMETERS = Choice(
         Method(
             "lr",
             "logistic regression with the fewest parameters; perfect graphs only",
-            ("--smoothing", *(flag for flag in _SEARCH if flag not in _ARCS)),
+            ("--smoothing", *(flag for flag in _SEARCH if flag not in _ARCS), *DIRECTIONS),
             fixed=_CENTERED,
             start=("--smoothing",),
         ),
         Method(
             "lr-roos",
             "discriminative with the first class fixed at 0",
-            ("--smoothing", "--theta", *_SEARCH),
+            ("--smoothing", "--theta", *_SEARCH, *DIRECTIONS),
             fixed=_CENTERED,
             start=("--smoothing", "--theta"),
             joint=_ARCS,
@@ -100,7 +113,7 @@ PARAMETERS = Choice(
         Method(
             "auto",
             "those of --structure auto",
-            ("--metric", "--effort", "--time-limit"),
+            ("--metric", "--effort", "--time-limit", *DIRECTIONS),
             has_module=False,
             networks=False,
         ),
@@ -211,6 +224,25 @@ OPTIONS: tuple[Option, ...] = (
         PARAMETER,
         "Random starts beside the usual one in extended, em and apn, which have local optima; the best end is kept.",
         "N",
+        tacit=True,
+    ),
+    Option(
+        "--increasing",
+        Names(),
+        "",
+        PARAMETER,
+        "The log-odds of the second of two labels never fall along this numeric column, whatever the others are. May "
+        "be repeated.",
+        "COLUMN",
+        tacit=True,
+    ),
+    Option(
+        "--decreasing",
+        Names(),
+        "",
+        PARAMETER,
+        "They never rise along this one.",
+        "COLUMN",
         tacit=True,
     ),
 )

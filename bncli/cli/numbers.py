@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.choices import Kind, Number, Prior, Real, Switch, Whole, Word
+from bncli.choices import Kind, Names, Number, Prior, Real, Switch, Whole, Word
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
@@ -62,6 +62,8 @@ def metavar(kind: Kind) -> str:
         return ""
     if isinstance(kind, Prior):
         return "A,B[:DRAWS]"
+    if isinstance(kind, Names):
+        return "COLUMN"
     return "|".join((*kind.words, "N")) if isinstance(kind, Whole) else "|".join(("NUMBER", *kind.words))
 
 

@@ -26,12 +26,15 @@ from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAtt
 from bncli.files.documents import Node
 from bncli.files.forms import check_forms, form_json, read_form
 
+_DIRECTIONS = {1: "increasing", -1: "decreasing"}
+
 
 def attribute_json(attribute: Attribute) -> dict[str, Any]:
     """Name, type, and cuts or levels."""
     if isinstance(attribute, NumericAttribute):
-        numeric = {"name": attribute.name, "type": "numeric", "cuts": [float(cut) for cut in attribute.cuts]}
-        return numeric if attribute.form is None else numeric | {"form": form_json(attribute.form)}
+        numeric: dict[str, Any] = {"name": attribute.name, "type": "numeric", "cuts": list(map(float, attribute.cuts))}
+        form = {} if attribute.form is None else {"form": form_json(attribute.form)}
+        return numeric | form | ({"direction": _DIRECTIONS[attribute.direction]} if attribute.direction else {})
     groups = {"groups": [list(group) for group in attribute.groups]} if attribute.groups else {}
     return {"name": attribute.name, "type": "categorical", "levels": list(attribute.levels)} | groups
 
@@ -47,14 +50,17 @@ def read_attribute(node: Node, *, counted: bool) -> Attribute:
         members["type"].fail(f"unknown type '{kind}'", hint="it is numeric or categorical")
     content = "cuts" if kind == "numeric" else "levels"
     more = ("missing", "frequencies") if counted else ()
-    optional = ("holes" if counted else "missing", "form" if kind == "numeric" else "groups")
+    of_kind = ("form", *(["direction"] if counted else [])) if kind == "numeric" else ("groups",)
+    optional = ("holes" if counted else "missing", *of_kind)
     fields = node.fields(("name", "type", content, *more), optional)
     name = fields["name"].text()
     missing = "missing" in fields and fields["missing"].flag()
     frequencies = tuple(item.number() for item in fields["frequencies"].items()) if counted else ()
     if kind == "numeric":
         form = read_form(fields["form"]) if "form" in fields else None
-        attribute: Attribute = NumericAttribute(name, missing, frequencies, _read_cuts(fields["cuts"]), form)
+        direction = _read_direction(fields["direction"]) if "direction" in fields else 0
+        cuts = _read_cuts(fields["cuts"])
+        attribute: Attribute = NumericAttribute(name, missing, frequencies, cuts, form, direction=direction)
     else:
         levels = _read_levels(fields["levels"])
         groups = _read_groups(fields["groups"], levels) if "groups" in fields else ()
@@ -64,6 +70,13 @@ def read_attribute(node: Node, *, counted: bool) -> Attribute:
         attribute = attribute if weight is None else replace(attribute, missing_weight=weight)
         _check_frequencies(fields["frequencies"], attribute)
     return attribute
+
+
+def _read_direction(node: Node) -> int:
+    for direction, word in _DIRECTIONS.items():
+        if node.text() == word:
+            return direction
+    return node.fail("a direction is 'increasing' or 'decreasing'")
 
 
 def _read_missing_weight(node: Node) -> float:
