@@ -187,11 +187,11 @@ OPTIMIZATION = (
 """Options that say how an optimum is searched; a method that takes an optimizer gets them as one value."""
 
 
-DIRECTIONS = ("--increasing", "--decreasing")
-"""Options of methods that heed the directions of attributes, which they find in the schema."""
-
 CATEGORIES = ("--group-levels",)
 """Options of every discretizer that say what becomes of the columns it does not cut."""
+
+OF_SCHEMA = ("--increasing", "--decreasing")
+"""Options of methods that find what is said by them in the schema."""
 
 
 Pairs = tuple[tuple[str, str], ...]
@@ -244,7 +244,7 @@ class Method(NamedTuple):
         discretizer cuts, and no directions, which the schema has.
         """
         shared = OPTIMIZATION if "--optimizer" in self.options else ("--trace", "--restarts")
-        return tuple(flag for flag in self.options if flag not in (*shared, *CATEGORIES, *DIRECTIONS))
+        return tuple(flag for flag in self.options if flag not in (*shared, *CATEGORIES, *OF_SCHEMA))
 
 
 class Choice(NamedTuple):

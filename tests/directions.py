@@ -18,9 +18,9 @@ from tests.scoring_oracle import slow_log_probabilities
 def directed_dataset(
     n_rows: int, cardinalities: Sequence[int], directions: Sequence[int], *, missing: Sequence[bool] = (), seed: int = 0
 ) -> Dataset:
-    """Rows of two classes; attributes with a direction, and those of direction 0, are numeric, the last a missing level.
+    """Rows of two classes, which follow no direction; every attribute is numeric.
 
-    Nothing in the rows follows the directions.
+    Where one has a missing level, that is the last of its codes.
     """
     data = random_dataset(n_rows, cardinalities, 2, seed=seed)
     has = missing or (False,) * len(cardinalities)

@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
+from bncli.catalogue.directions import DIRECTIONS
 from bncli.catalogue.scores import ACLL
-from bncli.choices import (
-    DIRECTIONS,
-    OPTIMIZATION,
-    PARAMETER,
-    Choice,
-    Method,
-    Names,
-    Number,
-    Option,
-    Real,
-    Switch,
-    Whole,
-    Word,
-)
+from bncli.choices import OPTIMIZATION, PARAMETER, Choice, Method, Number, Option, Real, Switch, Whole, Word
 
 _SEARCH = tuple(flag for flag in OPTIMIZATION if flag not in ("--early-stop", "--restarts"))
 _ARCS = ("--arcs",)
@@ -224,25 +212,6 @@ OPTIONS: tuple[Option, ...] = (
         PARAMETER,
         "Random starts beside the usual one in extended, em and apn, which have local optima; the best end is kept.",
         "N",
-        tacit=True,
-    ),
-    Option(
-        "--increasing",
-        Names(),
-        "",
-        PARAMETER,
-        "The log-odds of the second of two labels never fall along this numeric column, whatever the others are. May "
-        "be repeated.",
-        "COLUMN",
-        tacit=True,
-    ),
-    Option(
-        "--decreasing",
-        Names(),
-        "",
-        PARAMETER,
-        "They never rise along this one.",
-        "COLUMN",
         tacit=True,
     ),
 )

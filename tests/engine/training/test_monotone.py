@@ -1,4 +1,4 @@
-"""Monotone parameters: no row's log-odds fall, and nothing better does so: beside scipy, and by the conditions of KKT."""
+"""Monotone parameters: no row's log-odds fall, and no better ones have that: beside scipy, and by KKT."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def by_scipy(space: ParameterSpace, penalty: float) -> float:
 
     bounds = []
     children = {family.child for family in space.likelihood.families}
-    for i, n in enumerate(schema.cardinalities):
+    for i in range(len(schema.attributes)):
         if sign := direction_of(schema, i):
             ranges = [[*range(m), *([None] if j in children else [])] for j, m in enumerate(schema.cardinalities)]
             ranges[i] = [0]
