@@ -37,6 +37,7 @@ fit iris.csv --optimizer bfgs --param discriminative --penalty 1 --trace d.csv -
 fit iris.csv --penalty 1 --trace w.csv -q -o w.bnc
 fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 fit few.csv --structure nb --param discriminative -q -o few.bnc
+fit monks1.csv --numeric a1 --numeric a2 --increasing a1 --decreasing a2 --penalty 1 -q -o ordered.bnc
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
 learn-structure monks1.csv --structure kikuchi --bootstrap 2 --degrees-of-freedom joint -q -o checked.json
@@ -74,6 +75,7 @@ evaluate iris.csv --param map --folds 2 --scores
 inspect tan.bnc
 inspect restarts.bnc
 inspect few.bnc
+inspect ordered.bnc
 inspect acll.bnc
 inspect tan.bnc --tables
 inspect tan.bnc --effects
@@ -131,6 +133,7 @@ verify tan.bnc --against tan.bif
 diff tan.bnc holes.bnc
 diff tan.bnc em.bnc
 diff tan.bnc few.bnc
+diff restarts.bnc ordered.bnc
 diff tan.bnc plain.bnc --data iris.csv
 export pooled.bnc --to scorecard -o pooled.csv
 compare iris.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --repeats 2 --jobs 1

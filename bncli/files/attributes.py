@@ -32,17 +32,22 @@ _DIRECTIONS = {1: "increasing", -1: "decreasing"}
 def attribute_json(attribute: Attribute) -> dict[str, Any]:
     """Name, type, and cuts or levels."""
     if isinstance(attribute, NumericAttribute):
-        numeric: dict[str, Any] = {"name": attribute.name, "type": "numeric", "cuts": list(map(float, attribute.cuts))}
-        form = {} if attribute.form is None else {"form": form_json(attribute.form)}
-        return numeric | form | ({"direction": _DIRECTIONS[attribute.direction]} if attribute.direction else {})
+        numeric = {"name": attribute.name, "type": "numeric", "cuts": [float(cut) for cut in attribute.cuts]}
+        return numeric if attribute.form is None else numeric | {"form": form_json(attribute.form)}
     groups = {"groups": [list(group) for group in attribute.groups]} if attribute.groups else {}
     return {"name": attribute.name, "type": "categorical", "levels": list(attribute.levels)} | groups
+
+
+def direction_json(attribute: Attribute) -> dict[str, str]:
+    """The key `direction` of an attribute that has one: models alone know of it."""
+    direction = attribute.direction if isinstance(attribute, NumericAttribute) else 0
+    return {"direction": _DIRECTIONS[direction]} if direction else {}
 
 
 def read_attribute(node: Node, *, counted: bool) -> Attribute:
     """An attribute as a cuts file has it, perhaps with `missing`, or (`counted`) a model.
 
-    That has `missing`, `frequencies` and perhaps `holes`.
+    That has `missing`, `frequencies` and perhaps `holes` and `direction`.
     """
     members = node.members()
     kind = members["type"].text() if "type" in members else "numeric"
