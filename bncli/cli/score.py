@@ -50,6 +50,14 @@ WRITING = (
         help="Decimals of probabilities, 0 to 14.",
     ),
     flag(
+        "--prior",
+        group="Output",
+        metavar="training|LABEL=P,...|FILE",
+        stands_for="as learnt",
+        help="Probabilities where the classes are so frequent, exactly and without learning again; FILE holds a label "
+        "and a probability a line (CSV), or a JSON object. training: as in the data, whatever --class-weights were.",
+    ),
+    flag(
         "--explain",
         group="Output",
         metavar="N",
@@ -80,6 +88,7 @@ def command(**typed: Any) -> None:
     _refuse_idle(typed)
     _refuse_terminals(typed)
     source = options.source(typed, typed["data"] or ("-",))
+    prior = _prior(typed["prior"])
     from bncli.steps.score import Output, score
     from bncli.watch import Run
 
@@ -95,6 +104,7 @@ def command(**typed: Any) -> None:
                 log_proba=typed["log_proba"],
                 digits=typed["digits"],
                 explain=typed["explain"] or 0,
+                prior=prior,
             ),
             unseen=typed["unseen"],
             run=Run(options.threads(typed), watch=console.watch, cluster=_cluster(typed, source)),
@@ -102,6 +112,19 @@ def command(**typed: Any) -> None:
         console.summary([closing_line(report)])
         if console.as_json:
             console.json(report)
+
+
+def _prior(typed: str | None) -> Mapping[str, float] | str | None:
+    """What was typed after --prior; UsageError for what is no list of labels and probabilities."""
+    if typed in (None, "training"):
+        return typed
+    from bncli.choices import label_numbers
+    from bncli.files.label_numbers import numbers_stated
+
+    try:
+        return label_numbers(numbers_stated(typed), ("training",))
+    except ValueError as error:
+        raise UsageError(f"Invalid value for '--prior': {error}") from error
 
 
 def _cluster(typed: Mapping[str, Any], source: Source) -> str | None:

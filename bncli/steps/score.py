@@ -9,14 +9,17 @@ turn comes.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, cast
 
+from bncli.engine.calibration.maps import Temperature
 from bncli.engine.data.schema import Unseen
+from bncli.engine.decisions.prior import TRAINING, prior_shift
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
+from bncli.engine.model import Model
 from bncli.files.model import read_model
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.score_layout import Layout
@@ -28,7 +31,7 @@ from bncli.steps.pipeline import PipelineStage
 from bncli.steps.run import Stopwatch, limited
 from bncli.steps.scoring.on_cluster import ScoredFile, ScorePlan, files_on_cluster
 from bncli.steps.scoring.rows import ScoredRows
-from bncli.watch import Run, Stage
+from bncli.watch import Note, Run, Stage, Watch
 
 Block = tuple[list[Any], Array, Explanation | None]
 """Rows on their way to the output: the kept columns, log P(y | x_t) of shape (K, N), and why, if asked for."""
@@ -39,6 +42,7 @@ class Output:
     """Where predictions go (None or `-`: standard output) and what is written of a row.
 
     keep: input columns carried through. digits None: full precision. explain: how many contributions to the prediction.
+    prior: class frequencies to score under, a probability a label or `training`; None: those that were learnt under.
     """
 
     path: str | None = None
@@ -48,6 +52,7 @@ class Output:
     log_proba: bool = False
     digits: int | None = None
     explain: int = 0
+    prior: Mapping[str, float] | str | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,11 @@ def score(
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("score"))
     model = read_model(model_path)
-    rows = ScoredRows(model, strict=(unseen or model.schema.unseen) == "error", explain=output.explain)
+    shift = _shift(model, output.prior, stopwatch)
+    if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
+        method = model.calibration.map.method
+        stopwatch(Note(f"log-odds and contributions are those before the {method} calibration"))
+    rows = ScoredRows(model, (unseen or model.schema.unseen) == "error", output.explain, shift)
     with Batches(
         source,
         model.schema,
@@ -106,9 +115,19 @@ def score(
             if cluster is None:
                 _stream(batches, rows, scores, len(kept))
             else:
-                plan = ScorePlan(model, source, layout, path, output.format, rows.strict)
+                plan = ScorePlan(model, source, layout, path, output.format, rows.strict, shift)
                 _gather(batches, rows, scores, files_on_cluster(cluster, plan, source.paths, stopwatch))
         return _report(model_path, path, rows, batches, stopwatch.seconds())
+
+
+def _shift(model: Model, prior: Mapping[str, float] | str | None, watch: Watch) -> Array | None:
+    """That of the prior; a note where probabilities are those of weighted classes and nobody said so."""
+    if prior is not None:
+        return prior_shift(model, prior)
+    if model.class_weights is not None:
+        what = "probabilities are those of rows that weigh as --class-weights said in fit"
+        watch(Note(f"{what}; --prior {TRAINING} gives those of the class frequencies of the data"))
+    return None
 
 
 @contextmanager

@@ -60,13 +60,9 @@ def descend(
     *,
     method: Callable[..., Optimum],
     tolerance: float,
-    max_iterations: int,
     report: Report,
 ) -> Constrained:
-    """The minimiser found from `start` by rounds of `method`, of which `objective` hears as if all were one.
-
-    `max_iterations` holds for a round. The optimum's value is f alone.
-    """
+    """The minimiser found from `start` by rounds of `method`, told as if all were one; its value is that of f alone."""
     x, mu, rho = start, np.zeros(len(rows.stiffness)), rows.stiffness
     spent, gap, each = _Spent(report), np.inf, max(LOOSE, tolerance)
     while True:
@@ -75,7 +71,6 @@ def descend(
             punished.added_to(objective),
             x,
             tolerance=each,
-            max_iterations=max_iterations,
             report=spent.told(punished),
         )
         spent.add(found)

@@ -23,8 +23,10 @@ from functools import cached_property
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array
+from bncli.engine.model import Optimum
+from bncli.engine.optimizers import augmented_lagrangian
 from bncli.engine.optimizers.augmented_lagrangian import Inequalities
-from bncli.engine.optimizers.objective import Objective, Precondition
+from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
 from bncli.engine.parameter_spaces.coordinates import Coordinates
 from bncli.engine.parameter_spaces.directions import Directions, directions_of
 from bncli.engine.training.likelihood import ConditionalLikelihood
@@ -43,6 +45,21 @@ class Monotone:
     directions: Directions
     likelihood: ConditionalLikelihood
     coordinates: Coordinates
+
+    def optimum(
+        self, objective: Objective, point: Array, *, method: Callable[..., Optimum], tolerance: float, report: Report
+    ) -> Optimum:
+        """The optimum of an objective of p under the directions, from `point`; `method` takes the rounds."""
+        n = len(point)
+        found = augmented_lagrangian.descend(
+            self.widened(objective),
+            self.inequalities,
+            self.start(point),
+            method=method,
+            tolerance=tolerance,
+            report=lambda step, x: report(step, x[:n]),
+        ).optimum
+        return replace(found, point=found.point[:n])
 
     def keeps(self, p: Array) -> bool:
         """Whether tables of these parameters keep all directions but for rounding."""
@@ -103,6 +120,27 @@ class Monotone:
             precondition=beside(objective.precondition),
             refreshed=lambda x, cost: beside(objective.refreshed(x[:n], cost)),
         )
+
+
+def after(free: Optimum, found: Optimum) -> Optimum:
+    """What was found from a free optimum, with what both took."""
+    spent = {name: getattr(free, name) + getattr(found, name) for name in ("iterations", "evaluations", "products")}
+    return replace(found, **spent)
+
+
+def told_after(free: Optimum, report: Report) -> Report:
+    """Hears of what follows a free optimum, and tells it as if both were one run."""
+
+    def tell(step: Step, p: Array) -> None:
+        if step.iteration:
+            spent = {
+                "iteration": step.iteration + free.iterations,
+                "evaluations": step.evaluations + free.evaluations,
+                "gradient_evaluations": step.gradient_evaluations + free.evaluations + free.products,
+            }
+            report(replace(step, **spent), p)
+
+    return tell
 
 
 def _contrast(cells: Array) -> Array:

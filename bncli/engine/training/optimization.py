@@ -20,13 +20,13 @@ from bncli.catalogue import OPTIMIZERS
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, Parameters, Tables
-from bncli.engine.optimizers import augmented_lagrangian, growing
+from bncli.engine.optimizers import growing
 from bncli.engine.optimizers.growing import Sampled
 from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
 from bncli.engine.parameter_spaces.coordinates import Coordinates, Parameterisation
 from bncli.engine.parameter_spaces.flops import Costs
 from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
-from bncli.engine.training.monotone import Monotone, monotone_of
+from bncli.engine.training.monotone import Monotone, after, monotone_of, told_after
 from bncli.engine.training.nested_samples import Growth, nested_samples
 from bncli.engine.training.restarts import best_start, random_point
 from bncli.engine.training.whitening import Whitening, whitening
@@ -233,23 +233,7 @@ def _directed(problem: _Problem, free: Optimum, report: Report) -> Optimum:
     if monotone is None or monotone.keeps(free.point):
         return free
 
-    def told(step: Step, p: Array) -> None:
-        if step.iteration:
-            report(_after(free, step), p)
-
-    found = _constrained(problem, monotone, free.point, told)
-    spent = {name: getattr(free, name) + getattr(found, name) for name in ("iterations", "evaluations", "products")}
-    return replace(found, **spent)
-
-
-def _after(free: Optimum, step: Step) -> Step:
-    """A step of what follows a first optimum, counted from the start of all."""
-    return replace(
-        step,
-        iteration=step.iteration + free.iterations,
-        evaluations=step.evaluations + free.evaluations,
-        gradient_evaluations=step.gradient_evaluations + free.evaluations + free.products,
-    )
+    return after(free, _constrained(problem, monotone, free.point, told_after(free, report)))
 
 
 def _monotone(space: Space) -> Monotone | None:
@@ -257,19 +241,10 @@ def _monotone(space: Space) -> Monotone | None:
 
 
 def _constrained(problem: _Problem, monotone: Monotone, point: Array, report: Report) -> Optimum:
-    """The optimum under the directions, near `point`; the slopes beside the parameters are for nobody else."""
-    settings, n = problem.settings, len(point)
-    method = partial(_module(settings).minimise, **settings.options)
-    found = augmented_lagrangian.descend(
-        monotone.widened(_near(problem, point)),
-        monotone.inequalities,
-        monotone.start(point),
-        method=method,
-        tolerance=settings.tolerance,
-        max_iterations=settings.max_iterations,
-        report=lambda step, x: report(step, x[:n]),
-    ).optimum
-    return replace(found, point=found.point[:n])
+    """The optimum under the directions, near `point`."""
+    settings = problem.settings
+    method = partial(_module(settings).minimise, max_iterations=settings.max_iterations, **settings.options)
+    return monotone.optimum(_near(problem, point), point, method=method, tolerance=settings.tolerance, report=report)
 
 
 def _samples(space: Space, settings: OptimizerSettings, near: Array | None = None) -> Iterator[Sampled] | None:
