@@ -195,7 +195,7 @@ def _also_infinite(values: Values, wrong: Any) -> Any:
 def _values(batch: Batch, want: Want) -> Values:
     array = batch.data.column(batch.data.schema.get_field_index(want.name))
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = _plain_dictionary(array).dictionary_decode()
     try:
         as_numbers = want.kind is not Kind.TEXT or isinstance(want.form, NumberForm)
         if as_numbers and (pa.types.is_integer(array.type) or _is_real(array.type)):
@@ -209,6 +209,13 @@ def _values(batch: Batch, want: Want) -> Values:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         what = f"column '{want.name}' holds {array.type} values, which have no text"
         raise BncliError(what, where=batch.path, hint=f"--ignore '{want.name}'") from error
+
+
+def _plain_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Texts that are views, as Polars has them, as Arrow can take them."""
+    if pa.types.is_string_view(array.dictionary.type):
+        return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
+    return array
 
 
 def _is_real(kind: Any) -> bool:
