@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.cli import options
+from bncli.catalogue import DECISION_KEYS
+from bncli.cli import learning, options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
@@ -79,6 +80,7 @@ WRITING = (
     (MODEL, DATA),
     (*options.MISSING, *options.UNSEEN, *options.MISSING_COLUMNS, *options.FORMAT, *options.BAD_ROWS),
     WRITING,
+    learning.DECISIONS,
     (*options.RUNNING, options.CLUSTER),
     more="DATA defaults to the standard input; --json needs -o. Columns are matched by name; a class among them is "
     "ignored. Missing tokens and the treatment of values never seen come from the model unless they are typed.",
@@ -89,9 +91,11 @@ def command(**typed: Any) -> None:
     _refuse_terminals(typed)
     source = options.source(typed, typed["data"] or ("-",))
     prior = _prior(typed["prior"])
+    from bncli.engine.decisions.rules import Wanted
     from bncli.steps.score import Output, score
     from bncli.watch import Run
 
+    decisions = Wanted(*(typed[key] for key in DECISION_KEYS))
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         report = score(
             typed["model"],
@@ -105,6 +109,7 @@ def command(**typed: Any) -> None:
                 digits=typed["digits"],
                 explain=typed["explain"] or 0,
                 prior=prior,
+                decisions=decisions,
             ),
             unseen=typed["unseen"],
             run=Run(options.threads(typed), watch=console.watch, cluster=_cluster(typed, source)),

@@ -35,6 +35,7 @@ from bncli.errors import BncliError, ModelError
 from bncli.files.archive import Archive, npy_array, npy_bytes, npy_header, open_archive, pack
 from bncli.files.atomic import write_bytes
 from bncli.files.cuts import SAMPLED
+from bncli.files.decision_rules import DECISIONS, read_rule, rule_json
 from bncli.files.documents import Node, parse
 from bncli.files.families import are_many, families_json, read_families
 from bncli.files.graphs import graph_json, read_graph
@@ -106,6 +107,7 @@ def _describe(model: Model) -> dict[str, Any]:
         | sampled
         | self_test
         | class_weights
+        | ({} if model.rule is None else {DECISIONS: rule_json(model.rule)})
         | {
             "format": "bncli-model",
             "version": _version(model),
@@ -125,7 +127,7 @@ def read_model(path: str) -> Model:
     with open_archive(path) as archive:
         document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        fields = document.fields(keys, (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, _CLASS_WEIGHTS, *KEYS))
+        fields = document.fields(keys, (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, _CLASS_WEIGHTS, DECISIONS, *KEYS))
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
         families = read_families(fields["families"], schema, structure)
@@ -145,6 +147,7 @@ def read_model(path: str) -> Model:
             read_restarts(fields[RESTARTS]) if RESTARTS in fields else None,
             fields[SAMPLED].integer(1) if SAMPLED in fields else None,
             class_weights=_read_class_weights(fields[_CLASS_WEIGHTS], schema) if _CLASS_WEIGHTS in fields else None,
+            rule=read_rule(fields[DECISIONS], schema.labels) if DECISIONS in fields else None,
         )
         if _SELF_TEST not in fields:
             return model
@@ -161,7 +164,7 @@ def _read_class_weights(node: Node, schema: Schema) -> tuple[float, ...]:
 def _version(model: Model) -> int:
     """The lowest whose readers can read it."""
     predictor = model.predictor
-    if model.schema.label_frequencies or model.class_weights is not None:
+    if model.schema.label_frequencies or model.class_weights is not None or model.rule is not None:
         return VERSION
     if model.self_test is not None:
         return _WITHOUT_LABEL_FREQUENCIES

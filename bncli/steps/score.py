@@ -16,6 +16,7 @@ from typing import Any, Literal, cast
 
 from bncli.engine.data.schema import Unseen
 from bncli.engine.decisions.prior import TRAINING, prior_shift
+from bncli.engine.decisions.rules import Wanted
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
@@ -28,6 +29,7 @@ from bncli.steps.cluster.connection import Cluster, connected
 from bncli.steps.cluster.preflight import check_workers, files_of
 from bncli.steps.pipeline import PipelineStage
 from bncli.steps.run import Stopwatch, limited
+from bncli.steps.scoring.deciding import rule_to_score
 from bncli.steps.scoring.on_cluster import ScoredFile, ScorePlan, files_on_cluster
 from bncli.steps.scoring.rows import ScoredRows
 from bncli.watch import Note, Run, Stage, Watch
@@ -42,6 +44,7 @@ class Output:
 
     keep: input columns carried through. digits None: full precision. explain: how many contributions to the prediction.
     prior: class frequencies to score under, a probability a label or `training`; None: those that were learnt under.
+    decisions: what is wanted instead of what the model records of them.
     """
 
     path: str | None = None
@@ -52,6 +55,7 @@ class Output:
     digits: int | None = None
     explain: int = 0
     prior: Mapping[str, float] | str | None = None
+    decisions: Wanted = Wanted()
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,7 @@ def score(
     stopwatch(Stage("score"))
     model = read_model(model_path)
     shift = _shift(model, output.prior, stopwatch)
+    rule = rule_to_score(model, output.decisions, output.prior is not None, stopwatch)
     rows = ScoredRows(model, (unseen or model.schema.unseen) == "error", output.explain, shift)
     with Batches(
         source,
@@ -106,7 +111,7 @@ def score(
         rows.absent = batches.absent
         kept = batches.kept_names if output.keep == "all" else tuple(output.keep)
         wanted = (output.labels_only, output.log_proba, output.digits, output.explain)
-        layout = Layout(model.schema.labels, kept, *wanted)
+        layout = Layout(model.schema.labels, kept, *wanted, rule)
         with _sent(source, run) as cluster, open_scores(path, output.format, layout) as scores:
             if cluster is None:
                 _stream(batches, rows, scores, len(kept))
