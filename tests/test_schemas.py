@@ -38,6 +38,8 @@ fit iris.csv --penalty 1 --trace w.csv -q -o w.bnc
 fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 fit few.csv --structure nb --param discriminative -q -o few.bnc
 fit iris.csv --structure nb --param map --class-weights balanced -q -o weighted.bnc
+fit tumours.csv --param map --threshold best:f1 --abstain-below 0.6 --sets 0.2 --sets-by all -q -o decides.bnc
+fit tumours.csv --structure nb --param map --costs benign:malignant=1,malignant:benign=2 -q -o costs.bnc
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
 learn-structure monks1.csv --structure kikuchi --bootstrap 2 --degrees-of-freedom joint -q -o checked.json
@@ -76,6 +78,12 @@ evaluate iris.csv --param map --folds 2 --scores
 inspect tan.bnc
 inspect restarts.bnc
 inspect weighted.bnc
+inspect decides.bnc
+inspect costs.bnc
+fit tumours.csv --structure nb --param map --threshold 0.4 --abstain-below 0.6 --sets 0.2
+fit tumours.csv --structure nb --param map --costs benign:malignant=1,malignant:benign=2
+evaluate tumours.csv --param map --structure nb --threshold 0.4 --abstain-below 0.6 --sets 0.2 --folds 2
+evaluate tumours.csv --param map --structure nb --costs benign:malignant=1,malignant:benign=2 --folds 2
 inspect few.bnc
 inspect acll.bnc
 inspect tan.bnc --tables

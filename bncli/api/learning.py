@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from bncli.api.linear_algebra import one_thread
-from bncli.api.models import Model
+from bncli.api.models import Model, warn
 from bncli.api.tables import source_of
 from bncli.cli.learner_words import learner, typed_options
 from bncli.cli.learning import Learning, learning
@@ -26,7 +26,7 @@ from bncli.steps import compare as comparing
 from bncli.steps import evaluate as evaluating
 from bncli.steps import fit as fitting
 from bncli.steps import simulate as simulating
-from bncli.watch import Event, Note, Run, Watch, silent
+from bncli.watch import Event, Run, Watch
 
 COLUMNS = ("class_", "ignore", "categorical", "numeric", "weights", "missing", "dates", "drop_unlabelled")
 """What can be said of the columns of a table, besides the options of learning."""
@@ -168,12 +168,4 @@ def _learning(words: Mapping[str, Any]) -> Learning:
 
 
 def _watch(progress: Callable[[Event], None] | None) -> Watch:
-    return _warn if progress is None else progress
-
-
-def _warn(event: Event) -> None:
-    if isinstance(event, Note):
-        import warnings
-
-        warnings.warn(event.text, UserWarning, stacklevel=2)
-    silent(event)
+    return warn if progress is None else progress

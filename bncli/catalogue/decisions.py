@@ -13,8 +13,8 @@ OPTIONS: tuple[Option, ...] = (
         CostNumbers(),
         "",
         DECISIONS,
-        "Decide for the label of the least expected cost. FILE is a CSV with a row a true label, a column a decision, "
-        "and labels as names; a right decision costs 0 where it is typed and left out.",
+        "Decide for the label of the least expected cost: TRUE:DECISION=COST,..., where right decisions left out cost "
+        "0; FILE is a CSV with a row a true label, a column a decision, and labels as names.",
         stands_for="the most probable label",
         tacit=True,
     ),

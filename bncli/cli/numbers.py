@@ -71,11 +71,11 @@ def metavar(kind: Kind) -> str:
     if isinstance(kind, Prior):
         return "A,B[:DRAWS]"
     if isinstance(kind, CostNumbers):
-        return "TRUE:DECISION=COST,...|FILE"
+        return "FILE|TRUE:DECIDED=C"
     if isinstance(kind, Criterion):
-        return "P|best:NAME|recall=R|precision=R|top=X%"
+        return "P|CRITERION"
     if isinstance(kind, ClassNumbers):
-        return "|".join((*kind.words, "LABEL=NUMBER,...", "FILE"))
+        return "|".join((*kind.words, "FILE"))
     return "|".join((*kind.words, "N")) if isinstance(kind, Whole) else "|".join(("NUMBER", *kind.words))
 
 

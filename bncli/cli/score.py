@@ -53,10 +53,10 @@ WRITING = (
     flag(
         "--prior",
         group="Output",
-        metavar="training|LABEL=P,...|FILE",
+        metavar="training|FILE",
         stands_for="as learnt",
-        help="Probabilities where the classes are so frequent, exactly and without learning again; FILE holds a label "
-        "and a probability a line (CSV), or a JSON object. training: as in the data, whatever --class-weights were.",
+        help="Probabilities where the classes are so frequent, exactly and without learning again: LABEL=P,... or a "
+        "FILE of such lines (CSV or a JSON object). training: as in the data, whatever --class-weights were.",
     ),
     flag(
         "--explain",

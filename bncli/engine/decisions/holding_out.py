@@ -16,9 +16,10 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.decision_rule import HeldOutScores, Rule
+from bncli.engine.data.decision_rule import HeldOutScores, Rule, Sets
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.data.folds import stratified_folds
+from bncli.engine.decisions.conformal import bars
 from bncli.engine.decisions.rules import Wanted, check, rule_of
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Model
@@ -52,10 +53,16 @@ def learn_with_rule(
     if wanted.sets is not None:
         fold_of = stratified_folds(columns.label.codes, FOLDS, (seed, 0))
         held_out = np.flatnonzero(fold_of == 0)
+        # whether they are enough is known, and told, before the model is learnt
+        bars(
+            Sets(wanted.sets, wanted.sets_by == "class"),
+            _kept(columns, held_out, np.zeros(len(held_out)), seed),
+            labels,
+        )
         learnt = fit(columns.take(np.flatnonzero(fold_of != 0)), watch)
         log_true = _log_true(learnt.model, columns.take(held_out))
         watch(Note(f"{len(held_out):,} of {columns.n_rows:,} rows are held out for prediction sets"))
-        stored = Rule(held_out=_kept(columns, held_out, log_true, seed, split=True))
+        stored = Rule(held_out=_kept(columns, held_out, log_true, seed))
     elif wanted.learns:
         log_true = _out_of_fold(columns, fit, seed, watch)
         learnt = fit(columns, watch)
@@ -89,7 +96,7 @@ def _log_true(model: Model, columns: Columns) -> Array:
     return found
 
 
-def _kept(columns: Columns, rows: Index, log_true: Array, seed: int, *, split: bool) -> HeldOutScores:
+def _kept(columns: Columns, rows: Index, log_true: Array, seed: int, *, split: bool = True) -> HeldOutScores:
     """What a model keeps of these rows."""
     assert columns.label is not None
     chosen = np.arange(len(rows))

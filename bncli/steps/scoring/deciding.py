@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from bncli.catalogue import DECISION_KEYS
+from bncli.choices import flag_of, key_of
 from bncli.engine.data.decision_rule import Rule
 from bncli.engine.decisions.deciding import Decider
 from bncli.engine.decisions.rules import Wanted, rule_of
 from bncli.engine.model import Model
+from bncli.files.label_numbers import costs_stated
+from bncli.recipe.defaults import read
 from bncli.recipe.refusals import refuse_decisions
 from bncli.watch import Note, Watch
+
+
+def wanted_of(words: Mapping[str, Any]) -> Wanted:
+    """What a program says of decisions, by the words of the options; TypeError for an unknown one."""
+    if unknown := [word for word in words if word not in DECISION_KEYS]:
+        raise TypeError(f"there is no option {unknown[0]!r}; options are {', '.join(DECISION_KEYS)} and prior")
+    typed = {key: value for key, value in words.items() if value is not None}
+    if "costs" in typed:
+        typed["costs"] = costs_stated(typed["costs"])
+    return Wanted(**{key_of(flag): value for flag, value in read(typed).items()})
 
 
 def rule_to_score(model: Model, wanted: Wanted, other_prior: bool, watch: Watch) -> Rule | None:
@@ -17,7 +34,7 @@ def rule_to_score(model: Model, wanted: Wanted, other_prior: bool, watch: Watch)
     """
     stored = model.rule
     has_sets = stored is not None and stored.sets is not None
-    refuse_decisions({f"--{key.replace('_', '-')}": value for key, value in wanted._asdict().items()}, has_sets)
+    refuse_decisions({flag_of(key): value for key, value in wanted._asdict().items()}, has_sets)
     rule = rule_of(wanted, model.schema.labels, model.schema.class_name, stored)
     if rule is None:
         return None
