@@ -26,7 +26,7 @@ FLOORS = (
     ("engine.evaluation",),
     ("engine.learn",),
     ("engine.auto", "engine.doubts"),
-    ("engine.boosting",),
+    ("engine.boosting", "engine.monitoring"),
     ("engine.structure_learners",),
     (
         "engine.structure_search",
@@ -40,7 +40,7 @@ FLOORS = (
     ("engine.model", "engine.counting"),
     ("engine.structures",),
     ("engine.data", "recipe"),
-    ("engine.discretizers", "engine.scores", "engine.smoothing", "catalogue"),
+    ("engine.calibration", "engine.discretizers", "engine.scores", "engine.smoothing", "catalogue"),
     ("engine.kernels", "errors", "watch", "choices", "commands"),
 )
 """The rooms, from the top floor down. A room is a folder (of the engine too) or a module that stands alone in one.

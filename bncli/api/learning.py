@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from bncli.api.linear_algebra import one_thread
 from bncli.api.models import Model, warn
-from bncli.api.tables import source_of
+from bncli.api.tables import COLUMNS, columns_said, source_of
 from bncli.cli.learner_words import learner, typed_options
 from bncli.cli.learning import Learning, learning
 from bncli.engine.evaluation.validate import Protocol
@@ -27,9 +27,6 @@ from bncli.steps import evaluate as evaluating
 from bncli.steps import fit as fitting
 from bncli.steps import simulate as simulating
 from bncli.watch import Event, Run, Watch
-
-COLUMNS = ("class_", "ignore", "categorical", "numeric", "weights", "missing", "dates", "drop_unlabelled")
-"""What can be said of the columns of a table, besides the options of learning."""
 
 
 def fit(table: Any, *, threads: int = 1, progress: Callable[[Event], None] | None = None, **options: Any) -> Model:
@@ -136,19 +133,8 @@ def _path(table: Any) -> str:
 
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What is said of the columns, as fields of a source, and the options of learning."""
-    said = {key: options[key] for key in COLUMNS if options.get(key) is not None}
-    for key in ("class_", "weights"):
-        if not isinstance(said.get(key, ""), str):
-            what = f"{key} is a {type(said[key]).__name__}, and should be the name of a column"
-            raise UsageError(what, hint="put the values into the table")
-    names = {"class_": "class_name", "missing": "missing_tokens"}
-    fields = {names.get(key, key): (value,) if _is_name(key, value) else value for key, value in said.items()}
-    return fields, {key: value for key, value in options.items() if key not in COLUMNS}
-
-
-def _is_name(key: str, value: Any) -> bool:
-    """One name where a list of them is wanted."""
-    return isinstance(value, str) and key in ("ignore", "categorical", "numeric", "missing")
+    said = {key: value for key, value in options.items() if key in COLUMNS}
+    return columns_said(said), {key: value for key, value in options.items() if key not in COLUMNS}
 
 
 def _learning(words: Mapping[str, Any]) -> Learning:

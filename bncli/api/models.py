@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.api.linear_algebra import one_thread
-from bncli.api.tables import source_of
+from bncli.api.tables import columns_said, source_of
 from bncli.engine import model as engine
 from bncli.engine.decisions.deciding import Decided, Decider
 from bncli.engine.decisions.prior import prior_shift, shifted
@@ -176,6 +176,26 @@ class Model:
         what the values along an axis stand for.
         """
         return effects_report(self._model).effects
+
+    def calibrate(
+        self,
+        table: Any,
+        method: str = "temperature",
+        *,
+        threads: int = 1,
+        allow_missing_columns: bool = False,
+        **columns: Any,
+    ) -> Model:
+        """A model of the same tables whose probabilities are corrected by rows that it was not learnt from.
+
+        method: temperature, isotonic or per-class (see `bncli help calibration`). Of the columns can be said `class_`,
+        `weights`, `missing` and `drop_unlabelled`, as to `fit`. Raises BncliError.
+        """
+        from bncli.steps.calibrate import calibrated
+
+        said = columns_said(columns) | ({"allow_missing_columns": True} if allow_missing_columns else {})
+        with one_thread(), source_of(table, **said) as source:
+            return Model(calibrated(self._model, source, method, run=Run(threads)), self.report)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model file, the same bytes as those of `bncli fit`."""

@@ -180,13 +180,17 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
 
 
 def _decisions(report: step.ModelReport) -> dict[str, str]:
-    """What classes weighed, and how to decide, where the model says so."""
+    """What classes weighed, the calibration, and how to decide, where the model says so."""
     from bncli.files.decision_rules import summary_json
 
-    found = {}
+    found: dict[str, str] = {}
     if report.class_weights is not None:
         weighed = zip(report.labels, report.class_weights, strict=True)
         found["classes weigh"] = ", ".join(f"{label} {weight:.4g}" for label, weight in weighed)
+    if report.calibration is not None:
+        from bncli.cli.calibrate import facts as calibration_facts
+
+        found |= calibration_facts(report.calibration, report.labels)
     if report.rule is not None:
         found["decides"] = "; ".join(rule_lines(summary_json(report.rule), report.labels))
     return found

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.choices import ClassNumbers, CostNumbers, Criterion, Kind, Number, Prior, Real, Switch, Whole, Word
+from bncli.choices import ClassNumbers, CostNumbers, Criterion, Kind, Names, Number, Prior, Real, Switch, Whole, Word
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
@@ -74,6 +74,8 @@ def metavar(kind: Kind) -> str:
         return "FILE|TRUE:DECIDED=C"
     if isinstance(kind, Criterion):
         return "P|CRITERION"
+    if isinstance(kind, Names):
+        return "COLUMN"
     if isinstance(kind, ClassNumbers):
         return "|".join((*kind.words, "FILE"))
     return "|".join((*kind.words, "N")) if isinstance(kind, Whole) else "|".join(("NUMBER", *kind.words))

@@ -12,6 +12,7 @@ from bncli.cli import learning, options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
+from bncli.cli.monitoring import MONITORING, monitor_lines, refuse_idle_monitor
 from bncli.cli.numbers import whole
 from bncli.errors import UsageError
 from bncli.files.formats import SCORES, score_format
@@ -25,6 +26,7 @@ bncli score data.bnc new.csv > scores.csv
 zcat new.csv.gz | bncli score data.bnc - --keep id --labels-only -o labels.csv
 bncli score data.bnc new.parquet --output-format jsonl --digits 6 | head
 bncli score data.bnc new.csv --explain 3 --digits 2 -o why.csv
+bncli score data.bnc week.csv -o week.scores.csv --monitor week.json --fail-on-drift
 """
 
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
@@ -81,6 +83,7 @@ WRITING = (
     (*options.MISSING, *options.UNSEEN, *options.MISSING_COLUMNS, *options.FORMAT, *options.BAD_ROWS),
     WRITING,
     learning.DECISIONS,
+    MONITORING,
     (*options.RUNNING, options.CLUSTER),
     more="DATA defaults to the standard input; --json needs -o. Columns are matched by name; a class among them is "
     "ignored. Missing tokens and the treatment of values never seen come from the model unless they are typed.",
@@ -88,6 +91,7 @@ WRITING = (
 def command(**typed: Any) -> None:
     """Scores, and counts what went through."""
     _refuse_idle(typed)
+    refuse_idle_monitor(typed)
     _refuse_terminals(typed)
     source = options.source(typed, typed["data"] or ("-",))
     prior = _prior(typed["prior"])
@@ -112,11 +116,14 @@ def command(**typed: Any) -> None:
                 decisions=decisions,
             ),
             unseen=typed["unseen"],
+            monitor=typed["monitor"],
             run=Run(options.threads(typed), watch=console.watch, cluster=_cluster(typed, source)),
         )
-        console.summary([closing_line(report)])
+        console.summary([closing_line(report), *monitor_lines(report.monitor)])
         if console.as_json:
             console.json(report)
+    if typed["fail_on_drift"] and report.monitor is not None:
+        report.monitor.refuse_drift()
 
 
 def _prior(typed: str | None) -> Mapping[str, float] | str | None:

@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from bncli.engine.calibration.maps import Calibration
 from bncli.engine.data.decision_rule import Rule
 from bncli.engine.data.schema import Schema
 from bncli.engine.data.self_test import SelfTest
@@ -356,7 +357,8 @@ class Model:
     n_rows counts the training rows; version is the version of bncli that learnt it. penalty_cv is there if the recipe
     leaves the penalty to cross-validation, restarts if it asks for random starts, self_test once it is written. The
     structure of an ensemble is that of its heaviest component. sampled_rows: as of `Cuts`. class_weights: by what the
-    rows of each label were multiplied; None where each counted as it was. rule: how to decide by the probabilities.
+    rows of each label were multiplied; None where each counted as it was. calibration: what is done to the
+    probabilities of the predictor. rule: how to decide by the probabilities.
     """
 
     schema: Schema
@@ -371,6 +373,7 @@ class Model:
     self_test: SelfTest | None = None
     class_weights: tuple[float, ...] | None = None
     rule: Rule | None = None
+    calibration: Calibration | None = None
 
     @property
     def tables(self) -> Tables:

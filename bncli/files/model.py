@@ -34,6 +34,7 @@ from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.errors import BncliError, ModelError
 from bncli.files.archive import Archive, npy_array, npy_bytes, npy_header, open_archive, pack
 from bncli.files.atomic import write_bytes
+from bncli.files.calibrations import CALIBRATION, calibration_json, read_calibration
 from bncli.files.cuts import SAMPLED
 from bncli.files.decision_rules import DECISIONS, read_rule, rule_json
 from bncli.files.documents import Node, parse
@@ -101,6 +102,7 @@ def _describe(model: Model) -> dict[str, Any]:
     sampled = {} if model.sampled_rows is None else {SAMPLED: model.sampled_rows}
     self_test = {} if model.self_test is None else {_SELF_TEST: model.self_test.n_rows}
     class_weights = {} if model.class_weights is None else {_CLASS_WEIGHTS: list(model.class_weights)}
+    calibration = {} if model.calibration is None else {CALIBRATION: calibration_json(model.calibration)}
     return (
         chosen
         | restarts
@@ -108,6 +110,7 @@ def _describe(model: Model) -> dict[str, Any]:
         | self_test
         | class_weights
         | ({} if model.rule is None else {DECISIONS: rule_json(model.rule)})
+        | calibration
         | {
             "format": "bncli-model",
             "version": _version(model),
@@ -127,7 +130,8 @@ def read_model(path: str) -> Model:
     with open_archive(path) as archive:
         document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        fields = document.fields(keys, (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, _CLASS_WEIGHTS, DECISIONS, *KEYS))
+        optional = (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, _CLASS_WEIGHTS, CALIBRATION, DECISIONS, *KEYS)
+        fields = document.fields(keys, optional)
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
         families = read_families(fields["families"], schema, structure)
@@ -149,6 +153,8 @@ def read_model(path: str) -> Model:
             class_weights=_read_class_weights(fields[_CLASS_WEIGHTS], schema) if _CLASS_WEIGHTS in fields else None,
             rule=read_rule(fields[DECISIONS], schema.labels) if DECISIONS in fields else None,
         )
+        if CALIBRATION in fields:
+            model = replace(model, calibration=read_calibration(fields[CALIBRATION], len(schema.labels)))
         if _SELF_TEST not in fields:
             return model
         return replace(model, self_test=_read_self_test(archive, model, fields[_SELF_TEST].integer(1)))
@@ -164,7 +170,9 @@ def _read_class_weights(node: Node, schema: Schema) -> tuple[float, ...]:
 def _version(model: Model) -> int:
     """The lowest whose readers can read it."""
     predictor = model.predictor
-    if model.schema.label_frequencies or model.class_weights is not None or model.rule is not None:
+    if model.schema.label_frequencies or model.class_weights is not None:
+        return VERSION
+    if model.calibration is not None or model.rule is not None:
         return VERSION
     if model.self_test is not None:
         return _WITHOUT_LABEL_FREQUENCIES

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from typing import Any, NamedTuple
 
+from bncli.engine.calibration.maps import Calibration
 from bncli.engine.counting.counted_rows import CountedRows
 from bncli.engine.data.decision_rule import Rule
 from bncli.engine.data.schema import Attribute, Cuts, Schema
@@ -20,6 +21,8 @@ from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.structure import Family
 from bncli.errors import ModelError
+from bncli.files.attributes import direction_json
+from bncli.files.calibrations import CALIBRATION, calibration_json
 from bncli.files.counts import counts_json, read_counts
 from bncli.files.cuts import SAMPLED, cuts_json, read_cuts
 from bncli.files.decision_rules import summary_json
@@ -113,6 +116,7 @@ class ModelReport:
     label_frequencies: tuple[float, ...] = ()
     class_weights: tuple[float, ...] | None = None
     rule: Rule | None = None
+    calibration: Calibration | None = None
 
     @property
     def marginalizes(self) -> bool:
@@ -127,7 +131,7 @@ class ModelReport:
             "bncli_version": self.bncli_version,
             "class": self.class_name,
             "labels": list(self.labels),
-            "attributes": [described(a) for a in self.attributes],
+            "attributes": [described(a) | direction_json(a) for a in self.attributes],
             "unseen": self.unseen,
             "missing_policy": self.missing_policy,
             "missing_tokens": None if self.missing_tokens is None else list(self.missing_tokens),
@@ -161,10 +165,12 @@ class ModelReport:
         return report
 
     def _decisions(self) -> dict[str, Any]:
-        """Frequencies and weights of the labels, and how to decide, as far as the model has them."""
+        """Frequencies and weights of the labels, calibration, and how to decide, as far as the model has them."""
         found: dict[str, Any] = {"label_frequencies": list(self.label_frequencies)} if self.label_frequencies else {}
         if self.class_weights is not None:
             found["class_weights"] = list(self.class_weights)
+        if self.calibration is not None:
+            found[CALIBRATION] = calibration_json(self.calibration)
         return found if self.rule is None else found | {"decisions": summary_json(self.rule)}
 
 
@@ -279,6 +285,7 @@ def _report(model: Model, version: int, tables: bool, effects: bool) -> ModelRep
         label_frequencies=model.schema.label_frequencies,
         class_weights=model.class_weights,
         rule=model.rule,
+        calibration=model.calibration,
         parameters=model.predictor.n_parameters,
         tables=_tables(model.tables, model.schema) if tables else None,
         effects=effects_report(model) if effects else None,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -35,6 +36,7 @@ from bncli.choices import (
     CostNumbers,
     Criterion,
     Method,
+    Names,
     Number,
     Option,
     Prior,
@@ -104,7 +106,14 @@ def _categorical(codes: list[Any], labels: Any) -> Columns:
     return Columns(len(labels), columns, "class", CategoricalColumn(labels.astype(np.int64), ("no", "yes")))
 
 
-TABLES = (irregular(120, 2, 3), related(), irregular(90, 3, 5), regular())
+def falling() -> Columns:
+    """The first table with its numbers turned round: where the class is the second they are low."""
+    columns = irregular(120, 2, 3)
+    turned = {name: NumericColumn(-c.values) for name, c in columns.attributes.items() if isinstance(c, NumericColumn)}
+    return replace(columns, attributes={**columns.attributes, **turned})
+
+
+TABLES = (irregular(120, 2, 3), related(), irregular(90, 3, 5), regular(), falling())
 
 
 # --- values that follow from the kind of an option ------------------------------------------------------------------
@@ -133,6 +142,8 @@ def values_of(entry: Choice | Option) -> list[Any]:
     if isinstance(kind, Real):
         tried = [100.0, 1.0, 0.1, 1e-3, 0.0, *kind.words]
         return [value for value in tried if _is_read(kind, value)]
+    if isinstance(kind, Names):
+        return ["dose", ["age", "dose"]]
     if kind.words:
         return [kind.least, *kind.words, kind.least + 1]
     usual = int(entry.default)

@@ -54,6 +54,13 @@ def rule_of(wanted: Wanted, labels: tuple[str, ...], class_name: str, stored: Ru
     return rule
 
 
+def without_held_out(rule: Rule) -> Rule | None:
+    """What is left of a rule for other probabilities: all that does not rest on rows held out; None for nothing."""
+    chosen = rule.threshold is not None and bool(rule.threshold.chosen)
+    left = replace(rule, threshold=None if chosen else rule.threshold, sets=None, held_out=None)
+    return None if left == Rule() else left
+
+
 def check(wanted: Wanted, labels: tuple[str, ...], class_name: str) -> None:
     """What can be refused before anything is learnt."""
     if wanted.costs is not None:
