@@ -102,9 +102,7 @@ def score(
 
     monitor: the file for what was counted, beside the training rows of the model.
     """
-    path = None if output.path == "-" else output.path
-    refuse_ending(path, NOT_WRITTEN, WRITTEN)
-    check_outputs((path, source.bad_rows_file, monitor), (*source.paths, model_path))
+    path = _checked_path(output, (source.bad_rows_file, monitor), (*source.paths, model_path))
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("score"))
     model = read_model(model_path)
@@ -131,6 +129,14 @@ def score(
                 _gather(batches, rows, scores, files_on_cluster(cluster, plan, source.paths, stopwatch))
     found = None if monitor is None else write_found(monitor, model, rows.watcher, run.watch)
     return _report(model_path, path, rows, batches, found)(seconds=stopwatch.seconds())
+
+
+def _checked_path(output: Output, others: tuple[str | None, ...], read: tuple[str, ...]) -> str | None:
+    """The file of the predictions (None: standard output); UsageError for outputs that cannot be written."""
+    path = None if output.path == "-" else output.path
+    refuse_ending(path, NOT_WRITTEN, WRITTEN)
+    check_outputs((path, *others), read)
+    return path
 
 
 def _tell_reasons(model: Model, output: Output, watch: Watch) -> None:
