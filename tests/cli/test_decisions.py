@@ -279,3 +279,86 @@ def test_from_python(bncli: Bncli) -> None:
     assert sets is not None
     assert {len(one) for one in sets} <= {0, 1, 2}
     assert all(set(one) <= {"benign", "malignant"} for one in sets)
+
+
+def test_an_export_says_that_it_decides_nothing(bncli: Bncli) -> None:
+    fit(bncli, "--threshold", "0.3")
+    assert "how the model decides (see inspect) is not in it" in bncli("export", "m.bnc", "--to", "python").err
+    fit(bncli)
+    assert "decides" not in bncli("export", "m.bnc", "--to", "python").err
+
+
+def test_a_calibration_takes_out_what_rows_held_out_gave(bncli: Bncli) -> None:
+    fit(bncli, "--threshold", "best:f1", "--sets", "0.1", "--abstain-below", "0.7")
+    ran = bncli("calibrate", "m.bnc", "tumours.csv", "-o", "c.bnc")
+    assert ran.code == 0, ran.err
+    assert "are of the probabilities before, and left out" in " ".join(ran.err.split())
+    rule = read_model("c.bnc").rule
+    assert rule is not None
+    assert (rule.abstain_below, rule.threshold, rule.sets, rule.held_out) == (0.7, None, None, None)
+    fit(bncli, "--costs", COSTS)
+    bncli("calibrate", "m.bnc", "tumours.csv", "-o", "c.bnc")
+    assert read_model("c.bnc").rule == read_model("m.bnc").rule
+
+
+@pytest.mark.parametrize("words", ["--costs benign:malignant=1,malignant:benign=8", "--threshold 0.3", "--sets 0.1"])
+def test_a_comparison_is_of_probabilities(bncli: Bncli, words: str) -> None:
+    ran = bncli("compare", "tumours.csv", "--learner", f"a=--structure nb {words}", "--learner", "b=")
+    assert (ran.code, ran.out) == (2, "")
+    assert "has no effect in a comparison, whose figures are of probabilities" in " ".join(ran.err.split())
+
+
+@pytest.mark.parametrize("words", ["--sets 0.1", "--threshold best:f1", "--class-weights balanced"])
+def test_a_cluster_holds_no_rows_out(bncli: Bncli, words: str) -> None:
+    bncli("encode", "tumours.csv", "-o", "t.codes", "-q")
+    ran = bncli("fit", "t.codes", *NB, *words.split(), "--cluster", "local:1")
+    assert (ran.code, ran.out) == (2, "")
+    assert "which a cluster keeps to itself" in " ".join(ran.err.split()), ran.err
+
+
+def test_rows_of_codes_are_held_out_too(bncli: Bncli) -> None:
+    bncli("encode", "tumours.csv", "-o", "t.codes", "-q")
+    found = fit(bncli, "--sets", "0.2", "--threshold", "best:f1", data="t.codes")
+    assert found["rows"] == 455
+    assert found["decisions"]["threshold"]["chosen"] == "best:f1"
+
+
+@pytest.mark.parametrize("words", [(), ("--class-weights", "balanced")])
+def test_cuts_and_structure_by_hand_go_with_decisions(bncli: Bncli, words: tuple[str, ...]) -> None:
+    bncli("discretize", "tumours.csv", "--cuts-out", "c.json", "-q")
+    ran = bncli("fit", "tumours.csv", "--cuts", "c.json", *NB, "--threshold", "recall=0.9", *words, "-o", "m.bnc")
+    assert ran.code == 0, ran.err
+    assert "decides     malignant from a probability of" in ran.err
+
+
+def test_damaged_rules_are_refused() -> None:
+    from bncli.errors import ModelError
+    from bncli.files.decision_rules import read_rule, rule_json
+    from bncli.files.documents import Node
+
+    whole: dict[str, Any] = {
+        "threshold": {"value": 0.3, "chosen": "best:f1"},
+        "abstain_below": 0.5,
+        "sets": {"alpha": 0.1, "by": "class"},
+        "held_out": {"split": True, "probabilities": [[0.1, 0.2], [0.3]], "weights": [[1.0, 2.0], [1.0]]},
+    }
+    assert rule_json(read_rule(Node(whole, "m.bnc", "decisions", ModelError), ("a", "b"))) == whole
+    for change, message in (
+        ({"costs": [[0, 1], [1, 0]]}, "a threshold decides between two labels, and goes without costs"),
+        ({"threshold": {"value": 2, "chosen": ""}}, "between 0 and 1"),
+        ({"threshold": 0.3}, "expected an object"),
+        ({"abstain_below": -1}, "between 0 and 1"),
+        ({"sets": {"alpha": 0, "by": "all"}}, "an alpha between 0 and 1"),
+        ({"sets": {"alpha": 0.1, "by": "none"}}, "by 'all' or 'class'"),
+        ({"held_out": {"split": True, "probabilities": [[0.2, 0.1], [0.3]]}}, "probabilities rise"),
+        ({"held_out": {"split": True, "probabilities": [[0.2, 1.1], [0.3]]}}, "probabilities rise"),
+        ({"held_out": {"split": True, "probabilities": [[0.2]]}}, "expected 2 lists"),
+        ({"held_out": {"split": True, "probabilities": [[0.2], []], "weights": [[1.0], [1.0]]}}, "as many weights"),
+        ({"held_out": {"split": 1, "probabilities": [[0.2], []]}}, "expected true or false"),
+        ({"more": 1}, "unknown key 'more'"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            read_rule(Node(whole | change, "m.bnc", "decisions", ModelError), ("a", "b"))
+    for costs in ([[0, 1]], [[0, 1], [1]], [[0, -1], [1, 0]], 3):
+        with pytest.raises(ModelError):
+            read_rule(Node({"costs": costs}, "m.bnc", "decisions", ModelError), ("a", "b"))
