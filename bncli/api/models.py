@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.api.linear_algebra import one_thread
+from bncli.api.progress import watching
 from bncli.api.tables import columns_said, source_of
+from bncli.api.wording import in_python
 from bncli.engine import model as engine
 from bncli.engine.decisions.deciding import Decided, Decider
 from bncli.engine.decisions.prior import prior_shift, shifted
@@ -26,7 +28,7 @@ from bncli.files.table import Batches
 from bncli.steps.effects import NamedEffect, effects_report
 from bncli.steps.scoring.deciding import rule_to_score, wanted_of
 from bncli.steps.scoring.rows import ScoredRows
-from bncli.watch import Event, Note, Run
+from bncli.watch import Run
 
 _SHOWN = 12
 """Effects and nodes that a notebook shows."""
@@ -119,7 +121,8 @@ class Model:
         """
         prior = instead.pop("prior", None)
         wanted = wanted_of(instead)
-        rule = rule_to_score(self._model, wanted, prior is not None, warn)
+        with in_python(), watching(None) as watch:
+            rule = rule_to_score(self._model, wanted, prior is not None, watch)
         if rule is None:
             hint = "say costs, a threshold, abstain_below or sets"
             raise UsageError("the model does not say what to decide", hint=hint)
@@ -148,6 +151,7 @@ class Model:
         said = {"allow_missing_columns": True} if allow_missing_columns else {}
         schema, run = self._model.schema, Run(threads)
         with (
+            in_python(),
             one_thread(),
             source_of(table, **said) as source,
             Batches(source, schema, rows.needed, run=run) as batches,
@@ -231,14 +235,6 @@ def _bar(effect: NamedEffect) -> str:
     width = max(1, round(200 * effect.share))
     bar = f'<svg width="{width}" height="10"><rect width="{width}" height="10" fill="#0072b2"/></svg>'
     return f"<tr><td>{escape(' × '.join(effect.attributes))}</td><td>{effect.share:.1%}</td><td>{bar}</td></tr>"
-
-
-def warn(event: Event) -> None:
-    """Notes as warnings of Python's kind."""
-    if isinstance(event, Note):
-        import warnings
-
-        warnings.warn(event.text, UserWarning, stacklevel=2)
 
 
 def load(path: str | os.PathLike[str]) -> Model:
