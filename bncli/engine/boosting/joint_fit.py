@@ -18,7 +18,7 @@ class is a tree of depth 7, and 1 on tables with noise. The look takes a tenth t
 are grown, a fit at the most as long as that.)
 
 Conventions: as many nonzero entries as rows times trees, at most MOST of them, ENTRY bytes each (96 MiB), which exist
-once: for the last fit they are made again. Beyond it nothing is refitted.
+once: for the last fit they are made again. Beyond it, or beyond MOST_WORK entries times classes, nothing is refitted.
 Cost: for each lambda at most ITERATIONS passes over these entries, classes each.
 """
 
@@ -38,13 +38,16 @@ from bncli.engine.kernels.arrays import Array
 PENALTIES = (100.0, 10.0, 1.0)
 WORTH = 2e-3
 MOST, ENTRY = 1 << 23, 12
+MOST_WORK = 6 * MOST
+"""Entries times classes (1 of two)."""
 ITERATIONS, LOOK = 8, 3
 """For each penalty, and for a first look at whether rows held out gain at all."""
 
 
 def jointly_fitted(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted:
     """The member with leaves fitted jointly on both, as far as that lowers the log-loss of the rows held out."""
-    if not member.trees or (data.n_rows + held_out.n_rows) * len(member.trees) > MOST:
+    entries = (data.n_rows + held_out.n_rows) * len(member.trees)
+    if not entries or entries > MOST or entries * len(member.prior) > MOST_WORK:
         return member
     grown = np.concatenate([tree.values for tree in member.trees])
     inside, outside = (_Rows.of([rows], member.trees, member.prior) for rows in (data, held_out))
