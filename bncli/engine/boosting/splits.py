@@ -138,7 +138,7 @@ class _Level:
 
     def counted(self, node: Index, n_nodes: int) -> Array:
         """All rows."""
-        places = self._places if n_nodes == 1 else self._places + node * self._size
+        places: Codes | Index = self._places if n_nodes == 1 else self._places + node * self._size
         self._sums = self._count(places, n_nodes, self._packed)
         return self._by_column()
 
@@ -154,7 +154,7 @@ class _Level:
         self._sums = both.reshape(-1, self._size)
         return self._by_column()
 
-    def _count(self, places: Codes, n_nodes: int, weights: Array) -> Array:
+    def _count(self, places: Codes | Index, n_nodes: int, weights: Array) -> Array:
         sums = np.bincount(places.ravel(), weights, n_nodes * self._size)
         return sums.astype(np.float64, copy=False).reshape(n_nodes, -1)
 
