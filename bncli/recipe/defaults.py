@@ -70,7 +70,8 @@ def read(words: Mapping[str, Any]) -> dict[str, Any]:
         if value is None or (value is False and flag in _SWITCHES):
             continue
         entry = BY_FLAG.get(flag)
-        typed[flag] = rule(str(value), entry) if isinstance(entry, Choice) else _value(flag, value, entry)
+        found = rule(str(value), entry) if isinstance(entry, Choice) else _value(flag, value, entry)
+        typed |= {} if found is None else {flag: found}
     return typed
 
 
@@ -246,6 +247,7 @@ def values(chosen: Chosen, seed: int) -> dict[str, Any]:
     taken = {key_of(entry.flag): chosen.value(entry.flag) for entry in LEARNING}
     taken |= {key_of(choice.flag): word for choice, word in chosen.words.items()}
     taken["structure_score"] = score(chosen)
+    taken["class_weights"] = chosen.typed.get("--class-weights")
     taken["smoothing"] = None if chosen.kind else taken["smoothing"]
     if chosen.kind == "auto":
         taken |= {"discretize": "auto", **dict.fromkeys(map(key_of, DISCRETIZERS.governed - {*CATEGORIES}))}
