@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.auto.ensemble import LEAST_OF_MANY, STRENGTH, mixture_weights, pool_logs, pool_weights
+from bncli.engine.auto.ensemble import LEAST, LEAST_OF_MANY, STRENGTH, mixture_weights, pool_logs, pool_weights
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
