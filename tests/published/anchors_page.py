@@ -243,8 +243,8 @@ TARGETS = dict.fromkeys(ANCHORS, 0.95) | {"CatBoost, early": 0.98, "EBM": 0.98}
 TARGETS_TOLD = f"""On the judging half, {SIZES[1]} where nothing else is said. Tables without noise carry these means:
 what is above and the list below say more of the others."""
 
-LEFT_OUT = """Ratios to `auto` without the change, geometric means over tables of the choosing half, one to three folds of
-each:
+LEFT_OUT = """Ratios to `auto` without the change, geometric means over tables of the choosing half, one to three folds
+of each:
 
 - more cuts where the residuals ask for them, in the tables of `auto`'s pool: log-loss 1.000
 - additive members in the bag: the log-loss changes by 0 to 0.3 %
