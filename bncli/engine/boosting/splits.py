@@ -85,7 +85,7 @@ class Splits:
     def _best(self, node: Index, n_nodes: int, levels: Sequence[_Level], units: Units) -> BinSplit | None:
         best: BinSplit | None = None
         many = len(node) * len(self.columns.columns) > MANY_VALUES
-        fewer = _Fewer.of(node, n_nodes) if many and n_nodes > 1 else None
+        fewer = _Fewer.of(node, n_nodes, levels) if many and n_nodes > 1 else None
         for level in levels:
             counted = level.counted(node, n_nodes) if fewer is None else level.counted_of(fewer)
             found = _best_of(level.block, counted, units, self.penalty)
@@ -110,21 +110,27 @@ def answers(right: Mask, codes: Codes, first: int = 0) -> Mask:
 
 
 class _Fewer(NamedTuple):
-    """Of every two nodes that one question has parted, the one with fewer rows: its rows, each with its number / 2."""
+    """Of every two nodes that one question has parted, the one with fewer rows: its rows, each with its number / 2.
+
+    packed: of these rows, as often as the widest block has columns.
+    """
 
     n: int
     is_right: Mask
     rows: Index
     parents: Index
+    packed: Array
 
     @classmethod
-    def of(cls, node: Index, n_nodes: int) -> _Fewer:
+    def of(cls, node: Index, n_nodes: int, levels: Sequence[_Level]) -> _Fewer:
         """Of all nodes of a level, by the node of every row."""
         sizes = np.bincount(node, minlength=n_nodes)
         right = sizes[1::2] < sizes[::2]
         fewer = np.column_stack([~right, right]).ravel()
         rows = np.flatnonzero(fewer[node])
-        return cls(n_nodes // 2, right, rows, node[rows] >> 1)
+        packed = levels[0].packed[: len(node)][rows]
+        most = max(len(level.block.columns) for level in levels)
+        return cls(n_nodes // 2, right, rows, node[rows] >> 1, np.tile(packed, most))
 
 
 class _Level:
@@ -132,21 +138,20 @@ class _Level:
 
     def __init__(self, block: Block, places: Codes, packed: Array) -> None:
         self.block, self._places = block, places
-        self._packed = packed[: places.size]
+        self.packed = packed[: places.size]
         self._size = len(block.columns) * block.width
         self._sums = np.zeros((1, 0))
 
     def counted(self, node: Index, n_nodes: int) -> Array:
         """All rows."""
         places: Codes | Index = self._places if n_nodes == 1 else self._places + node * self._size
-        self._sums = self._count(places, n_nodes, self._packed)
+        self._sums = self._count(places, n_nodes, self.packed)
         return self._by_column()
 
     def counted_of(self, fewer: _Fewer) -> Array:
         """Some of the rows: the larger node has what is left of the sums of the level before."""
         places = self._places.take(fewer.rows, axis=1, mode="clip") + fewer.parents * self._size
-        weights = np.tile(self._packed[fewer.rows], len(places))
-        some = self._count(places, fewer.n, weights)
+        some = self._count(places, fewer.n, fewer.packed[: places.size])
         both = np.empty((fewer.n, 2, self._size))
         parted = np.arange(fewer.n)
         both[parted, fewer.is_right.astype(np.intp)] = some
