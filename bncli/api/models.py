@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.api.linear_algebra import one_thread
+from bncli.api.progress import run_of
 from bncli.api.tables import source_of
 from bncli.api.wording import in_python
 from bncli.engine import model as engine
@@ -24,7 +25,6 @@ from bncli.files.model import dump_model, read_model
 from bncli.files.table import Batches
 from bncli.steps.effects import NamedEffect, effects_report
 from bncli.steps.scoring.rows import ScoredRows
-from bncli.watch import Run
 
 _SHOWN = 12
 """Effects and nodes that a notebook shows."""
@@ -96,7 +96,7 @@ class Model:
         """log P(y | x_t), (K, rows), of consecutive rows, and why."""
         rows = ScoredRows(self._model, explain=explain)
         said = {"allow_missing_columns": True} if allow_missing_columns else {}
-        schema, run = self._model.schema, Run(threads)
+        schema, run = self._model.schema, run_of(threads)
         with (
             in_python(),
             one_thread(),
