@@ -37,6 +37,8 @@ fit iris.csv --optimizer bfgs --param discriminative --penalty 1 --trace d.csv -
 fit iris.csv --penalty 1 --trace w.csv -q -o w.bnc
 fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 fit few.csv --structure nb --param discriminative -q -o few.bnc
+fit monks1.csv --numeric a1 --numeric a2 --increasing a1 --decreasing a2 --penalty 1 -q -o ordered.bnc
+fit iris.csv --structure nb --param map --class-weights balanced -q -o weighted.bnc
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
 learn-structure monks1.csv --structure kikuchi --bootstrap 2 --degrees-of-freedom joint -q -o checked.json
@@ -45,6 +47,9 @@ learn-structure iris.csv --structure interactions -q -o interactions.json
 count iris.csv --cuts cuts.json -q -o pairs.counts
 count iris.csv --cuts cuts.json --structure tan.json -q -o tan.counts
 merge pairs.counts pairs.counts --decay 0.5 --allow-repeated -q -o faded.counts
+calibrate tan.bnc iris.csv -q -o temperature.bnc
+calibrate tan.bnc iris.csv --method isotonic -q -o isotonic.bnc
+calibrate tan.bnc iris.csv --method per-class -q -o per-class.bnc
 """
 
 PRINTING = """
@@ -56,6 +61,7 @@ count iris.csv --cuts cuts.json --structure tan.json
 merge pairs.counts -o sum.counts
 merge pairs.counts pairs.counts --decay 0.5 --allow-repeated -o sum.counts
 fit iris.csv --structure nb
+fit iris.csv --structure nb --param map --class-weights balanced
 fit few.csv --structure nb --param discriminative
 fit iris.csv --structure hill-climb --param map --max-parents 1
 fit iris.csv --structure auto --effort 1 --time-limit 1
@@ -73,7 +79,15 @@ evaluate iris.csv --param map --structure nb --test iris.csv --train-rows 20
 evaluate iris.csv --param map --folds 2 --scores
 inspect tan.bnc
 inspect restarts.bnc
+inspect weighted.bnc
+inspect temperature.bnc
+inspect isotonic.bnc
+inspect per-class.bnc
+calibrate tan.bnc iris.csv -o c.bnc
+calibrate tan.bnc iris.csv -o c.bnc --method isotonic
+calibrate tan.bnc iris.csv -o c.bnc --method per-class
 inspect few.bnc
+inspect ordered.bnc
 inspect acll.bnc
 inspect tan.bnc --tables
 inspect tan.bnc --effects
@@ -120,6 +134,7 @@ discretize iris.csv --cuts-out c.json -o binned.csv
 encode iris.csv -o iris.codes
 discretize dated.csv
 score tan.bnc iris.csv -o scores.csv
+score tan.bnc iris.csv -o scores.csv --monitor monitor.json
 score tan.bnc less.csv -o scores.csv --allow-missing-columns --explain 2
 simulate tan.bnc --rows 20 -o drawn.csv
 simulate em.bnc --rows 20 -o drawn.csv --missing-from-model
@@ -127,10 +142,13 @@ simulate --network nb --rows 20 --attributes 3 -o drawn.csv --missing 0.2 --netw
 export tan.bnc --to dot -o tan.dot
 export tan.bnc --to bif -o tan.bif
 verify tan.bnc
+report tan.bnc -o tan.html
+report tan.bnc --data iris.csv -o tan.html --svg drawn
 verify tan.bnc --against tan.bif
 diff tan.bnc holes.bnc
 diff tan.bnc em.bnc
 diff tan.bnc few.bnc
+diff restarts.bnc ordered.bnc
 diff tan.bnc plain.bnc --data iris.csv
 export pooled.bnc --to scorecard -o pooled.csv
 compare iris.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --repeats 2 --jobs 1

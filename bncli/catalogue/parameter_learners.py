@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from bncli.catalogue.directions import DIRECTIONS
 from bncli.catalogue.scores import ACLL
-from bncli.choices import OPTIMIZATION, PARAMETER, Choice, Method, Number, Option, Real, Switch, Whole, Word
+from bncli.choices import (
+    OPTIMIZATION,
+    PARAMETER,
+    Choice,
+    ClassNumbers,
+    Method,
+    Number,
+    Option,
+    Real,
+    Switch,
+    Whole,
+    Word,
+)
 
 _SEARCH = tuple(flag for flag in OPTIMIZATION if flag not in ("--early-stop", "--restarts"))
 _ARCS = ("--arcs",)
@@ -35,13 +48,13 @@ PARAMETERS = Choice(
         Method(
             "weighted",
             "log frequencies times weights that are learnt discriminatively",
-            ("--smoothing", "--level", *_SEARCH),
+            ("--smoothing", "--level", *_SEARCH, *DIRECTIONS),
             joint=_ARCS,
         ),
         Method(
             "discriminative",
             "free log-linear parameters (logistic regression on the cells)",
-            ("--smoothing", "--theta", "--coding", "--lower-orders", *_SEARCH),
+            ("--smoothing", "--theta", "--coding", "--lower-orders", *_SEARCH, *DIRECTIONS),
             fixed=_CENTERED,
             start=("--smoothing", "--theta"),
             joint=("--lower-orders", *_ARCS),
@@ -58,14 +71,14 @@ PARAMETERS = Choice(
         Method(
             "lr",
             "logistic regression with the fewest parameters; perfect graphs only",
-            ("--smoothing", *(flag for flag in _SEARCH if flag not in _ARCS)),
+            ("--smoothing", *(flag for flag in _SEARCH if flag not in _ARCS), *DIRECTIONS),
             fixed=_CENTERED,
             start=("--smoothing",),
         ),
         Method(
             "lr-roos",
             "discriminative with the first class fixed at 0",
-            ("--smoothing", "--theta", *_SEARCH),
+            ("--smoothing", "--theta", *_SEARCH, *DIRECTIONS),
             fixed=_CENTERED,
             start=("--smoothing", "--theta"),
             joint=_ARCS,
@@ -100,7 +113,7 @@ PARAMETERS = Choice(
         Method(
             "auto",
             "those of --structure auto",
-            ("--metric", "--effort", "--time-limit"),
+            ("--metric", "--effort", "--time-limit", *DIRECTIONS),
             has_module=False,
             networks=False,
         ),
@@ -115,7 +128,20 @@ PARAMETERS = Choice(
 MARGINALIZED = tuple(method.word for method in PARAMETERS.methods if method.probabilities)
 """Parameters that are the probabilities of a network, so that a missing value can be marginalized."""
 
+CLASS_WEIGHTS = Option(
+    "--class-weights",
+    ClassNumbers(("balanced",)),
+    "",
+    PARAMETER,
+    "What a row of each class weighs, times its own weight; a label left out weighs 1. balanced: classes weigh "
+    "alike. It moves probabilities: score --prior training moves them back.",
+    stands_for="rows weigh alike",
+    tacit=True,
+)
+"""An option of all methods: it makes the rows that they learn from."""
+
 OPTIONS: tuple[Option, ...] = (
+    CLASS_WEIGHTS,
     Option(
         "--level",
         Number(("1", "2", "3", "4")),

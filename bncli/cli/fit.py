@@ -126,11 +126,15 @@ def forecast_lines(found: Forecast) -> list[str]:
         f"class       {found.class_name}",
         f"rows        {'' if found.rows_exact else 'about '}{found.rows:,}, {found.attributes:,} attributes",
         f"data        {found.bytes:,} bytes, {reading}",
-        f"recipe      {' '.join(f'{key}={value}' for key, value in found.recipe.items())}",
+        f"recipe      {' '.join(f'{key}={_listed(value)}' for key, value in found.recipe.items())}",
         f"tables      {tables}{f' of {sum(cells):,} cells for each class' if cells else ''}",
         f"memory      about {found.memory / 2**30:.1f} GiB",
         f"seconds     about {found.seconds:,.0f} of one core",
     ]
+
+
+def _listed(value: object) -> object:
+    return ",".join(value) if isinstance(value, tuple) else value
 
 
 def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
@@ -153,6 +157,7 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         *([] if report.held_out is None else [f"held out    {held_out_text(report.held_out)}"]),
         f"class       {report.class_name} ({few(report.labels)})",
         f"rows        {report.rows:,}, {report.classes:,} classes",
+        *([] if report.class_weights is None else [f"weighing    {_weighing(report.class_weights)}"]),
         used,
         *([f"missing     {_missing(report)}"] if report.missing_policy == "marginalize" else []),
         f"cuts        {report.cuts:,}",
@@ -168,6 +173,11 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         f"seconds     {seconds}",
         f"model       {report.model}",
     ]
+
+
+def _weighing(weights: Mapping[str, float]) -> str:
+    """By what the rows of each label count, and what comes of it."""
+    return f"{few([f'{label} {weight:.4g}' for label, weight in weights.items()])}; so are probabilities, see --prior"
 
 
 def _shrinkage(report: FitReport) -> Shrinkage | None:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bncli import catalogue
 from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, LEARNING, PARAMETERS, STRUCTURES
-from bncli.choices import Choice, Option, Switch, key_of
+from bncli.choices import Choice, Names, Option, Switch, key_of
 from bncli.cli.flags import Decorator, Flag, flag
 from bncli.cli.numbers import KindType, metavar
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
+    import click
+
     from bncli.cli.settings import Setting
     from bncli.recipe import Recipe
     from bncli.steps.supplied_files import Supplied
@@ -48,6 +50,9 @@ def _flag(entry: Choice | Option, structure_file: bool) -> Decorator:
     if isinstance(entry.kind, Switch):
         told = {"is_flag": True, "default": None, "help": entry.summary}
         return flag(entry.flag, group=entry.group, everyday=entry.everyday, **told)
+    if isinstance(entry.kind, Names):
+        told = {"multiple": True, "callback": _any, "metavar": entry.metavar, "help": entry.summary}
+        return flag(entry.flag, group=entry.group, everyday=entry.everyday, **told)
     return flag(
         entry.flag,
         group=entry.group,
@@ -57,6 +62,11 @@ def _flag(entry: Choice | Option, structure_file: bool) -> Decorator:
         stands_for=entry.shown_default,
         help=entry.summary,
     )
+
+
+def _any(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The names that were typed; None: none was."""
+    return names or None
 
 
 CUTTING = flags(catalogue.CUTTING)
@@ -120,13 +130,14 @@ def _fitted(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[s
     structure = words.get("structure")
     file = words.pop("structure") if structure is not None and _is_file(structure) else None
     cuts, counts = _cuts_file(typed, structure), typed.get("from_counts")
+    coded = cuts is not None and typed.get("cuts") is None
     if cuts is not None and counts is None:
         # What needs no file to be known is refused before one is read.
         names = (STRUCTURES.flag, DISCRETIZERS.flag, *DISCRETIZERS.governed)
-        Recipe.of(files=Files(cuts), **{key: words[key] for key in map(key_of, names) if key in words})
+        Recipe.of(files=Files(cuts, coded=coded), **{key: words[key] for key in map(key_of, names) if key in words})
     supplied = read_supplied(cuts if counts is None else None, file)
     choices = [choice for choice in CHOICES if choice is not PARAMETERS or "param" in typed]
-    files = Files(cuts, file, supplied.kind, typed.get("trace"), counts)
+    files = Files(cuts, file, supplied.kind, typed.get("trace"), counts, coded)
 
     def recipe(keys: Iterable[str]) -> Recipe:
         return Recipe.of(files=files, choices=choices, **words, **{key: settings[key].value for key in keys})

@@ -18,12 +18,15 @@ from bncli.catalogue import DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, 
 from bncli.choices import Choice, Method
 from bncli.engine.counting.counts import Counts
 from bncli.engine.counting.stored_tables import StoredTables
+from bncli.engine.data.class_weights import class_weights_of, reweighted
 from bncli.engine.data.columns import Columns, Origin
 from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.directions import directed
 from bncli.engine.data.schema import Cuts, MissingPolicy, Reading, Schema
 from bncli.engine.doubts import doubts_about
 from bncli.engine.model import ChosenPenalty, HeldOut, Model, Parameters
+from bncli.engine.prediction.directions import check_directions
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.engine.training.arc_cv import choose_arcs
@@ -82,6 +85,14 @@ def learn(
     where the network would take more than `run.memory`.
     """
     _refuse_improbable(recipe)
+    class_weights = class_weights_of(recipe.class_weights, columns)
+    if class_weights is not None:
+        learnt = _learn(reweighted(columns, class_weights), recipe, given, reading, run)
+        return replace(learnt, model=replace(learnt.model, class_weights=tuple(class_weights.tolist())))
+    return _learn(columns, recipe, given, reading, run)
+
+
+def _learn(columns: Columns, recipe: Recipe, given: Given, reading: Reading, run: Run) -> Learnt:
     sampled = _sampled_rows(columns, given.cuts)
     if recipe.param == "auto":
         from bncli.engine.auto.learning import learn_auto  # many modules that no other method needs
@@ -148,6 +159,7 @@ def _given(given: Given, counts: Counts, recipe: Recipe) -> Structure:
 
 
 def _doubted(learnt: Learnt, watch: Watch) -> Learnt:
+    check_directions(learnt.model)
     for doubt in doubts_about(learnt.model, learnt.parameters):
         watch(Note(doubt, warning=True))
     return learnt
@@ -168,7 +180,7 @@ def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: Reading
     )
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
-    return data
+    return directed(data, recipe.increasing or (), recipe.decreasing or ())
 
 
 def cuts_learnt(schema: Schema, recipe: Recipe) -> Cuts:
@@ -180,6 +192,9 @@ def cuts_learnt(schema: Schema, recipe: Recipe) -> Cuts:
 
 def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
     """The cuts and levels that learning by the recipe would begin with."""
+    class_weights = class_weights_of(recipe.class_weights, columns)
+    if class_weights is not None:
+        columns = reweighted(columns, class_weights)
     if recipe.param == "auto":
         from bncli.engine.auto.grids import fine_dataset
 

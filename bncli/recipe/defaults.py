@@ -32,7 +32,7 @@ class Files(NamedTuple):
     """Files that stand in for learning, by the names that errors give them; `kind` as in `kind_of`, of the structure.
 
     `trace` is no stand-in: it is a file that only parameters with an optimizer can write. `counts` stand in for the
-    rows and their cuts.
+    rows and their cuts. `coded`: the cuts are those of the table itself, whose rows are codes.
     """
 
     cuts: str | None = None
@@ -40,6 +40,7 @@ class Files(NamedTuple):
     kind: str = ""
     trace: str | None = None
     counts: str | None = None
+    coded: bool = False
 
 
 NOTHING = Files()
@@ -70,7 +71,8 @@ def read(words: Mapping[str, Any]) -> dict[str, Any]:
         if value is None or (value is False and flag in _SWITCHES):
             continue
         entry = BY_FLAG.get(flag)
-        typed[flag] = rule(str(value), entry) if isinstance(entry, Choice) else _value(flag, value, entry)
+        found = rule(str(value), entry) if isinstance(entry, Choice) else _value(flag, value, entry)
+        typed |= {} if found is None else {flag: found}
     return typed
 
 
@@ -246,6 +248,7 @@ def values(chosen: Chosen, seed: int) -> dict[str, Any]:
     taken = {key_of(entry.flag): chosen.value(entry.flag) for entry in LEARNING}
     taken |= {key_of(choice.flag): word for choice, word in chosen.words.items()}
     taken["structure_score"] = score(chosen)
+    taken["class_weights"] = chosen.typed.get("--class-weights")
     taken["smoothing"] = None if chosen.kind else taken["smoothing"]
     if chosen.kind == "auto":
         taken |= {"discretize": "auto", **dict.fromkeys(map(key_of, DISCRETIZERS.governed - {*CATEGORIES}))}

@@ -20,9 +20,11 @@ def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
         _refuse_flags(given, *of_kind.idle)
     cutting = (DISCRETIZERS.flag, *DISCRETIZERS.governed)
     if files.cuts is not None and files.counts is None:
-        _refuse_flags(given, cutting, "with --cuts FILE")
+        why, hint = f"on {files.cuts}, whose rows are codes", "say it when the table is encoded"
+        _refuse_flags(given, cutting, *((why, hint) if files.coded else ("with --cuts FILE",)))
     if files.counts is not None:
         _refuse_flags(given, (*cutting, "--cuts"), "with --from-counts FILE, which holds the cuts")
+        _refuse_flags(given, ("--class-weights",), "with --from-counts FILE: the rows were counted as they weighed")
         _refuse_uncounted(chosen, choices)
     scored = score(chosen)
     words = {choice.flag: word for choice, word in chosen.words.items()}
@@ -37,6 +39,7 @@ def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
         _refuse_unfit(chosen)
         _refuse_policy(chosen)
         _refuse_optimization(chosen)
+        _refuse_directions(typed)
 
 
 def _refuse_uncounted(chosen: Chosen, choices: Collection[Choice]) -> None:
@@ -50,10 +53,10 @@ def _refuse_uncounted(chosen: Chosen, choices: Collection[Choice]) -> None:
             raise UsageError(what, hint=f"{fitting}, or fit the table itself")
 
 
-def _refuse_flags(given: Collection[str], idle: tuple[str, ...], why: str) -> None:
+def _refuse_flags(given: Collection[str], idle: tuple[str, ...], why: str, hint: str = "leave one of them out") -> None:
     for flag in given:
         if flag in idle:
-            raise UsageError(f"{flag} has no effect {why}", hint="leave one of them out")
+            raise UsageError(f"{flag} has no effect {why}", hint=hint)
 
 
 def _refuse_needless(chosen: Chosen) -> None:
@@ -140,3 +143,10 @@ def _refuse_optimization(chosen: Chosen) -> None:
             if flag in typed and not (chosen.structure is not None and flag in chosen.structure.options):
                 what = f"{flag} has no effect with --param {chosen.param.word} that starts from zero"
                 raise UsageError(what, hint="use --init generative, or leave it out")
+
+
+def _refuse_directions(typed: Mapping[str, Any]) -> None:
+    """UsageError for a column that is to go both ways."""
+    both = [name for name in typed.get("--increasing", ()) if name in typed.get("--decreasing", ())]
+    if both:
+        raise UsageError(f"column {both[0]!r} is to be both increasing and decreasing", hint="leave one of them out")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 from bncli.errors import BncliError
 from bncli.files.reading.inputs import find_inputs
@@ -22,10 +23,11 @@ from bncli.files.scores import PieceMaker
 from bncli.files.table import Batches, Source
 from bncli.steps.cluster.connection import Cluster
 from bncli.steps.cluster.preflight import for_workers
+from bncli.steps.cluster.reading import as_typed, tell_idle
 from bncli.steps.cluster.tasks import in_turn
 from bncli.steps.run import limited
 from bncli.steps.scoring.rows import Counts, ScoredRows
-from bncli.watch import Note, Progress, Run, Watch
+from bncli.watch import Progress, Run, Watch
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class ScorePlan:
     output: str | None
     output_format: str | None
     strict: bool
+    shift: Array | None = None
 
 
 class Block(NamedTuple):
@@ -59,9 +62,7 @@ def files_on_cluster(cluster: Cluster, plan: ScorePlan, paths: Sequence[str], wa
     """Every file of the table, in order, up to the first that ends in an error."""
     typed = [one.path for one in find_inputs(paths, keep=False)]
     whole = [os.path.abspath(path) for path in typed]
-    if len(whole) < cluster.n_threads:
-        files = "one file is one task" if len(whole) == 1 else f"{len(whole)} files are {len(whole)} tasks"
-        watch(Note(f"{files}: {len(whole)} of {cluster.n_threads} threads of the cluster help"))
+    tell_idle(len(whole), cluster, watch)
     plan = replace(plan, source=replace(for_workers(plan.source), paths=()))
     tasks = [(path,) if path == whole[0] else (whole[0], path) for path in whole]
     done, total = 0, sum(map(os.path.getsize, whole))
@@ -73,7 +74,7 @@ def files_on_cluster(cluster: Cluster, plan: ScorePlan, paths: Sequence[str], wa
 
 def _serve(plan: ScorePlan) -> Callable[[tuple[str, ...]], ScoredFile]:
     """On a worker: the function that scores the last of some files; the first is that whose columns all have."""
-    rows = ScoredRows(plan.model, strict=plan.strict, explain=plan.layout.explain)
+    rows = ScoredRows(plan.model, strict=plan.strict, explain=plan.layout.explain, shift=plan.shift)
     maker = PieceMaker(plan.output, plan.output_format, plan.layout)
 
     def score_file(paths: tuple[str, ...]) -> ScoredFile:
@@ -115,13 +116,6 @@ def _blocks(plan: ScorePlan, paths: tuple[str, ...], rows: ScoredRows, maker: Pi
 
 def _as_typed(scored: ScoredFile, names: dict[str, str]) -> ScoredFile:
     """With every path in the words of the command line."""
-
-    def named(text: str) -> str:
-        for path in sorted(names, key=len, reverse=True):
-            text = text.replace(path, names[path])
-        return text
-
     blocks = [Block(tuple(replace(row, path=names[row.path]) for row in bad), pieces) for bad, pieces in scored.blocks]
-    if (error := scored.error) is not None:
-        error = type(error)(named(error.what), where=named(error.where), hint=named(error.hint))
+    error = None if scored.error is None else as_typed(scored.error, names)
     return scored._replace(blocks=blocks, error=error)
