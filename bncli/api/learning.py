@@ -57,6 +57,7 @@ def evaluate(
     test: Any = None,
     folds: int = 5,
     repeats: int = 1,
+    by: str | Iterable[str] = (),
     threads: int = 1,
     progress: Callable[[Event], None] | None = None,
     **options: Any,
@@ -64,10 +65,13 @@ def evaluate(
     """How well learning predicts rows that it has not seen: what `bncli evaluate --json` says.
 
     By cross-validation of `folds` folds, or learnt from `table` and tested on `test`; options as in `fit`.
+    `by`: columns whose values have figures of their own, as with --by.
     """
     columns, words = _parted(options)
     chosen = _learning(words)
-    how: dict[str, Any] = {"supplied": chosen.supplied, "run": Run(threads, watch=_watch(progress))}
+    outputs = evaluating.Outputs(by=(by,) if isinstance(by, str) else tuple(by))
+    run = Run(threads, watch=_watch(progress))
+    how: dict[str, Any] = {"supplied": chosen.supplied, "outputs": outputs, "run": run}
     with one_thread(), ExitStack() as files:
         source = files.enter_context(source_of(table, **columns))
         if test is not None:

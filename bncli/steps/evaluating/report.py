@@ -12,6 +12,7 @@ from bncli.engine.evaluation.confusion import LabelFigures
 from bncli.engine.evaluation.curves import Curve, LabelCurves, label_curves
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.training.network_scores import ScoredNetwork
+from bncli.steps.evaluating.group_figures import GroupsReport
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class EvaluateReport:
     order of `labels`, is summed over the folds, and the figures `per_label` are those of the sum. pooled: every row
     with its prediction, out of fold (of the first repeat). scored: the networks on the rows that they were learnt from,
     a mean over the folds; None unless asked for. seconds: fit (None for a model file) and score, means too.
-    learning_curve: a point a size of the samples that were learnt from too, ascending.
+    learning_curve: a point a size of the samples that were learnt from too, ascending. groups: None unless asked for.
     """
 
     rows: int
@@ -93,6 +94,7 @@ class EvaluateReport:
     folds: tuple[FoldReport, ...] | None = None
     learning_curve: tuple[CurvePoint, ...] = ()
     scored: ScoredNetwork | None = None
+    groups: GroupsReport | None = None
 
     @cached_property
     def curves(self) -> list[LabelCurves]:
@@ -125,6 +127,8 @@ class EvaluateReport:
             report |= scored_json(self.scored)
         if self.folds is not None:
             report |= {"std": self.std, "folds": [fold.as_json() for fold in self.folds]}
+        if self.groups is not None:
+            report |= self.groups.as_json()
         if self.learning_curve:
             report["learning_curve"] = [point.as_json() for point in self.learning_curve]
         return report
