@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bncli.api.linear_algebra import one_thread
 from bncli.api.tables import columns_said, source_of
 from bncli.engine import model as engine
+from bncli.engine.decisions.prior import prior_shift, shifted
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.structures.named_structure import NamedDag, name_structure
@@ -62,13 +63,22 @@ class Model:
         self.classes_: NDArray[Any] = np.array(model.schema.labels, dtype=object)
         self.feature_names_in_: NDArray[Any] = np.array(ScoredRows(model).needed, dtype=object)
 
-    def predict_proba(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False) -> Array:
+    def predict_proba(
+        self,
+        table: Any,
+        *,
+        prior: Mapping[str, float] | Literal["training"] | None = None,
+        threads: int = 1,
+        allow_missing_columns: bool = False,
+    ) -> Array:
         """P(y | x_t), shape (N, K): a row of the table a row, a label a column.
 
-        Columns that the model does not look at are left aside; one that it needs and the table lacks is an error, or
-        unknown in every row. Raises BncliError.
+        prior: class frequencies to score under, a probability a label; `training`: those of the data, class weights
+        undone; None: those learnt under. Columns that the model does not look at are left aside; one that it needs and
+        the table lacks is an error, or unknown in every row. Raises BncliError.
         """
-        found = [np.exp(log_p).T for log_p, _ in self._scored(table, 0, threads, allow_missing_columns)]
+        shift = None if prior is None else prior_shift(self._model, prior)
+        found = [np.exp(shifted(p, shift)).T for p, _ in self._scored(table, 0, threads, allow_missing_columns)]
         return np.concatenate(found) if found else np.empty((0, len(self.classes_)))
 
     def predict(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False) -> NDArray[Any]:

@@ -26,6 +26,7 @@ GROUPS = (
             "simulate",
         ),
     ),
+    ("Decisions", ("decisions",)),
     ("Out of the shell", ("python", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
@@ -42,11 +43,12 @@ OF_COMMANDS = {
     "merge": ("counts", "files"),
     "fit": (
         *("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),
+        "decisions",
         "cluster",
         "python",
     ),
-    "score": ("score", "explain", "missing-values", "data", "shell", "cluster"),
-    "evaluate": ("evaluate", "groups", "calibration", "compare", "which-one", "json", "cluster"),
+    "score": ("score", "explain", "decisions", "missing-values", "data", "shell", "cluster"),
+    "evaluate": ("evaluate", "groups", "calibration", "compare", "which-one", "decisions", "json", "cluster"),
     "calibrate": ("calibration", "evaluate", "score"),
     "compare": ("compare", "evaluate", "which-one", "cluster"),
     "convergence": ("convergence", "optimizers", "parameters"),

@@ -92,10 +92,14 @@ def _are_training_rows(rows: Columns, model: Model) -> bool:
     used = [i for i in compile_scorer(model).used if model.schema.attributes[i].name in rows.attributes]
     if rows.n_rows != model.n_rows or not used:
         return False
+    weights = rows.weights
+    if model.class_weights is not None:
+        own = np.array(model.class_weights)[label_codes(rows, model.schema)]
+        weights = own if weights is None else own * weights
     for i, codes in zip(used, encode_attributes(rows, model.schema, used).codes, strict=True):
         attribute = model.schema.attributes[i]
         told = (*attribute.frequencies, attribute.missing_weight)
-        found = np.bincount(codes, rows.weights, attribute.cardinality + 1)
+        found = np.bincount(codes, weights, attribute.cardinality + 1)
         if not np.allclose(found, told, rtol=1e-9, atol=0):
             return False
     return True
