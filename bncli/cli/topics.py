@@ -27,7 +27,7 @@ GROUPS = (
         ),
     ),
     ("Decisions", ("decisions",)),
-    ("Out of the shell", ("python", "install")),
+    ("Out of the shell", ("report", "python", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
 """Every topic, as a reader may want to meet them."""
@@ -53,6 +53,7 @@ OF_COMMANDS = {
     "compare": ("compare", "evaluate", "which-one", "cluster"),
     "convergence": ("convergence", "optimizers", "parameters"),
     "inspect": ("inspect", "explain", "files"),
+    "report": ("report", "evaluate", "explain", "inspect"),
     "diff": ("verify", "inspect"),
     "verify": ("verify", "export", "files"),
     "export": ("export", "verify", "files"),

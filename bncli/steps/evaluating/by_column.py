@@ -21,6 +21,7 @@ from bncli.engine.evaluation.groups import GroupColumn, fairness_of, measure_gro
 from bncli.engine.explanation.wording import value_names
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.learn import learn_cuts
+from bncli.engine.model import Model
 from bncli.errors import BncliError, UsageError
 from bncli.files.reading.coded import are_codes
 from bncli.files.reading.roles import missing_column, read_schema_file
@@ -78,6 +79,11 @@ def recipe_cuts(columns: Columns, recipe: Recipe, cuts: Cuts | None, run: Run) -
         return {}
     found = learn_cuts(replace(columns, attributes=numeric, origin=None), recipe, Run(run.threads))
     return {attribute.name: attribute for attribute in found.attributes}
+
+
+def attributes_of(model: Model) -> dict[str, Attribute]:
+    """Those of a model by name."""
+    return {attribute.name: attribute for attribute in model.schema.attributes}
 
 
 def group_columns(
