@@ -54,6 +54,9 @@ calibrate tan.bnc iris.csv --method per-class -q -o per-class.bnc
 
 PRINTING = """
 fit iris.csv --param map
+fit iris.csv --param map --calibrate temperature
+fit iris.csv --param map --calibrate isotonic
+fit iris.csv --param map --calibrate per-class
 fit --from-counts pairs.counts --param map
 learn-structure --from-counts pairs.counts
 count iris.csv --cuts cuts.json

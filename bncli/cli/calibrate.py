@@ -73,6 +73,5 @@ def command(**typed: Any) -> None:
 
 def summary(report: CalibrateReport) -> list[str]:
     """The map, what it does, and where it is."""
-    return [f"{name:<12}{text}" for name, text in calibration_facts(report.calibration, report.labels).items()] + [
-        f"{'wrote':<12}{report.output}"
-    ]
+    facts = calibration_facts(report.calibration, report.labels) | {"wrote": report.output}
+    return [f"{name:<12}{text}" for name, text in facts.items()]

@@ -27,6 +27,7 @@ from bncli.engine.data.schema import Cuts, MissingPolicy, Reading, Schema
 from bncli.engine.doubts import doubts_about
 from bncli.engine.model import ChosenPenalty, HeldOut, Model, Parameters
 from bncli.engine.prediction.directions import check_directions
+from bncli.engine.prediction.out_of_fold import calibrated_out_of_fold
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.engine.training.arc_cv import choose_arcs
@@ -87,9 +88,17 @@ def learn(
     _refuse_improbable(recipe)
     class_weights = class_weights_of(recipe.class_weights, columns)
     if class_weights is not None:
-        learnt = _learn(reweighted(columns, class_weights), recipe, given, reading, run)
-        return replace(learnt, model=replace(learnt.model, class_weights=tuple(class_weights.tolist())))
-    return _learn(columns, recipe, given, reading, run)
+        columns = reweighted(columns, class_weights)
+    learnt = _learn(columns, recipe, given, reading, run)
+    model = learnt.model
+    if class_weights is not None:
+        model = replace(model, class_weights=tuple(class_weights.tolist()))
+    if recipe.calibrate is not None:
+        quiet = run._replace(watch=silent, place=None)
+        model = calibrated_out_of_fold(
+            model, columns, lambda rows: _learn(rows, recipe, given, reading, quiet).model, run.watch
+        )
+    return replace(learnt, model=model)
 
 
 def _learn(columns: Columns, recipe: Recipe, given: Given, reading: Reading, run: Run) -> Learnt:

@@ -8,12 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
+from bncli.engine.calibration.maps import Calibration
 from bncli.engine.data.schema import NumericAttribute, Reading, Schema, Unseen
 from bncli.engine.learn import Learnt, learn, learn_from_counts, missing_policy
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, Restarts, StoppedBy, TriedCandidate
 from bncli.engine.prediction.verification import with_self_test
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag
+from bncli.files.calibrations import CALIBRATION, calibration_json
 from bncli.files.counts import read_counts
 from bncli.files.ensembles import trials_json
 from bncli.files.model import write_model
@@ -82,6 +84,7 @@ class FitReport:
     warnings: tuple[str, ...]
     seconds: dict[str, float]
     class_weights: dict[str, float] | None = None
+    calibration: Calibration | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Every field by name, the name of the class as `class`; the reason for stopping as its word."""
@@ -96,6 +99,9 @@ class FitReport:
         restarts = None if self.restarts is None else restarts_json(self.restarts)
         if self.class_weights is None:
             del fields["class_weights"]
+        del fields["calibration"]
+        if self.calibration is not None:
+            fields[CALIBRATION] = calibration_json(self.calibration)
         return fields | lists | words | {"held_out": held_out, "restarts": restarts}
 
 
@@ -216,6 +222,7 @@ def _report(path: str, learnt: Learnt, supplied: NamedStructure | None) -> Calla
         evaluations=parameters.evaluations,
         stopped_by=parameters.stopped_by,
         class_weights=_by_label(schema, model.class_weights),
+        calibration=model.calibration,
     )
 
 
