@@ -78,6 +78,7 @@ evaluate iris.csv --param map --test iris.csv
 evaluate iris.csv --model tan.bnc
 evaluate holes.csv --model holes.bnc --by malic_acid,ash
 evaluate monks1.csv --param map --structure nb --folds 2 --by a1
+evaluate iris.csv --param map --reliability
 evaluate iris.csv --param map --folds 2 --repeats 2
 evaluate iris.csv --param map --structure nb --folds 2 --train-rows 20,all
 evaluate iris.csv --param map --structure nb --test iris.csv --train-rows 20

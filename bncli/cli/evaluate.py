@@ -67,6 +67,14 @@ BY = flag(
     help="Also every figure of the rows of each value of this column, which may be one that is left out with --ignore; "
     "numbers by the intervals of the model. May be repeated.",
 )
+RELIABILITY = flag(
+    "--reliability",
+    group="Output",
+    is_flag=True,
+    everyday=False,
+    help="Also whether probabilities may be taken at their word: bins of equal weight with intervals, the parts of the "
+    "Brier score, the calibration error over such bins.",
+)
 PICTURES = flag(
     "--svg",
     group="Output",
@@ -107,7 +115,7 @@ FIGURES = (
     options.TABLE,
     options.UNSEEN,
     options.MISSING_COLUMNS,
-    (BY, PREDICTIONS, PICTURES, CURVE, options.SCORES),
+    (BY, RELIABILITY, PREDICTIONS, PICTURES, CURVE, options.SCORES),
     (options.CLUSTER,),
     options.RUNNING,
     more="Cuts and structure are learnt anew inside every fold. "
@@ -143,7 +151,7 @@ def _measured(
     from bncli.watch import Run
 
     run = Run(options.threads(typed), watch=console.watch, cluster=typed["cluster"])
-    outputs = Outputs(typed["predictions"], typed["svg"], by=tuple(typed["by"]))
+    outputs = Outputs(typed["predictions"], typed["svg"], by=tuple(typed["by"]), reliability=typed["reliability"])
     if typed["model"]:
         return evaluate_model(typed["model"], source, outputs=outputs, unseen=typed["unseen"], run=run)
     samples = Samples(typed["train_rows"] or (), typed["repeats"] or 1, typed["seed"])
@@ -204,6 +212,10 @@ def _tables(report: EvaluateReport) -> list[str | Table]:
         *_curve(report),
         *_per_label(report),
     ]
+    if report.calibration is not None:
+        from bncli.cli.reliability_tables import reliability_tables
+
+        tables += reliability_tables(report.calibration)
     if report.groups is not None:
         from bncli.cli.group_tables import group_tables
 

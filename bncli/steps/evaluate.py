@@ -21,6 +21,7 @@ from bncli.engine.data.schema import Reading, Unseen
 from bncli.engine.evaluation.baseline import Baseline, class_frequencies, measure_baseline
 from bncli.engine.evaluation.confusion import per_label
 from bncli.engine.evaluation.metrics import METRICS as METRICS
+from bncli.engine.evaluation.reliability import calibration_figures
 from bncli.engine.evaluation.validate import Asked, Fold, Protocol, cross_validate, examine, out_of_fold
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
@@ -57,12 +58,14 @@ class Outputs:
     predictions: a file of the (out-of-fold) predictions, in row order. svg: a folder of pictures of the curves.
     samples: what else is learnt from, for a learning curve; csv: a file of its outcomes. by: columns
     whose values have figures of their own, each alone or several with commas between.
+    reliability: bins of probabilities.
     """
 
     predictions: str | None = None
     svg: str | None = None
     csv: str | None = None
     by: tuple[str, ...] = ()
+    reliability: bool = False
     samples: Samples = field(default_factory=Samples)
 
 
@@ -201,6 +204,8 @@ def _check_files(outputs: Outputs, source: Source, *others: str | None) -> None:
 
 def _told(report: EvaluateReport, outputs: Outputs, watch: Watch) -> EvaluateReport:
     """The report, once everything is written, and a warning given where it says that nothing was learnt."""
+    if outputs.reliability:
+        report = replace(report, calibration=calibration_figures(report.labels, *report.pooled))
     watch(Stage("write"))
     if outputs.predictions is not None:
         write_predictions(outputs.predictions, report.labels, report.pooled.log_probabilities)
