@@ -47,7 +47,7 @@ learn-structure iris.csv --structure interactions -q -o interactions.json
 count iris.csv --cuts cuts.json -q -o pairs.counts
 count iris.csv --cuts cuts.json --structure tan.json -q -o tan.counts
 merge pairs.counts pairs.counts --decay 0.5 --allow-repeated -q -o faded.counts
-calibrate tan.bnc iris.csv -q -o temperature.bnc
+fit iris.csv --param map --calibrate temperature -q -o temperature.bnc
 calibrate tan.bnc iris.csv --method isotonic -q -o isotonic.bnc
 calibrate tan.bnc iris.csv --method per-class -q -o per-class.bnc
 """
