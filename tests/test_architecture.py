@@ -48,6 +48,9 @@ FLOORS = (
 Inside a room modules are friends; a room imports rooms of lower floors only.
 """
 
+TABLES = ("tables", "bars", "comparison_tables", "group_tables", "reliability_tables")
+"""Modules of the command line that show results, which no help needs."""
+
 FAMILIES = (
     "cli",
     "steps",
@@ -170,11 +173,7 @@ def test_help_imports_nothing_heavy() -> None:
     `bncli.files.formats` imports the modules of EXPORTS by their names.
     """
     seen: set[str] = set()
-    pending = [
-        path
-        for path in MODULES
-        if path.parent.name == "cli" and path.stem not in ("tables", "bars", "comparison_tables")
-    ]
+    pending = [path for path in MODULES if path.parent.name == "cli" and path.stem not in TABLES]
     pending += [PACKAGE / "files" / "formats" / f"{word.replace('-', '_')}.py" for word in EXPORTS]
     while pending:
         path = pending.pop()

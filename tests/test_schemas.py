@@ -49,13 +49,16 @@ learn-structure iris.csv --structure interactions -q -o interactions.json
 count iris.csv --cuts cuts.json -q -o pairs.counts
 count iris.csv --cuts cuts.json --structure tan.json -q -o tan.counts
 merge pairs.counts pairs.counts --decay 0.5 --allow-repeated -q -o faded.counts
-calibrate tan.bnc iris.csv -q -o temperature.bnc
+fit iris.csv --param map --calibrate temperature -q -o temperature.bnc
 calibrate tan.bnc iris.csv --method isotonic -q -o isotonic.bnc
 calibrate tan.bnc iris.csv --method per-class -q -o per-class.bnc
 """
 
 PRINTING = """
 fit iris.csv --param map
+fit iris.csv --param map --calibrate temperature
+fit iris.csv --param map --calibrate isotonic
+fit iris.csv --param map --calibrate per-class
 fit --from-counts pairs.counts --param map
 learn-structure --from-counts pairs.counts
 count iris.csv --cuts cuts.json
@@ -75,6 +78,9 @@ fit holes.csv --missing-policy marginalize --param extended --early-stop cv --st
 evaluate iris.csv --param map
 evaluate iris.csv --param map --test iris.csv
 evaluate iris.csv --model tan.bnc
+evaluate holes.csv --model holes.bnc --by malic_acid,ash
+evaluate monks1.csv --param map --structure nb --folds 2 --by a1
+evaluate iris.csv --param map --reliability
 evaluate iris.csv --param map --folds 2 --repeats 2
 evaluate iris.csv --param map --structure nb --folds 2 --train-rows 20,all
 evaluate iris.csv --param map --structure nb --test iris.csv --train-rows 20

@@ -64,6 +64,7 @@ def evaluate(
     test: Any = None,
     folds: int = 5,
     repeats: int = 1,
+    by: str | Iterable[str] = (),
     threads: int = 1,
     progress: Told = None,
     **options: Any,
@@ -71,11 +72,13 @@ def evaluate(
     """How well learning predicts rows that it has not seen: what `bncli evaluate --json` says.
 
     By cross-validation of `folds` folds, or learnt from `table` and tested on `test`; options as in `fit`.
+    `by`: columns whose values have figures of their own, as with --by.
     """
     columns, words = _parted(options)
     chosen = _learning(words)
+    outputs = evaluating.Outputs(by=(by,) if isinstance(by, str) else tuple(by))
     with one_thread(), watching(progress) as watch, ExitStack() as files:
-        how: dict[str, Any] = {"supplied": chosen.supplied, "run": run_of(threads, watch)}
+        how: dict[str, Any] = {"supplied": chosen.supplied, "outputs": outputs, "run": run_of(threads, watch)}
         source = files.enter_context(source_of(table, **columns))
         if test is not None:
             tested = files.enter_context(source_of(test, **columns))

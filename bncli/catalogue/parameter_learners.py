@@ -140,8 +140,20 @@ CLASS_WEIGHTS = Option(
 )
 """An option of all methods: it makes the rows that they learn from."""
 
+CALIBRATE = Option(
+    "--calibrate",
+    Word(("temperature", "isotonic", "per-class")),
+    "",
+    PARAMETER,
+    "Correct the probabilities by those of rows held out, five folds of the rows learnt anew: bncli help calibration.",
+    stands_for="as learnt",
+    tacit=True,
+)
+"""An option of all methods: a map of what they say."""
+
 OPTIONS: tuple[Option, ...] = (
     CLASS_WEIGHTS,
+    CALIBRATE,
     Option(
         "--level",
         Number(("1", "2", "3", "4")),

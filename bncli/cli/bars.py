@@ -18,6 +18,7 @@ _WORDS = {
     "structure": "Structure",
     "candidates": "Candidates",
     "penalty": "Penalty",
+    "calibrate": "Calibrating",
     "parameters": "Parameters",
     "fit": "Fitting",
     "score": "Scoring",

@@ -24,6 +24,7 @@ bncli evaluate data.csv                                     5-fold cross-validat
 bncli evaluate data.csv --structure kdb --k 2 --folds 10 --repeats 3 --json
 bncli evaluate train.csv --test test.csv --param map        learn on one table, test on another
 bncli evaluate test.csv --model data.bnc                    test a model
+bncli evaluate data.csv --ignore sex --by sex,age           figures by group
 """
 
 _PROTOCOL = "Protocol"
@@ -56,6 +57,23 @@ PREDICTIONS = flag(
     metavar="FILE",
     help="Write a row of predictions for every row tested, in their order, each from the fold that had not seen it "
     "(with --repeats that of the first repeat). Rows of weight 0 and dropped unlabelled rows are left out.",
+)
+BY = flag(
+    "--by",
+    group="Output",
+    multiple=True,
+    metavar="COLUMN[,COLUMN]",
+    setting=False,
+    help="Also every figure of the rows of each value of this column, which may be one that is left out with --ignore; "
+    "numbers by the intervals of the model. May be repeated.",
+)
+RELIABILITY = flag(
+    "--reliability",
+    group="Output",
+    is_flag=True,
+    everyday=False,
+    help="Also whether probabilities may be taken at their word: bins of equal weight with intervals, the parts of the "
+    "Brier score, the calibration error over such bins.",
 )
 PICTURES = flag(
     "--svg",
@@ -97,7 +115,7 @@ FIGURES = (
     options.TABLE,
     options.UNSEEN,
     options.MISSING_COLUMNS,
-    (PREDICTIONS, PICTURES, CURVE, options.SCORES),
+    (BY, RELIABILITY, PREDICTIONS, PICTURES, CURVE, options.SCORES),
     (options.CLUSTER,),
     options.RUNNING,
     more="Cuts and structure are learnt anew inside every fold. "
@@ -133,7 +151,7 @@ def _measured(
     from bncli.watch import Run
 
     run = Run(options.threads(typed), watch=console.watch, cluster=typed["cluster"])
-    outputs = Outputs(typed["predictions"], typed["svg"])
+    outputs = Outputs(typed["predictions"], typed["svg"], by=tuple(typed["by"]), reliability=typed["reliability"])
     if typed["model"]:
         return evaluate_model(typed["model"], source, outputs=outputs, unseen=typed["unseen"], run=run)
     samples = Samples(typed["train_rows"] or (), typed["repeats"] or 1, typed["seed"])
@@ -197,6 +215,14 @@ def _tables(report: EvaluateReport) -> list[str | Table]:
         *_curve(report),
         *_per_label(report),
     ]
+    if report.calibration is not None:
+        from bncli.cli.reliability_tables import reliability_tables
+
+        tables += reliability_tables(report.calibration)
+    if report.groups is not None:
+        from bncli.cli.group_tables import group_tables
+
+        tables += group_tables(report)
     if report.scored is not None:
         tables += _scores(report.scored)
     if len(report.labels) <= _LABELS_SHOWN:

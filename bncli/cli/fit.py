@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bncli.cli import learning, options
+from bncli.cli.calibration_facts import calibration_facts
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.decision_tables import rule_lines
@@ -160,6 +161,7 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         f"rows        {report.rows:,}, {report.classes:,} classes",
         *([] if report.class_weights is None else [f"weighing    {_weighing(report.class_weights)}"]),
         used,
+        *_calibration(report),
         *([f"missing     {_missing(report)}"] if report.missing_policy == "marginalize" else []),
         f"cuts        {report.cuts:,}",
         f"structure   {report.structure}",
@@ -175,6 +177,13 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         f"seconds     {seconds}",
         f"model       {report.model}",
     ]
+
+
+def _calibration(report: FitReport) -> list[str]:
+    if report.calibration is None:
+        return []
+    facts = calibration_facts(report.calibration, report.labels)
+    return [f"{name:<12}{text}" for name, text in facts.items()]
 
 
 def _weighing(weights: Mapping[str, float]) -> str:

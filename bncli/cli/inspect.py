@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.cli import options
+from bncli.cli.calibration_facts import calibration_facts
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.decision_tables import rule_lines
@@ -140,9 +141,8 @@ def _perfection(structure: NamedStructure) -> str | None:
     return "yes" if found is None else f"no, nothing joins {found.one} and {found.other}, parents of {found.child}"
 
 
-def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
-    from bncli.cli.tables import attribute_table, fact_table
-
+def _facts(report: step.ModelReport) -> dict[str, str]:
+    """What is said of the model in a line each."""
     facts = {
         "format": f"{report.format} {report.version}, written by bncli {report.bncli_version}",
         "class": report.class_name,
@@ -163,9 +163,15 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
     if report.restarts is not None:
         facts["starts"] = restarts_text(report.restarts)
     facts |= _decisions(report)
+    return facts
+
+
+def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
+    from bncli.cli.tables import attribute_table, fact_table
+
     recipe = {key.replace("_", "-"): value for key, value in report.recipe.as_dict().items()}
     return [
-        fact_table("Model", facts),
+        fact_table("Model", _facts(report)),
         attribute_table(report.attributes),
         *_whose(report),
         *_structure_tables(report, report.param),
@@ -188,8 +194,6 @@ def _decisions(report: step.ModelReport) -> dict[str, str]:
         weighed = zip(report.labels, report.class_weights, strict=True)
         found["classes weigh"] = ", ".join(f"{label} {weight:.4g}" for label, weight in weighed)
     if report.calibration is not None:
-        from bncli.cli.calibrate import facts as calibration_facts
-
         found |= calibration_facts(report.calibration, report.labels)
     if report.rule is not None:
         found["decides"] = "; ".join(rule_lines(summary_json(report.rule), report.labels))

@@ -29,6 +29,7 @@ from bncli.engine.decisions.rules import Wanted, rule_of
 from bncli.engine.doubts import doubts_about
 from bncli.engine.model import ChosenPenalty, HeldOut, Model, Parameters
 from bncli.engine.prediction.directions import check_directions
+from bncli.engine.prediction.out_of_fold import calibrated_out_of_fold
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.engine.training.arc_cv import choose_arcs
@@ -104,9 +105,23 @@ def _weighted(rows: list[Columns], recipe: Recipe, given: Given, reading: Readin
     """What is learnt from the only table of the list, its rows weighing as the recipe says of their classes."""
     class_weights = class_weights_of(recipe.class_weights, rows[0])
     if class_weights is None:
-        return _learn(rows.pop(), recipe, given, reading, run)
-    learnt = _learn(reweighted(rows.pop(), class_weights), recipe, given, reading, run)
+        return _calibrated(rows, recipe, given, reading, run)
+    learnt = _calibrated([reweighted(rows.pop(), class_weights)], recipe, given, reading, run)
     return replace(learnt, model=replace(learnt.model, class_weights=tuple(class_weights.tolist())))
+
+
+def _calibrated(rows: list[Columns], recipe: Recipe, given: Given, reading: Reading, run: Run) -> Learnt:
+    """What is learnt from the only table of the list, its probabilities corrected by rows held out if that is said."""
+    if recipe.calibrate is None:
+        return _learn(rows.pop(), recipe, given, reading, run)
+    columns = rows.pop()
+    learnt = _learn(columns, recipe, given, reading, run)
+    quiet = run._replace(watch=silent, place=None)
+
+    def fit(some: Columns) -> Model:
+        return _learn(some, recipe, given, reading, quiet).model
+
+    return replace(learnt, model=calibrated_out_of_fold(learnt.model, columns, fit, run.watch))
 
 
 def _learn(columns: Columns, recipe: Recipe, given: Given, reading: Reading, run: Run) -> Learnt:

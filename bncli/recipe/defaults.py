@@ -249,7 +249,7 @@ def values(chosen: Chosen, seed: int) -> dict[str, Any]:
     taken = {key_of(entry.flag): chosen.value(entry.flag) for entry in LEARNING}
     taken |= {key_of(choice.flag): word for choice, word in chosen.words.items()}
     taken["structure_score"] = score(chosen)
-    taken |= {key: chosen.typed.get(flag_of(key)) for key in ("class_weights", *DECISION_KEYS)}
+    taken |= {key: chosen.typed.get(flag_of(key)) for key in ("class_weights", "calibrate", *DECISION_KEYS)}
     taken["smoothing"] = None if chosen.kind else taken["smoothing"]
     if chosen.kind == "auto":
         taken |= {"discretize": "auto", **dict.fromkeys(map(key_of, DISCRETIZERS.governed - {*CATEGORIES}))}
@@ -259,5 +259,5 @@ def values(chosen: Chosen, seed: int) -> dict[str, Any]:
     taken |= {key: None for key, default in TACIT.items() if taken[key] == default and key not in kept}
     held_out = taken["sets"] is not None or decimal(taken["threshold"] or "0") is None
     random = chosen.param.word == "auto" or "cv" in (taken["penalty"], taken["early_stop"])
-    random = random or taken["restarts"] or held_out
+    random = random or taken["restarts"] or held_out or taken["calibrate"]
     return {key: taken.get(key) for key in KEYS} | {"seed": seed if random else None}

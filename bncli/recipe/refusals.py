@@ -35,7 +35,7 @@ def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
         _refuse_flags(given, (*cutting, "--cuts"), "with --from-counts FILE, which holds the cuts")
         _refuse_flags(given, ("--class-weights",), "with --from-counts FILE: the rows were counted as they weighed")
         rows = [flag for flag in ("--sets", "--threshold") if flag in typed and _takes_rows(flag, typed[flag])]
-        _refuse_flags(given, (*rows,), "with --from-counts FILE, which has no rows to hold out")
+        _refuse_flags(given, ("--calibrate", *rows), "with --from-counts FILE, which has no rows to hold out")
         _refuse_uncounted(chosen, choices)
     scored = score(chosen)
     words = {choice.flag: word for choice, word in chosen.words.items()}

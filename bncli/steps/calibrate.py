@@ -18,6 +18,7 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.decisions.rules import without_held_out
 from bncli.engine.evaluation.validate import predict
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.verification import with_self_test
@@ -74,7 +75,8 @@ def calibrated(model: Model, source: Source, method: str, *, run: Run = Run()) -
     memory = limited(run).memory
     rows = read_labelled(source, model.schema, used, threads=run.threads, watch=run.watch, memory=memory)
     run.watch(Stage("calibrate"))
-    if _are_training_rows(rows, model):
+    weights = _weights(rows, model)
+    if _are_training_rows(rows, weights, model):
         what = "these look like the rows that the model was learnt from: what it says of them is bolder than of others"
         run.watch(Note(f"{what}; calibrate on rows that were held out", warning=True))
     labels = label_codes(rows, model.schema)
@@ -83,7 +85,7 @@ def calibrated(model: Model, source: Source, method: str, *, run: Run = Run()) -
     except BncliError as error:
         raise type(error)(error.what, where=source.paths[0], hint=error.hint) from None
     log_p = predict(model, rows, allow_missing=source.allow_missing_columns)
-    calibration = fit_calibration(method, log_p, labels, rows.weights)
+    calibration = fit_calibration(method, log_p, labels, weights)
     _warn(calibration, run.watch)
     rule = None if model.rule is None else without_held_out(model.rule)
     if rule != model.rule:
@@ -94,7 +96,15 @@ def calibrated(model: Model, source: Source, method: str, *, run: Run = Run()) -
     return with_self_test(replace(model, calibration=calibration, rule=rule))
 
 
-def _are_training_rows(rows: Columns, model: Model) -> bool:
+def _weights(rows: Columns, model: Model) -> Array | None:
+    """Those of the rows, times the class weights that the model was learnt under, whose probabilities it says."""
+    if model.class_weights is None:
+        return rows.weights
+    own = np.array(model.class_weights)[label_codes(rows, model.schema)]
+    return own if rows.weights is None else own * rows.weights
+
+
+def _are_training_rows(rows: Columns, weights: Array | None, model: Model) -> bool:
     """Whether there are as many, and each value of every attribute used has the weight that it had in training."""
     used = [i for i in compile_scorer(model).used if model.schema.attributes[i].name in rows.attributes]
     if rows.n_rows != model.n_rows or not used:
@@ -102,7 +112,7 @@ def _are_training_rows(rows: Columns, model: Model) -> bool:
     for i, codes in zip(used, encode_attributes(rows, model.schema, used).codes, strict=True):
         attribute = model.schema.attributes[i]
         told = (*attribute.frequencies, attribute.missing_weight)
-        found = np.bincount(codes, rows.weights, attribute.cardinality + 1)
+        found = np.bincount(codes, weights, attribute.cardinality + 1)
         if not np.allclose(found, told, rtol=1e-9, atol=0):
             return False
     return True

@@ -21,6 +21,7 @@ from bncli.engine.data.schema import Reading, Unseen
 from bncli.engine.evaluation.baseline import Baseline, class_frequencies, measure_baseline
 from bncli.engine.evaluation.confusion import per_label
 from bncli.engine.evaluation.metrics import METRICS as METRICS
+from bncli.engine.evaluation.reliability import calibration_figures
 from bncli.engine.evaluation.validate import Asked, Fold, Protocol, cross_validate, examine, out_of_fold
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
@@ -32,6 +33,14 @@ from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.cluster.connection import connected
 from bncli.steps.cluster.preflight import check_workers, files_of
+from bncli.steps.evaluating.by_column import (
+    attributes_of,
+    carrying,
+    group_columns,
+    learnt_from,
+    recipe_cuts,
+    with_groups,
+)
 from bncli.steps.evaluating.decisions import decision_report
 from bncli.steps.evaluating.learning_curve import Sampled, Samples, learn_samples, learning_curve, write_curve
 from bncli.steps.evaluating.on_cluster import FoldPlan, TimedFold, folds_on_cluster, timed
@@ -48,12 +57,16 @@ class Outputs:
     """What an evaluation gives beside its figures, and the files that it writes; None: not this.
 
     predictions: a file of the (out-of-fold) predictions, in row order. svg: a folder of pictures of the curves.
-    samples: what else is learnt from, for a learning curve; csv: a file of its outcomes.
+    samples: what else is learnt from, for a learning curve; csv: a file of its outcomes. by: columns
+    whose values have figures of their own, each alone or several with commas between.
+    reliability: bins of probabilities.
     """
 
     predictions: str | None = None
     svg: str | None = None
     csv: str | None = None
+    by: tuple[str, ...] = ()
+    reliability: bool = False
     samples: Samples = field(default_factory=Samples)
 
 
@@ -74,13 +87,17 @@ def evaluate(
         refuse_scores(recipe, supplied)
     run = run._replace(watch=watch)
     watch(Stage("read"))
-    columns = supplied.read(source, run, recipe)
+    carried = carrying(source, outputs.by)
+    whole_table = supplied.read(carried, run, recipe)
+    columns = learnt_from(whole_table, carried)
+    grouped = group_columns(whole_table, carried, lambda: recipe_cuts(columns, recipe, supplied.cuts, run), watch)
+    del whole_table
     reading = Reading(source.missing_tokens, unseen)
     most = columns.n_rows - columns.n_rows // protocol.folds
     sizes = outputs.samples.of(most, f"to learn from in a fold ({columns.n_rows:,} rows, {protocol.folds} folds)")
     with _folds(columns, FoldPlan(source, supplied, Asked(recipe, protocol, supplied, reading, sizes)), run) as folds:
         whole, sampled = _sorted_out(folds)
-    report = _averaged(str(protocol), columns, whole)
+    report = with_groups(_averaged(str(protocol), columns, whole), grouped)
     assert report.folds is not None
     return _told(replace(report, learning_curve=learning_curve(sizes, sampled, report.folds)), outputs, watch)
 
@@ -127,11 +144,13 @@ def evaluate_on(
     model = learnt(columns, warnings_of(watch))
     seconds: dict[str, float | None] = {"fit": watch.seconds()["fit"]}
     sampled = list(learn_samples(columns, outputs.samples, sizes, learnt, watch))
+    test = carrying(test, outputs.by)
     rows = read_test([model, *(one.model for one in sampled)], test, run)
     tested = tested_rows(model, rows, test, run)
     frequencies = class_frequencies(label_codes(columns, model.schema), len(model.schema.labels), columns.weights)
     seconds["score"] = watch.seconds()["score"]
     report = single_report("trained on one table, tested on another", tested, frequencies, seconds)
+    report = with_groups(report, group_columns(rows, test, lambda: attributes_of(model), watch))
     others = [(one.size, _sample_report(one, tested, rows, test, watch)) for one in sampled]
     whole = _as_folds(report, outputs.samples.repeats if sizes else 0, model.penalty)
     return _told(replace(report, learning_curve=learning_curve(sizes, others, whole)), outputs, watch)
@@ -167,10 +186,13 @@ def evaluate_model(
     if unseen is not None:
         model = replace(model, schema=replace(model.schema, unseen=unseen))
     run = run._replace(watch=watch)
-    tested = tested_rows(model, read_test([model], source, run), source, run)
+    source = carrying(source, outputs.by)
+    rows = read_test([model], source, run)
+    tested = tested_rows(model, rows, source, run)
     spent = watch.seconds()
     frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
     report = single_report("a model on a test set", tested, frequencies, {"fit": None, "score": spent["score"]})
+    report = with_groups(report, group_columns(rows, source, lambda: attributes_of(model), watch))
     return _told(report, outputs, watch)
 
 
@@ -183,6 +205,8 @@ def _check_files(outputs: Outputs, source: Source, *others: str | None) -> None:
 
 def _told(report: EvaluateReport, outputs: Outputs, watch: Watch) -> EvaluateReport:
     """The report, once everything is written, and a warning given where it says that nothing was learnt."""
+    if outputs.reliability:
+        report = replace(report, calibration=calibration_figures(report.labels, *report.pooled))
     watch(Stage("write"))
     if outputs.predictions is not None:
         write_predictions(outputs.predictions, report.labels, report.pooled.log_probabilities)

@@ -8,12 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
+from bncli.engine.calibration.maps import Calibration
 from bncli.engine.data.schema import NumericAttribute, Reading, Schema, Unseen
 from bncli.engine.learn import Learnt, learn, learn_from_counts, missing_policy
-from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, Restarts, StoppedBy, TriedCandidate
+from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, Model, Restarts, StoppedBy, TriedCandidate
 from bncli.engine.prediction.verification import with_self_test
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag
+from bncli.files.calibrations import CALIBRATION, calibration_json
 from bncli.files.counts import read_counts
 from bncli.files.decision_rules import summary_json
 from bncli.files.ensembles import trials_json
@@ -85,6 +87,7 @@ class FitReport:
     seconds: dict[str, float]
     class_weights: dict[str, float] | None = None
     decisions: dict[str, Any] | None = None
+    calibration: Calibration | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Every field by name, the name of the class as `class`; the reason for stopping as its word."""
@@ -97,7 +100,8 @@ class FitReport:
         words = {"stopped_by": self.stopped_by.word, "penalty_cv": tried, **chosen}
         held_out = None if self.held_out is None else self.held_out._asdict()
         restarts = None if self.restarts is None else restarts_json(self.restarts)
-        for name in ("class_weights", "decisions"):
+        fields[CALIBRATION] = None if self.calibration is None else calibration_json(self.calibration)
+        for name in ("class_weights", "decisions", CALIBRATION):
             if fields[name] is None:
                 del fields[name]
         return fields | lists | words | {"held_out": held_out, "restarts": restarts}
@@ -219,9 +223,17 @@ def _report(path: str, learnt: Learnt, supplied: NamedStructure | None) -> Calla
         iterations=parameters.iterations,
         evaluations=parameters.evaluations,
         stopped_by=parameters.stopped_by,
-        class_weights=_by_label(schema, model.class_weights),
-        decisions=None if model.rule is None else summary_json(model.rule),
+        **_after_learning(model),
     )
+
+
+def _after_learning(model: Model) -> dict[str, Any]:
+    """What was done beside the tables."""
+    return {
+        "class_weights": _by_label(model.schema, model.class_weights),
+        "decisions": None if model.rule is None else summary_json(model.rule),
+        "calibration": model.calibration,
+    }
 
 
 def _by_label(schema: Schema, numbers: tuple[float, ...] | None) -> dict[str, float] | None:

@@ -145,6 +145,11 @@ class ModelReport:
             "rows": self.rows,
             "parameters": self.parameters,
         }
+        return report | self._where_used()
+
+    def _where_used(self) -> dict[str, Any]:
+        """The keys that only some models have, or that were asked for."""
+        report: dict[str, Any] = {}
         if (shrunk := shrinkage_json(self.penalty_cv)) is not None:
             report["shrunk"] = shrunk
         if self.restarts is not None:

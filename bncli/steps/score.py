@@ -105,10 +105,8 @@ def score(
     path = _checked_path(output, (source.bad_rows_file, monitor), (*source.paths, model_path))
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("score"))
-    model = read_model(model_path)
-    shift = _shift(model, output.prior, stopwatch)
+    model, shift = _read(model_path, output, stopwatch)
     rule = rule_to_score(model, output.decisions, output.prior is not None, stopwatch)
-    _tell_reasons(model, output, stopwatch)
     strict = (unseen or model.schema.unseen) == "error"
     rows = ScoredRows(model, strict=strict, explain=output.explain, shift=shift, watched=monitor is not None)
     with Batches(
@@ -139,12 +137,6 @@ def _checked_path(output: Output, others: tuple[str | None, ...], read: tuple[st
     return path
 
 
-def _tell_reasons(model: Model, output: Output, watch: Watch) -> None:
-    if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
-        method = model.calibration.map.method
-        watch(Note(f"log-odds and contributions are those before the {method} calibration"))
-
-
 def _layout(output: Output, model: Model, batches: Batches, rule: Rule | None) -> Layout:
     kept = batches.kept_names if output.keep == "all" else tuple(output.keep)
     wanted = (output.labels_only, output.log_proba, output.digits, output.explain, rule)
@@ -159,6 +151,20 @@ def _shift(model: Model, prior: Mapping[str, float] | str | None, watch: Watch) 
         what = "probabilities are those of rows that weigh as --class-weights said in fit"
         watch(Note(f"{what}; --prior {TRAINING} gives those of the class frequencies of the data"))
     return None
+
+
+def _read(path: str, output: Output, watch: Watch) -> tuple[Model, Array | None]:
+    """The model, and what is added to its log-probabilities."""
+    model = read_model(path)
+    _tell_uncalibrated(model, output.explain, watch)
+    return model, _shift(model, output.prior, watch)
+
+
+def _tell_uncalibrated(model: Model, explain: int, watch: Watch) -> None:
+    """Where what is explained is not what is said: a temperature divides reasons, other maps do not add up."""
+    if explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
+        method = model.calibration.map.method
+        watch(Note(f"log-odds and contributions are those before the {method} calibration"))
 
 
 @contextmanager

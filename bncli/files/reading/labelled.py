@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,11 +15,12 @@ from bncli.files.reading.ahead import in_order
 from bncli.files.reading.assembly import rows_that_count
 from bncli.files.reading.bad_rows import BadRows
 from bncli.files.reading.batches import absent_columns, tokens_of
+from bncli.files.reading.carried import carried_column, carried_wants
 from bncli.files.reading.coding import Coded, coded_label
 from bncli.files.reading.forms import column_read
 from bncli.files.reading.reader import RawBlock, Table, parse
 from bncli.files.reading.roles import missing_column
-from bncli.files.reading.row_blocks import Kind, RowBlock, Want
+from bncli.files.reading.row_blocks import Kind, RowBlock, Values, Want
 from bncli.files.reading.source import Source, Tokens
 from bncli.files.reading.text_blocks import BLOCK_SIZE
 from bncli.watch import Watch, silent
@@ -38,7 +40,7 @@ def read_labelled(
 
     The class is the column that the model calls so unless the source names another. Rows of weight 0 do not exist;
     rows without a class are an error unless the source drops them. Attributes that are not there are an error, or
-    (where the source allows it) left out.
+    (where the source allows it) left out. What is to be carried comes as it stands in the table.
     """
     attributes = schema.attributes if needed is None else [schema.attributes[schema.index(name)] for name in needed]
     tokens = tokens_of(source, schema)
@@ -49,12 +51,17 @@ def read_labelled(
         there = [a for a in attributes if column_read(a, own) not in absent]
         coded = _coded(source, schema, Coded.all_of(there, own, tokens), tokens)
         with BadRows(source.on_bad_row, watch) as bad:
-            label, *columns = _read_all(table, coded, tokens, bad, threads, watch)
-    weights = None if source.weights is None else np.asarray(_numbers(columns.pop()), np.float64)
+            beside = carried_wants(source.carried, [name for c in coded for name in c.names], table.names)
+            label, *columns = _read_all(table, coded, beside, tokens, bad, _Pace(threads, watch))
+    names = [*(name for c in coded[1:] for name in c.names), *(want.name for want in beside)]
+    weights = None
+    if source.weights is not None:
+        place = len(names) - len(beside) - 1
+        weights = np.asarray(_numbers(columns.pop(place)), np.float64)
+        names.pop(place)
     assert isinstance(label, CategoricalColumn)
     keep = rows_that_count(label, weights, table.name, drop_unlabelled=source.drop_unlabelled)
-    names = [name for c in coded[1:] for name in c.names]
-    whole = Columns(len(label.codes), dict(zip(names, columns, strict=False)), schema.class_name, label, weights)
+    whole = Columns(len(label.codes), dict(zip(names, columns, strict=True)), schema.class_name, label, weights)
     return whole if keep.all() else whole.take(np.flatnonzero(keep))
 
 
@@ -75,26 +82,34 @@ def _check_names(source: Source, schema: Schema, table: Table) -> None:
         raise ModelError(what, where=table.name, hint="--class names the column that holds the class")
 
 
+class _Pace(NamedTuple):
+    threads: int
+    watch: Watch
+
+
 def _read_all(
-    table: Table, coded: Sequence[Coded], tokens: Tokens, bad: BadRows, threads: int, watch: Watch
+    table: Table, coded: Sequence[Coded], beside: Sequence[Want], tokens: Tokens, bad: BadRows, pace: _Pace
 ) -> list[Column]:
-    wants = [c.want for c in coded]
-    raw_blocks = table.raw_blocks([want.name for want in wants], watch)
+    wants = [*(c.want for c in coded), *beside]
+    raw_blocks = table.raw_blocks([want.name for want in wants], pace.watch)
     blocks: list[list[Column]] = []
-    for block, columns in in_order((partial(_code, raw, wants, coded, tokens) for raw in raw_blocks), threads):
+    texts: list[Sequence[Values]] = []
+    for block, columns in in_order((partial(_code, raw, wants, coded, tokens) for raw in raw_blocks), pace.threads):
         bad.take(block.bad)
+        texts.append(block.values[len(coded) :])
         _check_labels(block, columns[0], wants[0].name)
         blocks.append(columns)
     if not sum(len(_numbers(block[0])) for block in blocks):
         raise BncliError("the table has no rows", where=table.name, hint="there must be rows below the header")
-    return [_joined(columns) for columns in zip(*blocks, strict=True)]
+    carried = [carried_column(values, tokens) for values in zip(*texts, strict=True)]
+    return [*(_joined(columns) for columns in zip(*blocks, strict=True)), *carried]
 
 
 def _code(
     raw: RawBlock, wants: Sequence[Want], coded: Sequence[Coded], tokens: Tokens
 ) -> tuple[RowBlock, list[Column]]:
     block = parse(raw, wants, tokens)
-    pairs = zip(coded, block.values, strict=True)
+    pairs = zip(coded, block.values, strict=False)  # what is carried follows
     return block, [column for c, values in pairs for column in c.columns(values).values()]
 
 

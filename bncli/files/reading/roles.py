@@ -86,7 +86,7 @@ def roles_of(source: Source, names: tuple[str, ...], where: str, given: Cuts | N
     if class_name not in names:
         raise _lacking(class_name, names, where)
     _check_class(said, class_name, where)
-    without = {class_name, said.weights, *said.ignore}
+    without = {class_name, said.weights, *said.ignore} - {*source.carried}
     attributes = tuple(name for name in names if name not in without)
     parts = frozenset(said.ignore).difference(names)
     if given is not None:

@@ -19,6 +19,7 @@ class Source:
     dates: auto; off, dates stay text; dmy or mdy, how to read a date of three numbers with the year last. decimal: the
     decimal mark, a point or a comma, None = found in each column. encoding: of text, None = UTF-8 or as a mark says.
     allow_missing_columns: columns that a model uses and these rows lack are unknown, and no error.
+    carried: columns that are read beside the others, those to be ignored or unknown to a model included.
     """
 
     paths: tuple[str, ...]
@@ -37,6 +38,7 @@ class Source:
     decimal: str | None = None
     encoding: str | None = None
     allow_missing_columns: bool = False
+    carried: tuple[str, ...] = ()
 
     @property
     def bad_rows_file(self) -> str | None:

@@ -11,9 +11,11 @@ from bncli.engine.evaluation.baseline import Baseline, skill_score
 from bncli.engine.evaluation.confusion import LabelFigures
 from bncli.engine.evaluation.curves import Curve, LabelCurves, label_curves
 from bncli.engine.evaluation.decision_figures import DecisionFigures
+from bncli.engine.evaluation.reliability import CalibrationFigures
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.training.network_scores import ScoredNetwork
 from bncli.steps.evaluating.decisions import DecisionReport
+from bncli.steps.evaluating.group_figures import GroupsReport
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ class EvaluateReport:
     with its prediction, out of fold (of the first repeat). scored: the networks on the rows that they were learnt from,
     a mean over the folds; None unless asked for. seconds: fit (None for a model file) and score, means too.
     decisions: what came of them, and the table of thresholds of two labels.
-    learning_curve: a point a size of the samples that were learnt from too, ascending.
+    learning_curve: a point a size of the samples that were learnt from too, ascending. groups, calibration: None unless
+    asked for.
     """
 
     rows: int
@@ -99,6 +102,8 @@ class EvaluateReport:
     learning_curve: tuple[CurvePoint, ...] = ()
     scored: ScoredNetwork | None = None
     decisions: DecisionReport = field(default_factory=DecisionReport)
+    groups: GroupsReport | None = None
+    calibration: CalibrationFigures | None = None
 
     @cached_property
     def curves(self) -> list[LabelCurves]:
@@ -133,9 +138,22 @@ class EvaluateReport:
         if self.folds is not None:
             std = {**(self.std or {}), **self.decisions.std}
             report |= {"std": std, "folds": [fold.as_json() for fold in self.folds]}
+        if self.calibration is not None:
+            report |= calibration_figures_json(self.calibration)
+        if self.groups is not None:
+            report |= self.groups.as_json()
         if self.learning_curve:
             report["learning_curve"] = [point.as_json() for point in self.learning_curve]
         return report
+
+
+def calibration_figures_json(figures: CalibrationFigures) -> dict[str, Any]:
+    """The keys `reliability`, `brier_parts` and `ece_equal_mass`."""
+    return {
+        "reliability": [one._asdict() for one in figures.bins],
+        "brier_parts": figures.brier_parts._asdict(),
+        "ece_equal_mass": figures.ece_equal_mass,
+    }
 
 
 def scored_json(scored: ScoredNetwork) -> dict[str, Any]:

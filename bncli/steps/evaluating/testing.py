@@ -33,6 +33,8 @@ def read_test(models: Sequence[Model], source: Source, run: Run) -> Columns:
     """The rows of a test table, with all columns that the models use; the first model knows the values of all."""
     run.watch(Stage("read"))
     used = dict.fromkeys(m.schema.attributes[i].name for m in models for i in compile_scorer(m).used)
+    known = {attribute.name for attribute in models[0].schema.attributes}
+    used |= dict.fromkeys(name for name in source.carried if name in known)
     memory = limited(run).memory
     return read_labelled(source, models[0].schema, list(used), threads=run.threads, watch=run.watch, memory=memory)
 
