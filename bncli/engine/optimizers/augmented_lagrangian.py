@@ -11,13 +11,16 @@ Stop: when the rows that bind are known so well that
 
     sum over r of mu_r |mu_r - mu_r before| / rho_r <= tolerance f
 
-which is about what is lost by moving x to where C x >= 0. Conventions: rho begins at what the caller says of each row,
-the curvature there, and grows tenfold when a round brings the sum down by less than half; the tolerance of a round
+which is about what is lost by moving x to where C x >= 0, or is at most STILL times that while f has not moved by more
+in WINDOW rounds, as where rounds end early. Conventions: rho begins at what the caller says of each row,
+the curvature there, and grows threefold, MOST_GROWN times at the most, for
+the rows whose |mu - mu before| / rho is among the largest and has not come down by half; the tolerance of a round
 begins loose and ends at the tolerance itself.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,14 +28,16 @@ from typing import Any
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Optimum
+from bncli.engine.model import Optimum, StoppedBy
 from bncli.engine.optimizers.objective import Objective, Report, Step
 
-ROUNDS = 60
-GROWTH, SLOW = 10.0, 0.5
+ROUNDS, ITERATIONS = 100, 15
+"""Of a round: where many rows bind, multipliers that are right in the end matter more than a round's last digits."""
+GROWTH, MOST_GROWN, SLOW, LARGE = 3.0, 1e4, 0.5, 0.1
 LOOSE, TIGHTER = 1e-4, 0.1
 """Of a round's tolerance: the first one, and from one to the next."""
-CLOSEST = 1e-9
+WINDOW, STILL = 3, 100.0
+CLOSEST = 1e-7
 """A tolerance of less asks for digits that sums over rows do not have."""
 
 
@@ -60,30 +65,38 @@ def descend(
     *,
     method: Callable[..., Optimum],
     tolerance: float,
+    max_iterations: int,
     report: Report,
 ) -> Constrained:
     """The minimiser found from `start` by rounds of `method`, told as if all were one; its value is that of f alone."""
     x, mu, rho = start, np.zeros(len(rows.stiffness)), rows.stiffness
-    spent, gap, each = _Spent(report), np.inf, max(LOOSE, tolerance)
+    tolerance = max(tolerance, CLOSEST)
+    spent, each, last = _Spent(report), max(LOOSE, tolerance), np.full(len(mu), np.inf)
+    values = deque([np.inf], maxlen=WINDOW)
     while True:
         punished = _Punished(rows, mu, rho)
         found = method(
             punished.added_to(objective),
             x,
             tolerance=each,
+            max_iterations=min(max_iterations, ITERATIONS),
             report=spent.told(punished),
         )
         spent.add(found)
         x = found.point
         before, mu = mu, punished.force(x)
-        last, gap = gap, float(mu @ (np.abs(mu - before) / rho))
+        gap = float(mu @ (np.abs(mu - before) / rho))
         value = found.value - punished.value(x)
-        near = max(tolerance, CLOSEST) * max(abs(value), objective.negligible)
-        if (gap <= near and each <= max(tolerance, CLOSEST)) or spent.rounds == ROUNDS:
+        near = tolerance * max(abs(value), objective.negligible)
+        still = abs(value - values[0]) <= near and gap <= STILL * near
+        values.append(value)
+        arrived = each <= tolerance and found.stopped_by is not StoppedBy.MAX_ITERATIONS
+        if (arrived and (gap <= near or still)) or spent.iterations >= max_iterations or spent.rounds == ROUNDS:
             return Constrained(spent.optimum(found, value), mu)
-        if gap > SLOW * last:
-            rho = rho * GROWTH
-        each = max(each * TIGHTER, tolerance, CLOSEST / 10)
+        moved = np.abs(mu - before) / rho
+        slow = (moved > SLOW * last) & (moved >= LARGE * moved.max(initial=0.0)) & (rho < MOST_GROWN * rows.stiffness)
+        rho, last = np.where(slow, GROWTH * rho, rho), moved
+        each = max(each * TIGHTER, tolerance)
 
 
 @dataclass(frozen=True)
@@ -130,7 +143,7 @@ class _Spent:
     """Rounds, told and counted as one run."""
 
     def __init__(self, report: Report) -> None:
-        self.rounds = self._iterations = self._evaluations = self._products = self._gradients = 0
+        self.rounds = self.iterations = self._evaluations = self._products = self._gradients = 0
         self._report = report
 
     def told(self, punished: _Punished) -> Report:
@@ -140,7 +153,7 @@ class _Spent:
             if step.iteration or not self.rounds:
                 value = step.value - punished.value(x)
                 counts: dict[str, Any] = {
-                    "iteration": step.iteration + self._iterations,
+                    "iteration": step.iteration + self.iterations,
                     "evaluations": step.evaluations + self._evaluations,
                     "gradient_evaluations": step.gradient_evaluations + self._evaluations + self._products,
                 }
@@ -150,7 +163,7 @@ class _Spent:
 
     def add(self, found: Optimum) -> None:
         self.rounds += 1
-        self._iterations += found.iterations
+        self.iterations += found.iterations
         self._evaluations += found.evaluations
         self._products += found.products
 
@@ -159,7 +172,7 @@ class _Spent:
         return replace(
             last,
             value=value,
-            iterations=self._iterations,
+            iterations=self.iterations,
             evaluations=self._evaluations,
             products=self._products,
         )
