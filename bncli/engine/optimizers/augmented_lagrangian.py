@@ -26,18 +26,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, StoppedBy
-from bncli.engine.optimizers.objective import Objective, Report, Step
+from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
 
 ROUNDS, ITERATIONS = 100, 15
 """Of a round: where many rows bind, multipliers that are right in the end matter more than a round's last digits."""
 GROWTH, MOST_GROWN, SLOW, LARGE = 3.0, 1e4, 0.5, 0.1
 LOOSE, TIGHTER = 1e-4, 0.1
 """Of a round's tolerance: the first one, and from one to the next."""
-WINDOW, STILL = 3, 100.0
-CLOSEST = 1e-7
+MOST_ROWS, ENTRIES = 1000, 1 << 23
+"""Rows that a preconditioner knows of, and numbers that it keeps of them."""
+WINDOW, STILL = 3, 10.0
+CLOSEST = 1e-8
 """A tolerance of less asks for digits that sums over rows do not have."""
 
 
@@ -72,11 +75,13 @@ def descend(
     x, mu, rho = start, np.zeros(len(rows.stiffness)), rows.stiffness
     tolerance = max(tolerance, CLOSEST)
     spent, each, last = _Spent(report), max(LOOSE, tolerance), np.full(len(mu), np.inf)
+    stiff = _Stiffened(rows, objective.precondition, len(x))
     values = deque([np.inf], maxlen=WINDOW)
     while True:
         punished = _Punished(rows, mu, rho)
+        around = replace(objective, precondition=stiff.precondition(punished, x))
         found = method(
-            punished.added_to(objective),
+            punished.added_to(around),
             x,
             tolerance=each,
             max_iterations=min(max_iterations, ITERATIONS),
@@ -115,8 +120,13 @@ class _Punished:
         return float((self.force(x) ** 2 / (2 * self.rho)).sum())
 
     def added_to(self, of: Objective) -> Objective:
-        """f and what is added. What is known of the curvature of f guesses that of both."""
-        return replace(of, value_and_gradient=self._evaluated(of), hessian=self._curved(of))
+        """f and what is added; rounds are too short to ask for a better guess of the curvature on their way."""
+        return replace(
+            of,
+            value_and_gradient=self._evaluated(of),
+            hessian=self._curved(of),
+            refreshed=lambda x, cost: of.precondition,
+        )
 
     def _evaluated(self, of: Objective) -> Callable[[Array], tuple[float, Array]]:
         def evaluate(x: Array) -> tuple[float, Array]:
@@ -137,6 +147,45 @@ class _Punished:
             return multiplied
 
         return hessian
+
+
+class _Stiffened:
+    """Preconditioners of rounds, M being that of f: with the rows S that bind at the start of a round, by Woodbury,
+
+        (M^-1 + C_S' R_S C_S)^-1 = M - M C_S' (R_S^-1 + C_S M C_S')^-1 C_S M
+
+    What M makes of a row is kept. Of too many rows for the memory the stiffest count.
+    """
+
+    def __init__(self, rows: Inequalities, plain: Precondition, n: int) -> None:
+        self._rows, self._plain = rows, plain
+        self._most = max(1, min(MOST_ROWS, ENTRIES // (n + len(rows.stiffness) + 1)))
+        self._known: dict[int, tuple[Array, Array]] = {}
+
+    def precondition(self, punished: _Punished, x: Array) -> Precondition:
+        """The guess of the inverse Hessian of a round that starts at x."""
+        binding = np.flatnonzero(punished.force(x) > 0)
+        if len(binding) > self._most:
+            known = np.fromiter((r in self._known for r in binding), bool, len(binding))
+            order = np.lexsort((-punished.rho[binding] / self._rows.stiffness[binding], ~known))
+            binding = np.sort(binding[order[: self._most]])
+        if not len(binding):
+            return self._plain
+        self._known = {r: self._known[r] for r in self._known if len(self._known) <= self._most or r in set(binding)}
+        found = [self._of(int(r)) for r in binding]
+        z = np.stack([one for one, _ in found])
+        inner = np.stack([along[binding] for _, along in found]) + np.diag(1.0 / punished.rho[binding])
+        factor = cho_factor((inner + inner.T) / 2)
+        return lambda g: self._plain(g) - z.T @ cho_solve(factor, z @ g)
+
+    def _of(self, row: int) -> tuple[Array, Array]:
+        """M C_r' and C M C_r'."""
+        if row not in self._known:
+            one = np.zeros(len(self._rows.stiffness))
+            one[row] = 1.0
+            z = self._plain(self._rows.transposed(one))
+            self._known[row] = z, self._rows.product(z)
+        return self._known[row]
 
 
 class _Spent:

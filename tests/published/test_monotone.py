@@ -1,0 +1,24 @@
+"""The page of monotone effects is what its figures say; one of them is measured again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.published.monotone import LEARNERS, PAGE, TABLES, cases, page, recorded
+
+
+def test_the_page_shows_the_figures() -> None:
+    assert PAGE.read_text() == page(recorded())
+
+
+def test_every_small_table_is_there_with_every_learner() -> None:
+    found = {case[:2] for case in recorded()}
+    assert {(name, learner) for name in TABLES for learner in LEARNERS if name != "adult"} <= found
+
+
+@pytest.mark.slow
+def test_the_figures_are_those_of_this_program() -> None:
+    told = {case[:3]: case for case in recorded()}
+    for case in cases("haberman", "nb thermometer"):
+        assert case[3:5] == pytest.approx(told[case[:3]][3:5], abs=2e-6)
+        assert case.passes == told[case[:3]].passes
