@@ -39,6 +39,8 @@ fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 fit few.csv --structure nb --param discriminative -q -o few.bnc
 fit monks1.csv --numeric a1 --numeric a2 --increasing a1 --decreasing a2 --penalty 1 -q -o ordered.bnc
 fit iris.csv --structure nb --param map --class-weights balanced -q -o weighted.bnc
+fit tumours.csv --param map --threshold best:f1 --abstain-below 0.6 --sets 0.2 --sets-by all -q -o decides.bnc
+fit tumours.csv --structure nb --param map --costs benign:malignant=1,malignant:benign=2 -q -o costs.bnc
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
 learn-structure monks1.csv --structure kikuchi --bootstrap 2 --degrees-of-freedom joint -q -o checked.json
@@ -80,6 +82,12 @@ evaluate iris.csv --param map --folds 2 --scores
 inspect tan.bnc
 inspect restarts.bnc
 inspect weighted.bnc
+inspect decides.bnc
+inspect costs.bnc
+fit tumours.csv --structure nb --param map --threshold 0.4 --abstain-below 0.6 --sets 0.2
+fit tumours.csv --structure nb --param map --costs benign:malignant=1,malignant:benign=2
+evaluate tumours.csv --param map --structure nb --threshold 0.4 --abstain-below 0.6 --sets 0.2 --folds 2
+evaluate tumours.csv --param map --structure nb --costs benign:malignant=1,malignant:benign=2 --folds 2
 inspect temperature.bnc
 inspect isotonic.bnc
 inspect per-class.bnc
@@ -134,6 +142,7 @@ discretize iris.csv --cuts-out c.json -o binned.csv
 encode iris.csv -o iris.codes
 discretize dated.csv
 score tan.bnc iris.csv -o scores.csv
+score tan.bnc iris.csv -o scores.csv --monitor monitor.json
 score tan.bnc less.csv -o scores.csv --allow-missing-columns --explain 2
 simulate tan.bnc --rows 20 -o drawn.csv
 simulate em.bnc --rows 20 -o drawn.csv --missing-from-model
@@ -141,6 +150,8 @@ simulate --network nb --rows 20 --attributes 3 -o drawn.csv --missing 0.2 --netw
 export tan.bnc --to dot -o tan.dot
 export tan.bnc --to bif -o tan.bif
 verify tan.bnc
+report tan.bnc -o tan.html
+report tan.bnc --data iris.csv -o tan.html --svg drawn
 verify tan.bnc --against tan.bif
 diff tan.bnc holes.bnc
 diff tan.bnc em.bnc

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.cli import options
+from bncli.catalogue import DECISION_KEYS
+from bncli.cli import learning, options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
+from bncli.cli.monitoring import MONITORING, monitor_lines, refuse_idle_monitor
 from bncli.cli.numbers import whole
 from bncli.errors import UsageError
 from bncli.files.formats import SCORES, score_format
 
 if TYPE_CHECKING:
-    from bncli.files.table import Source
     from bncli.steps.score import ScoreReport
 
 EXAMPLES = """\
@@ -24,6 +25,7 @@ bncli score data.bnc new.csv > scores.csv
 zcat new.csv.gz | bncli score data.bnc - --keep id --labels-only -o labels.csv
 bncli score data.bnc new.parquet --output-format jsonl --digits 6 | head
 bncli score data.bnc new.csv --explain 3 --digits 2 -o why.csv
+bncli score data.bnc week.csv -o week.scores.csv --monitor week.json --fail-on-drift
 """
 
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
@@ -52,10 +54,10 @@ WRITING = (
     flag(
         "--prior",
         group="Output",
-        metavar="training|LABEL=P,...|FILE",
+        metavar="training|FILE",
         stands_for="as learnt",
-        help="Probabilities where the classes are so frequent, exactly and without learning again; FILE holds a label "
-        "and a probability a line (CSV), or a JSON object. training: as in the data, whatever --class-weights were.",
+        help="Probabilities where the classes are so frequent, exactly and without learning again: LABEL=P,... or a "
+        "FILE of such lines (CSV or a JSON object). training: as in the data, whatever --class-weights were.",
     ),
     flag(
         "--explain",
@@ -79,6 +81,8 @@ WRITING = (
     (MODEL, DATA),
     (*options.MISSING, *options.UNSEEN, *options.MISSING_COLUMNS, *options.FORMAT, *options.BAD_ROWS),
     WRITING,
+    learning.DECISIONS,
+    MONITORING,
     (*options.RUNNING, options.CLUSTER),
     more="DATA defaults to the standard input; --json needs -o. Columns are matched by name; a class among them is "
     "ignored. Missing tokens and the treatment of values never seen come from the model unless they are typed.",
@@ -86,12 +90,15 @@ WRITING = (
 def command(**typed: Any) -> None:
     """Scores, and counts what went through."""
     _refuse_idle(typed)
+    refuse_idle_monitor(typed)
     _refuse_terminals(typed)
     source = options.source(typed, typed["data"] or ("-",))
     prior = _prior(typed["prior"])
+    from bncli.engine.decisions.rules import Wanted
     from bncli.steps.score import Output, score
     from bncli.watch import Run
 
+    decisions = Wanted(*(typed[key] for key in DECISION_KEYS))
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         report = score(
             typed["model"],
@@ -105,13 +112,17 @@ def command(**typed: Any) -> None:
                 digits=typed["digits"],
                 explain=typed["explain"] or 0,
                 prior=prior,
+                decisions=decisions,
             ),
             unseen=typed["unseen"],
-            run=Run(options.threads(typed), watch=console.watch, cluster=_cluster(typed, source)),
+            monitor=typed["monitor"],
+            run=Run(options.threads(typed), watch=console.watch, cluster=options.cluster_of_files(typed, source)),
         )
-        console.summary([closing_line(report)])
+        console.summary([closing_line(report), *monitor_lines(report.monitor)])
         if console.as_json:
             console.json(report)
+    if typed["fail_on_drift"] and report.monitor is not None:
+        report.monitor.refuse_drift()
 
 
 def _prior(typed: str | None) -> Mapping[str, float] | str | None:
@@ -125,15 +136,6 @@ def _prior(typed: str | None) -> Mapping[str, float] | str | None:
         return label_numbers(numbers_stated(typed), ("training",))
     except ValueError as error:
         raise UsageError(f"Invalid value for '--prior': {error}") from error
-
-
-def _cluster(typed: Mapping[str, Any], source: Source) -> str | None:
-    """The cluster typed; one that is set is left aside for the standard input."""
-    if source.paths == ("-",):
-        options.refuse_cluster(typed, "the standard input, which its workers cannot read")
-        return None
-    address: str | None = typed["cluster"]
-    return address
 
 
 def _refuse_terminals(typed: Mapping[str, Any]) -> None:

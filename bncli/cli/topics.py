@@ -27,7 +27,7 @@ GROUPS = (
         ),
     ),
     ("Decisions", ("decisions",)),
-    ("Out of the shell", ("python", "install")),
+    ("Out of the shell", ("report", "python", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
 """Every topic, as a reader may want to meet them."""
@@ -37,7 +37,7 @@ TOPICS = tuple(topic for _, topics in GROUPS for topic in topics)
 OF_COMMANDS = {
     "describe": ("describe", "data", "pitfalls", "glossary"),
     "discretize": ("discretize", "data", "step-by-step", "files"),
-    "encode": ("large", "discretize", "data", "files"),
+    "encode": ("large", "discretize", "data", "files", "cluster"),
     "learn-structure": ("structures", "structure-scores", "regions", "interactions", "step-by-step"),
     "count": ("counts", "discretize", "structures"),
     "merge": ("counts", "files"),
@@ -53,6 +53,7 @@ OF_COMMANDS = {
     "compare": ("compare", "evaluate", "which-one", "cluster"),
     "convergence": ("convergence", "optimizers", "parameters"),
     "inspect": ("inspect", "explain", "files"),
+    "report": ("report", "evaluate", "explain", "inspect"),
     "diff": ("verify", "inspect"),
     "verify": ("verify", "export", "files"),
     "export": ("export", "verify", "files"),

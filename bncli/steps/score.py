@@ -9,14 +9,17 @@ turn comes.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, cast
 
 from bncli.engine.calibration.maps import Temperature
+from bncli.engine.data.decision_rule import Rule
 from bncli.engine.data.schema import Unseen
 from bncli.engine.decisions.prior import TRAINING, prior_shift
+from bncli.engine.decisions.rules import Wanted
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
@@ -29,6 +32,8 @@ from bncli.steps.cluster.connection import Cluster, connected
 from bncli.steps.cluster.preflight import check_workers, files_of
 from bncli.steps.pipeline import PipelineStage
 from bncli.steps.run import Stopwatch, limited
+from bncli.steps.scoring.deciding import rule_to_score
+from bncli.steps.scoring.monitoring import Monitored, write_found
 from bncli.steps.scoring.on_cluster import ScoredFile, ScorePlan, files_on_cluster
 from bncli.steps.scoring.rows import ScoredRows
 from bncli.watch import Note, Run, Stage, Watch
@@ -43,6 +48,7 @@ class Output:
 
     keep: input columns carried through. digits None: full precision. explain: how many contributions to the prediction.
     prior: class frequencies to score under, a probability a label or `training`; None: those that were learnt under.
+    decisions: what is wanted instead of what the model records of them.
     """
 
     path: str | None = None
@@ -53,6 +59,7 @@ class Output:
     digits: int | None = None
     explain: int = 0
     prior: Mapping[str, float] | str | None = None
+    decisions: Wanted = Wanted()
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,7 @@ class ScoreReport:
     """What went through. `unseen` and `missing` count values by column, of the columns that the model uses.
 
     `absent_columns` are those that the data lacks, unknown in every row and counted nowhere else. `output` None:
-    standard output.
+    standard output. `monitor`: what was written to the file of that name, None where none was asked for.
     """
 
     model: str
@@ -72,11 +79,14 @@ class ScoreReport:
     missing_values: int
     missing: dict[str, int]
     absent_columns: tuple[str, ...]
+    monitor: Monitored | None
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """Every field by name."""
-        return asdict(self) | {"absent_columns": list(self.absent_columns)}
+        """Every field by name, `monitor` where there is one."""
+        fields = {name: value for name, value in vars(self).items() if name != "monitor"}
+        monitor = {} if self.monitor is None else {"monitor": self.monitor.as_json()}
+        return fields | {"absent_columns": list(self.absent_columns)} | monitor
 
 
 def score(
@@ -85,20 +95,22 @@ def score(
     output: Output = Output(),
     *,
     unseen: Unseen | None = None,
+    monitor: str | None = None,
     run: Run = Run(),
 ) -> ScoreReport:
-    """Scores `source` and writes the predictions; `unseen` and its missing tokens: None = as the model says."""
-    path = None if output.path == "-" else output.path
-    refuse_ending(path, NOT_WRITTEN, WRITTEN)
-    check_outputs((path, source.bad_rows_file), (*source.paths, model_path))
+    """Scores `source` and writes the predictions; `unseen` and its missing tokens: None = as the model says.
+
+    monitor: the file for what was counted, beside the training rows of the model.
+    """
+    path = _checked_path(output, (source.bad_rows_file, monitor), (*source.paths, model_path))
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("score"))
     model = read_model(model_path)
     shift = _shift(model, output.prior, stopwatch)
-    if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
-        method = model.calibration.map.method
-        stopwatch(Note(f"log-odds and contributions are those before the {method} calibration"))
-    rows = ScoredRows(model, (unseen or model.schema.unseen) == "error", output.explain, shift)
+    rule = rule_to_score(model, output.decisions, output.prior is not None, stopwatch)
+    _tell_reasons(model, output, stopwatch)
+    strict = (unseen or model.schema.unseen) == "error"
+    rows = ScoredRows(model, strict=strict, explain=output.explain, shift=shift, watched=monitor is not None)
     with Batches(
         source,
         model.schema,
@@ -108,16 +120,35 @@ def score(
         run=limited(run)._replace(watch=stopwatch),
     ) as batches:
         rows.absent = batches.absent
-        kept = batches.kept_names if output.keep == "all" else tuple(output.keep)
-        wanted = (output.labels_only, output.log_proba, output.digits, output.explain)
-        layout = Layout(model.schema.labels, kept, *wanted)
+        layout = _layout(output, model, batches, rule)
         with _sent(source, run) as cluster, open_scores(path, output.format, layout) as scores:
             if cluster is None:
-                _stream(batches, rows, scores, len(kept))
+                _stream(batches, rows, scores, len(layout.kept))
             else:
                 plan = ScorePlan(model, source, layout, path, output.format, rows.strict, shift)
                 _gather(batches, rows, scores, files_on_cluster(cluster, plan, source.paths, stopwatch))
-        return _report(model_path, path, rows, batches, stopwatch.seconds())
+    found = None if monitor is None else write_found(monitor, model, rows.watcher, run.watch)
+    return _report(model_path, path, rows, batches, found)(seconds=stopwatch.seconds())
+
+
+def _checked_path(output: Output, others: tuple[str | None, ...], read: tuple[str, ...]) -> str | None:
+    """The file of the predictions (None: standard output); UsageError for outputs that cannot be written."""
+    path = None if output.path == "-" else output.path
+    refuse_ending(path, NOT_WRITTEN, WRITTEN)
+    check_outputs((path, *others), read)
+    return path
+
+
+def _tell_reasons(model: Model, output: Output, watch: Watch) -> None:
+    if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
+        method = model.calibration.map.method
+        watch(Note(f"log-odds and contributions are those before the {method} calibration"))
+
+
+def _layout(output: Output, model: Model, batches: Batches, rule: Rule | None) -> Layout:
+    kept = batches.kept_names if output.keep == "all" else tuple(output.keep)
+    wanted = (output.labels_only, output.log_proba, output.digits, output.explain, rule)
+    return Layout(model.schema.labels, kept, *wanted)
 
 
 def _shift(model: Model, prior: Mapping[str, float] | str | None, watch: Watch) -> Array | None:
@@ -174,9 +205,10 @@ def _stream(batches: Batches, rows: ScoredRows, scores: ScoreFile, n_kept: int) 
 
 
 def _report(
-    model_path: str, output: str | None, rows: ScoredRows, batches: Batches, seconds: dict[str, float]
-) -> ScoreReport:
-    return ScoreReport(
+    model_path: str, output: str | None, rows: ScoredRows, batches: Batches, found: Monitored | None
+) -> Callable[..., ScoreReport]:
+    return partial(
+        ScoreReport,
         model=model_path,
         output=output,
         rows=rows.count,
@@ -186,5 +218,5 @@ def _report(
         missing_values=sum(rows.missing.values()),
         missing=rows.in_order(rows.missing),
         absent_columns=batches.absent,
-        seconds=seconds,
+        monitor=found,
     )

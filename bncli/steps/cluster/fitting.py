@@ -7,13 +7,16 @@ read; the choice of the penalty, on at most 50,000 rows, is made by this process
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bncli.choices import decimal
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.distributed import DistributedDataset
 from bncli.errors import UsageError
 from bncli.files.codes import is_codes
+from bncli.files.reading.inputs import strip_compression
 from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.cluster.blocks import WorkerBlocks, placed
@@ -39,12 +42,21 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: Supplied) -> Non
         raise UsageError(
             f"{option} looks at single rows, which a cluster keeps to itself", hint="leave one of them out"
         )
+    weighs_or_holds_out = recipe.class_weights is not None or recipe.sets is not None
+    if weighs_or_holds_out or decimal(recipe.threshold or "0") is None:
+        what = (
+            "class weights, prediction sets and thresholds by rows held out take rows, which a cluster keeps to itself"
+        )
+        raise UsageError(what, hint="leave --cluster out")
     if recipe.missing_policy == "marginalize":
         what = "missing values are not marginalized on a cluster"
         raise UsageError(what, hint="say --missing-policy level, or leave --cluster out")
     if len(source.paths) != 1 or not is_codes(source.paths[0]):
         what = "on a cluster fit reads a file of codes, whose row blocks every worker maps"
-        raise UsageError(what, where=source.paths[0], hint="bncli encode DATA -o x.codes, then fit x.codes")
+        data = " ".join(map(shlex.quote, source.paths))
+        codes = shlex.quote(os.path.splitext(strip_compression(source.paths[0].rstrip(os.sep)))[0] + ".codes")
+        hint = f"bncli encode {data} -o {codes} --cluster ..., then bncli fit {codes} --cluster ..."
+        raise UsageError(what, where=source.paths[0], hint=hint)
 
 
 def _listed(words: tuple[str, ...]) -> str:

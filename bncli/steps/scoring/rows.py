@@ -20,6 +20,7 @@ from bncli.engine.explanation.contrasts import contrasts
 from bncli.engine.explanation.contributions import Explainer, Explanation
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model
+from bncli.engine.monitoring.tallies import Watcher
 from bncli.engine.prediction.scoring import compile_scorer, uncalibrated
 from bncli.errors import ModelError
 from bncli.files.score_layout import most_probable
@@ -42,11 +43,20 @@ class ScoredRows:
     """Scores batch after batch, and counts what it meets.
 
     strict: a value that training never saw is an error. explain: how many contributions to the prediction are told.
+    watched: all that goes through is counted for a monitor as well, by the `watcher`; the class too, where it is there.
     `needed`: the columns that the model looks at; `absent`, those that the rows lack, is for the reader to say.
     shift: that of another prior (K,), None for the model's own.
     """
 
-    def __init__(self, model: Model, strict: bool = False, explain: int = 0, shift: Array | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        *,
+        strict: bool = False,
+        explain: int = 0,
+        shift: Array | None = None,
+        watched: bool = False,
+    ) -> None:
         self.strict = strict
         self._shift = shift
         self.count = 0
@@ -58,7 +68,8 @@ class ScoredRows:
         self._explain = explain
         self._explainer = Explainer(model, self._scorer.used) if explain else None
         self._attributes = [model.schema.attributes[i] for i in self._scorer.used]
-        self.needed = tuple(attribute.name for attribute in self._attributes)
+        self.watcher = Watcher(model, self._scorer.used) if watched else None
+        self.needed = (*(a.name for a in self._attributes), *((model.schema.class_name,) if watched else ()))
         self._columns = tuple(source_column(attribute) for attribute in self._attributes)
 
     def add(self, others: Counts) -> None:
@@ -76,6 +87,8 @@ class ScoredRows:
         encoded = encode_attributes(batch.columns, self._schema, self._scorer.used, allow_missing=bool(self.absent))
         n_rows = batch.columns.n_rows
         self.count += n_rows
+        if self.watcher is not None:
+            self.watcher.add_values(encoded, n_rows)
         self.unseen.update(dict(zip(self._columns, encoded.unseen, strict=True)))
         # of the parts of a date, which are missing together, the column counts once
         self.missing.update(dict(zip(self._columns, encoded.missing, strict=True)))
@@ -86,6 +99,9 @@ class ScoredRows:
             raw = uncalibrated(self._scorer, codes, block.stop - start)
             calibrated = raw if self._scorer.calibration is None else self._scorer.calibration.apply(raw)
             log_p = shifted(calibrated, self._shift)
+            if self.watcher is not None:
+                label = batch.columns.label
+                self.watcher.add_predictions(codes, log_p, None if label is None else label.codes[block])
             yield block, log_p, self._why(codes, raw, most_probable(log_p))
 
     def _why(self, codes: Sequence[Codes], raw: Array, predicted: Index) -> Explanation | None:
