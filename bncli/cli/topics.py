@@ -9,7 +9,7 @@ GROUPS = (
     ("Begin here", ("quick-start", "which-one", "step-by-step", "pitfalls", "glossary")),
     ("Data", ("describe", "data", "discretize", "missing-values", "large", "counts")),
     ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto")),
-    ("Parameters", ("parameters", "smoothing", "penalties", "optimizers")),
+    ("Parameters", ("parameters", "smoothing", "penalties", "monotone", "optimizers")),
     (
         "Using a model",
         (
@@ -43,7 +43,7 @@ OF_COMMANDS = {
     "merge": ("counts", "files"),
     "fit": (
         *("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),
-        "decisions",
+        *("decisions", "monotone"),
         "cluster",
         "python",
     ),

@@ -11,28 +11,36 @@ Stop: when the rows that bind are known so well that
 
     sum over r of mu_r |mu_r - mu_r before| / rho_r <= tolerance f
 
-which is about what is lost by moving x to where C x >= 0. Conventions: rho begins at what the caller says of each row,
-the curvature there, and grows tenfold when a round brings the sum down by less than half; the tolerance of a round
+which is about what is lost by moving x to where C x >= 0, or is at most STILL times that while f has not moved by more
+in WINDOW rounds, as where rounds end early. Conventions: rho begins at what the caller says of each row,
+the curvature there, and grows threefold, MOST_GROWN times at the most, for
+the rows whose |mu - mu before| / rho is among the largest and has not come down by half; the tolerance of a round
 begins loose and ends at the tolerance itself.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Optimum
-from bncli.engine.optimizers.objective import Objective, Report, Step
+from bncli.engine.model import Optimum, StoppedBy
+from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
 
-ROUNDS = 60
-GROWTH, SLOW = 10.0, 0.5
+ROUNDS, ITERATIONS = 100, 15
+"""Of a round: where many rows bind, multipliers that are right in the end matter more than a round's last digits."""
+GROWTH, MOST_GROWN, SLOW, LARGE = 3.0, 1e4, 0.5, 0.1
 LOOSE, TIGHTER = 1e-4, 0.1
 """Of a round's tolerance: the first one, and from one to the next."""
-CLOSEST = 1e-9
+MOST_ROWS, ENTRIES = 1000, 1 << 23
+"""Rows that a preconditioner knows of, and numbers that it keeps of them."""
+WINDOW, STILL = 3, 10.0
+CLOSEST = 1e-8
 """A tolerance of less asks for digits that sums over rows do not have."""
 
 
@@ -60,30 +68,40 @@ def descend(
     *,
     method: Callable[..., Optimum],
     tolerance: float,
+    max_iterations: int,
     report: Report,
 ) -> Constrained:
     """The minimiser found from `start` by rounds of `method`, told as if all were one; its value is that of f alone."""
     x, mu, rho = start, np.zeros(len(rows.stiffness)), rows.stiffness
-    spent, gap, each = _Spent(report), np.inf, max(LOOSE, tolerance)
+    tolerance = max(tolerance, CLOSEST)
+    spent, each, last = _Spent(report), max(LOOSE, tolerance), np.full(len(mu), np.inf)
+    stiff = _Stiffened(rows, objective.precondition, len(x))
+    values = deque([np.inf], maxlen=WINDOW)
     while True:
         punished = _Punished(rows, mu, rho)
+        around = replace(objective, precondition=stiff.precondition(punished, x))
         found = method(
-            punished.added_to(objective),
+            punished.added_to(around),
             x,
             tolerance=each,
+            max_iterations=min(max_iterations, ITERATIONS),
             report=spent.told(punished),
         )
         spent.add(found)
         x = found.point
         before, mu = mu, punished.force(x)
-        last, gap = gap, float(mu @ (np.abs(mu - before) / rho))
+        gap = float(mu @ (np.abs(mu - before) / rho))
         value = found.value - punished.value(x)
-        near = max(tolerance, CLOSEST) * max(abs(value), objective.negligible)
-        if (gap <= near and each <= max(tolerance, CLOSEST)) or spent.rounds == ROUNDS:
+        near = tolerance * max(abs(value), objective.negligible)
+        still = abs(value - values[0]) <= near and gap <= STILL * near
+        values.append(value)
+        arrived = each <= tolerance and found.stopped_by is not StoppedBy.MAX_ITERATIONS
+        if (arrived and (gap <= near or still)) or spent.iterations >= max_iterations or spent.rounds == ROUNDS:
             return Constrained(spent.optimum(found, value), mu)
-        if gap > SLOW * last:
-            rho = rho * GROWTH
-        each = max(each * TIGHTER, tolerance, CLOSEST / 10)
+        moved = np.abs(mu - before) / rho
+        slow = (moved > SLOW * last) & (moved >= LARGE * moved.max(initial=0.0)) & (rho < MOST_GROWN * rows.stiffness)
+        rho, last = np.where(slow, GROWTH * rho, rho), moved
+        each = max(each * TIGHTER, tolerance)
 
 
 @dataclass(frozen=True)
@@ -102,8 +120,13 @@ class _Punished:
         return float((self.force(x) ** 2 / (2 * self.rho)).sum())
 
     def added_to(self, of: Objective) -> Objective:
-        """f and what is added. What is known of the curvature of f guesses that of both."""
-        return replace(of, value_and_gradient=self._evaluated(of), hessian=self._curved(of))
+        """f and what is added; rounds are too short to ask for a better guess of the curvature on their way."""
+        return replace(
+            of,
+            value_and_gradient=self._evaluated(of),
+            hessian=self._curved(of),
+            refreshed=lambda x, cost: of.precondition,
+        )
 
     def _evaluated(self, of: Objective) -> Callable[[Array], tuple[float, Array]]:
         def evaluate(x: Array) -> tuple[float, Array]:
@@ -126,11 +149,50 @@ class _Punished:
         return hessian
 
 
+class _Stiffened:
+    """Preconditioners of rounds, M being that of f: with the rows S that bind at the start of a round, by Woodbury,
+
+        (M^-1 + C_S' R_S C_S)^-1 = M - M C_S' (R_S^-1 + C_S M C_S')^-1 C_S M
+
+    What M makes of a row is kept. Of too many rows for the memory the stiffest count.
+    """
+
+    def __init__(self, rows: Inequalities, plain: Precondition, n: int) -> None:
+        self._rows, self._plain = rows, plain
+        self._most = max(1, min(MOST_ROWS, ENTRIES // (n + len(rows.stiffness) + 1)))
+        self._known: dict[int, tuple[Array, Array]] = {}
+
+    def precondition(self, punished: _Punished, x: Array) -> Precondition:
+        """The guess of the inverse Hessian of a round that starts at x."""
+        binding = np.flatnonzero(punished.force(x) > 0)
+        if len(binding) > self._most:
+            known = np.fromiter((r in self._known for r in binding), bool, len(binding))
+            order = np.lexsort((-punished.rho[binding] / self._rows.stiffness[binding], ~known))
+            binding = np.sort(binding[order[: self._most]])
+        if not len(binding):
+            return self._plain
+        self._known = {r: self._known[r] for r in self._known if len(self._known) <= self._most or r in set(binding)}
+        found = [self._of(int(r)) for r in binding]
+        z = np.stack([one for one, _ in found])
+        inner = np.stack([along[binding] for _, along in found]) + np.diag(1.0 / punished.rho[binding])
+        factor = cho_factor((inner + inner.T) / 2)
+        return lambda g: self._plain(g) - z.T @ cho_solve(factor, z @ g)
+
+    def _of(self, row: int) -> tuple[Array, Array]:
+        """M C_r' and C M C_r'."""
+        if row not in self._known:
+            one = np.zeros(len(self._rows.stiffness))
+            one[row] = 1.0
+            z = self._plain(self._rows.transposed(one))
+            self._known[row] = z, self._rows.product(z)
+        return self._known[row]
+
+
 class _Spent:
     """Rounds, told and counted as one run."""
 
     def __init__(self, report: Report) -> None:
-        self.rounds = self._iterations = self._evaluations = self._products = self._gradients = 0
+        self.rounds = self.iterations = self._evaluations = self._products = self._gradients = 0
         self._report = report
 
     def told(self, punished: _Punished) -> Report:
@@ -140,7 +202,7 @@ class _Spent:
             if step.iteration or not self.rounds:
                 value = step.value - punished.value(x)
                 counts: dict[str, Any] = {
-                    "iteration": step.iteration + self._iterations,
+                    "iteration": step.iteration + self.iterations,
                     "evaluations": step.evaluations + self._evaluations,
                     "gradient_evaluations": step.gradient_evaluations + self._evaluations + self._products,
                 }
@@ -150,7 +212,7 @@ class _Spent:
 
     def add(self, found: Optimum) -> None:
         self.rounds += 1
-        self._iterations += found.iterations
+        self.iterations += found.iterations
         self._evaluations += found.evaluations
         self._products += found.products
 
@@ -159,7 +221,7 @@ class _Spent:
         return replace(
             last,
             value=value,
-            iterations=self._iterations,
+            iterations=self.iterations,
             evaluations=self._evaluations,
             products=self._products,
         )

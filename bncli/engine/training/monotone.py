@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -47,17 +48,20 @@ class Monotone:
     coordinates: Coordinates
 
     def optimum(
-        self, objective: Objective, point: Array, *, method: Callable[..., Optimum], tolerance: float, report: Report
+        self, objective: Objective, point: Array, *, method: Callable[..., Optimum], report: Report, **stop: Any
     ) -> Optimum:
-        """The optimum of an objective of p under the directions, from `point`; `method` takes the rounds."""
+        """The optimum of an objective of p under the directions, from `point`; `method` takes the rounds.
+
+        `stop` are the tolerance and the most iterations of all rounds.
+        """
         n = len(point)
         found = augmented_lagrangian.descend(
             self.widened(objective),
             self.inequalities,
             self.start(point),
             method=method,
-            tolerance=tolerance,
             report=lambda step, x: report(step, x[:n]),
+            **stop,
         ).optimum
         return replace(found, point=found.point[:n])
 

@@ -34,6 +34,8 @@ from bncli.watch import Iteration, Watch
 
 Product = Callable[[Array], Array]
 
+ROUNDS = 10
+"""Of iterations that are allowed, for an optimum under directions."""
 NEAR_COST = 3.0
 """Evaluations that the preconditioner of a known point may cost; between 1 and 12 it makes little difference."""
 
@@ -243,8 +245,10 @@ def _monotone(space: Space) -> Monotone | None:
 def _constrained(problem: _Problem, monotone: Monotone, point: Array, report: Report) -> Optimum:
     """The optimum under the directions, near `point`."""
     settings = problem.settings
-    method = partial(_module(settings).minimise, max_iterations=settings.max_iterations, **settings.options)
-    return monotone.optimum(_near(problem, point), point, method=method, tolerance=settings.tolerance, report=report)
+    method = partial(_module(settings).minimise, **settings.options)
+    # rounds are many: so many iterations as are allowed for one optimum are allowed for ten
+    stop = {"tolerance": settings.tolerance, "max_iterations": ROUNDS * settings.max_iterations}
+    return monotone.optimum(_near(problem, point), point, method=method, report=report, **stop)
 
 
 def _samples(space: Space, settings: OptimizerSettings, near: Array | None = None) -> Iterator[Sampled] | None:

@@ -1,0 +1,176 @@
+"""What directions cost and what they lose, on tables whose directions are known: `python -m tests.published.monotone`.
+
+The directions were written down from what is known of the columns before anything was measured; whether a table follows
+them was not looked at. Each learner learns from four folds of five with and without them, cuts and penalty included.
+Figures are added to the CSV as they come, and what stands there is not measured again.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bncli.engine.data.folds import stratified_folds
+from bncli.engine.evaluation.validate import examine
+from bncli.engine.learn import learn
+from bncli.recipe import Recipe
+from tests.performance.workloads import real_columns
+from tests.published.pages import read_csv, table
+
+PAGE = Path(__file__).with_name("monotone.md")
+FIGURES = PAGE.with_suffix(".csv")
+FOLDS = 5
+
+
+class Directions(NamedTuple):
+    """Columns along which the second label gets likelier, and those along which it gets less likely."""
+
+    increasing: tuple[str, ...]
+    decreasing: tuple[str, ...] = ()
+    second: str = ""
+
+
+TABLES = {
+    "haberman": Directions(("Age", "Positive_nodes"), (), "died within five years"),
+    "hepatitis": Directions(("ALBUMIN", "PROTIME"), ("AGE", "BILIRUBIN"), "lives"),
+    "heart_cleveland_2class": Directions(("age", "trestbps", "chol", "oldpeak", "ca"), ("thalach",), "ill"),
+    "saheart": Directions(("a1", "a2", "a3", "a9"), (), "ill; pressure, tobacco, LDL, age"),
+    "pima": Directions(("preg", "plas", "mass", "pedi", "age"), (), "diabetes"),
+    "breast_cancer_wisconsin": Directions(
+        (
+            "Clump_Thickness",
+            "Uniformity_of_Cell_Size",
+            "Uniformity_of_Cell_Shape",
+            "Marginal_Adhesion",
+            "Single_Epithelial_Cell_Size",
+            "Bare_Nuclei",
+            "Bland_Chromatin",
+            "Normal_Nucleoli",
+            "Mitoses",
+        ),
+        (),
+        "malignant",
+    ),
+    "wdbc": Directions(
+        ("radius_mean", "area_mean", "concavity_mean", "radius_worst", "area_worst", "concave_points_worst"),
+        (),
+        "malignant",
+    ),
+    "german": Directions(("duration", "credit_amount", "installment_rate"), ("age",), "bad credit"),
+    "adult": Directions(("education-num", "capital-gain", "hours-per-week"), (), "earns more than 50,000"),
+}
+NB = {"param": "discriminative", "coding": "thermometer", "discretize": "equal-frequency", "bins": 20}
+LEARNERS = {
+    "tan weighted": {"structure": "tan"},
+    "nb thermometer": {"structure": "nb", **NB},
+    "interactions": {"structure": "interactions"},
+    "auto": {"structure": "auto"},
+}
+
+
+class Case(NamedTuple):
+    """A table and a learner, `free` or `directed`: losses a row, seconds of the processor and passes, all folds."""
+
+    name: str
+    learner: str
+    how: str
+    log_loss: float
+    error: float
+    seconds: float
+    passes: int
+
+
+def cases(name: str, learner: str) -> Iterator[Case]:
+    """Without directions, and with them."""
+    columns, known = real_columns(name), TABLES[name]
+    assert columns.label is not None
+    fold_of = stratified_folds(columns.label.codes, FOLDS, (0, 0))
+    directions = {"increasing": known.increasing, "decreasing": known.decreasing}
+    for how, more in (("free", {}), ("directed", directions)):
+        recipe = Recipe.of(**LEARNERS[learner], **more)
+        losses, seconds, passes = np.zeros(2), 0.0, 0
+        for fold in range(FOLDS):
+            begun = time.process_time()
+            learnt = learn(columns.take(np.flatnonzero(fold_of != fold)), recipe)
+            seconds += time.process_time() - begun
+            passes += learnt.parameters.passes
+            test = columns.take(np.flatnonzero(fold_of == fold))
+            found = examine(learnt.model, test).metrics
+            losses += test.n_rows * np.array([found.log_loss, found.error])
+        yield Case(name, learner, how, *(losses / len(fold_of)).tolist(), seconds, passes)
+
+
+def recorded() -> list[Case]:
+    """The file of figures."""
+    lines = read_csv(FIGURES)[1:] if FIGURES.exists() else []
+    return [Case(*line[:3], *map(float, line[3:6]), int(line[6])) for line in lines]
+
+
+def page(found: Sequence[Case]) -> str:
+    """monotone.md."""
+    of = {case[:3]: case for case in found}
+    keys = list(dict.fromkeys(case[:2] for case in found if (*case[:2], "directed") in of))
+    lines = [_line(*key, of[(*key, "free")], of[(*key, "directed")]) for key in keys]
+    header = ("table", "learner", "log-loss", "directed", "change, %", "error", "directed", "CPU", "passes")
+    told = [[name, *map(", ".join, known[:2]), known.second] for name, known in TABLES.items()]
+    parts = [INTRODUCTION, table(header, lines), "## In all", _summary(of, keys)]
+    parts += ["## The directions", table(("table", "increasing", "decreasing", "second label"), told)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _line(name: str, learner: str, free: Case, directed: Case) -> list[str]:
+    change = 100 * (directed.log_loss / free.log_loss - 1)
+    losses = [f"{free.log_loss:.4f}", f"{directed.log_loss:.4f}", f"{change:+.1f}"]
+    errors = [f"{free.error:.4f}", f"{directed.error:.4f}"]
+    return [name, learner, *losses, *errors, *(f"{ratio:.1f}" for ratio in _cost(free, directed))]
+
+
+def _cost(free: Case, directed: Case) -> tuple[float, float]:
+    return directed.seconds / free.seconds, directed.passes / max(free.passes, 1)
+
+
+def _summary(of: dict[tuple[str, ...], Case], keys: Sequence[tuple[str, ...]]) -> str:
+    lines = []
+    for learner in LEARNERS:
+        pairs = [(of[(*key, "free")], of[(*key, "directed")]) for key in keys if key[1] == learner]
+        if pairs:
+            change = np.mean([np.log(b.log_loss / a.log_loss) for a, b in pairs])
+            costs = np.exp(np.mean([np.log(_cost(a, b)) for a, b in pairs], axis=0))
+            better = sum(b.log_loss < a.log_loss for a, b in pairs)
+            loss = [f"{better} of {len(pairs)}", f"{100 * np.expm1(change):+.1f}"]
+            lines.append([learner, *loss, *(f"{cost:.1f}" for cost in costs)])
+    return table(("learner", "tables where directions lower the log-loss", "mean change, %", "CPU", "passes"), lines)
+
+
+INTRODUCTION = """# Monotone effects: what they cost and what they lose
+
+Written by `BNCLI_DATA=FOLDER python -m tests.published.monotone`. Five stratified folds; cuts, structure and penalty
+are learnt inside the fold, each with `--increasing` and `--decreasing` and without. Log-loss in nats a row, error a
+share of rows; a change below 0 is a gain. CPU and passes are ratios, with directions to without: the processor's time
+of all of learning, and passes over the rows in the last fit (of `auto`, in those of its members). Where losses are the
+same the free models kept the directions already."""
+
+
+def main() -> None:
+    """Measures what is missing, table after table, and writes the page."""
+    if not FIGURES.exists():
+        FIGURES.write_text(",".join(Case._fields) + "\n")
+    done = {case[:2] for case in recorded()}
+    for learner in LEARNERS:
+        for name in sys.argv[1:] or TABLES:
+            if (name, learner) not in done:
+                with FIGURES.open("a", newline="") as file:
+                    for case in list(cases(name, learner)):
+                        losses = (f"{case.log_loss:.6f}", f"{case.error:.6f}", f"{case.seconds:.2f}")
+                        csv.writer(file, lineterminator="\n").writerow([*case[:3], *losses, case.passes])
+    PAGE.write_text(page(recorded()))
+
+
+if __name__ == "__main__":
+    main()
