@@ -104,7 +104,7 @@ def command(**typed: Any) -> None:
             monitor=typed["monitor"],
             run=Run(options.threads(typed), watch=console.watch, cluster=_cluster(typed, source)),
         )
-        console.summary([closing_line(report), *monitor_lines(report.monitor)])
+        console.summary([closing_line(report), *monitor_lines(report.monitor, typed["fail_on_drift"])])
         if console.as_json:
             console.json(report)
     if typed["fail_on_drift"] and report.monitor is not None:
