@@ -23,6 +23,7 @@ COMMANDS = (
     Command("score", "Stream a table through a model; write one row of predictions a row."),
     Command("monitor", "Show what scoring counted, week after week: which attributes drift."),
     Command("evaluate", "Cross-validate the learning options, or test a model on a table."),
+    Command("calibrate", "Correct the probabilities of a model by rows that it was not learnt from."),
     Command("compare", "Compare several learners over several tables, with tests of significance."),
     Command("convergence", "How fast several fits converge: curves of their traces, and who lags behind whom."),
     Command("inspect", "Describe a model, structure, cuts or counts file."),

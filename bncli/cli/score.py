@@ -52,6 +52,14 @@ WRITING = (
         help="Decimals of probabilities, 0 to 14.",
     ),
     flag(
+        "--prior",
+        group="Output",
+        metavar="training|LABEL=P,...|FILE",
+        stands_for="as learnt",
+        help="Probabilities where the classes are so frequent, exactly and without learning again; FILE holds a label "
+        "and a probability a line (CSV), or a JSON object. training: as in the data, whatever --class-weights were.",
+    ),
+    flag(
         "--explain",
         group="Output",
         metavar="N",
@@ -84,6 +92,7 @@ def command(**typed: Any) -> None:
     refuse_idle_monitor(typed)
     _refuse_terminals(typed)
     source = options.source(typed, typed["data"] or ("-",))
+    prior = _prior(typed["prior"])
     from bncli.steps.score import Output, score
     from bncli.watch import Run
 
@@ -99,6 +108,7 @@ def command(**typed: Any) -> None:
                 log_proba=typed["log_proba"],
                 digits=typed["digits"],
                 explain=typed["explain"] or 0,
+                prior=prior,
             ),
             unseen=typed["unseen"],
             monitor=typed["monitor"],
@@ -109,6 +119,19 @@ def command(**typed: Any) -> None:
             console.json(report)
     if typed["fail_on_drift"] and report.monitor is not None:
         report.monitor.refuse_drift()
+
+
+def _prior(typed: str | None) -> Mapping[str, float] | str | None:
+    """What was typed after --prior; UsageError for what is no list of labels and probabilities."""
+    if typed in (None, "training"):
+        return typed
+    from bncli.choices import label_numbers
+    from bncli.files.label_numbers import numbers_stated
+
+    try:
+        return label_numbers(numbers_stated(typed), ("training",))
+    except ValueError as error:
+        raise UsageError(f"Invalid value for '--prior': {error}") from error
 
 
 def _cluster(typed: Mapping[str, Any], source: Source) -> str | None:

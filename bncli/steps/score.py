@@ -9,13 +9,15 @@ turn comes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, cast
 
+from bncli.engine.calibration.maps import Temperature
 from bncli.engine.data.schema import Unseen
+from bncli.engine.decisions.prior import TRAINING, prior_shift
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
@@ -31,7 +33,7 @@ from bncli.steps.run import Stopwatch, limited
 from bncli.steps.scoring.monitoring import Monitored, write_found
 from bncli.steps.scoring.on_cluster import ScoredFile, ScorePlan, files_on_cluster
 from bncli.steps.scoring.rows import ScoredRows
-from bncli.watch import Run, Stage
+from bncli.watch import Note, Run, Stage, Watch
 
 Block = tuple[list[Any], Array, Explanation | None]
 """Rows on their way to the output: the kept columns, log P(y | x_t) of shape (K, N), and why, if asked for."""
@@ -42,6 +44,7 @@ class Output:
     """Where predictions go (None or `-`: standard output) and what is written of a row.
 
     keep: input columns carried through. digits None: full precision. explain: how many contributions to the prediction.
+    prior: class frequencies to score under, a probability a label or `training`; None: those that were learnt under.
     """
 
     path: str | None = None
@@ -51,6 +54,7 @@ class Output:
     log_proba: bool = False
     digits: int | None = None
     explain: int = 0
+    prior: Mapping[str, float] | str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,8 +103,9 @@ def score(
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("score"))
     model = read_model(model_path)
-    strict = (unseen or model.schema.unseen) == "error"
-    rows = ScoredRows(model, strict=strict, explain=output.explain, watched=monitor is not None)
+    rows = _rows(model, (unseen or model.schema.unseen) == "error", output, stopwatch)
+    if monitor is not None:
+        rows.watch(model)
     with Batches(
         source,
         model.schema,
@@ -115,15 +120,34 @@ def score(
             if cluster is None:
                 _stream(batches, rows, scores, len(layout.kept))
             else:
-                plan = ScorePlan(model, source, layout, path, output.format, rows.strict)
+                plan = ScorePlan(model, source, layout, path, output.format, rows.strict, rows.shift)
                 _gather(batches, rows, scores, files_on_cluster(cluster, plan, source.paths, stopwatch))
     found = None if monitor is None else write_found(monitor, model, rows.watcher, run.watch)
     return _report(model_path, path, rows, batches, found)(seconds=stopwatch.seconds())
 
 
+def _rows(model: Model, strict: bool, output: Output, watch: Watch) -> ScoredRows:
+    """What scores; a note where what it tells needs a word."""
+    shift = _shift(model, output.prior, watch)
+    if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
+        method = model.calibration.map.method
+        watch(Note(f"log-odds and contributions are those before the {method} calibration"))
+    return ScoredRows(model, strict, output.explain, shift)
+
+
 def _layout(output: Output, model: Model, batches: Batches) -> Layout:
     kept = batches.kept_names if output.keep == "all" else tuple(output.keep)
     return Layout(model.schema.labels, kept, output.labels_only, output.log_proba, output.digits, output.explain)
+
+
+def _shift(model: Model, prior: Mapping[str, float] | str | None, watch: Watch) -> Array | None:
+    """That of the prior; a note where probabilities are those of weighted classes and nobody said so."""
+    if prior is not None:
+        return prior_shift(model, prior)
+    if model.class_weights is not None:
+        what = "probabilities are those of rows that weigh as --class-weights said in fit"
+        watch(Note(f"{what}; --prior {TRAINING} gives those of the class frequencies of the data"))
+    return None
 
 
 @contextmanager
