@@ -28,6 +28,7 @@ COMMANDS = (
     Command("convergence", "How fast several fits converge: curves of their traces, and who lags behind whom."),
     Command("inspect", "Describe a model, structure, cuts or counts file."),
     Command("diff", "Tell how two models differ, in what they are and in what they say."),
+    Command("report", "Write one page to look at: how good a model is, what it says, how it is built."),
     Command("verify", "Check that a model, or an export of it, still says what the model said when it was made."),
     Command("export", "Write a model in another format."),
     Command("simulate", "Draw rows from a model or from a random network."),

@@ -21,9 +21,9 @@ import numpy as np
 
 from bncli.errors import UsageError
 from bncli.files.atomic import write_bytes
-from bncli.files.convergence_plots import CurvesPanel, HistogramPanel, convergence_plots, lag_histograms
+from bncli.files.formats.svg.convergence_plots import CurvesPanel, HistogramPanel, convergence_plots, lag_histograms
+from bncli.files.formats.svg.drawing import SERIES
 from bncli.files.paths import check_outputs, refuse_ending
-from bncli.files.svg import SERIES
 from bncli.files.traces import Trace, TracePoint, read_trace
 from bncli.steps.comparing.outputs import NOT_DRAWN
 

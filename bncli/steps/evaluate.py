@@ -8,11 +8,10 @@ of the rows to learn from, a learning curve stands beside it all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,16 +21,14 @@ from bncli.engine.data.schema import Reading, Unseen
 from bncli.engine.evaluation.baseline import Baseline, class_frequencies, measure_baseline
 from bncli.engine.evaluation.confusion import per_label
 from bncli.engine.evaluation.metrics import METRICS as METRICS
-from bncli.engine.evaluation.validate import Asked, Examined, Fold, Protocol, cross_validate, examine, out_of_fold
-from bncli.engine.kernels.arrays import Array, Integers
+from bncli.engine.evaluation.validate import Asked, Fold, Protocol, cross_validate, examine, out_of_fold
 from bncli.engine.learn import learn
 from bncli.engine.model import Model
-from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.training.network_scores import mean_scores
 from bncli.files.model import read_model
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.scores import NOT_WRITTEN, WRITTEN, write_predictions
-from bncli.files.table import Source, read_labelled
+from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.cluster.connection import connected
 from bncli.steps.cluster.preflight import check_workers, files_of
@@ -39,6 +36,7 @@ from bncli.steps.evaluating.learning_curve import Sampled, Samples, learn_sample
 from bncli.steps.evaluating.on_cluster import FoldPlan, TimedFold, folds_on_cluster, timed
 from bncli.steps.evaluating.pictures import check_folder, write_pictures
 from bncli.steps.evaluating.report import EvaluateReport, FoldReport, Pooled, summarized
+from bncli.steps.evaluating.testing import Tested, read_test, single_report, tested_rows
 from bncli.steps.run import Stopwatch, limited
 from bncli.steps.supplied_files import Supplied, refuse_scores
 from bncli.watch import Note, Run, Stage, Watch, warnings_of
@@ -128,17 +126,17 @@ def evaluate_on(
     model = learnt(columns, warnings_of(watch))
     seconds: dict[str, float | None] = {"fit": watch.seconds()["fit"]}
     sampled = list(learn_samples(columns, outputs.samples, sizes, learnt, watch))
-    rows = _read_test([model, *(one.model for one in sampled)], test, run)
-    tested = _tested(model, rows, test, run)
+    rows = read_test([model, *(one.model for one in sampled)], test, run)
+    tested = tested_rows(model, rows, test, run)
     frequencies = class_frequencies(label_codes(columns, model.schema), len(model.schema.labels), columns.weights)
     seconds["score"] = watch.seconds()["score"]
-    report = _single("trained on one table, tested on another", tested, frequencies, seconds)
+    report = single_report("trained on one table, tested on another", tested, frequencies, seconds)
     others = [(one.size, _sample_report(one, tested, rows, test, watch)) for one in sampled]
     whole = _as_folds(report, outputs.samples.repeats if sizes else 0, model.penalty)
     return _told(replace(report, learning_curve=learning_curve(sizes, others, whole)), outputs, watch)
 
 
-def _sample_report(sample: Sampled, tested: _Tested, rows: Columns, test: Source, watch: Stopwatch) -> FoldReport:
+def _sample_report(sample: Sampled, tested: Tested, rows: Columns, test: Source, watch: Stopwatch) -> FoldReport:
     """What the model of a sample says of the test rows."""
     begun = watch.seconds()["score"]
     figures = examine(sample.model, rows, allow_missing=test.allow_missing_columns).metrics.figures()
@@ -168,10 +166,10 @@ def evaluate_model(
     if unseen is not None:
         model = replace(model, schema=replace(model.schema, unseen=unseen))
     run = run._replace(watch=watch)
-    tested = _tested(model, _read_test([model], source, run), source, run)
+    tested = tested_rows(model, read_test([model], source, run), source, run)
     spent = watch.seconds()
     frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
-    report = _single("a model on a test set", tested, frequencies, {"fit": None, "score": spent["score"]})
+    report = single_report("a model on a test set", tested, frequencies, {"fit": None, "score": spent["score"]})
     return _told(report, outputs, watch)
 
 
@@ -180,47 +178,6 @@ def _check_files(outputs: Outputs, source: Source, *others: str | None) -> None:
     refuse_ending(outputs.predictions, NOT_WRITTEN, WRITTEN)
     pictures = () if outputs.svg is None else check_folder(outputs.svg, curve=bool(outputs.samples.sizes))
     check_outputs((outputs.predictions, outputs.csv, *pictures), (*source.paths, source.schema_file, *others))
-
-
-class _Tested(NamedTuple):
-    """The rows of a test set: their labels as positions in `labels`, their weights, and what a model says of them."""
-
-    labels: tuple[str, ...]
-    codes: Integers
-    weights: Array | None
-    examined: Examined
-
-
-def _read_test(models: Sequence[Model], source: Source, run: Run) -> Columns:
-    """The rows of a test table, with all columns that the models use; the first model knows the values of all."""
-    run.watch(Stage("read"))
-    used = dict.fromkeys(m.schema.attributes[i].name for m in models for i in compile_scorer(m).used)
-    memory = limited(run).memory
-    return read_labelled(source, models[0].schema, list(used), threads=run.threads, watch=run.watch, memory=memory)
-
-
-def _tested(model: Model, rows: Columns, source: Source, run: Run) -> _Tested:
-    """Has the model predict the rows of a table."""
-    run.watch(Stage("score"))
-    examined = examine(model, rows, allow_missing=source.allow_missing_columns)
-    return _Tested(model.schema.labels, label_codes(rows, model.schema), rows.weights, examined)
-
-
-def _single(protocol: str, tested: _Tested, frequencies: Array, seconds: Mapping[str, float | None]) -> EvaluateReport:
-    """The report of one test set."""
-    labels, codes, weights, examined = tested
-    confusion = examined.metrics.confusion
-    return EvaluateReport(
-        rows=len(codes),
-        protocol=protocol,
-        metrics=examined.metrics.figures(),
-        base=measure_baseline(frequencies, codes, weights),
-        seconds=dict(seconds),
-        labels=labels,
-        confusion=confusion.tolist(),
-        per_label=per_label(confusion),
-        pooled=Pooled(examined.log_probabilities, codes, weights),
-    )
 
 
 def _told(report: EvaluateReport, outputs: Outputs, watch: Watch) -> EvaluateReport:

@@ -148,3 +148,41 @@ def _reliability(probabilities: Array, own_weights: Array, weights: Array) -> Re
     starts = np.unique(np.concatenate(([0], stops[stops < len(probabilities)])))
     masses, own, sums = (np.add.reduceat(each, starts) for each in (weights, own_weights, weights * probabilities))
     return Reliability(sums / masses, own / masses, masses)
+
+
+class Gains(NamedTuple):
+    """Rows from the highest probability down: share of rows looked at, share of the label's rows found among them."""
+
+    looked_at: Array
+    found: Array
+
+
+def gains(roc: Curve, share: float) -> Gains:
+    """From the points of an ROC curve, for a label that has this share of the rows: exact where that has points."""
+    return Gains(share * roc.y + (1 - share) * roc.x, roc.y)
+
+
+class ThresholdTable(NamedTuple):
+    """Of every threshold: weight of rows of the label at or above it (found), and of other rows (false alarms)."""
+
+    thresholds: Array
+    found: Array
+    false_alarms: Array
+    positives: float
+    negatives: float
+
+
+THRESHOLDS = np.unique(np.concatenate((np.arange(101) / 100, [0.001, 0.002, 0.005, 0.995, 0.998, 0.999])))
+"""A table of them is the same size however many rows there are."""
+
+
+def threshold_table(log_probabilities: Array, own: Mask, weights: Array | None = None) -> ThresholdTable:
+    """From ln P (N,) of one label, whether a row is of it (N,), and weights (None: 1)."""
+    weights = np.ones(len(own)) if weights is None else weights
+    # the place of a row's last threshold that it reaches
+    places = np.searchsorted(THRESHOLDS, np.exp(log_probabilities), side="right") - 1
+    found, others = (
+        np.bincount(places, masses, len(THRESHOLDS))[::-1].cumsum()[::-1]
+        for masses in (np.where(own, weights, 0.0), np.where(own, 0.0, weights))
+    )
+    return ThresholdTable(THRESHOLDS, found, others, float(found[0]), float(others[0]))

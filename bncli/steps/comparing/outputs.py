@@ -12,10 +12,10 @@ import math
 from bncli.engine.evaluation.significance import win_draw_loss
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import write_bytes
-from bncli.files.critical_difference import critical_difference_diagram
+from bncli.files.formats.svg.critical_difference import critical_difference_diagram
+from bncli.files.formats.svg.scatter import Panel, scatter_plots
 from bncli.files.latex import write_tables
 from bncli.files.paths import refuse_ending
-from bncli.files.scatter import Panel, scatter_plots
 from bncli.steps.comparing.outcomes import COSTS
 from bncli.steps.comparing.paper_tables import paper_tables
 from bncli.steps.comparing.report import HIGHER_IS_BETTER, CompareReport, told

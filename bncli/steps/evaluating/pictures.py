@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from bncli.engine.evaluation.curves import LabelCurves
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import check_target, write_bytes
-from bncli.files.curve_plots import CurvePanel, curve_plots
-from bncli.files.learning_curve_plots import FigurePanel, learning_curve_plots
+from bncli.files.formats.svg.curve_plots import CurvePanel, curve_plots
+from bncli.files.formats.svg.learning_curve_plots import FigurePanel, learning_curve_plots
 from bncli.steps.evaluating.report import CurvePoint, EvaluateReport
 
 MOST_PANELS = 24

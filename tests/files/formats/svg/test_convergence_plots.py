@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.files.convergence_plots import CurvesPanel, HistogramPanel, convergence_plots, lag_histograms
-from bncli.files.svg import COLOURS, SERIES
+from bncli.files.formats.svg.convergence_plots import CurvesPanel, HistogramPanel, convergence_plots, lag_histograms
+from bncli.files.formats.svg.drawing import COLOURS, SERIES
 
 SVG = "{http://www.w3.org/2000/svg}"
 

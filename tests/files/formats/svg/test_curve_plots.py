@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.curve_plots import CurvePanel, curve_plots
-from bncli.files.scatter import SIDE
-from bncli.files.svg import text_width
+from bncli.files.formats.svg.curve_plots import CurvePanel, curve_plots
+from bncli.files.formats.svg.drawing import text_width
+from bncli.files.formats.svg.scatter import SIDE
 
 SVG = "{http://www.w3.org/2000/svg}"
 DIAGONAL = ((0.0, 0.0), (1.0, 1.0))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.svg import Drawing, shortened, text_width
+from bncli.files.formats.svg.drawing import Drawing, shortened, text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from bncli.files.svg import Drawing, shortened, text_width
+from bncli.files.formats.svg.drawing import Drawing, shortened, text_width
 
 AXIS = 480.0
 """Pixels of the axis, or of the critical difference where that is longer."""

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.files.scatter import SIDE, Panel, axis_of, scatter_plots
+from bncli.files.formats.svg.axes import axis_of
+from bncli.files.formats.svg.scatter import SIDE, Panel, scatter_plots
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -37,14 +38,15 @@ def test_points_lie_where_the_ticks_say() -> None:
     assert "u: 1 (base: 1)" in [e.text for e in root.iter(f"{SVG}title")]
 
 
-def test_the_counts_stand_on_their_side_of_the_diagonal() -> None:
+def test_the_counts_stand_over_the_frame_on_their_side_of_the_diagonal() -> None:
     for lower in (True, False):
         root = plots([Panel("a", [("s", 1.0, 2.0)], 3, 2, 5)], lower_is_better=lower)
-        places = {e.text: (e.get("text-anchor"), float(e.get("y", 0))) for e in root.iter(f"{SVG}text")}
-        upper, below = ("worse 5", "better 3") if lower else ("better 3", "worse 5")
-        assert places[upper][0] == "start"
-        assert places[below][0] == places["equal 2"][0] == "end"
-        assert places[upper][1] < places["equal 2"][1] < places[below][1]
+        places = {e.text: (float(e.get("x", 0)), float(e.get("y", 0))) for e in root.iter(f"{SVG}text")}
+        frame = next(e for e in root.iter(f"{SVG}polyline") if e.get("class") == "faint")
+        top = min(float(corner.split(",")[1]) for corner in frame.get("points", "").split())
+        left, right = ("↖ worse 5", "better 3 ↘") if lower else ("↖ better 3", "worse 5 ↘")
+        assert places[left][0] < places["equal 2"][0] < places[right][0]
+        assert all(places[word][1] < top for word in (left, "equal 2", right))
 
 
 @settings(max_examples=60, deadline=None)

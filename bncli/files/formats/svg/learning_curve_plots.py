@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bncli.files.scatter import Axis, axis_of
-from bncli.files.svg import Drawing, shortened, text_width
+from bncli.files.formats.svg.axes import Axis, axis_of
+from bncli.files.formats.svg.drawing import Drawing, shortened, text_width
 
 WIDE, HIGH = 360.0, 240.0
 """Pixels of a panel's frame."""

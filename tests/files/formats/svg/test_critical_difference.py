@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.evaluation.ranking import cliques
-from bncli.files.critical_difference import critical_difference_diagram
-from bncli.files.svg import text_width
+from bncli.files.formats.svg.critical_difference import critical_difference_diagram
+from bncli.files.formats.svg.drawing import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 Points = list[tuple[float, float]]

@@ -10,8 +10,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bncli.files.scatter import SIDE, Axis
-from bncli.files.svg import Drawing, Line, shortened, text_width
+from bncli.files.formats.svg.axes import Axis
+from bncli.files.formats.svg.drawing import Drawing, Line, shortened, text_width
+from bncli.files.formats.svg.scatter import SIDE
 
 _LEFT, _ABOVE, _RIGHT, _BELOW = 62.0, 58.0, 18.0, 46.0
 _HEAD = 34.0

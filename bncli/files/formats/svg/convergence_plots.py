@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bncli.files.scatter import Axis, axis_of
-from bncli.files.svg import Drawing, shortened, text_width
+from bncli.files.formats.svg.axes import Axis, axis_of
+from bncli.files.formats.svg.drawing import Drawing, shortened, text_width
 
 WIDE, HIGH = 300.0, 200.0
 """Pixels of the frame of a panel."""

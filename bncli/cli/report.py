@@ -1,0 +1,71 @@
+"""`bncli report`: one page to look at, about a model and what it says of a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bncli.cli import options
+from bncli.cli.command import declare
+from bncli.cli.console import Console
+from bncli.cli.flags import Paths, flag
+from bncli.errors import UsageError
+
+if TYPE_CHECKING:
+    from bncli.steps.report import ReportReport
+
+EXAMPLES = """\
+bncli report data.bnc --data test.csv -o report.html     all of it, in one file that opens in any browser
+bncli report data.bnc -o report.html                     what needs no data
+bncli report data.bnc --data test.csv -o report.html --svg pictures
+"""
+
+MODEL = click.argument("model", metavar="MODEL", cls=Paths)
+DATA = flag(
+    "--data",
+    group="Data",
+    multiple=True,
+    metavar="FILE",
+    setting=False,
+    help="Labelled rows that the model has not seen; may be repeated. Without them the page says what needs no data.",
+)
+PICTURES = flag("--svg", group="Output", metavar="DIR", help="Every picture as a file of its own too, in this folder.")
+
+
+@declare(
+    "report",
+    EXAMPLES,
+    (MODEL,),
+    (DATA, *options.MISSING, *options.FORMAT, *options.BAD_ROWS),
+    options.UNSEEN,
+    options.MISSING_COLUMNS,
+    (options.output("The page [MODEL with the ending .html]."), PICTURES),
+    (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
+    more="The page holds figures, curves and tables, never rows; it loads nothing and opens offline.",
+)
+def command(**typed: Any) -> None:
+    """Gathers, writes, and says what was written."""
+    if typed["model"] == "-":
+        raise UsageError("a model cannot be read from the standard input", hint="name its file")
+    from bncli.files.paths import beside
+    from bncli.steps.report import report
+    from bncli.watch import Run
+
+    output = options.output_path(typed) or beside((typed["model"],), ".html")
+    source = options.source(typed, tuple(typed["data"])) if typed["data"] else None
+    with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        run = Run(options.threads(typed), watch=console.watch)
+        found = report(typed["model"], source, output=output, svg=typed["svg"], unseen=typed["unseen"], run=run)
+        console.summary(summary(found))
+        if console.as_json:
+            console.json(found)
+
+
+def summary(report: ReportReport) -> list[str]:
+    """The end of a run in a few lines."""
+    rows = "no data" if report.rows is None else f"{report.rows:,} rows"
+    lines = [f"page        {len(report.sections)} sections, {report.bytes:,} bytes, {rows}"]
+    if report.pictures:
+        lines.append(f"pictures    {len(report.pictures):,}")
+    return [*lines, f"written     {report.output}"]

@@ -1,0 +1,134 @@
+"""Gathers what there is to say of a model, and of its predictions for a table, and writes it as one page to look at."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bncli.engine.data.schema import Unseen
+from bncli.engine.evaluation.baseline import class_frequencies
+from bncli.engine.model import Model
+from bncli.errors import UsageError
+from bncli.files.atomic import check_target, write_bytes
+from bncli.files.formats.report.blocks import Page, Section
+from bncli.files.formats.report.page import html_page
+from bncli.files.model import read_model
+from bncli.files.paths import check_outputs, refuse_ending
+from bncli.files.table import Source
+from bncli.steps.effects import effects_report
+from bncli.steps.evaluating.testing import read_test, single_report, tested_rows
+from bncli.steps.reporting.construction import construction_section
+from bncli.steps.reporting.effects import effects_section
+from bncli.steps.reporting.held_out import held_out_section
+from bncli.steps.reporting.making import making_section
+from bncli.steps.reporting.reliance import Scored, reliance_section
+from bncli.steps.reporting.trying import trying_section
+from bncli.steps.reporting.words import count
+from bncli.steps.run import Stopwatch
+from bncli.watch import Run, Stage
+
+
+@dataclass(frozen=True)
+class ReportReport:
+    """What was written: the page, its bytes and sections, pictures in a folder; `rows` of the data, None without."""
+
+    model: str
+    output: str
+    bytes: int
+    sections: tuple[str, ...]
+    pictures: tuple[str, ...]
+    rows: int | None
+    seconds: dict[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """Every field by name."""
+        lists = {"sections": list(self.sections), "pictures": list(self.pictures)}
+        return {**self.__dict__, **lists}
+
+
+def report(
+    path: str,
+    source: Source | None,
+    *,
+    output: str,
+    svg: str | None = None,
+    unseen: Unseen | None = None,
+    run: Run = Run(),
+) -> ReportReport:
+    """The page on the model at `path`; without a `source` it tells what needs no data. `svg`: a folder of pictures."""
+    refuse_ending(output, (), "the page is written as plain text")
+    inputs = () if source is None else (*source.paths, source.schema_file)
+    check_outputs((output,), (path, *inputs))
+    if svg is not None:
+        check_folder(svg)
+    watch = Stopwatch(run.watch)
+    model = read_model(path)
+    if unseen is not None:
+        model = replace(model, schema=replace(model.schema, unseen=unseen))
+    scored = None if source is None else _scored(model, source, run._replace(watch=watch))
+    watch(Stage("report"))
+    page = page_of(model, path, scored, () if source is None else source.paths)
+    watch(Stage("write"))
+    pictures = () if svg is None else write_pictures(page.sections, svg)
+    text = html_page(page).encode()
+    write_bytes(output, text)
+    words = tuple(one.word for one in page.sections)
+    rows = None if scored is None else scored.report.rows
+    return ReportReport(path, output, len(text), words, pictures, rows, watch.seconds())
+
+
+def _scored(model: Model, source: Source, run: Run) -> Scored:
+    rows = read_test([model], source, run)
+    tested = tested_rows(model, rows, source, run)
+    frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
+    told = single_report("not seen in training, as far as is known here", tested, frequencies, {})
+    return Scored.of(model, rows, told, allow_missing=source.allow_missing_columns)
+
+
+def page_of(model: Model, path: str, scored: Scored | None, data: Sequence[str], warnings: Sequence[str] = ()) -> Page:
+    """All sections, in the order of a reader's questions."""
+    schema = model.schema
+    effects = effects_report(model)
+    weight = sum(schema.attributes[0].frequencies) + schema.attributes[0].missing_weight if schema.attributes else 0.0
+    trying = trying_section(model, path, effects)
+    again = shlex.join(["bncli", "report", path, *(["--data", *data] if data else []), "-o", "report.html"])
+    files = [("model", path), *(("data", one) for one in data)]
+    sections = (
+        held_out_section(None if scored is None else scored.report),
+        effects_section(effects, schema.labels, weight),
+        construction_section(model, scored),
+        trying.section,
+        reliance_section(model, scored, warnings),
+        making_section(model, files, [again]),
+    )
+    title = f"{os.path.basename(path)}: {schema.class_name}"
+    labels = " or ".join(schema.labels) if len(schema.labels) <= 6 else count(len(schema.labels), "label")
+    learnt = f"learnt from {count(model.n_rows, 'row')} ({model.recipe.structure}, {model.recipe.param})"
+    summary = (
+        f"A model that tells {schema.class_name} ({labels}) from {count(len(model.attributes), 'column')}, {learnt}."
+    )
+    return Page(title, summary, sections, trying.program)
+
+
+def check_folder(folder: str) -> None:
+    """UsageError where pictures cannot be put."""
+    if folder == "-":
+        raise UsageError("--svg draws several pictures, which the standard output cannot take", hint="name a folder")
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"--svg needs a folder for its pictures, and {folder!r} is none", hint="name another one")
+    if not os.path.isdir(folder):
+        check_target(folder.rstrip("/"))
+
+
+def write_pictures(sections: Sequence[Section], folder: str) -> tuple[str, ...]:
+    """Every picture as a file of its own; their names."""
+    os.makedirs(folder, exist_ok=True)
+    names = []
+    for section in sections:
+        for picture in section.pictures:
+            names.append(f"{section.word}-{picture.name}.svg")
+            write_bytes(os.path.join(folder, names[-1]), picture.drawing.source().encode())
+    return tuple(names)

@@ -1,0 +1,1 @@
+"""The sections of a report, one module a question of the reader; each gathers aggregates and draws them."""

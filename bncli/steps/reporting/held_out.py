@@ -1,0 +1,235 @@
+"""Is it any good? What a model says of rows that it has not seen, beside the class frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from bncli.engine.evaluation.curves import LabelCurves, gains, threshold_table
+from bncli.files.formats.report.blocks import Block, Grid, LabelSwitch, Panel, Picture, Pictures, Prose, Section
+from bncli.files.formats.svg.heat_maps import confusion_map
+from bncli.files.formats.svg.unit_curves import Points, reliability_dots, unit_curves
+from bncli.steps.evaluating.report import EvaluateReport
+from bncli.steps.reporting.words import count, figure, percent
+
+QUESTION = "Is it any good?"
+MOST_LABELS = 40
+"""Of more labels those with the most rows are shown."""
+_LIFTED = 10.0
+"""A lift beyond it is cut off."""
+_TOLD = (
+    ("error", "wrong decisions (error)"),
+    ("log_loss", "log-loss, nats a row"),
+    ("brier", "Brier score"),
+    ("auc", "AUC"),
+    ("ece", "calibration error (ECE)"),
+    ("balanced_accuracy", "balanced accuracy"),
+    ("mcc", "Matthews' correlation"),
+)
+
+
+def held_out_section(report: EvaluateReport | None) -> Section:
+    """The section; None: no rows were given."""
+    if report is None:
+        what = "No rows that the model has not seen were given, so nothing is told of how good it is: add --data TEST."
+        return Section("good", QUESTION, (Prose(what, "gap"),))
+    return Section("good", QUESTION, tuple(_blocks(report)))
+
+
+def _blocks(report: EvaluateReport) -> Iterator[Block]:
+    shown = shown_labels(report)
+    names = [report.labels[c] for c in shown]
+    yield Prose(_verdict(report))
+    yield _figures(report)
+    if len(shown) < len(report.labels):
+        yield Prose(f"Of {len(report.labels):,} labels the {len(shown)} with the most rows are shown.", "gap")
+    if len(report.labels) == 2:
+        yield _thresholds(report)
+        yield Pictures(_curves(report, [1]))
+    else:
+        confusion = [[report.confusion[a][b] for b in shown] for a in shown]
+        drawing = confusion_map("Confusion", names, confusion)
+        yield Picture("confusion", "Confusion.", _confused(names, confusion), drawing, wide=True)
+        yield LabelSwitch(names, 0)
+        yield Pictures(_curves(report, shown))
+    yield _per_label(report, shown)
+
+
+def shown_labels(report: EvaluateReport) -> list[int]:
+    """The labels with the most rows, in their order."""
+    supports = [figures.support for figures in report.per_label]
+    return sorted(sorted(range(len(supports)), key=lambda c: -supports[c])[:MOST_LABELS])
+
+
+def _verdict(report: EvaluateReport) -> str:
+    """The answer in three sentences."""
+    error, base = report.metrics["error"], 1 - report.base.accuracy
+    skill = report.skill_score
+    wrong = "none are" if error is None else f"{percent(error)} are"
+    lines = [f"Of {count(report.rows, 'row')} ({report.protocol}) {wrong} decided wrong; "]
+    lines.append(f"whoever always answers with the commonest class is wrong on {percent(base)}. ")
+    if skill is None:
+        return "".join(lines)
+    if skill <= 0:
+        lines.append("Its probabilities are no better than the class frequencies.")
+    else:
+        lines.append(f"Its probabilities take {percent(skill)} off the log-loss of the class frequencies.")
+    return "".join(lines)
+
+
+def _figures(report: EvaluateReport) -> Grid:
+    supports = np.array([figures.support for figures in report.per_label])
+    shares = supports / supports.sum()
+    base = {
+        "error": 1 - report.base.accuracy,
+        "log_loss": report.base.log_loss,
+        "brier": float(1 - (shares**2).sum()),
+        "auc": 0.5,
+        "balanced_accuracy": 1 / max(int((supports > 0).sum()), 1),
+        "mcc": 0.0,
+    }
+    rows = [(told, figure(report.metrics[name]), figure(base.get(name))) for name, told in _TOLD]
+    rows.append(("skill score: log-loss saved", figure(report.skill_score), figure(0.0)))
+    if report.std is not None:
+        std = [*(figure(report.std[name]) for name, _ in _TOLD), "–"]
+        rows = [(told, f"{value} ± {spread}", other) for (told, value, other), spread in zip(rows, std, strict=True)]
+    return Grid("Figures on rows not seen", ("figure", "model", "class frequencies"), rows, (1, 2))
+
+
+def _thresholds(report: EvaluateReport) -> Panel:
+    """The panel, and what it shows at first as a table for who has no script."""
+    log_p, codes, weights = report.pooled
+    table = threshold_table(log_p[1], codes == 1, weights)
+    start = int(np.searchsorted(table.thresholds, 0.5))
+    other, label = report.labels
+    confusion = report.confusion
+    rows = [(name, *(f"{n:,.10g}" for n in row)) for name, row in zip(report.labels, confusion, strict=True)]
+    headings = ("true \\ decided", other, label)
+    data = {
+        "label": label,
+        "other": other,
+        "t": table.thresholds.tolist(),
+        "tp": np.round(table.found, 6).tolist(),
+        "fp": np.round(table.false_alarms, 6).tolist(),
+        "positives": table.positives,
+        "negatives": table.negatives,
+        "start": start,
+    }
+    fallback = (Grid("Confusion where the likelier class is decided", headings, rows, (1, 2)),)
+    return Panel("thresholds", f"From which probability of {label} on?", data, fallback)
+
+
+def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:
+    labels = [report.labels[c] for c in shown]
+    curves = [report.curves[c] for c in shown]
+    total = sum(figures.support for figures in report.per_label)
+    shares = [report.per_label[c].support / total for c in shown]
+    return [
+        _roc(labels, curves),
+        _ranked(labels, curves, shares),
+        *_gains(labels, curves, shares),
+        _reliable(labels, curves),
+    ]
+
+
+def _many(sentences: list[str]) -> tuple[str, ...]:
+    return tuple(sentences) if len(sentences) > 1 else ()
+
+
+def _points(x: Sequence[float], y: Sequence[float]) -> Points:
+    return tuple(zip(x, y, strict=True))
+
+
+def _roc(labels: Sequence[str], curves: Sequence[LabelCurves]) -> Picture:
+    points = [() if one.roc is None else _points(one.roc.x.tolist(), one.roc.y.tolist()) for one in curves]
+    told = [
+        f"No row is {label}, or all are."
+        if one.roc is None
+        else f"Of a row of {label} and another one, the right one is ranked first in {percent(one.roc.area)} of cases."
+        for label, one in zip(labels, curves, strict=True)
+    ]
+    diagonal = [((0.0, 0.0), (1.0, 1.0))] * len(labels)
+    drawing = unit_curves("ROC curve", ("false alarms, share", "found, share"), points, diagonal)
+    return Picture("roc", "ROC.", told[0], drawing, sentences=_many(told))
+
+
+def _ranked(labels: Sequence[str], curves: Sequence[LabelCurves], shares: Sequence[float]) -> Picture:
+    points, told = [], []
+    for label, one, share in zip(labels, curves, shares, strict=True):
+        curve = one.precision_recall
+        points.append(() if curve is None else _points(curve.x.tolist(), curve.y.tolist()))
+        half = None if curve is None else float(curve.y[int(np.searchsorted(curve.x, 0.5))])
+        told.append(
+            f"No row is {label}."
+            if half is None
+            else f"With half of {label} found, {percent(half)} of what is picked is so; of all rows {percent(share)}."
+        )
+    lines = [((0.0, share), (1.0, share)) for share in shares]
+    drawing = unit_curves("Precision and recall", ("recall", "precision"), points, lines)
+    return Picture("precision-recall", "Precision and recall.", told[0], drawing, sentences=_many(told))
+
+
+def _gains(labels: Sequence[str], curves: Sequence[LabelCurves], shares: Sequence[float]) -> list[Picture]:
+    gained, lifted, told, tops = list[Points](), list[Points](), [], []
+    for label, one, share in zip(labels, curves, shares, strict=True):
+        if one.roc is None:
+            gained.append(())
+            lifted.append(())
+            told.append(f"No row is {label}, or all are.")
+            tops.append(told[-1])
+            continue
+        looked_at, found = gains(one.roc, share)
+        tenth = float(np.interp(0.1, looked_at, found))
+        gained.append(_points(looked_at.tolist(), found.tolist()))
+        some = looked_at > 0
+        lift = np.minimum(found[some] / looked_at[some], _LIFTED)
+        lifted.append(_points(looked_at[some].tolist(), lift.tolist()))
+        told.append(f"The tenth of the rows likeliest to be {label} holds {percent(tenth)} of all {label}.")
+        tops.append(f"In the first tenth {label} is {10 * tenth:.1f} times as frequent as in all rows.")
+    diagonal = [((0.0, 0.0), (1.0, 1.0))] * len(labels)
+    ones = [((0.0, 1.0), (1.0, 1.0))] * len(labels)
+    most = max((y for points in lifted for _, y in points), default=1.0)
+    axes = ("rows, likeliest first", "found, share")
+    return [
+        Picture("gains", "Gains.", told[0], unit_curves("Gains", axes, gained, diagonal), sentences=_many(told)),
+        Picture(
+            "lift",
+            "Lift.",
+            tops[0],
+            unit_curves("Lift", (axes[0], "lift"), lifted, ones, max(most, 1.1)),
+            sentences=_many(tops),
+        ),
+    ]
+
+
+def _reliable(labels: Sequence[str], curves: Sequence[LabelCurves]) -> Picture:
+    dots, told = [], []
+    for label, one in zip(labels, curves, strict=True):
+        bins = list(zip(*(column.tolist() for column in one.reliability), strict=True))
+        dots.append([(p, q, n, f"probability {p:.3g}: {q:.3g} of {n:,.10g} rows") for p, q, n in bins])
+        p, q, n = max(bins, key=lambda one: abs(one[0] - one[1]))
+        worst = f"where it says {percent(p)}, {percent(q)} of {count(round(n), 'row')} are"
+        told.append(
+            f"Its probabilities of {label} may be taken at their word on the dashed line; farthest off: {worst}."
+        )
+    drawing = reliability_dots("Reliability", dots)
+    return Picture("reliability", "Reliability.", told[0], drawing, sentences=_many(told))
+
+
+def _confused(labels: Sequence[str], confusion: Sequence[Sequence[float]]) -> str:
+    """The two labels taken for one another most."""
+    cells = [(n, a, b) for a, row in enumerate(confusion) for b, n in enumerate(row) if a != b and n]
+    if not cells:
+        return "No row is decided wrong."
+    n, a, b = max(cells, key=lambda cell: cell[0])
+    share = n / sum(confusion[a])
+    return f"{labels[a]} is taken for {labels[b]} most often: {count(round(n), 'row')}, {percent(share)} of its rows."
+
+
+def _per_label(report: EvaluateReport, shown: Sequence[int]) -> Grid:
+    headings = ("label", "precision", "recall", "F1", "rows")
+    rows = [
+        (report.labels[c], *map(figure, report.per_label[c][:3]), f"{report.per_label[c].support:,.10g}") for c in shown
+    ]
+    return Grid("Each label against all others", headings, rows, (1, 2, 3, 4))

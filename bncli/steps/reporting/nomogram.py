@@ -1,0 +1,34 @@
+"""The nomogram of a model of two classes: its effects of single attributes as points that are added up by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bncli.files.formats.report.blocks import Picture
+from bncli.files.formats.svg.nomogram import Scale, nomogram
+from bncli.steps.effects import EffectsReport
+from bncli.steps.reporting.words import percent
+
+MOST_SCALES = 15
+_MOST_VALUES = 40
+
+
+def nomogram_picture(report: EffectsReport, labels: tuple[str, ...]) -> Picture | None:
+    """None where no single attribute has an effect."""
+    single = [one for one in report.effects if len(one.attributes) == 1 and one.share > 0][:MOST_SCALES]
+    if not single:
+        return None
+    scales = []
+    for one in single:
+        values = one.values[:, 1].tolist()
+        named = sorted(zip(one.names[0], values, strict=True), key=lambda pair: -abs(pair[1]))[:_MOST_VALUES]
+        scales.append(Scale(one.attributes[0], named))
+    drawing = nomogram("Nomogram", scales, float(report.base[1]), labels[1])
+    share = sum(one.share for one in single)
+    widest = max(single, key=lambda one: float(np.ptp(one.values[:, 1]))).attributes[0]
+    sentence = f"Add up the points of a row and read P({labels[1]}) under the sum; {widest} can move it most."
+    if share < 1 - 1e-9:
+        sentence += (
+            f" {percent(1 - share)} of the score's variance is left out: sets of columns, and the least columns."
+        )
+    return Picture("nomogram", "Nomogram.", sentence, drawing, wide=True)

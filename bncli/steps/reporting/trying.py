@@ -1,0 +1,161 @@
+"""Why this row? A panel in which a row is made by hand: probability and contributions follow in the page itself.
+
+What scores there is the JavaScript of `export`, over the purified effects of the model, so that the same tables give
+the probability and what it is made of; where a model is no sum of tables (an average of several), over its own tables.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
+from bncli.engine.explanation.portable_effects import portable_effects
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.model import Model
+from bncli.engine.prediction.portable import PortableScorer, PortableStage, PortableTable, portable
+from bncli.errors import ModelError
+from bncli.files.formats.javascript import write_javascript
+from bncli.files.formats.programs import Target
+from bncli.files.formats.report.blocks import Block, Panel, Prose, Section
+from bncli.files.reading.source import Tokens
+from bncli.steps.effects import EffectsReport
+from bncli.steps.reporting.words import count
+
+QUESTION = "Why this row?"
+MOST_ENTRIES = 25_000
+"""Numbers of a scorer that has room in a page."""
+MOST_INPUTS = 60
+MOST_OPTIONS = 200
+_DECIMALS = 12
+"""Of entries: thousands of them together are right to 1e-9."""
+
+
+class Trying(NamedTuple):
+    """The section, and the program that its panel needs."""
+
+    section: Section
+    program: str
+
+
+def trying_section(model: Model, path: str, effects: EffectsReport) -> Trying:
+    """The section on the model in the file at `path`."""
+    try:
+        scorer, has_effects = _scorer(model)
+    except ModelError as error:
+        what = f"No row can be tried here: {error.what}. score --explain does it for rows in a table."
+        return Trying(Section("row", QUESTION, (Prose(what, "gap"),)), "")
+    tokens = Tokens.of(model.schema.missing_tokens)
+    target = Target(PurePath(path).name.removesuffix(".bnc"), tokens.text, tokens.number)
+    blocks = _blocks(model, scorer, effects, has_effects)
+    return Trying(Section("row", QUESTION, blocks), write_javascript(scorer, target))
+
+
+def _scorer(model: Model) -> tuple[PortableScorer, bool]:
+    """The model as tables, and whether these are its effects; ModelError where they find no room in a page."""
+    plain = portable(model)
+    if len(plain.labels) < 2 or not plain.inputs:
+        raise ModelError("every row gets the same probabilities")
+    try:
+        found: PortableScorer | None = _over_effects(model, plain)
+    except ModelError:
+        found = None
+    for scorer, has_effects in ((found, True), (_rounded(plain), False)):
+        if scorer is not None and sum(table.entries.size for table in scorer.tables) <= MOST_ENTRIES:
+            return scorer, has_effects
+    entries = sum(table.entries.size for table in plain.tables)
+    raise ModelError(f"the model has {entries:,} table entries, more than have room in a page ({MOST_ENTRIES:,})")
+
+
+def _over_effects(model: Model, plain: PortableScorer) -> PortableScorer:
+    """The scorer whose tables are the effects: contrasts V of K classes are (K - 1) / K of them as scores."""
+    effects = portable_effects(model, plain.inputs)
+    k = len(plain.labels)
+
+    def scores(contrasts: Array) -> Array:
+        return np.round(contrasts[1:2] if k == 2 else contrasts * ((k - 1) / k), _DECIMALS)
+
+    tables = tuple(PortableTable(t.inputs, t.digits, t.shape, scores(t.entries)) for t in effects.tables)
+    tables = tuple(table for table in tables if table.entries.any())
+    stage = PortableStage(1.0, True, scores(effects.constant[:, None])[:, 0], tables)
+    return replace(plain, stages=(stage,))
+
+
+def _rounded(plain: PortableScorer) -> PortableScorer:
+    def table(one: PortableTable) -> PortableTable:
+        return replace(one, entries=np.round(one.entries, _DECIMALS))
+
+    stages = (replace(stage, tables=tuple(map(table, stage.tables))) for stage in plain.stages)
+    return replace(plain, stages=tuple(stages))
+
+
+def _blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, has_effects: bool) -> Sequence[Block]:
+    by_name = {attribute.name: attribute for attribute in model.schema.attributes}
+    importance = _importance(effects)
+    names = sorted((one.name for one in scorer.inputs), key=lambda name: -importance.get(name, 0.0))
+    shown = names[:MOST_INPUTS]
+    data = {
+        "inputs": [_field(by_name[name]) for name in shown],
+        "others": {name: typical_value(by_name[name]) for name in names[MOST_INPUTS:]},
+        "effects": has_effects,
+    }
+    blocks: list[Block] = [
+        Prose(
+            "Choose values: the probability, and what speaks for it, follow. It begins with the middle of each column."
+        ),
+    ]
+    if len(names) > MOST_INPUTS:
+        rest = count(len(names) - MOST_INPUTS, "column")
+        blocks.append(
+            Prose(f"The {MOST_INPUTS} columns that matter most can be chosen; {rest} more keep their middle.", "gap")
+        )
+    cut = [name for name in shown if len(getattr(by_name[name], "levels", ())) > MOST_OPTIONS]
+    if cut:
+        blocks.append(
+            Prose(f"Of the values of {', '.join(cut[:5])} the {MOST_OPTIONS} commonest can be chosen.", "gap")
+        )
+    fallback = (
+        Prose("This panel needs a browser that runs scripts; score --explain says the same of rows in a table.", "gap"),
+    )
+    return (*blocks, Panel("what-if", "A row by hand", data, fallback))
+
+
+def _importance(effects: EffectsReport) -> dict[str, float]:
+    """The shares of the effects that an attribute has part in."""
+    shares: dict[str, float] = {}
+    for one in effects.effects:
+        for name in one.attributes:
+            shares[name] = shares.get(name, 0.0) + one.share
+    return shares
+
+
+def _field(attribute: Attribute) -> Mapping[str, Any]:
+    """A select of levels, its value a place among them, or a number to be typed."""
+    if isinstance(attribute, NumericAttribute):
+        return {"name": attribute.name, "options": None, "value": typical_value(attribute)}
+    weights = np.array(attribute.frequencies[: attribute.n_values])
+    order = np.sort(np.argsort(-weights, kind="stable")[:MOST_OPTIONS])
+    options = [attribute.levels[i] for i in order]
+    return {"name": attribute.name, "options": options, "value": options.index(str(typical_value(attribute)))}
+
+
+def typical_value(attribute: Attribute) -> float | str:
+    """The commonest level, or a number in the interval that holds the median of the training rows."""
+    weights = np.array(attribute.frequencies[: attribute.n_values], np.float64)
+    if isinstance(attribute, CategoricalAttribute):
+        return attribute.levels[int(weights.argmax())]
+    cuts = attribute.cuts
+    if not cuts:
+        return 0.0
+    code = int(np.searchsorted(np.cumsum(weights), weights.sum() / 2))
+    step = (cuts[-1] - cuts[0]) / max(len(cuts) - 1, 1)
+    if code == 0:
+        return float(cuts[0])
+    middle = (cuts[code - 1] + cuts[code]) / 2 if code < len(cuts) else cuts[-1] + (step / 2 or abs(cuts[-1]) or 1.0)
+    short = float(f"{middle:.4g}")
+    return short if bisect_left(cuts, short) == code else float(middle)

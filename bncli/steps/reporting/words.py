@@ -1,0 +1,45 @@
+"""Numbers in the reader's precision, and lists that do not grow endless."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def percent(share: float) -> str:
+    """A share in per cent with one decimal, or more where it is small.
+
+    >>> percent(0.1234), percent(0.00012), percent(1)
+    ('12.3 %', '0.012 %', '100.0 %')
+    """
+    return f"{100 * share:.2g} %" if 0 < share < 0.001 else f"{100 * share:.1f} %"
+
+
+def figure(value: float | None) -> str:
+    """A figure with four decimals; a dash where it is not defined."""
+    return "–" if value is None or not math.isfinite(value) else f"{value + 0.0:.4f}"
+
+
+def times(log_odds: float) -> str:
+    """What log-odds do to odds, as a factor.
+
+    >>> times(0.0), times(-math.log(4)), times(math.log(2000)), times(-math.log(2000))
+    ('× 1.00', '× 0.25', '× 2,000', '× 0.0005')
+    """
+    if abs(log_odds) > 20:
+        return "× more than 10⁸" if log_odds > 0 else "× less than 10⁻⁸"
+    factor = math.exp(log_odds)
+    if 0.1 <= factor < 10:
+        return f"× {factor:.2f}"
+    return f"× {factor:,.0f}" if factor >= 100 else f"× {factor:.2g}"
+
+
+def count(number: float, what: str) -> str:
+    """So many of something: `1 row`, `1,204 rows`."""
+    return f"{number:,.10g} {what}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """The first few, and how many more."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

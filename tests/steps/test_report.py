@@ -1,0 +1,237 @@
+"""Reports: whole pages of models of every kind, well formed, closed, bounded, without rows, whatever the names are."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bncli.errors import UsageError
+from bncli.files.formats.report.page import SCRIPT_LIMIT, inert, part
+from bncli.files.table import Source
+from bncli.recipe import Recipe
+from bncli.steps.fit import fit
+from bncli.steps.report import report
+from tests.transcripts import ROOT
+
+SAMPLES = ROOT / "sample_data"
+VOID = {"meta", "input", "br"}
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</style></title></script><!--",
+    "x" * 10_000,
+    "\u202eعكس اللغة العربية\u202c",
+    "🙂 & é 'quoted'",
+    "`${alert(1)}` \\u003c/script>",
+)
+
+
+class Read(HTMLParser):
+    """Refuses tags that do not match; keeps what a browser would load, run or show."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.shown: list[str] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, tag
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+        elif self.open and self.open[-1] != "style":
+            self.shown.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.shown).split())
+
+
+def written(path: Path, header: list[str], rows: list[list[object]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+def page_of(data: Path, folder: Path, *, test: Path | None = None, **words: str) -> str:
+    """The page of a model of `data`, on `test` where there is one."""
+    model = folder / "m.bnc"
+    fit(Source((str(data),)), Recipe.of(**words), output=str(model))
+    source = None if test is None else Source((str(test),))
+    found = report(str(model), source, output=str(folder / "r.html"))
+    text = (folder / "r.html").read_text(encoding="utf-8")
+    assert found.bytes == len(text.encode())
+    return text
+
+
+KINDS = {
+    "nb": ("tic_tac_toe", {"structure": "nb", "param": "map"}),
+    "tan": ("tumours", {"structure": "tan", "param": "map"}),
+    "kdb": ("wine", {"structure": "kdb", "k": "2", "param": "map"}),
+    "regions": ("tic_tac_toe", {"structure": "kikuchi"}),
+    "path": ("tic_tac_toe", {"structure": "kikuchi", "param": "kbma"}),
+    "interactions": ("wine", {"structure": "interactions", "penalty": "1"}),
+    "auto": ("wine", {"structure": "auto", "effort": "1"}),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=list(KINDS))
+def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    name, words = KINDS[request.param]
+    data = SAMPLES / f"{name}.csv"
+    return page_of(data, tmp_path_factory.mktemp(request.param), test=data, **words), data
+
+
+def test_pages_of_every_kind_are_well_formed_closed_and_small(page: tuple[str, Path]) -> None:
+    text, _ = page
+    read = Read(text)
+    assert len(text.encode()) < 1_000_000
+    names = [tag for tag, _ in read.tags]
+    assert not {"link", "img", "iframe", "object", "embed", "base", "form", "video", "audio"}.intersection(names)
+    loaded = [(name, value) for _, attributes in read.tags for name, value in attributes.items()]
+    assert not [one for one in loaded if one[0] in ("src", "srcset", "action", "style") or one[0].startswith("on")]
+    assert all((value or "").startswith("#") for name, value in loaded if name == "href")
+    places = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
+    assert len(places) == len(set(places))
+    assert {value[1:] for name, value in loaded if name == "href" and value} <= set(places)
+    policy = next(a["content"] for tag, a in read.tags if tag == "meta" and "http-equiv" in a)
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+
+
+def test_pages_can_be_heard_as_well(page: tuple[str, Path]) -> None:
+    read = Read(page[0])
+    names = [tag for tag, _ in read.tags]
+    assert [names.count(one) for one in ("h1", "main", "nav", "header")] == [1, 1, 1, 1]
+    assert names.count("h2") == names.count("section") == 6
+    pictures = [attributes for tag, attributes in read.tags if tag == "svg"]
+    assert pictures
+    assert all(one.get("role") in ("img", "group") and len(one.get("aria-label") or "") > 10 for one in pictures)
+    assert all(attributes.get("scope") in ("col", "row") for tag, attributes in read.tags if tag == "th")
+
+
+def test_sections_stand_in_the_order_of_a_readers_questions(page: tuple[str, Path]) -> None:
+    read = Read(page[0])
+    words = [attributes["id"] for tag, attributes in read.tags if tag == "section"]
+    assert words == ["good", "effects", "built", "row", "rely", "made"]
+
+
+def test_no_row_is_in_a_page(tmp_path: Path) -> None:
+    """Values that one row alone has, of a column that is cut, and what rows are called."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=300).round(9)
+    rows: list[list[object]] = [[repr(float(v)), rng.integers(3), int(v > 0.2)] for v in values]
+    data = written(tmp_path / "d.csv", ["number", "b", "class"], rows)
+    text = page_of(data, tmp_path, test=data, structure="nb", param="map")
+    assert not [v for v in values.tolist() if repr(v) in text]
+
+
+def test_what_needs_no_data_is_told_without(tmp_path: Path) -> None:
+    read = Read(page_of(SAMPLES / "wine.csv", tmp_path, param="map"))
+    assert read.text.count("--data TEST") == 3
+    assert "What matters most." in read.text
+
+
+@pytest.mark.parametrize("label", HOSTILE[:3])
+def test_names_out_of_files_stay_text(label: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    levels = list(HOSTILE)
+    codes = rng.integers(0, len(levels), (400, 2))
+    rows: list[list[object]] = [
+        [levels[a], levels[b], a / 7 + b, label if (a + b) % 3 else "\u202eother"] for a, b in codes
+    ]
+    header = [HOSTILE[0], HOSTILE[3], HOSTILE[4], HOSTILE[1]]
+    data = written(tmp_path / "d.csv", header, rows)
+    for words in ({"structure": "tan", "param": "map"}, {"structure": "interactions", "penalty": "1"}):
+        text = page_of(data, tmp_path, test=data, **words)
+        read = Read(text)
+        assert [tag for tag, _ in read.tags].count("script") == len(read.scripts) == 2
+        assert not [tag for tag, _ in read.tags if tag == "img"]
+        assert HOSTILE[0] in read.text
+        assert HOSTILE[3] not in text
+        json.loads(read.scripts[0])
+
+
+def test_our_script_keeps_its_bound_and_names_no_address() -> None:
+    script = part("page.js")
+    assert len(script.encode()) <= SCRIPT_LIMIT
+    addresses = set(re.findall(r"https?://[^\"' ]+", script + part("page.css")))
+    assert addresses == {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"\beval\b|innerHTML|insertAdjacent|document\.write|fetch|XMLHttp|import", script)
+
+
+def test_a_program_in_a_page_cannot_end_its_script() -> None:
+    program = 'const a = "</script><!-- <SCRIPT"; if (1 < 2) f();'
+    assert inert(program) == 'const a = "\\u003c/script>\\u003c!-- \\u003cSCRIPT"; if (1 < 2) f();'
+
+
+def test_a_page_is_small_at_fifty_effects_and_bounded_beyond(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    n, k = 600, 12
+    y = rng.integers(0, k, n)
+    columns = [(y[:, None] + rng.integers(0, 8, (n, 100))) % 12, rng.integers(0, 500, (n, 1))]
+    codes = np.concatenate(columns, axis=1)
+    header = [f"column {i}" for i in range(101)] + ["class"]
+    data = written(
+        tmp_path / "d.csv", header, [[*(f"v{c}" for c in row), f"label {c}"] for row, c in zip(codes, y, strict=True)]
+    )
+    text = page_of(data, tmp_path, test=data, structure="nb", param="map", group_levels="off")
+    assert len(text.encode()) < 1_000_000
+    read = Read(text)
+    assert "Left out here:" in read.text
+    assert "of 101 columns" in read.text
+
+
+def test_every_picture_is_a_file_too(tmp_path: Path) -> None:
+    model = tmp_path / "m.bnc"
+    data = Source((str(SAMPLES / "wine.csv"),))
+    fit(data, Recipe.of(param="map"), output=str(model))
+    found = report(str(model), data, output=str(tmp_path / "r.html"), svg=str(tmp_path / "drawn"))
+    assert sorted(found.pictures) == sorted(path.name for path in (tmp_path / "drawn").iterdir())
+    assert len(found.pictures) == (tmp_path / "r.html").read_text().count("<figure")
+    assert {"good-roc.svg", "effects-shares.svg", "built-network.svg"} <= set(found.pictures)
+
+
+def test_the_same_model_and_data_give_the_same_page(tmp_path: Path) -> None:
+    model = tmp_path / "m.bnc"
+    data = Source((str(SAMPLES / "wine.csv"),))
+    fit(data, Recipe.of(param="map"), output=str(model))
+    pages = []
+    for name in ("a.html", "b.html"):
+        report(str(model), data, output=str(tmp_path / name))
+        pages.append((tmp_path / name).read_bytes())
+    assert pages[0] == pages[1]
+
+
+def test_what_cannot_be_written_is_refused_before_any_work(tmp_path: Path) -> None:
+    model = tmp_path / "m.bnc"
+    data = Source((str(SAMPLES / "wine.csv"),))
+    fit(data, Recipe.of(param="map"), output=str(model))
+    for output in (str(model), data.paths[0]):
+        with pytest.raises(UsageError, match="cannot write"):
+            report(str(model), replace(data), output=output)
+    with pytest.raises(UsageError, match="needs a folder"):
+        report(str(model), None, output=str(tmp_path / "r.html"), svg=str(model))
