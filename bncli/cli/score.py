@@ -13,6 +13,7 @@ from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
 from bncli.cli.monitoring import MONITORING, monitor_lines, refuse_idle_monitor
 from bncli.cli.numbers import whole
+from bncli.cli.what_if import WHAT_IF, questions, refuse_idle_questions
 from bncli.errors import UsageError
 from bncli.files.formats import SCORES, score_format
 
@@ -25,6 +26,7 @@ bncli score data.bnc new.csv > scores.csv
 zcat new.csv.gz | bncli score data.bnc - --keep id --labels-only -o labels.csv
 bncli score data.bnc new.parquet --output-format jsonl --digits 6 | head
 bncli score data.bnc new.csv --explain 3 --digits 2 -o why.csv
+bncli score data.bnc new.csv --set smoker=no --flip --flip-columns weight,smoker
 bncli score data.bnc week.csv -o week.scores.csv --monitor week.json --fail-on-drift
 """
 
@@ -82,6 +84,7 @@ WRITING = (
     (*options.MISSING, *options.UNSEEN, *options.MISSING_COLUMNS, *options.FORMAT, *options.BAD_ROWS),
     WRITING,
     MONITORING,
+    WHAT_IF,
     (*options.RUNNING, options.CLUSTER),
     more="DATA defaults to the standard input; --json needs -o. Columns are matched by name; a class among them is "
     "ignored. Missing tokens and the treatment of values never seen come from the model unless they are typed.",
@@ -90,6 +93,7 @@ def command(**typed: Any) -> None:
     """Scores, and counts what went through."""
     _refuse_idle(typed)
     refuse_idle_monitor(typed)
+    refuse_idle_questions(typed)
     _refuse_terminals(typed)
     source = options.source(typed, typed["data"] or ("-",))
     prior = _prior(typed["prior"])
@@ -109,6 +113,7 @@ def command(**typed: Any) -> None:
                 digits=typed["digits"],
                 explain=typed["explain"] or 0,
                 prior=prior,
+                questions=questions(typed),
             ),
             unseen=typed["unseen"],
             monitor=typed["monitor"],

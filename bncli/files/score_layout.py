@@ -1,13 +1,14 @@
 """What a row of predictions is made of: which columns, in which order, and how their numbers look.
 
 Columns, in order: the input columns carried through, `prediction`, for each label y a column `p_y`, and where rows are
-explained those of `bncli.files.explanations`.
+explained those of `bncli.files.explanations`; last what was asked beyond the prediction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,13 @@ LARGEST = 1.0 - 2.0**-53
 """A printed probability lies between these two, so that nobody takes the logarithm of 0."""
 
 
+class Added(NamedTuple):
+    """A column of what was asked beyond the prediction; `log_p` is written as probabilities are."""
+
+    name: str
+    kind: Literal["text", "log_p", "number"]
+
+
 @dataclass(frozen=True)
 class Layout:
     """The columns of the output. `digits` None: full precision; `explain`: how many contributions a row."""
@@ -33,6 +41,7 @@ class Layout:
     log_proba: bool = False
     digits: int | None = None
     explain: int = 0
+    added: tuple[Added, ...] = ()
 
     def __post_init__(self) -> None:
         if self.digits is not None and not 0 <= self.digits <= MOST_DIGITS:
@@ -52,7 +61,13 @@ class Layout:
     @property
     def names(self) -> tuple[str, ...]:
         """Every column, in order."""
-        return (*self.kept, "prediction", *self.number_names, *explanation_names(self.explain))
+        return (
+            *self.kept,
+            "prediction",
+            *self.number_names,
+            *explanation_names(self.explain),
+            *(a.name for a in self.added),
+        )
 
     @property
     def arrow(self) -> pa.Schema:
@@ -62,7 +77,8 @@ class Layout:
             (name, pa.string() if name.startswith("explain_") else pa.float64())
             for name in explanation_names(self.explain)
         ]
-        return pa.schema([*texts, *((name, pa.float64()) for name in self.number_names), *reasons])
+        added = [(one.name, pa.string() if one.kind == "text" else pa.float64()) for one in self.added]
+        return pa.schema([*texts, *((name, pa.float64()) for name in self.number_names), *reasons, *added])
 
 
 @dataclass(frozen=True)
@@ -73,6 +89,7 @@ class Predictions:
     codes: Index
     numbers: tuple[Array, ...]
     explanation: Explanation | None = None
+    added: tuple[pa.Array, ...] = ()
 
     @staticmethod
     def of(
@@ -80,11 +97,22 @@ class Predictions:
         kept: Sequence[pa.Array],
         log_probabilities: Array,
         explanation: Explanation | None = None,
+        added: Sequence[Sequence[str] | Array] = (),
     ) -> Predictions:
         """From log P(y | x_t), shape (K, N). A tie goes to the first label."""
         codes = most_probable(log_probabilities)
         reasons = None if explanation is None else rounded(explanation, layout.digits)
-        return Predictions(tuple(kept), codes, _numbers(layout, log_probabilities), reasons)
+        columns = tuple(_added(layout, *pair) for pair in zip(layout.added, added, strict=True))
+        return Predictions(tuple(kept), codes, _numbers(layout, log_probabilities), reasons, columns)
+
+
+def _added(layout: Layout, column: Added, values: Sequence[str] | Array) -> pa.Array:
+    if column.kind == "text":
+        return pa.array(values, pa.string())
+    numbers = np.asarray(values, np.float64)
+    if column.kind == "log_p" and not layout.log_proba:
+        numbers = np.clip(np.exp(numbers), SMALLEST, LARGEST)
+    return pa.array(numbers if layout.digits is None else np.round(numbers, layout.digits))
 
 
 def _numbers(layout: Layout, log_probabilities: Array) -> tuple[Array, ...]:
@@ -116,4 +144,5 @@ def record_batch(predictions: Predictions, layout: Layout) -> pa.RecordBatch:
     columns += [labels, *(pa.array(column) for column in numbers)]
     if (why := predictions.explanation) is not None:
         columns += [pa.array(why.log_odds), pa.array(why.base), *contribution_texts(why), pa.array(why.rest)]
+    columns += predictions.added
     return pa.record_batch(columns, schema=layout.arrow)

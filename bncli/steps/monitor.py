@@ -12,7 +12,7 @@ from bncli.engine.monitoring.drift import LEAST_PSI, Drift
 from bncli.engine.monitoring.monitor import Monitor
 from bncli.errors import ModelError
 from bncli.files.atomic import write_bytes
-from bncli.files.convergence_plots import CurvesPanel, convergence_plots
+from bncli.files.formats.svg.convergence_plots import CurvesPanel, convergence_plots
 from bncli.files.monitors import monitor_json, read_monitor
 from bncli.files.paths import check_outputs
 

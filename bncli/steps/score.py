@@ -9,9 +9,9 @@ turn comes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -33,10 +33,11 @@ from bncli.steps.run import Stopwatch, limited
 from bncli.steps.scoring.monitoring import Monitored, write_found
 from bncli.steps.scoring.on_cluster import ScoredFile, ScorePlan, files_on_cluster
 from bncli.steps.scoring.rows import ScoredRows
+from bncli.steps.scoring.what_if import Questions
 from bncli.watch import Note, Run, Stage, Watch
 
-Block = tuple[list[Any], Array, Explanation | None]
-"""Rows on their way to the output: the kept columns, log P(y | x_t) of shape (K, N), and why, if asked for."""
+Block = tuple[list[Any], Array, Explanation | None, tuple[Sequence[str] | Array, ...]]
+"""Rows on their way to the output: the kept columns, log P(y | x_t) of shape (K, N), why, and what else was asked."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Output:
 
     keep: input columns carried through. digits None: full precision. explain: how many contributions to the prediction.
     prior: class frequencies to score under, a probability a label or `training`; None: those that were learnt under.
+    questions: what is asked beyond the prediction.
     """
 
     path: str | None = None
@@ -55,6 +57,7 @@ class Output:
     digits: int | None = None
     explain: int = 0
     prior: Mapping[str, float] | str | None = None
+    questions: Questions = field(default_factory=Questions)
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ def score(
         run=limited(run)._replace(watch=stopwatch),
     ) as batches:
         rows.absent = batches.absent
-        layout = _layout(output, model, batches)
+        layout = _layout(output, model, batches, rows)
         with _sent(source, run) as cluster, open_scores(path, output.format, layout) as scores:
             if cluster is None:
                 _stream(batches, rows, scores, len(layout.kept))
@@ -132,12 +135,17 @@ def _rows(model: Model, strict: bool, output: Output, watch: Watch) -> ScoredRow
     if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
         method = model.calibration.map.method
         watch(Note(f"log-odds and contributions are those before the {method} calibration"))
-    return ScoredRows(model, strict, output.explain, shift)
+    rows = ScoredRows(model, strict, output.explain, shift)
+    if output.questions.any:
+        rows.ask(model, output.questions)
+    return rows
 
 
-def _layout(output: Output, model: Model, batches: Batches) -> Layout:
+def _layout(output: Output, model: Model, batches: Batches, rows: ScoredRows) -> Layout:
     kept = batches.kept_names if output.keep == "all" else tuple(output.keep)
-    return Layout(model.schema.labels, kept, output.labels_only, output.log_proba, output.digits, output.explain)
+    wanted = (output.labels_only, output.log_proba, output.digits, output.explain)
+    added = () if rows.asked is None else rows.asked.added
+    return Layout(model.schema.labels, kept, *wanted, added=added)
 
 
 def _shift(model: Model, prior: Mapping[str, float] | str | None, watch: Watch) -> Array | None:
@@ -181,8 +189,8 @@ def _stream(batches: Batches, rows: ScoredRows, scores: ScoreFile, n_kept: int) 
     def score_batch(batch: Batch) -> None:
         if rows.strict:
             rows.refuse_unseen(batch, batches.kept_names)
-        for block, log_p, why in rows.score(batch):
-            writing.put(([column[block] for column in batch.kept[:n_kept]], log_p, why))
+        for block, log_p, why, added in rows.score(batch):
+            writing.put(([column[block] for column in batch.kept[:n_kept]], log_p, why, added))
 
     with (
         PipelineStage[Block](lambda block: scores.write(*block)) as writing,
