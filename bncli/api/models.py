@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bncli.api.linear_algebra import one_thread
 from bncli.api.tables import columns_said, source_of
+from bncli.api.wording import in_python
 from bncli.engine import model as engine
 from bncli.engine.decisions.prior import prior_shift, shifted
 from bncli.engine.explanation.contributions import Explanation
@@ -114,6 +115,7 @@ class Model:
         said = {"allow_missing_columns": True} if allow_missing_columns else {}
         schema, run = self._model.schema, Run(threads)
         with (
+            in_python(),
             one_thread(),
             source_of(table, **said) as source,
             Batches(source, schema, rows.needed, run=run) as batches,

@@ -45,6 +45,14 @@ QUICK = {"penalty": "0.1", "max_iterations": 10}
 """Beside every option but themselves: a penalty by cross-validation takes ten times as long."""
 
 
+@pytest.fixture(autouse=True, scope="module")
+def small_bags() -> Iterator[None]:
+    """A limit of time is used for more boosted trees: some more are enough to tell."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bncli.engine.auto.learning.MOST_MEMBERS", 6)
+        yield
+
+
 # --- tables ---------------------------------------------------------------------------------------------------------
 
 
