@@ -10,9 +10,11 @@ GROUPS = (
     ("Data", ("describe", "data", "discretize", "missing-values", "large", "counts")),
     ("Structure", ("structures", "structure-scores", "regions", "interactions", "auto")),
     ("Parameters", ("parameters", "smoothing", "penalties", "optimizers")),
-    ("Using a model", ("score", "explain", "inspect", "export", "verify", "simulate")),
+    (
+        "Using a model",
+        ("score", "explain", "decisions", "what-if", "monitor", "inspect", "export", "verify", "simulate"),
+    ),
     ("Judging a model", ("evaluate", "groups", "calibration", "compare", "convergence")),
-    ("A model at work", ("decisions", "what-if", "monitor")),
     ("Out of the shell", ("report", "python", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
