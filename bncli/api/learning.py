@@ -22,7 +22,7 @@ from bncli.cli.learner_words import learner, typed_options
 from bncli.cli.learning import Learning, learning
 from bncli.engine.evaluation.validate import Protocol
 from bncli.errors import UsageError
-from bncli.files.label_numbers import numbers_stated
+from bncli.files.label_numbers import costs_stated, numbers_stated
 from bncli.files.model import read_model
 from bncli.steps import compare as comparing
 from bncli.steps import evaluate as evaluating
@@ -156,4 +156,6 @@ def _learning(words: Mapping[str, Any]) -> Learning:
     files = {key: os.fspath(words[key]) for key in ("structure", "cuts") if isinstance(words.get(key), os.PathLike)}
     if words.get("class_weights") is not None:
         files["class_weights"] = numbers_stated(words["class_weights"])
+    if words.get("costs") is not None:
+        files["costs"] = costs_stated(words["costs"])
     return learning({**known, "seed": 0, **words, **files}, settings={})

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.cli import options
+from bncli.catalogue import DECISION_KEYS
+from bncli.cli import learning, options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
@@ -55,10 +56,10 @@ WRITING = (
     flag(
         "--prior",
         group="Output",
-        metavar="training|LABEL=P,...|FILE",
+        metavar="training|FILE",
         stands_for="as learnt",
-        help="Probabilities where the classes are so frequent, exactly and without learning again; FILE holds a label "
-        "and a probability a line (CSV), or a JSON object. training: as in the data, whatever --class-weights were.",
+        help="Probabilities where the classes are so frequent, exactly and without learning again: LABEL=P,... or a "
+        "FILE of such lines (CSV or a JSON object). training: as in the data, whatever --class-weights were.",
     ),
     flag(
         "--explain",
@@ -82,6 +83,7 @@ WRITING = (
     (MODEL, DATA),
     (*options.MISSING, *options.UNSEEN, *options.MISSING_COLUMNS, *options.FORMAT, *options.BAD_ROWS),
     WRITING,
+    learning.DECISIONS,
     MONITORING,
     WHAT_IF,
     (*options.RUNNING, options.CLUSTER),
@@ -96,9 +98,11 @@ def command(**typed: Any) -> None:
     _refuse_terminals(typed)
     source = options.source(typed, typed["data"] or ("-",))
     prior = _prior(typed["prior"])
+    from bncli.engine.decisions.rules import Wanted
     from bncli.steps.score import Output, score
     from bncli.watch import Run
 
+    decisions = Wanted(*(typed[key] for key in DECISION_KEYS))
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         report = score(
             typed["model"],
@@ -112,6 +116,7 @@ def command(**typed: Any) -> None:
                 digits=typed["digits"],
                 explain=typed["explain"] or 0,
                 prior=prior,
+                decisions=decisions,
                 questions=questions(typed),
             ),
             unseen=typed["unseen"],
