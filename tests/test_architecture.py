@@ -26,7 +26,7 @@ FLOORS = (
     ("engine.evaluation",),
     ("engine.learn",),
     ("engine.auto", "engine.doubts"),
-    ("engine.boosting", "engine.monitoring"),
+    ("engine.boosting", "engine.monitoring", "engine.what_if"),
     ("engine.structure_learners",),
     (
         "engine.structure_search",

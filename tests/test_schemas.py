@@ -149,6 +149,8 @@ encode iris.csv -o iris.codes
 discretize dated.csv
 score tan.bnc iris.csv -o scores.csv
 score tan.bnc iris.csv -o scores.csv --monitor monitor.json
+monitor monitor.json monitor.json --svg drift.svg
+score tan.bnc iris.csv -o scores.csv --flip --set petal_width=1
 score tan.bnc less.csv -o scores.csv --allow-missing-columns --explain 2
 simulate tan.bnc --rows 20 -o drawn.csv
 simulate em.bnc --rows 20 -o drawn.csv --missing-from-model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -21,13 +21,16 @@ from bncli.engine.decisions.deciding import Decided, Decider
 from bncli.engine.decisions.prior import prior_shift, shifted
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
+from bncli.engine.monitoring.monitor import Monitor
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import UsageError
 from bncli.files.model import dump_model, read_model
+from bncli.files.monitors import monitor_json, monitored
 from bncli.files.table import Batches
 from bncli.steps.effects import NamedEffect, effects_report
 from bncli.steps.scoring.deciding import rule_to_score, wanted_of
-from bncli.steps.scoring.rows import ScoredRows
+from bncli.steps.scoring.rows import ScoredBlock, ScoredRows
+from bncli.steps.scoring.what_if import Questions
 
 _SHOWN = 12
 """Effects and nodes that a notebook shows."""
@@ -147,6 +150,10 @@ class Model:
     ) -> Iterator[tuple[Array, Explanation | None]]:
         """log P(y | x_t), (K, rows), of consecutive rows, and why."""
         rows = ScoredRows(self._model, explain=explain)
+        for _, log_p, why, _ in self._blocks(table, rows, threads, allow_missing_columns):
+            yield log_p, why
+
+    def _blocks(self, table: Any, rows: ScoredRows, threads: int, allow_missing_columns: bool) -> Iterator[ScoredBlock]:
         said = {"allow_missing_columns": True} if allow_missing_columns else {}
         schema, run = self._model.schema, run_of(threads)
         with (
@@ -157,8 +164,7 @@ class Model:
         ):
             rows.absent = batches.absent
             for batch in batches:
-                for _, log_p, why in rows.score(batch):
-                    yield log_p, why
+                yield from rows.score(batch)
 
     def _reasons(self, log_p: Array, why: Explanation | None) -> Iterator[Reasons]:
         assert why is not None
@@ -171,6 +177,50 @@ class Model:
             )
             numbers = float(why.log_odds[t]), float(why.base[t])
             yield Reasons(label, *numbers, tuple(found), float(why.rest[t]))
+
+    def what_if(self, table: Any, changes: Mapping[str, Any], *, allow_missing_columns: bool = False) -> Array:
+        """P(y | x_t) with the values `changes` (by column; None: missing) in every row, shape (N, K)."""
+        texts = tuple((name, "" if value is None else str(value)) for name, value in changes.items())
+        answers = self._asked(table, Questions(changes=texts), allow_missing_columns)
+        found = [np.exp(np.stack(columns[1:], axis=1)) for columns in answers]
+        return np.concatenate(found) if found else np.empty((0, len(self.classes_)))
+
+    def flip(
+        self, table: Any, columns: Iterable[str] = (), changes: int = 2, *, allow_missing_columns: bool = False
+    ) -> list[str]:
+        """The fewest values (`A=v; B=w`) that, changed, lead to another label, the empty text for none, row by row.
+
+        At most `changes` values of these columns, none: of all, may change.
+        """
+        asked = Questions(flip=True, flip_columns=tuple(columns), flip_changes=changes)
+        return [str(text) for (texts,) in self._asked(table, asked, allow_missing_columns) for text in texts]
+
+    def next_best(self, table: Any, *, allow_missing_columns: bool = False) -> list[str]:
+        """The missing column of each row whose value is expected to tell most of the class; empty: none."""
+        answers = self._asked(table, Questions(next_best=True), allow_missing_columns)
+        return [str(text) for (texts,) in answers for text in texts]
+
+    def surprise(self, table: Any, *, allow_missing_columns: bool = False) -> Array:
+        """-ln P(x_t) in nats, (N,); ModelError where the model is no network with probabilities."""
+        found = [column for (column,) in self._asked(table, Questions(surprise=True), allow_missing_columns)]
+        return np.concatenate(found) if found else np.empty(0)
+
+    def monitor(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False) -> dict[str, Any]:
+        """What `score --monitor` would write of these rows: drift against training, predictions, ln P(x)."""
+        rows = ScoredRows(self._model)
+        rows.watch(self._model)
+        for _ in self._blocks(table, rows, threads, allow_missing_columns):
+            pass
+        watcher = rows.watcher
+        assert watcher is not None
+        return monitor_json(Monitor(monitored(self._model), watcher.tally, watcher.no_log_p))
+
+    def _asked(self, table: Any, questions: Questions, allow_missing_columns: bool) -> Iterator[tuple[Any, ...]]:
+        """The columns of the answers, block by block."""
+        rows = ScoredRows(self._model)
+        rows.ask(self._model, questions)
+        for block in self._blocks(table, rows, 1, allow_missing_columns):
+            yield block.added
 
     def effects(self) -> tuple[NamedEffect, ...]:
         """What the attributes do to the log-odds of the classes, by falling share of the score's variance.

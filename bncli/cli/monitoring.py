@@ -37,6 +37,6 @@ def refuse_idle_monitor(typed: Mapping[str, Any]) -> None:
         raise UsageError("--monitor counts in one process, not on a cluster", hint="leave --cluster out")
 
 
-def monitor_lines(found: Monitored | None) -> list[str]:
-    """Whether anything has drifted, and what."""
-    return [] if found is None else [found.sentence()]
+def monitor_lines(found: Monitored | None, fails: bool) -> list[str]:
+    """Whether anything has drifted, and what; left to the error where drift is one."""
+    return [] if found is None or (fails and found.monitor.drifted) else [found.sentence()]

@@ -14,6 +14,7 @@ from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
 from bncli.cli.monitoring import MONITORING, monitor_lines, refuse_idle_monitor
 from bncli.cli.numbers import whole
+from bncli.cli.what_if import WHAT_IF, questions, refuse_idle_questions
 from bncli.errors import UsageError
 from bncli.files.formats import SCORES, score_format
 
@@ -25,6 +26,7 @@ bncli score data.bnc new.csv > scores.csv
 zcat new.csv.gz | bncli score data.bnc - --keep id --labels-only -o labels.csv
 bncli score data.bnc new.parquet --output-format jsonl --digits 6 | head
 bncli score data.bnc new.csv --explain 3 --digits 2 -o why.csv
+bncli score data.bnc new.csv --set smoker=no --flip --flip-columns weight,smoker
 bncli score data.bnc week.csv -o week.scores.csv --monitor week.json --fail-on-drift
 """
 
@@ -83,6 +85,7 @@ WRITING = (
     WRITING,
     learning.DECISIONS,
     MONITORING,
+    WHAT_IF,
     (*options.RUNNING, options.CLUSTER),
     more="DATA defaults to the standard input; --json needs -o. Columns are matched by name; a class among them is "
     "ignored. Missing tokens and the treatment of values never seen come from the model unless they are typed.",
@@ -91,6 +94,7 @@ def command(**typed: Any) -> None:
     """Scores, and counts what went through."""
     _refuse_idle(typed)
     refuse_idle_monitor(typed)
+    refuse_idle_questions(typed)
     _refuse_terminals(typed)
     source = options.source(typed, typed["data"] or ("-",))
     prior = _prior(typed["prior"])
@@ -113,12 +117,13 @@ def command(**typed: Any) -> None:
                 explain=typed["explain"] or 0,
                 prior=prior,
                 decisions=decisions,
+                questions=questions(typed),
             ),
             unseen=typed["unseen"],
             monitor=typed["monitor"],
             run=Run(options.threads(typed), watch=console.watch, cluster=options.cluster_of_files(typed, source)),
         )
-        console.summary([closing_line(report), *monitor_lines(report.monitor)])
+        console.summary([closing_line(report), *monitor_lines(report.monitor, typed["fail_on_drift"])])
         if console.as_json:
             console.json(report)
     if typed["fail_on_drift"] and report.monitor is not None:

@@ -1,7 +1,8 @@
 """What a row of predictions is made of: which columns, in which order, and how their numbers look.
 
 Columns, in order: the input columns carried through, `prediction`, for each label y a column `p_y`, where something is
-decided those of `bncli.files.decided_columns`, and where rows are explained those of `bncli.files.explanations`.
+decided those of `bncli.files.decided_columns`, and where rows are explained those of `bncli.files.explanations`;
+last what was asked beyond the prediction.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +30,13 @@ LARGEST = 1.0 - 2.0**-53
 """A printed probability lies between these two, so that nobody takes the logarithm of 0."""
 
 
+class Added(NamedTuple):
+    """A column of what was asked beyond the prediction; `log_p` is written as probabilities are."""
+
+    name: str
+    kind: Literal["text", "log_p", "number"]
+
+
 @dataclass(frozen=True)
 class Layout:
     """The columns of the output.
@@ -42,6 +51,7 @@ class Layout:
     digits: int | None = None
     explain: int = 0
     rule: Rule | None = None
+    added: tuple[Added, ...] = ()
 
     def __post_init__(self) -> None:
         if self.digits is not None and not 0 <= self.digits <= MOST_DIGITS:
@@ -61,7 +71,8 @@ class Layout:
     @property
     def names(self) -> tuple[str, ...]:
         """Every column, in order."""
-        return (*self.kept, "prediction", *self.number_names, *self.decided_names, *explanation_names(self.explain))
+        told = (*self.decided_names, *explanation_names(self.explain), *(one.name for one in self.added))
+        return (*self.kept, "prediction", *self.number_names, *told)
 
     @property
     def decided_names(self) -> tuple[str, ...]:
@@ -80,8 +91,9 @@ class Layout:
             (name, pa.string() if name.startswith("explain_") else pa.float64())
             for name in explanation_names(self.explain)
         ]
+        added = [(one.name, pa.string() if one.kind == "text" else pa.float64()) for one in self.added]
         decided = [(name, pa.float64() if name == "expected_cost" else pa.string()) for name in self.decided_names]
-        return pa.schema([*texts, *((name, pa.float64()) for name in self.number_names), *decided, *reasons])
+        return pa.schema([*texts, *((name, pa.float64()) for name in self.number_names), *decided, *reasons, *added])
 
 
 @dataclass(frozen=True)
@@ -96,6 +108,7 @@ class Predictions:
     numbers: tuple[Array, ...]
     explanation: Explanation | None = None
     decided: tuple[pa.Array, ...] = ()
+    added: tuple[pa.Array, ...] = ()
 
     @staticmethod
     def of(
@@ -103,18 +116,29 @@ class Predictions:
         kept: Sequence[pa.Array],
         log_probabilities: Array,
         explanation: Explanation | None = None,
+        added: Sequence[Sequence[str] | Array] = (),
     ) -> Predictions:
         """From log P(y | x_t), shape (K, N). A tie goes to the first label."""
         codes = most_probable(log_probabilities)
         reasons = None if explanation is None else rounded(explanation, layout.digits)
+        columns = tuple(_added(layout, *pair) for pair in zip(layout.added, added, strict=True))
         decided = _decided(layout, log_probabilities)
-        return Predictions(tuple(kept), codes, _numbers(layout, log_probabilities), reasons, decided)
+        return Predictions(tuple(kept), codes, _numbers(layout, log_probabilities), reasons, decided, columns)
 
 
 def _decided(layout: Layout, log_probabilities: Array) -> tuple[pa.Array, ...]:
     if layout.decider is None:
         return ()
     return decided_columns(layout.decider.decide(log_probabilities), layout.labels, layout.decided_names)
+
+
+def _added(layout: Layout, column: Added, values: Sequence[str] | Array) -> pa.Array:
+    if column.kind == "text":
+        return pa.array(values, pa.string())
+    numbers = np.asarray(values, np.float64)
+    if column.kind == "log_p" and not layout.log_proba:
+        numbers = np.clip(np.exp(numbers), SMALLEST, LARGEST)
+    return pa.array(numbers if layout.digits is None else np.round(numbers, layout.digits))
 
 
 def _numbers(layout: Layout, log_probabilities: Array) -> tuple[Array, ...]:
@@ -153,4 +177,5 @@ def record_batch(predictions: Predictions, layout: Layout) -> pa.RecordBatch:
     columns += [labels, *(pa.array(column) for column in numbers), *rounded_costs(predictions.decided, layout.digits)]
     if (why := predictions.explanation) is not None:
         columns += [pa.array(why.log_odds), pa.array(why.base), *contribution_texts(why), pa.array(why.rest)]
+    columns += predictions.added
     return pa.record_batch(columns, schema=layout.arrow)

@@ -45,10 +45,12 @@ class ScoreFile:
         kept: Sequence[pa.Array],
         log_probabilities: Array,
         explanation: Explanation | None = None,
+        added: Sequence[Sequence[str] | Array] = (),
     ) -> None:
-        """Rows in order: the kept columns, log P(y | x_t) of shape (K, N), and why, if the layout has room for it."""
+        """Rows in order: the kept columns, log P(y | x_t) of shape (K, N), and what else the layout has columns for."""
+        predictions = Predictions.of(self._layout, kept, log_probabilities, explanation, added)
         with write_faults():
-            self._writer.write(self._writer.piece(Predictions.of(self._layout, kept, log_probabilities, explanation)))
+            self._writer.write(self._writer.piece(predictions))
 
     def write_sent(self, piece: bytes) -> None:
         """A piece that a PieceMaker has made elsewhere."""

@@ -9,9 +9,9 @@ turn comes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -36,10 +36,11 @@ from bncli.steps.scoring.deciding import rule_to_score
 from bncli.steps.scoring.monitoring import Monitored, write_found
 from bncli.steps.scoring.on_cluster import ScoredFile, ScorePlan, files_on_cluster
 from bncli.steps.scoring.rows import ScoredRows
+from bncli.steps.scoring.what_if import Questions
 from bncli.watch import Note, Run, Stage, Watch
 
-Block = tuple[list[Any], Array, Explanation | None]
-"""Rows on their way to the output: the kept columns, log P(y | x_t) of shape (K, N), and why, if asked for."""
+Block = tuple[list[Any], Array, Explanation | None, tuple[Sequence[str] | Array, ...]]
+"""Rows on their way to the output: the kept columns, log P(y | x_t) of shape (K, N), why, and what else was asked."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Output:
     keep: input columns carried through. digits None: full precision. explain: how many contributions to the prediction.
     prior: class frequencies to score under, a probability a label or `training`; None: those that were learnt under.
     decisions: what is wanted instead of what the model records of them.
+    questions: what is asked beyond the prediction.
     """
 
     path: str | None = None
@@ -60,6 +62,7 @@ class Output:
     explain: int = 0
     prior: Mapping[str, float] | str | None = None
     decisions: Wanted = Wanted()
+    questions: Questions = field(default_factory=Questions)
 
 
 @dataclass(frozen=True)
@@ -105,10 +108,11 @@ def score(
     path = _checked_path(output, (source.bad_rows_file, monitor), (*source.paths, model_path))
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("score"))
-    model, shift = _read(model_path, output, stopwatch)
+    model = read_model(model_path)
     rule = rule_to_score(model, output.decisions, output.prior is not None, stopwatch)
-    strict = (unseen or model.schema.unseen) == "error"
-    rows = ScoredRows(model, strict=strict, explain=output.explain, shift=shift, watched=monitor is not None)
+    rows = _rows(model, (unseen or model.schema.unseen) == "error", output, stopwatch)
+    if monitor is not None:
+        rows.watch(model)
     with Batches(
         source,
         model.schema,
@@ -118,12 +122,12 @@ def score(
         run=limited(run)._replace(watch=stopwatch),
     ) as batches:
         rows.absent = batches.absent
-        layout = _layout(output, model, batches, rule)
+        layout = _layout(output, model, batches, rows, rule)
         with _sent(source, run) as cluster, open_scores(path, output.format, layout) as scores:
             if cluster is None:
                 _stream(batches, rows, scores, len(layout.kept))
             else:
-                plan = ScorePlan(model, source, layout, path, output.format, rows.strict, shift)
+                plan = ScorePlan(model, source, layout, path, output.format, rows.strict, rows.shift)
                 _gather(batches, rows, scores, files_on_cluster(cluster, plan, source.paths, stopwatch))
     found = None if monitor is None else write_found(monitor, model, rows.watcher, run.watch)
     return _report(model_path, path, rows, batches, found)(seconds=stopwatch.seconds())
@@ -137,10 +141,26 @@ def _checked_path(output: Output, others: tuple[str | None, ...], read: tuple[st
     return path
 
 
-def _layout(output: Output, model: Model, batches: Batches, rule: Rule | None) -> Layout:
+def _tell_reasons(model: Model, output: Output, watch: Watch) -> None:
+    if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
+        method = model.calibration.map.method
+        watch(Note(f"log-odds and contributions are those before the {method} calibration"))
+
+
+def _rows(model: Model, strict: bool, output: Output, watch: Watch) -> ScoredRows:
+    """What scores; a note where what it tells needs a word."""
+    shift = _shift(model, output.prior, watch)
+    _tell_reasons(model, output, watch)
+    rows = ScoredRows(model, strict, output.explain, shift)
+    if output.questions.any:
+        rows.ask(model, output.questions)
+    return rows
+
+
+def _layout(output: Output, model: Model, batches: Batches, rows: ScoredRows, rule: Rule | None) -> Layout:
     kept = batches.kept_names if output.keep == "all" else tuple(output.keep)
     wanted = (output.labels_only, output.log_proba, output.digits, output.explain, rule)
-    return Layout(model.schema.labels, kept, *wanted)
+    return Layout(model.schema.labels, kept, *wanted, added=() if rows.asked is None else rows.asked.added)
 
 
 def _shift(model: Model, prior: Mapping[str, float] | str | None, watch: Watch) -> Array | None:
@@ -151,20 +171,6 @@ def _shift(model: Model, prior: Mapping[str, float] | str | None, watch: Watch) 
         what = "probabilities are those of rows that weigh as --class-weights said in fit"
         watch(Note(f"{what}; --prior {TRAINING} gives those of the class frequencies of the data"))
     return None
-
-
-def _read(path: str, output: Output, watch: Watch) -> tuple[Model, Array | None]:
-    """The model, and what is added to its log-probabilities."""
-    model = read_model(path)
-    _tell_uncalibrated(model, output.explain, watch)
-    return model, _shift(model, output.prior, watch)
-
-
-def _tell_uncalibrated(model: Model, explain: int, watch: Watch) -> None:
-    """Where what is explained is not what is said: a temperature divides reasons, other maps do not add up."""
-    if explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
-        method = model.calibration.map.method
-        watch(Note(f"log-odds and contributions are those before the {method} calibration"))
 
 
 @contextmanager
@@ -198,8 +204,8 @@ def _stream(batches: Batches, rows: ScoredRows, scores: ScoreFile, n_kept: int) 
     def score_batch(batch: Batch) -> None:
         if rows.strict:
             rows.refuse_unseen(batch, batches.kept_names)
-        for block, log_p, why in rows.score(batch):
-            writing.put(([column[block] for column in batch.kept[:n_kept]], log_p, why))
+        for block, log_p, why, added in rows.score(batch):
+            writing.put(([column[block] for column in batch.kept[:n_kept]], log_p, why, added))
 
     with (
         PipelineStage[Block](lambda block: scores.write(*block)) as writing,

@@ -14,7 +14,8 @@ from bncli.engine.data.encoding import Encoded
 from bncli.engine.data.schema import Attribute
 from bncli.engine.kernels.arrays import Array, Codes, Integers
 from bncli.engine.model import Model
-from bncli.engine.monitoring.surprise import JointModel, Sketch
+from bncli.engine.monitoring.surprise import Sketch
+from bncli.engine.networks.joint_model import JointModel
 from bncli.errors import ModelError
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
 from bncli.files.decimals import Decimals, shortest
-from bncli.files.score_layout import Layout, Predictions, rounded_costs
+from bncli.files.score_layout import Added, Layout, Predictions, rounded_costs
 
 
 class LineFormat(Protocol):
@@ -44,6 +44,7 @@ class TextScores:
         self._labels = lines.strings(pa.array(layout.labels, pa.string()))
         self._number_text = _number_text(layout)
         self._digits = layout.digits
+        self._added = layout.added
         file.write(lines.header(layout.names))
 
     def piece(self, predictions: Predictions) -> pa.Buffer:
@@ -52,6 +53,7 @@ class TextScores:
         columns += [self._number_text(numbers) for numbers in predictions.numbers]
         columns += [self._decided_text(column) for column in rounded_costs(predictions.decided, self._digits)]
         columns += self._reasons(predictions.explanation)
+        columns += [self._added_text(*pair) for pair in zip(self._added, predictions.added, strict=True)]
         return self._lines.lines(self._names, columns)
 
     def write(self, piece: pa.Buffer) -> None:
@@ -62,6 +64,11 @@ class TextScores:
         if pa.types.is_floating(column.type):
             return shortest(column.to_numpy(zero_copy_only=False))
         return self._lines.strings(column)
+
+    def _added_text(self, added: Added, column: pa.Array) -> pa.Array:
+        if added.kind == "text":
+            return self._lines.strings(column)
+        return (self._number_text if added.kind == "log_p" else shortest)(column.to_numpy())
 
     def _reasons(self, explanation: Explanation | None) -> list[pa.Array]:
         if explanation is None:

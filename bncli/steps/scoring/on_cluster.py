@@ -110,7 +110,10 @@ def _blocks(plan: ScorePlan, paths: tuple[str, ...], rows: ScoredRows, maker: Pi
             scored = rows.score(batch) if batch.columns.n_rows else ()
             yield Block(
                 bad,
-                [maker.piece([column[at] for column in batch.kept[:n_kept]], log_p, why) for at, log_p, why in scored],
+                [
+                    maker.piece([column[at] for column in batch.kept[:n_kept]], log_p, why)
+                    for at, log_p, why, _ in scored
+                ],
             )
 
 

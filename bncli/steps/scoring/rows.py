@@ -25,6 +25,7 @@ from bncli.engine.prediction.scoring import compile_scorer, uncalibrated
 from bncli.errors import ModelError
 from bncli.files.score_layout import most_probable
 from bncli.files.table import Batch
+from bncli.steps.scoring.what_if import Asked, Questions
 
 NUMBERS_PER_BLOCK = 1 << 21
 _PER_REASON = 16
@@ -39,26 +40,26 @@ class Counts(NamedTuple):
     missing: Counter[str]
 
 
+class ScoredBlock(NamedTuple):
+    """Consecutive rows of a batch: where, log P(y | x_t) (K, rows), why, and what was asked beyond the prediction."""
+
+    rows: slice
+    log_p: Array
+    why: Explanation | None
+    added: tuple[Sequence[str] | Array, ...]
+
+
 class ScoredRows:
     """Scores batch after batch, and counts what it meets.
 
     strict: a value that training never saw is an error. explain: how many contributions to the prediction are told.
-    watched: all that goes through is counted for a monitor as well, by the `watcher`; the class too, where it is there.
     `needed`: the columns that the model looks at; `absent`, those that the rows lack, is for the reader to say.
     shift: that of another prior (K,), None for the model's own.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        *,
-        strict: bool = False,
-        explain: int = 0,
-        shift: Array | None = None,
-        watched: bool = False,
-    ) -> None:
+    def __init__(self, model: Model, strict: bool = False, explain: int = 0, shift: Array | None = None) -> None:
         self.strict = strict
-        self._shift = shift
+        self.shift = shift
         self.count = 0
         self.absent: tuple[str, ...] = ()
         self.unseen: Counter[str] = Counter()
@@ -68,9 +69,23 @@ class ScoredRows:
         self._explain = explain
         self._explainer = Explainer(model, self._scorer.used) if explain else None
         self._attributes = [model.schema.attributes[i] for i in self._scorer.used]
-        self.watcher = Watcher(model, self._scorer.used) if watched else None
-        self.needed = (*(a.name for a in self._attributes), *((model.schema.class_name,) if watched else ()))
+        self.watcher: Watcher | None = None
+        self.asked: Asked | None = None
+        self.needed = tuple(attribute.name for attribute in self._attributes)
         self._columns = tuple(source_column(attribute) for attribute in self._attributes)
+
+    def watch(self, model: Model) -> None:
+        """Counts all that goes through for a monitor as well, the class too where it is there."""
+        self.watcher = Watcher(model, self._scorer.used)
+        self.needed = (*self.needed, model.schema.class_name)
+
+    def ask(self, model: Model, questions: Questions) -> None:
+        """Answers these of every row."""
+
+        def score(codes: Sequence[Codes]) -> Array:
+            return self._final(uncalibrated(self._scorer, codes))
+
+        self.asked = Asked(model, self._scorer.used, questions, score, self.shift)
 
     def add(self, others: Counts) -> None:
         """Counts rows that were scored elsewhere."""
@@ -82,8 +97,8 @@ class ScoredRows:
         """Columns whose text is read beside those to keep: if an unseen value is an error, those that can have one."""
         return tuple(a.name for a in self._attributes if isinstance(a, CategoricalAttribute) and self.strict)
 
-    def score(self, batch: Batch) -> Iterator[tuple[slice, Array, Explanation | None]]:
-        """Consecutive rows, their log P(y | x_t), shape (K, rows), and why."""
+    def score(self, batch: Batch) -> Iterator[ScoredBlock]:
+        """The rows of a batch in their order, so many at a time."""
         encoded = encode_attributes(batch.columns, self._schema, self._scorer.used, allow_missing=bool(self.absent))
         n_rows = batch.columns.n_rows
         self.count += n_rows
@@ -97,12 +112,16 @@ class ScoredRows:
             block = slice(start, min(start + step, n_rows))
             codes = [column[block] for column in encoded.codes]
             raw = uncalibrated(self._scorer, codes, block.stop - start)
-            calibrated = raw if self._scorer.calibration is None else self._scorer.calibration.apply(raw)
-            log_p = shifted(calibrated, self._shift)
+            log_p = self._final(raw)
             if self.watcher is not None:
                 label = batch.columns.label
                 self.watcher.add_predictions(codes, log_p, None if label is None else label.codes[block])
-            yield block, log_p, self._why(codes, raw, most_probable(log_p))
+            asked = () if self.asked is None else self.asked.answers(batch.columns, block, codes, log_p)
+            yield ScoredBlock(block, log_p, self._why(codes, raw, most_probable(log_p)), asked)
+
+    def _final(self, raw: Array) -> Array:
+        """What is said in the end: calibrated, and under the prior that was asked for."""
+        return shifted(raw if self._scorer.calibration is None else self._scorer.calibration.apply(raw), self.shift)
 
     def _why(self, codes: Sequence[Codes], raw: Array, predicted: Index) -> Explanation | None:
         """Reasons are those of the tables: a temperature divides them all, the shift of a prior is part of the base.
@@ -115,9 +134,9 @@ class ScoredRows:
         calibration = self._scorer.calibration
         if isinstance(calibration, Temperature):
             why = why.scaled(1 / calibration.temperature)
-        if self._shift is None:
+        if self.shift is None:
             return why
-        added = contrasts(self._shift)[predicted]
+        added = contrasts(self.shift)[predicted]
         return replace(why, log_odds=why.log_odds + added, base=why.base + added)
 
     def refuse_unseen(self, batch: Batch, kept_names: tuple[str, ...]) -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.monitoring.surprise import JointModel, Sketch
+from bncli.engine.monitoring.surprise import Sketch
+from bncli.engine.networks.joint_model import JointModel
 from bncli.engine.networks.network import Network, true_model
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.errors import ModelError

@@ -1,0 +1,50 @@
+"""What a model in Python answers beyond predictions: the same as the command."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bncli
+from bncli.cli.run import run
+from bncli.errors import ModelError, UsageError
+from tests.transcripts import ROOT
+
+IRIS = str(ROOT / "sample_data" / "iris.csv")
+HOLES = str(ROOT / "sample_data" / "wine_holes.csv")
+
+
+def scores(model: bncli.Model, data: str, folder: Path, *words: str) -> list[dict[str, str]]:
+    model.save(folder / "m.bnc")
+    assert run(["score", str(folder / "m.bnc"), data, "-o", str(folder / "s.csv"), "-q", *words]) == 0
+    with open(folder / "s.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_same_as_the_command(tmp_path: Path) -> None:
+    model = bncli.fit(IRIS, param="map")
+    words = ("--set", "petal_width=1.5", "--flip", "--flip-columns", "petal_width,petal_length", "--surprise")
+    rows = scores(model, IRIS, tmp_path, *words, "--monitor", str(tmp_path / "m.json"))
+    p_if = [[float(row[f"p_if_{label}"]) for label in model.classes_] for row in rows]
+    assert np.allclose(model.what_if(IRIS, {"petal_width": 1.5}), p_if, atol=1e-12)
+    assert model.flip(IRIS, ["petal_width", "petal_length"]) == [row["flip"] for row in rows]
+    assert np.allclose(model.surprise(IRIS), [float(row["surprise"]) for row in rows])
+    assert json.loads((tmp_path / "m.json").read_text()) == model.monitor(IRIS)
+
+
+def test_what_to_ask_next(tmp_path: Path) -> None:
+    model = bncli.fit(HOLES, param="map", missing_policy="marginalize")
+    assert model.next_best(HOLES) == [row["next_best"] for row in scores(model, HOLES, tmp_path, "--next-best")]
+
+
+def test_what_cannot_be_asked() -> None:
+    model = bncli.fit(IRIS)
+    with pytest.raises(ModelError, match="not the probabilities of a network"):
+        model.next_best(IRIS)
+    with pytest.raises(UsageError, match="did you mean 'petal_width'"):
+        model.what_if(IRIS, {"petal_widht": 1})
+    assert np.allclose(model.what_if(IRIS, {"petal_width": None}).sum(axis=1), 1)

@@ -1,0 +1,88 @@
+"""`bncli monitor`: files of one model are joined, others refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.cli.conftest import Bncli
+
+
+@pytest.fixture
+def weeks(bncli: Bncli) -> list[str]:
+    """Three monitors of thirds of a table, in the order of the table, and one of all of it."""
+    assert bncli("fit", "iris.csv", "--param", "map", "-o", "m.bnc").code == 0
+    header, *lines = Path("iris.csv").read_text().splitlines(keepends=True)
+    for number in range(3):
+        Path(f"{number}.csv").write_text(header + "".join(lines[number * 50 : (number + 1) * 50]))
+        assert bncli("score", "m.bnc", f"{number}.csv", "-o", "s.csv", "--monitor", f"{number}.json").code == 0
+    assert bncli("score", "m.bnc", "iris.csv", "-o", "s.csv", "--monitor", "all.json").code == 0
+    return [f"{number}.json" for number in range(3)]
+
+
+def test_joined_parts_are_the_whole(bncli: Bncli, weeks: list[str]) -> None:
+    joined = json.loads(bncli("monitor", *weeks, "--json").out)
+    whole = json.loads(Path("all.json").read_text())
+    for key in ("rows", "drift", "drifted", "predictions", "log_p_quantiles"):
+        assert joined[key] == whole[key]
+    for key in ("mean_confidence", "mean_log_p", "log_loss"):
+        assert joined[key] == pytest.approx(whole[key])
+    for one, other in zip(joined["attributes"], whole["attributes"], strict=True):
+        series = one.pop("series")
+        assert one == other
+        assert [len(values) for values in series.values()] == [3] * 5
+    single = [json.loads(Path(week).read_text()) for week in weeks]
+    assert [one["drifted"] for one in joined["monitors"]] == [one["drifted"] for one in single]
+    assert [one["file"] for one in joined["monitors"]] == weeks
+
+
+def test_text_and_picture(bncli: Bncli, weeks: list[str]) -> None:
+    done = bncli("monitor", *weeks, "all.json", "--svg", "drift.svg")
+    assert done.code == 0
+    lines = [line.split() for line in done.out.splitlines() if line.startswith(" ")]
+    assert [line[0] for line in lines if line[0].endswith(".json")] == [*weeks, "all.json"]
+    bars = {line[0]: line[1] for line in lines if "_" in line[0]}
+    assert bars.pop("sepal_width") == "██▆▁"
+    assert list(bars.values()) == ["███▁"] * 3
+    picture = Path("drift.svg").read_text()
+    ET.fromstring(picture)
+    assert all(name in picture for name in ("petal_width", "sepal_width", "limit 0.1"))
+
+
+def test_one_monitor_is_enough(bncli: Bncli, weeks: list[str]) -> None:
+    assert bncli("monitor", weeks[0], "--svg", "one.svg").code == 0
+    ET.fromstring(Path("one.svg").read_text())
+
+
+def test_monitors_of_another_model_are_refused(bncli: Bncli, weeks: list[str]) -> None:
+    assert bncli("fit", "iris.csv", "--param", "map", "--structure", "nb", "-o", "other.bnc").code == 0
+    assert bncli("score", "other.bnc", "iris.csv", "-o", "s.csv", "--monitor", "other.json").code == 0
+    done = bncli("monitor", weeks[0], "other.json", "--svg", "drift.svg")
+    assert done.code == 3
+    assert done.err.startswith("Error: the monitor is of another model than that of 0.json, other.json;")
+    assert not Path("drift.svg").exists()
+
+
+def test_a_monitor_that_was_tampered_with(bncli: Bncli, weeks: list[str]) -> None:
+    content = json.loads(Path("1.json").read_text())
+    content["counts"]["attributes"][0]["training"][0] += 1
+    Path("1.json").write_text(json.dumps(content))
+    done = bncli("monitor", *weeks)
+    assert (done.code, done.err.startswith("Error: the monitor tells of the model otherwise")) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("iris.csv", "this is a text file, perhaps a table, not a bncli monitor file, iris.csv"),
+        ("m.bnc", "this is a bncli model, not a bncli monitor file, m.bnc"),
+        ("none.json", "no such file, none.json"),
+    ],
+)
+def test_what_is_no_monitor(bncli: Bncli, weeks: list[str], path: str, said: str) -> None:
+    done = bncli("monitor", weeks[0], path)
+    assert done.code == 1
+    assert done.err.startswith(f"Error: {said}"), done.err
