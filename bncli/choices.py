@@ -6,8 +6,11 @@ that was typed as text or handed over by a program, and raises ValueError with t
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -153,7 +156,55 @@ class Prior(NamedTuple):
         return {"type": "string"}
 
 
-Kind = Whole | Real | Word | Number | Switch | Prior
+class ClassNumbers(NamedTuple):
+    """A number above 0 for labels of the class, `label=number,...`, or one of some words."""
+
+    words: tuple[str, ...] = ()
+
+    def read(self, value: object) -> str:
+        """The text in the one way in which it is written, labels in order."""
+        if value in self.words:
+            return str(value)
+        if value == {}:
+            raise ValueError("no label has a number")
+        items = value.items() if isinstance(value, Mapping) else label_numbers(str(value), self.words).items()
+        numbers = {str(label): number if type(number) is float else decimal(str(number)) for label, number in items}
+        for label, number in numbers.items():
+            if number is None or not 0 < number < math.inf:
+                raise ValueError(f"the number of {label!r} is not a finite number above 0")
+        return written_numbers({label: number for label, number in numbers.items() if number is not None})
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """As JSON Schema."""
+        return {"type": "string"}
+
+
+def label_numbers(text: str, words: tuple[str, ...] = ()) -> dict[str, float]:
+    """The numbers in `label=number,...`; a field with a comma in its label stands in double quotes, as in CSV."""
+    found: dict[str, float] = {}
+    for field in next(csv.reader([text.strip()], skipinitialspace=True), []):
+        label, equals, number = (part.strip() for part in field.rpartition("="))
+        value = decimal(number)
+        if not equals or value is None:
+            other = "".join(f", nor {word}" for word in words)
+            raise ValueError(f"{field!r} is not label=NUMBER{other}, and {text!r} no file")
+        if label in found:
+            raise ValueError(f"the label {label!r} stands there twice")
+        found[label] = value
+    if not found:
+        raise ValueError("no label has a number")
+    return found
+
+
+def written_numbers(numbers: Mapping[str, float]) -> str:
+    """What `label_numbers` reads, labels in order."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow([f"{label}={written(numbers[label])}" for label in sorted(numbers)])
+    return line.getvalue()
+
+
+Kind = Whole | Real | Word | Number | Switch | Prior | ClassNumbers
 
 
 OPTIMIZATION = (

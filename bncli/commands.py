@@ -22,6 +22,7 @@ COMMANDS = (
     Command("fit", "Learn a classifier from a table; write a model file."),
     Command("score", "Stream a table through a model; write one row of predictions a row."),
     Command("evaluate", "Cross-validate the learning options, or test a model on a table."),
+    Command("calibrate", "Correct the probabilities of a model by rows that it was not learnt from."),
     Command("compare", "Compare several learners over several tables, with tests of significance."),
     Command("convergence", "How fast several fits converge: curves of their traces, and who lags behind whom."),
     Command("inspect", "Describe a model, structure, cuts or counts file."),

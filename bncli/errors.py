@@ -57,3 +57,9 @@ class ModelError(BncliError):
     """The model file is unreadable, or the data does not fit the model (exit code 3)."""
 
     exit_code = 3
+
+
+class DriftError(BncliError):
+    """All was done as asked, and the rows are no longer like those that the model was learnt from (exit code 4)."""
+
+    exit_code = 4

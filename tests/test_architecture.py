@@ -26,15 +26,15 @@ FLOORS = (
     ("engine.evaluation",),
     ("engine.learn",),
     ("engine.auto", "engine.doubts"),
-    ("engine.boosting",),
+    ("engine.boosting", "engine.monitoring"),
     ("engine.structure_learners",),
     ("engine.structure_search", "engine.parameter_learners", "engine.networks", "engine.explanation"),
-    ("engine.prediction", "engine.training"),
+    ("engine.prediction", "engine.training", "engine.decisions"),
     ("engine.inference", "engine.parameter_spaces", "engine.optimizers", "engine.kikuchi"),
     ("engine.model", "engine.counting"),
     ("engine.structures",),
     ("engine.data", "recipe"),
-    ("engine.discretizers", "engine.scores", "engine.smoothing", "catalogue"),
+    ("engine.calibration", "engine.discretizers", "engine.scores", "engine.smoothing", "catalogue"),
     ("engine.kernels", "errors", "watch", "choices", "commands"),
 )
 """The rooms, from the top floor down. A room is a folder (of the engine too) or a module that stands alone in one.

@@ -37,6 +37,7 @@ fit iris.csv --optimizer bfgs --param discriminative --penalty 1 --trace d.csv -
 fit iris.csv --penalty 1 --trace w.csv -q -o w.bnc
 fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 fit few.csv --structure nb --param discriminative -q -o few.bnc
+fit iris.csv --structure nb --param map --class-weights balanced -q -o weighted.bnc
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
 learn-structure monks1.csv --structure kikuchi --bootstrap 2 --degrees-of-freedom joint -q -o checked.json
@@ -45,6 +46,9 @@ learn-structure iris.csv --structure interactions -q -o interactions.json
 count iris.csv --cuts cuts.json -q -o pairs.counts
 count iris.csv --cuts cuts.json --structure tan.json -q -o tan.counts
 merge pairs.counts pairs.counts --decay 0.5 --allow-repeated -q -o faded.counts
+calibrate tan.bnc iris.csv -q -o temperature.bnc
+calibrate tan.bnc iris.csv --method isotonic -q -o isotonic.bnc
+calibrate tan.bnc iris.csv --method per-class -q -o per-class.bnc
 """
 
 PRINTING = """
@@ -56,6 +60,7 @@ count iris.csv --cuts cuts.json --structure tan.json
 merge pairs.counts -o sum.counts
 merge pairs.counts pairs.counts --decay 0.5 --allow-repeated -o sum.counts
 fit iris.csv --structure nb
+fit iris.csv --structure nb --param map --class-weights balanced
 fit few.csv --structure nb --param discriminative
 fit iris.csv --structure hill-climb --param map --max-parents 1
 fit iris.csv --structure auto --effort 1 --time-limit 1
@@ -73,6 +78,13 @@ evaluate iris.csv --param map --structure nb --test iris.csv --train-rows 20
 evaluate iris.csv --param map --folds 2 --scores
 inspect tan.bnc
 inspect restarts.bnc
+inspect weighted.bnc
+inspect temperature.bnc
+inspect isotonic.bnc
+inspect per-class.bnc
+calibrate tan.bnc iris.csv -o c.bnc
+calibrate tan.bnc iris.csv -o c.bnc --method isotonic
+calibrate tan.bnc iris.csv -o c.bnc --method per-class
 inspect few.bnc
 inspect acll.bnc
 inspect tan.bnc --tables
@@ -120,6 +132,7 @@ discretize iris.csv --cuts-out c.json -o binned.csv
 encode iris.csv -o iris.codes
 discretize dated.csv
 score tan.bnc iris.csv -o scores.csv
+score tan.bnc iris.csv -o scores.csv --monitor monitor.json
 score tan.bnc less.csv -o scores.csv --allow-missing-columns --explain 2
 simulate tan.bnc --rows 20 -o drawn.csv
 simulate em.bnc --rows 20 -o drawn.csv --missing-from-model

@@ -15,20 +15,18 @@ from pyarrow import parquet
 
 from bncli.api.linear_algebra import one_thread
 from bncli.api.models import Model
-from bncli.api.tables import source_of
+from bncli.api.tables import COLUMNS, columns_said, source_of
 from bncli.cli.learner_words import learner, typed_options
 from bncli.cli.learning import Learning, learning
 from bncli.engine.evaluation.validate import Protocol
 from bncli.errors import UsageError
+from bncli.files.label_numbers import numbers_stated
 from bncli.files.model import read_model
 from bncli.steps import compare as comparing
 from bncli.steps import evaluate as evaluating
 from bncli.steps import fit as fitting
 from bncli.steps import simulate as simulating
 from bncli.watch import Event, Note, Run, Watch, silent
-
-COLUMNS = ("class_", "ignore", "categorical", "numeric", "weights", "missing", "dates", "drop_unlabelled")
-"""What can be said of the columns of a table, besides the options of learning."""
 
 
 def fit(table: Any, *, threads: int = 1, progress: Callable[[Event], None] | None = None, **options: Any) -> Model:
@@ -135,19 +133,8 @@ def _path(table: Any) -> str:
 
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What is said of the columns, as fields of a source, and the options of learning."""
-    said = {key: options[key] for key in COLUMNS if options.get(key) is not None}
-    for key in ("class_", "weights"):
-        if not isinstance(said.get(key, ""), str):
-            what = f"{key} is a {type(said[key]).__name__}, and should be the name of a column"
-            raise UsageError(what, hint="put the values into the table")
-    names = {"class_": "class_name", "missing": "missing_tokens"}
-    fields = {names.get(key, key): (value,) if _is_name(key, value) else value for key, value in said.items()}
-    return fields, {key: value for key, value in options.items() if key not in COLUMNS}
-
-
-def _is_name(key: str, value: Any) -> bool:
-    """One name where a list of them is wanted."""
-    return isinstance(value, str) and key in ("ignore", "categorical", "numeric", "missing")
+    said = {key: value for key, value in options.items() if key in COLUMNS}
+    return columns_said(said), {key: value for key, value in options.items() if key not in COLUMNS}
 
 
 def _learning(words: Mapping[str, Any]) -> Learning:
@@ -159,6 +146,8 @@ def _learning(words: Mapping[str, Any]) -> Learning:
             hint = f"did you mean {near[0]!r}?" if near else "options are the words of bncli fit, with _ for -"
             raise TypeError(f"there is no option {word!r}; {hint}")
     files = {key: os.fspath(words[key]) for key in ("structure", "cuts") if isinstance(words.get(key), os.PathLike)}
+    if words.get("class_weights") is not None:
+        files["class_weights"] = numbers_stated(words["class_weights"])
     return learning({**known, "seed": 0, **words, **files}, settings={})
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bncli.api.linear_algebra import one_thread
-from bncli.api.tables import source_of
+from bncli.api.tables import columns_said, source_of
 from bncli.engine import model as engine
+from bncli.engine.decisions.prior import prior_shift, shifted
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.structures.named_structure import NamedDag, name_structure
@@ -62,13 +63,22 @@ class Model:
         self.classes_: NDArray[Any] = np.array(model.schema.labels, dtype=object)
         self.feature_names_in_: NDArray[Any] = np.array(ScoredRows(model).needed, dtype=object)
 
-    def predict_proba(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False) -> Array:
+    def predict_proba(
+        self,
+        table: Any,
+        *,
+        prior: Mapping[str, float] | Literal["training"] | None = None,
+        threads: int = 1,
+        allow_missing_columns: bool = False,
+    ) -> Array:
         """P(y | x_t), shape (N, K): a row of the table a row, a label a column.
 
-        Columns that the model does not look at are left aside; one that it needs and the table lacks is an error, or
-        unknown in every row. Raises BncliError.
+        prior: class frequencies to score under, a probability a label; `training`: those of the data, class weights
+        undone; None: those learnt under. Columns that the model does not look at are left aside; one that it needs and
+        the table lacks is an error, or unknown in every row. Raises BncliError.
         """
-        found = [np.exp(log_p).T for log_p, _ in self._scored(table, 0, threads, allow_missing_columns)]
+        shift = None if prior is None else prior_shift(self._model, prior)
+        found = [np.exp(shifted(p, shift)).T for p, _ in self._scored(table, 0, threads, allow_missing_columns)]
         return np.concatenate(found) if found else np.empty((0, len(self.classes_)))
 
     def predict(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False) -> NDArray[Any]:
@@ -125,6 +135,26 @@ class Model:
         what the values along an axis stand for.
         """
         return effects_report(self._model).effects
+
+    def calibrate(
+        self,
+        table: Any,
+        method: str = "temperature",
+        *,
+        threads: int = 1,
+        allow_missing_columns: bool = False,
+        **columns: Any,
+    ) -> Model:
+        """A model of the same tables whose probabilities are corrected by rows that it was not learnt from.
+
+        method: temperature, isotonic or per-class (see `bncli help calibration`). Of the columns can be said `class_`,
+        `weights`, `missing` and `drop_unlabelled`, as to `fit`. Raises BncliError.
+        """
+        from bncli.steps.calibrate import calibrated
+
+        said = columns_said(columns) | ({"allow_missing_columns": True} if allow_missing_columns else {})
+        with one_thread(), source_of(table, **said) as source:
+            return Model(calibrated(self._model, source, method, run=Run(threads)), self.report)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model file, the same bytes as those of `bncli fit`."""

@@ -28,6 +28,29 @@ NAME = "the table"
 """What errors call a table that is no file."""
 
 
+COLUMNS = ("class_", "ignore", "categorical", "numeric", "weights", "missing", "dates", "drop_unlabelled")
+"""What can be said of the columns of a table, besides the options of learning."""
+_SOURCE_NAMES = {"class_": "class_name", "missing": "missing_tokens"}
+
+
+def columns_said(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of the columns, as fields of a source; TypeError for a word that says nothing of them."""
+    for key in options:
+        if key not in COLUMNS:
+            raise TypeError(f"nothing is called {key!r} here; of columns can be said {', '.join(COLUMNS)}")
+    said = {key: value for key, value in options.items() if value is not None}
+    for key in ("class_", "weights"):
+        if not isinstance(said.get(key, ""), str):
+            what = f"{key} is a {type(said[key]).__name__}, and should be the name of a column"
+            raise UsageError(what, hint="put the values into the table")
+    return {_SOURCE_NAMES.get(key, key): (value,) if _is_name(key, value) else value for key, value in said.items()}
+
+
+def _is_name(key: str, value: Any) -> bool:
+    """One name where a list of them is wanted."""
+    return isinstance(value, str) and key in ("ignore", "categorical", "numeric", "missing")
+
+
 @contextmanager
 def source_of(data: Any, **options: Any) -> Iterator[Source]:
     """The table with what is said of its columns (fields of Source); a file made for it is gone afterwards."""

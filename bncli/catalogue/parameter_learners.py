@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from bncli.catalogue.scores import ACLL
-from bncli.choices import OPTIMIZATION, PARAMETER, Choice, Method, Number, Option, Real, Switch, Whole, Word
+from bncli.choices import (
+    OPTIMIZATION,
+    PARAMETER,
+    Choice,
+    ClassNumbers,
+    Method,
+    Number,
+    Option,
+    Real,
+    Switch,
+    Whole,
+    Word,
+)
 
 _SEARCH = tuple(flag for flag in OPTIMIZATION if flag not in ("--early-stop", "--restarts"))
 _ARCS = ("--arcs",)
@@ -115,7 +127,20 @@ PARAMETERS = Choice(
 MARGINALIZED = tuple(method.word for method in PARAMETERS.methods if method.probabilities)
 """Parameters that are the probabilities of a network, so that a missing value can be marginalized."""
 
+CLASS_WEIGHTS = Option(
+    "--class-weights",
+    ClassNumbers(("balanced",)),
+    "",
+    PARAMETER,
+    "What a row of each class weighs, times its own weight; a label left out weighs 1. balanced: classes weigh "
+    "alike. It moves probabilities: score --prior training moves them back.",
+    stands_for="rows weigh alike",
+    tacit=True,
+)
+"""An option of all methods: it makes the rows that they learn from."""
+
 OPTIONS: tuple[Option, ...] = (
+    CLASS_WEIGHTS,
     Option(
         "--level",
         Number(("1", "2", "3", "4")),

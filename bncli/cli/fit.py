@@ -153,6 +153,7 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         *([] if report.held_out is None else [f"held out    {held_out_text(report.held_out)}"]),
         f"class       {report.class_name} ({few(report.labels)})",
         f"rows        {report.rows:,}, {report.classes:,} classes",
+        *([] if report.class_weights is None else [f"weighing    {_weighing(report.class_weights)}"]),
         used,
         *([f"missing     {_missing(report)}"] if report.missing_policy == "marginalize" else []),
         f"cuts        {report.cuts:,}",
@@ -168,6 +169,11 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         f"seconds     {seconds}",
         f"model       {report.model}",
     ]
+
+
+def _weighing(weights: Mapping[str, float]) -> str:
+    """By what the rows of each label count, and what comes of it."""
+    return f"{few([f'{label} {weight:.4g}' for label, weight in weights.items()])}; so are probabilities, see --prior"
 
 
 def _shrinkage(report: FitReport) -> Shrinkage | None:

@@ -162,6 +162,10 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
             facts["shrunk"] = shrunk_text(report.penalty_cv.shrinkage)
     if report.restarts is not None:
         facts["starts"] = restarts_text(report.restarts)
+    if report.calibration is not None:
+        from bncli.cli.calibrate import facts as calibration_facts
+
+        facts |= calibration_facts(report.calibration, report.labels)
     recipe = {key.replace("_", "-"): value for key, value in report.recipe.as_dict().items()}
     return [
         fact_table("Model", facts),

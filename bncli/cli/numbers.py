@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.choices import Kind, Number, Prior, Real, Switch, Whole, Word
+from bncli.choices import ClassNumbers, Kind, Number, Prior, Real, Switch, Whole, Word
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
@@ -22,8 +22,12 @@ class KindType(_ParamType):
         self.name = metavar(kind) or "flag"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value that was typed; a default that is one already stays."""
+        """The value that was typed; a default that is one already stays. A file stands for what it holds."""
         try:
+            if isinstance(self.kind, ClassNumbers):
+                from bncli.files.label_numbers import numbers_stated
+
+                value = numbers_stated(value)
             return self.kind.read(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
@@ -62,6 +66,8 @@ def metavar(kind: Kind) -> str:
         return ""
     if isinstance(kind, Prior):
         return "A,B[:DRAWS]"
+    if isinstance(kind, ClassNumbers):
+        return "|".join((*kind.words, "LABEL=NUMBER,...", "FILE"))
     return "|".join((*kind.words, "N")) if isinstance(kind, Whole) else "|".join(("NUMBER", *kind.words))
 
 

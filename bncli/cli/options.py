@@ -89,10 +89,19 @@ MISSING_COLUMNS = (
         help="Columns that the model uses and the table to score lacks are unknown, and no error.",
     ),
 )
+_CLASS = flag(
+    "--class", "class_name", group=_DATA, metavar="COLUMN", stands_for="'class', else the last", help="The class."
+)
+_WEIGHTS = flag("--weights", group=_DATA, everyday=False, metavar="COLUMN", help="The weight of each row.")
+_DROP_UNLABELLED = flag(
+    "--drop-unlabelled",
+    group=_DATA,
+    everyday=False,
+    is_flag=True,
+    help="Leave out rows without a class instead of stopping.",
+)
 COLUMNS = (
-    flag(
-        "--class", "class_name", group=_DATA, metavar="COLUMN", stands_for="'class', else the last", help="The class."
-    ),
+    _CLASS,
     flag("--ignore", group=_DATA, multiple=True, metavar="COLUMN", help="Leave this column out; may be repeated."),
     flag(
         "--categorical",
@@ -124,7 +133,7 @@ COLUMNS = (
         stands_for="found in each column",
         help="The decimal mark, '.' or ','; the others part thousands.",
     ),
-    flag("--weights", group=_DATA, everyday=False, metavar="COLUMN", help="The weight of each row."),
+    _WEIGHTS,
     flag(
         "--schema",
         group=_DATA,
@@ -133,14 +142,10 @@ COLUMNS = (
         stands_for="NAME.schema.json beside the data, if there",
         help="The choices of columns as JSON: class, categorical, numeric, ignore, weights. Flags win.",
     ),
-    flag(
-        "--drop-unlabelled",
-        group=_DATA,
-        everyday=False,
-        is_flag=True,
-        help="Leave out rows without a class instead of stopping.",
-    ),
+    _DROP_UNLABELLED,
 )
+OF_LABELLED = (_CLASS, _WEIGHTS, _DROP_UNLABELLED)
+"""Of a labelled table whose columns a model knows."""
 TABLE = (*COLUMNS, *MISSING, *FORMAT, *BAD_ROWS)
 """All that can be said of a labelled table."""
 

@@ -1,4 +1,4 @@
-"""From an exception to one line and an exit code: 0 done, 1 failed, 2 usage, 3 model, 128 + signal (^C: 130)."""
+"""From an exception to one line and an exit code: 0 done, 1 failed, 2 usage, 3 model, 4 drift, 128 + signal."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
+from bncli.cli.monitoring import MONITORING, monitor_lines, refuse_idle_monitor
 from bncli.cli.numbers import whole
 from bncli.errors import UsageError
 from bncli.files.formats import SCORES, score_format
@@ -24,6 +25,7 @@ bncli score data.bnc new.csv > scores.csv
 zcat new.csv.gz | bncli score data.bnc - --keep id --labels-only -o labels.csv
 bncli score data.bnc new.parquet --output-format jsonl --digits 6 | head
 bncli score data.bnc new.csv --explain 3 --digits 2 -o why.csv
+bncli score data.bnc week.csv -o week.scores.csv --monitor week.json --fail-on-drift
 """
 
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
@@ -50,6 +52,14 @@ WRITING = (
         help="Decimals of probabilities, 0 to 14.",
     ),
     flag(
+        "--prior",
+        group="Output",
+        metavar="training|LABEL=P,...|FILE",
+        stands_for="as learnt",
+        help="Probabilities where the classes are so frequent, exactly and without learning again; FILE holds a label "
+        "and a probability a line (CSV), or a JSON object. training: as in the data, whatever --class-weights were.",
+    ),
+    flag(
         "--explain",
         group="Output",
         metavar="N",
@@ -71,6 +81,7 @@ WRITING = (
     (MODEL, DATA),
     (*options.MISSING, *options.UNSEEN, *options.MISSING_COLUMNS, *options.FORMAT, *options.BAD_ROWS),
     WRITING,
+    MONITORING,
     (*options.RUNNING, options.CLUSTER),
     more="DATA defaults to the standard input; --json needs -o. Columns are matched by name; a class among them is "
     "ignored. Missing tokens and the treatment of values never seen come from the model unless they are typed.",
@@ -78,8 +89,10 @@ WRITING = (
 def command(**typed: Any) -> None:
     """Scores, and counts what went through."""
     _refuse_idle(typed)
+    refuse_idle_monitor(typed)
     _refuse_terminals(typed)
     source = options.source(typed, typed["data"] or ("-",))
+    prior = _prior(typed["prior"])
     from bncli.steps.score import Output, score
     from bncli.watch import Run
 
@@ -95,13 +108,30 @@ def command(**typed: Any) -> None:
                 log_proba=typed["log_proba"],
                 digits=typed["digits"],
                 explain=typed["explain"] or 0,
+                prior=prior,
             ),
             unseen=typed["unseen"],
+            monitor=typed["monitor"],
             run=Run(options.threads(typed), watch=console.watch, cluster=_cluster(typed, source)),
         )
-        console.summary([closing_line(report)])
+        console.summary([closing_line(report), *monitor_lines(report.monitor)])
         if console.as_json:
             console.json(report)
+    if typed["fail_on_drift"] and report.monitor is not None:
+        report.monitor.refuse_drift()
+
+
+def _prior(typed: str | None) -> Mapping[str, float] | str | None:
+    """What was typed after --prior; UsageError for what is no list of labels and probabilities."""
+    if typed in (None, "training"):
+        return typed
+    from bncli.choices import label_numbers
+    from bncli.files.label_numbers import numbers_stated
+
+    try:
+        return label_numbers(numbers_stated(typed), ("training",))
+    except ValueError as error:
+        raise UsageError(f"Invalid value for '--prior': {error}") from error
 
 
 def _cluster(typed: Mapping[str, Any], source: Source) -> str | None:

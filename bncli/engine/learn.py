@@ -18,6 +18,7 @@ from bncli.catalogue import DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, 
 from bncli.choices import Choice, Method
 from bncli.engine.counting.counts import Counts
 from bncli.engine.counting.stored_tables import StoredTables
+from bncli.engine.data.class_weights import class_weights_of, reweighted
 from bncli.engine.data.columns import Columns, Origin
 from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset
@@ -82,6 +83,14 @@ def learn(
     where the network would take more than `run.memory`.
     """
     _refuse_improbable(recipe)
+    class_weights = class_weights_of(recipe.class_weights, columns)
+    if class_weights is not None:
+        learnt = _learn(reweighted(columns, class_weights), recipe, given, reading, run)
+        return replace(learnt, model=replace(learnt.model, class_weights=tuple(class_weights.tolist())))
+    return _learn(columns, recipe, given, reading, run)
+
+
+def _learn(columns: Columns, recipe: Recipe, given: Given, reading: Reading, run: Run) -> Learnt:
     sampled = _sampled_rows(columns, given.cuts)
     if recipe.param == "auto":
         from bncli.engine.auto.learning import learn_auto  # many modules that no other method needs
@@ -180,6 +189,9 @@ def cuts_learnt(schema: Schema, recipe: Recipe) -> Cuts:
 
 def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
     """The cuts and levels that learning by the recipe would begin with."""
+    class_weights = class_weights_of(recipe.class_weights, columns)
+    if class_weights is not None:
+        columns = reweighted(columns, class_weights)
     if recipe.param == "auto":
         from bncli.engine.auto.grids import fine_dataset
 

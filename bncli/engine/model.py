@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from bncli.engine.calibration.maps import Calibration
 from bncli.engine.data.schema import Schema
 from bncli.engine.data.self_test import SelfTest
 from bncli.engine.kernels.arrays import Array
@@ -354,7 +355,9 @@ class Model:
 
     n_rows counts the training rows; version is the version of bncli that learnt it. penalty_cv is there if the recipe
     leaves the penalty to cross-validation, restarts if it asks for random starts, self_test once it is written. The
-    structure of an ensemble is that of its heaviest component. sampled_rows: as of `Cuts`.
+    structure of an ensemble is that of its heaviest component. sampled_rows: as of `Cuts`. class_weights: by what the
+    rows of each label were multiplied; None where each counted as it was. calibration: what is done to the
+    probabilities of the predictor.
     """
 
     schema: Schema
@@ -367,6 +370,8 @@ class Model:
     restarts: Restarts | None = None
     sampled_rows: int | None = None
     self_test: SelfTest | None = None
+    class_weights: tuple[float, ...] | None = None
+    calibration: Calibration | None = None
 
     @property
     def tables(self) -> Tables:

@@ -34,6 +34,7 @@ from bncli.engine.structures.structure import Dag, Family, Structure
 from bncli.errors import BncliError, ModelError
 from bncli.files.archive import Archive, npy_array, npy_bytes, npy_header, open_archive, pack
 from bncli.files.atomic import write_bytes
+from bncli.files.calibrations import CALIBRATION, calibration_json, read_calibration
 from bncli.files.cuts import SAMPLED
 from bncli.files.documents import Node, parse
 from bncli.files.families import are_many, families_json, read_families
@@ -50,16 +51,18 @@ from bncli.files.predictors import (
     read_predictor,
 )
 from bncli.files.recipes import read_recipe, recipe_json
-from bncli.files.schemas import read_schema, schema_json
+from bncli.files.schemas import label_numbers, read_schema, schema_json
 
-VERSION = 6
+VERSION = 7
 """Raised whenever a file may hold what older readers would not know, were it one more key."""
+_WITHOUT_LABEL_FREQUENCIES = 6
 _WITHOUT_SELF_TEST = 5
 _LAST = 4
 """Of files that have neither a self-test nor very many families nor a logarithmic pool: older readers know them."""
 _DESCRIPTION = "model.json"
 _ALL_TABLES = "tables.npy"
 _SELF_TEST = "self_test"
+_CLASS_WEIGHTS = "class_weights"
 _SELF_TEST_ARRAYS = ("self_test/codes.npy", "self_test/probabilities.npy")
 
 
@@ -97,11 +100,15 @@ def _describe(model: Model) -> dict[str, Any]:
     restarts = {} if model.restarts is None else {RESTARTS: restarts_json(model.restarts)}
     sampled = {} if model.sampled_rows is None else {SAMPLED: model.sampled_rows}
     self_test = {} if model.self_test is None else {_SELF_TEST: model.self_test.n_rows}
+    class_weights = {} if model.class_weights is None else {_CLASS_WEIGHTS: list(model.class_weights)}
+    calibration = {} if model.calibration is None else {CALIBRATION: calibration_json(model.calibration)}
     return (
         chosen
         | restarts
         | sampled
         | self_test
+        | class_weights
+        | calibration
         | {
             "format": "bncli-model",
             "version": _version(model),
@@ -121,7 +128,8 @@ def read_model(path: str) -> Model:
     with open_archive(path) as archive:
         document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        fields = document.fields(keys, (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, *KEYS))
+        optional = (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, _CLASS_WEIGHTS, CALIBRATION, *KEYS)
+        fields = document.fields(keys, optional)
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
         families = read_families(fields["families"], schema, structure)
@@ -140,17 +148,29 @@ def read_model(path: str) -> Model:
             read_penalty(fields[CHOSEN]) if CHOSEN in fields else None,
             read_restarts(fields[RESTARTS]) if RESTARTS in fields else None,
             fields[SAMPLED].integer(1) if SAMPLED in fields else None,
+            class_weights=_read_class_weights(fields[_CLASS_WEIGHTS], schema) if _CLASS_WEIGHTS in fields else None,
         )
+        if CALIBRATION in fields:
+            model = replace(model, calibration=read_calibration(fields[CALIBRATION], len(schema.labels)))
         if _SELF_TEST not in fields:
             return model
         return replace(model, self_test=_read_self_test(archive, model, fields[_SELF_TEST].integer(1)))
 
 
+def _read_class_weights(node: Node, schema: Schema) -> tuple[float, ...]:
+    weights = label_numbers(node, schema.labels)
+    if not schema.label_frequencies or min(weights) == 0:
+        node.fail("class weights are above 0, and go with the key 'label_frequencies' of the schema")
+    return weights
+
+
 def _version(model: Model) -> int:
     """The lowest whose readers can read it."""
     predictor = model.predictor
-    if model.self_test is not None:
+    if model.schema.label_frequencies or model.class_weights is not None or model.calibration is not None:
         return VERSION
+    if model.self_test is not None:
+        return _WITHOUT_LABEL_FREQUENCIES
     is_new = are_many(predictor.families) or (isinstance(predictor, Ensemble) and predictor.pool is Pool.LOGARITHMIC)
     return _WITHOUT_SELF_TEST if is_new else _LAST
 

@@ -12,8 +12,8 @@ HEAD = 1 << 16
 
 
 class Recognised(NamedTuple):
-    """`description` completes "this is ..."; `kind` is model, counts, cuts, structure, json (of another kind), the word
-    of a format that models are exported in, or other."""
+    """`description` completes "this is ..."; `kind` is model, counts, cuts, structure, monitor, json (of another kind),
+    the word of a format that models are exported in, or other."""
 
     kind: str
     description: str
@@ -60,7 +60,7 @@ _MAGIC = {
 
 
 def _recognise_json(head: bytes) -> Recognised:
-    named = re.search(rb'"format"\s*:\s*"bncli-(cuts|structure)"', head)
+    named = re.search(rb'"format"\s*:\s*"bncli-(cuts|structure|monitor)"', head)
     if named is None:
         return Recognised("json", "a JSON file of another kind")
     kind = named[1].decode()

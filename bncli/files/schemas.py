@@ -8,12 +8,15 @@ from bncli.engine.data.schema import Attribute, MissingPolicy, Schema
 from bncli.files.attributes import attribute_json, check_unique_names, read_attribute
 from bncli.files.documents import Node
 
+_FREQUENCIES = "label_frequencies"
+"""A key since version 7."""
 _POLICY = "missing_policy"
 """A key of models that marginalize missing values, since version 3; no key: missing is a level."""
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
     """What `read_schema` reads."""
+    counted = {_FREQUENCIES: list(schema.label_frequencies)} if schema.label_frequencies else {}
     return {
         "class": schema.class_name,
         "labels": list(schema.labels),
@@ -28,12 +31,13 @@ def schema_json(schema: Schema) -> dict[str, Any]:
         ],
         "missing_tokens": None if schema.missing_tokens is None else list(schema.missing_tokens),
         "unseen": schema.unseen,
+        **counted,
     } | ({_POLICY: schema.missing_policy} if schema.marginalizes else {})
 
 
 def read_schema(node: Node) -> Schema:
     """The schema in a model's `schema` object, checked."""
-    fields = node.fields(("class", "labels", "attributes", "missing_tokens", "unseen"), (_POLICY,))
+    fields = node.fields(("class", "labels", "attributes", "missing_tokens", "unseen"), (_POLICY, _FREQUENCIES))
     class_name = fields["class"].text()
     labels = fields["labels"].texts()
     if not labels:
@@ -45,7 +49,16 @@ def read_schema(node: Node) -> Schema:
     if fields["unseen"].text() not in ("average", "error"):
         fields["unseen"].fail("a value never seen in training can be 'average' or 'error'")
     policy = _read_policy(fields[_POLICY], attributes) if _POLICY in fields else "level"
-    return Schema(class_name, labels, attributes, missing_tokens, fields["unseen"].value, policy)
+    counted = label_numbers(fields[_FREQUENCIES], labels) if _FREQUENCIES in fields else ()
+    return Schema(class_name, labels, attributes, missing_tokens, fields["unseen"].value, policy, counted)
+
+
+def label_numbers(node: Node, labels: tuple[str, ...]) -> tuple[float, ...]:
+    """A number of at least 0 for each label."""
+    numbers = tuple(item.number() for item in node.items())
+    if len(numbers) != len(labels) or min(numbers) < 0:
+        node.fail(f"expected {len(labels)} numbers of at least 0, one a label")
+    return numbers
 
 
 def _read_policy(node: Node, attributes: tuple[Attribute, ...]) -> MissingPolicy:

@@ -246,6 +246,7 @@ def values(chosen: Chosen, seed: int) -> dict[str, Any]:
     taken = {key_of(entry.flag): chosen.value(entry.flag) for entry in LEARNING}
     taken |= {key_of(choice.flag): word for choice, word in chosen.words.items()}
     taken["structure_score"] = score(chosen)
+    taken["class_weights"] = chosen.typed.get("--class-weights")
     taken["smoothing"] = None if chosen.kind else taken["smoothing"]
     if chosen.kind == "auto":
         taken |= {"discretize": "auto", **dict.fromkeys(map(key_of, DISCRETIZERS.governed - {*CATEGORIES}))}

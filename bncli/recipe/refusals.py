@@ -23,6 +23,7 @@ def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
         _refuse_flags(given, cutting, "with --cuts FILE")
     if files.counts is not None:
         _refuse_flags(given, (*cutting, "--cuts"), "with --from-counts FILE, which holds the cuts")
+        _refuse_flags(given, ("--class-weights",), "with --from-counts FILE: the rows were counted as they weighed")
         _refuse_uncounted(chosen, choices)
     scored = score(chosen)
     words = {choice.flag: word for choice, word in chosen.words.items()}

@@ -28,11 +28,12 @@ from bncli.files.reading.vocabulary import sorted_texts
 from bncli.files.table import Source
 from bncli.steps.run import Stopwatch, limited
 from bncli.steps.supplied_files import Supplied, class_named_by
-from bncli.watch import Note, Run, Stage
+from bncli.watch import Note, Run, Stage, Watch
 
 CHUNK = 1 << 25
 """Codes that are counted at a time: at most so many bytes where attributes have up to 256 of them."""
 MOST_ROWS = 1 << 19
+MOST_PARTS = 1 << 14
 COPIES = 4
 """Of the tables that exist at once: those of a chunk (as floats, then as integers), the sum, and the new sum."""
 
@@ -108,15 +109,13 @@ def _count_all(
     """The counts of all rows, their labels sorted."""
     wanted = wanted_sets(cuts, structure)
     n_rows = max(1, min(MOST_ROWS, chunk // max(1, len(cuts.attributes))))
-    total, fingerprint = no_rows(cuts, wanted), _Fingerprint(cuts, weighted=batches.weighted)
-    for batch in _chunks(batches, n_rows):
-        fingerprint.add(batch)
+    total, parts = no_rows(cuts, wanted), _Parts(batches, cuts)
+    for batch in _chunks(parts, n_rows):
         labels = batches.labels
         data = _dataset(batch, total.cuts, labels, run.threads)
         _refuse_large(total, len(labels), run.memory)
         total = added([total, count_rows(data, total.cuts, wanted)], labels)
-    parts = (Part(fingerprint.digest(batches.labels), total.n_rows),) if total.n_rows else ()
-    total = replace(total, missing_tokens=batches.missing_tokens, parts=parts)
+    total = replace(total, missing_tokens=batches.missing_tokens, parts=parts.found(run.watch))
     return relabelled(total, sorted_texts(batches.labels))
 
 
@@ -136,7 +135,7 @@ def _joined(batches: list[CodedBatch]) -> CodedBatch:
     codes = tuple(np.concatenate(column) for column in zip(*(one.codes for one in batches), strict=True))
     weights = [one.weights for one in batches if one.weights is not None]
     labels = np.concatenate([one.labels for one in batches])
-    return CodedBatch(codes, labels, np.concatenate(weights) if weights else None)
+    return CodedBatch(codes, labels, np.concatenate(weights) if weights else None, batches[0].path)
 
 
 def _dataset(batch: CodedBatch, cuts: Cuts, labels: tuple[str, ...], threads: int) -> Dataset:
@@ -153,6 +152,36 @@ def _refuse_large(total: CountedRows, n_labels: int, memory: int | None) -> None
         raise BncliError(what, hint="count with --structure FILE, or leave columns with many levels out of the cuts")
 
 
+class _Parts:
+    """The batches, each file of which is a part of its own: so a merge sees what it would count twice.
+
+    Conventions: from the MOST_PARTS-th file on all the rest is one part.
+    """
+
+    def __init__(self, batches: CodedBatches | EncodedBatches, cuts: Cuts) -> None:
+        self._batches, self._cuts = batches, cuts
+        self._found: dict[str, _Fingerprint] = {}
+
+    def __iter__(self) -> Iterator[CodedBatch]:
+        known, path = self._found, ""
+        for batch in self._batches:
+            if len(batch.labels):
+                path = batch.path if batch.path in known or len(known) < MOST_PARTS else path
+                if path not in known:
+                    known[path] = _Fingerprint(self._cuts, weighted=self._batches.weighted)
+                known[path].add(batch)
+            yield batch
+
+    def found(self, watch: Watch) -> tuple[Part, ...]:
+        """All of them, in the order of a merge; a note names the first whose rows are those of another."""
+        labels, first = self._batches.labels, dict[str, str]()
+        parts = [(path, Part(one.digest(labels), one.n_rows)) for path, one in self._found.items()]
+        twice = [(path, first[p.fingerprint]) for path, p in parts if first.setdefault(p.fingerprint, path) != path]
+        if twice:
+            watch(Note(f"{twice[0][0]} has the same rows as {twice[0][1]}, which are counted twice", warning=True))
+        return tuple(sorted((part for _, part in parts), key=lambda part: (part.fingerprint, part.n_rows)))
+
+
 class _Fingerprint:
     """SHA-256 of the coded rows in their order, the same whatever file they are read from and in whatever batches.
 
@@ -164,8 +193,10 @@ class _Fingerprint:
         kinds = [*codes, np.dtype(np.uint32), *([np.dtype(np.float64)] if weighted else [])]
         self._columns = [(hashlib.sha256(), kind.newbyteorder("<")) for kind in kinds]
         self._met: dict[int, int] = {}
+        self.n_rows = 0
 
     def add(self, batch: CodedBatch) -> None:
+        self.n_rows += len(batch.labels)
         numbers = [*batch.codes, self._as_met(batch.labels), *([] if batch.weights is None else [batch.weights])]
         for (column, kind), values in zip(self._columns, numbers, strict=True):
             column.update(np.ascontiguousarray(values, kind).data)

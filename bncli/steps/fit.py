@@ -40,6 +40,7 @@ class FitReport:
     marginalized: none where missing_policy is `level`. `cuts` are all cut points together, `arcs` those between
     attributes. `moves` are those of a greedy search for the structure, in the order they were made. `regions` is None
     for a network. `penalty` is None for parameters in closed form; penalty_cv says how it was chosen, if it was.
+    `class_weights`, None where rows of all classes count alike, say by what those of each label were multiplied.
     `trials` are the candidates of an ensemble, whose `penalty` is that of its heaviest component.
     cll_start and cll are conditional log-likelihoods of the training rows in nats, without the penalty; log_loss is
     -cll a row; all three are NaN of a model learnt from counts. `held_out` has the losses of rows that were held out to
@@ -80,6 +81,7 @@ class FitReport:
     stopped_by: StoppedBy
     warnings: tuple[str, ...]
     seconds: dict[str, float]
+    class_weights: dict[str, float] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Every field by name, the name of the class as `class`; the reason for stopping as its word."""
@@ -92,6 +94,8 @@ class FitReport:
         words = {"stopped_by": self.stopped_by.word, "penalty_cv": tried, **chosen}
         held_out = None if self.held_out is None else self.held_out._asdict()
         restarts = None if self.restarts is None else restarts_json(self.restarts)
+        if self.class_weights is None:
+            del fields["class_weights"]
         return fields | lists | words | {"held_out": held_out, "restarts": restarts}
 
 
@@ -211,7 +215,12 @@ def _report(path: str, learnt: Learnt, supplied: NamedStructure | None) -> Calla
         iterations=parameters.iterations,
         evaluations=parameters.evaluations,
         stopped_by=parameters.stopped_by,
+        class_weights=_by_label(schema, model.class_weights),
     )
+
+
+def _by_label(schema: Schema, numbers: tuple[float, ...] | None) -> dict[str, float] | None:
+    return None if numbers is None else dict(zip(schema.labels, numbers, strict=True))
 
 
 def _weight(schema: Schema, n_rows: int) -> float:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from typing import Any, NamedTuple
 
+from bncli.engine.calibration.maps import Calibration
 from bncli.engine.counting.counted_rows import CountedRows
 from bncli.engine.data.schema import Attribute, Cuts, Schema
 from bncli.engine.kernels.arrays import Array
@@ -19,6 +20,7 @@ from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.structure import Family
 from bncli.errors import ModelError
+from bncli.files.calibrations import CALIBRATION, calibration_json
 from bncli.files.counts import counts_json, read_counts
 from bncli.files.cuts import SAMPLED, cuts_json, read_cuts
 from bncli.files.ensembles import trials_json
@@ -107,6 +109,7 @@ class ModelReport:
     components: tuple[NamedComponent, ...] | None = None
     effects: EffectsReport | None = None
     sampled_rows: int | None = None
+    calibration: Calibration | None = None
 
     @property
     def marginalizes(self) -> bool:
@@ -141,6 +144,8 @@ class ModelReport:
             report["restarts"] = restarts_json(self.restarts)
         if self.sampled_rows is not None:
             report[SAMPLED] = self.sampled_rows
+        if self.calibration is not None:
+            report[CALIBRATION] = calibration_json(self.calibration)
         if self.steps is not None:
             report |= {"steps": [step.as_json() for step in self.steps], "best_step": self.best_step}
         if self.trials is not None:
@@ -262,6 +267,7 @@ def _report(model: Model, version: int, tables: bool, effects: bool) -> ModelRep
         restarts=model.restarts,
         rows=model.n_rows,
         sampled_rows=model.sampled_rows,
+        calibration=model.calibration,
         parameters=model.predictor.n_parameters,
         tables=_tables(model.tables, model.schema) if tables else None,
         effects=effects_report(model) if effects else None,

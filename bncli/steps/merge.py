@@ -45,12 +45,13 @@ def merge(
     check_outputs((output,), paths)
     total = read_counts(paths[0])
     own_labels = [set(total.labels)] if total.n_rows else []
+    counted_in = {part.fingerprint: paths[0] for part in total.parts}
     for done, path in enumerate(paths[1:], 1):
         run.watch(Progress(done, len(paths), path))
         one = read_counts(path)
         _refuse_differing(total, one, paths[0], path)
         if not allow_repeated:
-            _refuse_repeated(total, one, path)
+            _refuse_repeated(counted_in, one, path)
         own_labels += [set(one.labels)] if one.n_rows else []
         total = added([total, one], sorted_texts({*total.labels, *one.labels}), decay)
     _tell_labels(total, own_labels, run)
@@ -58,12 +59,14 @@ def merge(
     return MergeReport(output, total, len(paths), decay)
 
 
-def _refuse_repeated(total: CountedRows, one: CountedRows, path: str) -> None:
-    known = {part.fingerprint for part in total.parts}
-    twice = next((part for part in one.parts if part.fingerprint in known), None)
-    if twice is not None:
-        what = f"a part of {twice.n_rows:,} rows is counted already: {twice.fingerprint[:12]}"
-        raise BncliError(what, where=path, hint="leave the file out; --allow-repeated adds it all the same")
+def _refuse_repeated(counted_in: dict[str, str], one: CountedRows, path: str) -> None:
+    """BncliError that names the file in which a part is counted already; else `counted_in` knows those of `one` too."""
+    twice = [part for part in one.parts if part.fingerprint in counted_in]
+    if twice:
+        rows, first = sum(part.n_rows for part in twice), counted_in[twice[0].fingerprint]
+        what = f"{rows:,} of its {one.n_rows:,} rows are counted already, in {first}"
+        raise BncliError(what, where=path, hint="leave one of the files out; --allow-repeated adds it all the same")
+    counted_in |= {part.fingerprint: path for part in one.parts}
 
 
 def _refuse_differing(first: CountedRows, one: CountedRows, first_path: str, path: str) -> None:

@@ -9,14 +9,18 @@ turn comes.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, cast
 
+from bncli.engine.calibration.maps import Temperature
 from bncli.engine.data.schema import Unseen
+from bncli.engine.decisions.prior import TRAINING, prior_shift
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
+from bncli.engine.model import Model
 from bncli.files.model import read_model
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.score_layout import Layout
@@ -26,9 +30,10 @@ from bncli.steps.cluster.connection import Cluster, connected
 from bncli.steps.cluster.preflight import check_workers, files_of
 from bncli.steps.pipeline import PipelineStage
 from bncli.steps.run import Stopwatch, limited
+from bncli.steps.scoring.monitoring import Monitored, write_found
 from bncli.steps.scoring.on_cluster import ScoredFile, ScorePlan, files_on_cluster
 from bncli.steps.scoring.rows import ScoredRows
-from bncli.watch import Run, Stage
+from bncli.watch import Note, Run, Stage, Watch
 
 Block = tuple[list[Any], Array, Explanation | None]
 """Rows on their way to the output: the kept columns, log P(y | x_t) of shape (K, N), and why, if asked for."""
@@ -39,6 +44,7 @@ class Output:
     """Where predictions go (None or `-`: standard output) and what is written of a row.
 
     keep: input columns carried through. digits None: full precision. explain: how many contributions to the prediction.
+    prior: class frequencies to score under, a probability a label or `training`; None: those that were learnt under.
     """
 
     path: str | None = None
@@ -48,6 +54,7 @@ class Output:
     log_proba: bool = False
     digits: int | None = None
     explain: int = 0
+    prior: Mapping[str, float] | str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ class ScoreReport:
     """What went through. `unseen` and `missing` count values by column, of the columns that the model uses.
 
     `absent_columns` are those that the data lacks, unknown in every row and counted nowhere else. `output` None:
-    standard output.
+    standard output. `monitor`: what was written to the file of that name, None where none was asked for.
     """
 
     model: str
@@ -67,11 +74,14 @@ class ScoreReport:
     missing_values: int
     missing: dict[str, int]
     absent_columns: tuple[str, ...]
+    monitor: Monitored | None
     seconds: dict[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """Every field by name."""
-        return asdict(self) | {"absent_columns": list(self.absent_columns)}
+        """Every field by name, `monitor` where there is one."""
+        fields = {name: value for name, value in vars(self).items() if name != "monitor"}
+        monitor = {} if self.monitor is None else {"monitor": self.monitor.as_json()}
+        return fields | {"absent_columns": list(self.absent_columns)} | monitor
 
 
 def score(
@@ -80,16 +90,25 @@ def score(
     output: Output = Output(),
     *,
     unseen: Unseen | None = None,
+    monitor: str | None = None,
     run: Run = Run(),
 ) -> ScoreReport:
-    """Scores `source` and writes the predictions; `unseen` and its missing tokens: None = as the model says."""
+    """Scores `source` and writes the predictions; `unseen` and its missing tokens: None = as the model says.
+
+    monitor: the file for what was counted, beside the training rows of the model.
+    """
     path = None if output.path == "-" else output.path
     refuse_ending(path, NOT_WRITTEN, WRITTEN)
-    check_outputs((path, source.bad_rows_file), (*source.paths, model_path))
+    check_outputs((path, source.bad_rows_file, monitor), (*source.paths, model_path))
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("score"))
     model = read_model(model_path)
-    rows = ScoredRows(model, strict=(unseen or model.schema.unseen) == "error", explain=output.explain)
+    shift = _shift(model, output.prior, stopwatch)
+    if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
+        method = model.calibration.map.method
+        stopwatch(Note(f"log-odds and contributions are those before the {method} calibration"))
+    strict = (unseen or model.schema.unseen) == "error"
+    rows = ScoredRows(model, strict=strict, explain=output.explain, shift=shift, watched=monitor is not None)
     with Batches(
         source,
         model.schema,
@@ -99,16 +118,30 @@ def score(
         run=limited(run)._replace(watch=stopwatch),
     ) as batches:
         rows.absent = batches.absent
-        kept = batches.kept_names if output.keep == "all" else tuple(output.keep)
-        wanted = (output.labels_only, output.log_proba, output.digits, output.explain)
-        layout = Layout(model.schema.labels, kept, *wanted)
+        layout = _layout(output, model, batches)
         with _sent(source, run) as cluster, open_scores(path, output.format, layout) as scores:
             if cluster is None:
-                _stream(batches, rows, scores, len(kept))
+                _stream(batches, rows, scores, len(layout.kept))
             else:
-                plan = ScorePlan(model, source, layout, path, output.format, rows.strict)
+                plan = ScorePlan(model, source, layout, path, output.format, rows.strict, shift)
                 _gather(batches, rows, scores, files_on_cluster(cluster, plan, source.paths, stopwatch))
-        return _report(model_path, path, rows, batches, stopwatch.seconds())
+    found = None if monitor is None else write_found(monitor, model, rows.watcher, run.watch)
+    return _report(model_path, path, rows, batches, found)(seconds=stopwatch.seconds())
+
+
+def _layout(output: Output, model: Model, batches: Batches) -> Layout:
+    kept = batches.kept_names if output.keep == "all" else tuple(output.keep)
+    return Layout(model.schema.labels, kept, output.labels_only, output.log_proba, output.digits, output.explain)
+
+
+def _shift(model: Model, prior: Mapping[str, float] | str | None, watch: Watch) -> Array | None:
+    """That of the prior; a note where probabilities are those of weighted classes and nobody said so."""
+    if prior is not None:
+        return prior_shift(model, prior)
+    if model.class_weights is not None:
+        what = "probabilities are those of rows that weigh as --class-weights said in fit"
+        watch(Note(f"{what}; --prior {TRAINING} gives those of the class frequencies of the data"))
+    return None
 
 
 @contextmanager
@@ -155,9 +188,10 @@ def _stream(batches: Batches, rows: ScoredRows, scores: ScoreFile, n_kept: int) 
 
 
 def _report(
-    model_path: str, output: str | None, rows: ScoredRows, batches: Batches, seconds: dict[str, float]
-) -> ScoreReport:
-    return ScoreReport(
+    model_path: str, output: str | None, rows: ScoredRows, batches: Batches, found: Monitored | None
+) -> Callable[..., ScoreReport]:
+    return partial(
+        ScoreReport,
         model=model_path,
         output=output,
         rows=rows.count,
@@ -167,5 +201,5 @@ def _report(
         missing_values=sum(rows.missing.values()),
         missing=rows.in_order(rows.missing),
         absent_columns=batches.absent,
-        seconds=seconds,
+        monitor=found,
     )

@@ -10,6 +10,9 @@ import pytest
 from pyarrow import csv, parquet
 
 from bncli.files.counts import read_counts
+from bncli.files.table import Source
+from bncli.steps import count as count_step
+from bncli.steps.supplied_files import read_supplied
 from tests.cli.conftest import Bncli
 
 HEADER = "a,colour,b,c,d,w,y\n"
@@ -148,7 +151,46 @@ def test_rows_have_one_fingerprint_whatever_file_they_are_in(bncli: Bncli, tmp_p
         found.append(read_counts(f"{path}.counts").parts)
     assert found[0] == found[1] == found[2]
     ran = bncli("merge", "t.csv.counts", "t.codes.counts", "-o", "twice.counts")
-    assert "is counted already" in ran.err
+    assert "rows are counted already, in t.csv.counts, t.codes.counts;" in ran.err
+
+
+def test_every_file_of_a_count_is_a_part(bncli: Bncli, tmp_path: Path) -> None:
+    parts = tables(tmp_path, 4, n_parts=4)
+    bncli("discretize", "all.csv", "--cuts-out", "cuts.json")
+    made = counted(bncli, parts, "--cuts", "cuts.json")
+    ran = bncli("count", *parts[:3], "--cuts", "cuts.json", "-o", "three.counts", "--threads", 2)
+    assert ran.code == 0, ran.err
+    bncli("merge", *made[:3], "-o", "sum.counts")
+    assert Path("three.counts").read_bytes() == Path("sum.counts").read_bytes()
+    ran = bncli("merge", made[3], "three.counts", made[1], "-o", "no.counts")
+    assert (ran.code, Path("no.counts").exists()) == (1, False)
+    n_rows, three = (read_counts(str(path)).n_rows for path in (made[1], "three.counts"))
+    assert (
+        f"{n_rows} of its {n_rows} rows are counted already, in three.counts, {made[1]}; leave one of the files out"
+        in ran.err
+    )
+    ran = bncli("merge", made[1], made[3], "three.counts", "-o", "no.counts")
+    assert f"{n_rows} of its {three} rows are counted already, in {made[1]}, three.counts;" in ran.err
+    assert bncli("merge", made[3], "three.counts", "-o", "all.counts").code == 0
+    assert read_counts("all.counts").n_rows == 150
+
+
+def test_files_of_the_same_rows_are_told(bncli: Bncli, tmp_path: Path) -> None:
+    (tmp_path / "copy.csv").write_bytes((tmp_path / "iris.csv").read_bytes())
+    bncli("discretize", "iris.csv", "--cuts-out", "cuts.json")
+    ran = bncli("count", "iris.csv", "copy.csv", "--cuts", "cuts.json", "-o", "two.counts")
+    assert (ran.code, read_counts("two.counts").n_rows) == (0, 300)
+    assert "Warning: copy.csv has the same rows as iris.csv, which are counted twice" in ran.err
+
+
+def test_beyond_the_most_parts_the_rest_is_one(bncli: Bncli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(count_step, "MOST_PARTS", 2)
+    parts = tables(tmp_path, 4, n_parts=5)
+    bncli("discretize", "all.csv", "--cuts-out", "cuts.json")
+    supplied = read_supplied("cuts.json")
+    report = count_step.count(Source(tuple(map(str, parts))), supplied, output=str(tmp_path / "c.counts"))
+    assert sum(part.n_rows for part in report.counted.parts) == 150
+    assert len(report.counted.parts) == 2
 
 
 def test_a_part_without_rows_changes_nothing(bncli: Bncli, tmp_path: Path) -> None:
@@ -238,7 +280,7 @@ REFUSED = [
     ),
     ("merge iris.counts kdb.counts -o x.counts", 1, "the tables differ: "),
     ("merge iris.counts tokens.counts -o x.counts", 1, "what means a missing value differs: 'none', but the usual"),
-    ("merge iris.counts iris.counts -o x.counts", 1, "a part of 150 rows is counted already"),
+    ("merge iris.counts iris.counts -o x.counts", 1, "150 of its 150 rows are counted already, in iris.counts"),
     ("merge iris.counts cut.counts -o x.counts", 1, "damaged or incomplete"),
     ("merge iris.counts cuts.json -o x.counts", 1, "this is a bncli cuts file, not a bncli counts file"),
     ("merge iris.counts gone.counts -o x.counts", 1, "gone.counts"),

@@ -28,7 +28,7 @@ from bncli.catalogue import (
     SCORES,
     STRUCTURES,
 )
-from bncli.choices import Choice, Method, Number, Option, Prior, Real, Switch, Whole, Word, key_of
+from bncli.choices import Choice, ClassNumbers, Method, Number, Option, Prior, Real, Switch, Whole, Word, key_of
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.learn import learn
 from bncli.engine.model import Ensemble, Model, Path
@@ -107,6 +107,8 @@ def values_of(entry: Choice | Option) -> list[Any]:
         return list(kind.numbers)
     if isinstance(kind, Switch):
         return [True]
+    if isinstance(kind, ClassNumbers):
+        return list(kind.words)
     if isinstance(kind, Prior):
         return ["1,1000", "3,0.5", "beta,2,5:1000"]
     if isinstance(kind, Real):

@@ -131,7 +131,14 @@ class CountedRows:
             what = "there are no rows behind these counts"
             raise BncliError(what, hint="count a table that has some, and merge its counts")
         cuts = self.cuts
-        bare = Schema(cuts.class_name, self.labels, cuts.attributes, reading.missing_tokens, reading.unseen)
+        bare = Schema(
+            cuts.class_name,
+            self.labels,
+            cuts.attributes,
+            reading.missing_tokens,
+            reading.unseen,
+            label_frequencies=tuple(self.class_counts.astype(np.float64).tolist()),
+        )
         tables = {s: self.layout.table(self.numbers, s).astype(np.float64) for s in self.layout.sets}
         alone = {(i,): tables[()][np.newaxis] for i, radix in enumerate(self.layout.radices) if radix == 1}
         return stored_tables(bare, self.n_rows, self.n_missing, tables | alone, policy)

@@ -87,7 +87,11 @@ def learn_dataset(
     for sentence in told(attributes, len(labels)) if given is None else ():
         run.watch(Note(sentence))
     tokens = reading.missing_tokens if columns.origin is None else columns.origin.missing_tokens
-    schema = Schema(columns.class_name, columns.label.levels, attributes, tokens, reading.unseen, missing_policy)
+    levels = columns.label.levels
+    frequencies = tuple(Parts.of(labels).count(len(levels), columns.weights).tolist())
+    schema = Schema(
+        columns.class_name, levels, attributes, tokens, reading.unseen, missing_policy, label_frequencies=frequencies
+    )
     return Dataset(schema, _side_by_side(rows), labels, columns.weights, run.threads)
 
 

@@ -123,6 +123,7 @@ class Schema:
 
     `missing_tokens`: the texts that mean a missing value; None = the reader's defaults. `unseen`: what a value never
     seen in training does at scoring, count as unknown or stop with an error.
+    label_frequencies: the training weight of each label; empty where nobody counted it.
     missing_policy: what a missing value is. `level`: one more value of an attribute that had some in training.
     `marginalize`: unobserved, in training and in scoring; no attribute has a missing level, and the code of a missing
     value is the cardinality.
@@ -134,6 +135,7 @@ class Schema:
     missing_tokens: tuple[str, ...] | None = None
     unseen: Unseen = "average"
     missing_policy: MissingPolicy = "level"
+    label_frequencies: tuple[float, ...] = ()
 
     @property
     def marginalizes(self) -> bool:

@@ -13,6 +13,9 @@ For an average of models, P = sum over s of w_s P_s, the contributions of the mo
 the row itself gives them, r_s = w_s P_s(p | x) / P(p | x), and `base` takes what the average of scores leaves of the
 logarithm of averaged probabilities. It does the same for rows whose missing values a network marginalizes over.
 
+Of a calibrated model what is explained is what its tables say, before the map; a temperature T divides log-odds and
+contributions alike, which is exact, and `Explanation.scaled` does it.
+
 Conventions: contributions are named by falling absolute size, ties to smaller sets, then to the schema's order. Cost:
 a look-up a term and row (2^n terms for a table over n attributes, each set of attributes once), and for an average
 of models a multiplication a model and term besides.
@@ -21,7 +24,7 @@ of models a multiplication a model and term besides.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -58,6 +61,12 @@ class Explanation:
     contributions: Array
     reasons: Index
     wordings: tuple[Wording, ...]
+
+    def scaled(self, factor: float) -> Explanation:
+        """All numbers times a factor."""
+        log_odds, base, rest = self.log_odds * factor, self.base * factor, self.rest * factor
+        contributions = self.contributions * factor
+        return replace(self, log_odds=log_odds, base=base, rest=rest, contributions=contributions)
 
 
 @dataclass(frozen=True)

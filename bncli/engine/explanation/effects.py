@@ -26,7 +26,7 @@ from bncli.engine.data.schema import Schema
 from bncli.engine.explanation.contrasts import ContrastTensor
 from bncli.engine.explanation.joint_effects import joint_effects, variance
 from bncli.engine.explanation.mixtures import mixture_of
-from bncli.engine.explanation.purification import Score, purified
+from bncli.engine.explanation.purification import Score, calibrated, purified
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 
@@ -64,9 +64,9 @@ class Effects:
 
 
 def effects_of(model: Model) -> Effects:
-    """The effects of what the model scores by."""
+    """The effects of what the model scores by: with a temperature divided by it, without the other calibration maps."""
     mixture = mixture_of(model.predictor, model.schema)
-    score = purified(mixture.averaged(), model.schema)
+    score = calibrated(purified(mixture.averaged(), model.schema), model.calibration)
     if score.tables:
         return _of_many(score, model.schema, len(mixture.weights))
     unit = _unit([tensor.values for tensor in score.tensors])

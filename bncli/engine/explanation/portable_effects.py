@@ -23,7 +23,7 @@ from bncli.engine.data.schema import Schema
 from bncli.engine.explanation.contrasts import ContrastTensor, gathered, ordered_tensor, refinement
 from bncli.engine.explanation.mixtures import mixture_of
 from bncli.engine.explanation.pure_tables import PureTable
-from bncli.engine.explanation.purification import Score, purified
+from bncli.engine.explanation.purification import Score, calibrated, purified
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 from bncli.engine.prediction.portable import Input, PortableTable
@@ -48,7 +48,7 @@ def portable_effects(model: Model, inputs: Sequence[Input]) -> PortableEffects:
         what = f"the model averages the probabilities of {len(mixture.weights):,} models: no effects add up to them"
         raise ModelError(what, hint="learn one with --structure tan or interactions, say, and without --param kbma")
     score = purified(mixture.averaged(), model.schema)
-    score = Score(score.constant, (*score.tensors, *_terms(score.tables)))
+    score = calibrated(Score(score.constant, (*score.tensors, *_terms(score.tables))), model.calibration)
     _refuse_large(score.tensors, model.schema)
     place = {one.name: p for p, one in enumerate(inputs)}
     places = [place.get(attribute.name, -1) for attribute in model.schema.attributes]

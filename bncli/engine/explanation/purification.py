@@ -20,10 +20,11 @@ MOST_ATTRIBUTES it is refused (`bncli.engine.explanation.mixtures`). Cost: (1 + 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bncli.engine.calibration.maps import Calibration, Temperature
 from bncli.engine.data.schema import Schema
 from bncli.engine.explanation.contrasts import ContrastTensor, gathered
 from bncli.engine.explanation.pure_tables import PureTable
@@ -42,6 +43,15 @@ class Score:
     constant: Array
     tensors: tuple[ContrastTensor, ...]
     tables: tuple[PureTable, ...] = ()
+
+
+def calibrated(score: Score, calibration: Calibration | None) -> Score:
+    """The score divided by the temperature, where there is one; other maps are of probabilities, and leave scores."""
+    if calibration is None or not isinstance(calibration.map, Temperature):
+        return score
+    factor = 1 / calibration.map.temperature
+    tensors = tuple(replace(tensor, values=tensor.values * factor) for tensor in score.tensors)
+    return Score(score.constant * factor, tensors, tuple(table.times(factor) for table in score.tables))
 
 
 def purified(score: Score, schema: Schema) -> Score:

@@ -72,6 +72,9 @@ def graph_of(model: Model) -> Dag:
 
 def network_of(model: Model) -> Network:
     """The network whose log probabilities a model holds; ModelError where it holds none, or not all of them."""
+    if model.calibration is not None:
+        what = "the model is calibrated, and a network says the probabilities as they were before"
+        raise ModelError(what, hint="use the model that was calibrated")
     graph = graph_of(model)
     if model.recipe.param not in MARGINALIZED:
         what = f"the parameters {model.recipe.param!r} of the model are not the probabilities of a network"

@@ -17,11 +17,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 
 import numpy as np
 
+from bncli.engine.calibration.maps import Temperature
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Ensemble, Model, Path, Pool, Predictor, Tables
@@ -139,6 +140,7 @@ class PortableScorer:
 def portable(model: Model) -> PortableScorer:
     """The model as tables; ModelError with the reason where it cannot be written so."""
     used, stages = portable_stages(model.predictor, model.schema)
+    stages = _calibrated(stages, model)
     scorer = PortableScorer(
         model.schema.class_name,
         model.schema.labels,
@@ -150,6 +152,25 @@ def portable(model: Model) -> PortableScorer:
         what = f"the model is too large to be written as a program: {entries:,} table entries"
         raise ModelError(what, hint=f"at most {MOST_ENTRIES:,} can be; learn with fewer parents, or with --effort 1")
     return scorer
+
+
+def _calibrated(stages: tuple[PortableStage, ...], model: Model) -> tuple[PortableStage, ...]:
+    """A temperature divides the scores; ModelError for maps of probabilities, which are no sums of tables."""
+    if model.calibration is None:
+        return stages
+    found = model.calibration.map
+    if not isinstance(found, Temperature):
+        what = f"the model is calibrated by {found.method}, a map of probabilities that no sum of tables says"
+        raise ModelError(what, hint="export the model that was calibrated, or calibrate it by --method temperature")
+    if len(stages) > 1:
+        what = f"the model averages {len(stages):,} models and is calibrated: no scores of tables say the average"
+        raise ModelError(what, hint="export the model that was calibrated")
+    return (_scaled(stages[0], 1 / found.temperature),)
+
+
+def _scaled(stage: PortableStage, factor: float) -> PortableStage:
+    tables = tuple(replace(table, entries=table.entries * factor) for table in stage.tables)
+    return replace(stage, shift=stage.shift * factor, tables=tables)
 
 
 @singledispatch

@@ -18,6 +18,8 @@ A model whose policy for missing values is to marginalize does so instead, exact
 leaving families out are scored apart (`prediction.marginalization`). Families without the class in them are looked up
 for no row; they cancel where everything that they depend on is known.
 
+A model that is calibrated has a map (`bncli.engine.calibration`) applied to these log-probabilities last.
+
 An average over a path of models (`bncli.engine.kikuchi`) is one pass too: the steps' tables are added up one after the
 other, and the probabilities of every step with weight are taken on the way. There, each submodel is
 marginalized over what is unknown.
@@ -40,6 +42,7 @@ from functools import singledispatch
 
 import numpy as np
 
+from bncli.engine.calibration.maps import CalibrationMap
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array, Codes, Index
@@ -97,6 +100,7 @@ class Scorer:
     network: Network | None = None
     regrouped: tuple[tuple[int, Index], ...] = ()
     weights: tuple[float, ...] = ()
+    calibration: CalibrationMap | None = None
 
     def indices(self, codes: Sequence[Codes]) -> list[Index]:
         """What factors look up by position: the codes of a block of rows, then those of the regrouped attributes."""
@@ -106,7 +110,8 @@ class Scorer:
 
 def compile_scorer(model: Model) -> Scorer:
     """Everything that the model looks up, expanded by the code "unobserved"."""
-    return compile_predictor(model.predictor, model.schema)
+    scorer = compile_predictor(model.predictor, model.schema)
+    return scorer if model.calibration is None else replace(scorer, calibration=model.calibration.map)
 
 
 @singledispatch
@@ -160,6 +165,12 @@ def log_probabilities(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None
 
     `n_rows` is needed only where a model uses no attribute at all.
     """
+    found = uncalibrated(scorer, codes, n_rows)
+    return found if scorer.calibration is None else scorer.calibration.apply(found)
+
+
+def uncalibrated(scorer: Scorer, codes: Sequence[Codes], n_rows: int | None = None) -> Array:
+    """What `log_probabilities` says before it is calibrated."""
     n = len(codes[0]) if codes else n_rows or 0
     incomplete = None if scorer.network is None else incomplete_rows(scorer.network, _by_attribute(scorer, codes))
     if scorer.network is None or incomplete is None or not len(incomplete):

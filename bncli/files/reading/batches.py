@@ -13,12 +13,12 @@ from typing import Literal
 
 import pyarrow as pa
 
-from bncli.engine.data.columns import Column, Columns
+from bncli.engine.data.columns import CategoricalColumn, Column, Columns
 from bncli.engine.data.schema import Attribute, Schema
 from bncli.errors import ModelError
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.bad_rows import BadRows
-from bncli.files.reading.coding import Coded
+from bncli.files.reading.coding import Coded, coded_label
 from bncli.files.reading.forms import column_read
 from bncli.files.reading.reader import RawBlock, Table, parse
 from bncli.files.reading.roles import missing_column
@@ -50,6 +50,8 @@ class Batches:
 
     bad_rows: what takes the malformed rows.
 
+    needed: attributes that are read, and the class, if it is to be read as well where it is there.
+
     `texts`: needed columns that are kept behind the others, where they are there. `absent`: needed columns that are not
     there, an error unless the source allows it; batches lack them.
     """
@@ -72,10 +74,12 @@ class Batches:
         self._table = Table(source, keep=False, block_size=block_size, memory=run.memory)
         try:
             columns = set(self._table.names)
-            attributes = [schema.attributes[schema.index(name)] for name in needed]
+            attributes = [schema.attributes[schema.index(name)] for name in needed if name != schema.class_name]
             self.absent = absent_columns(attributes, self._table, allow=source.allow_missing_columns)
             read = [attribute for attribute in attributes if column_read(attribute, columns) in columns]
             self._coded = Coded.all_of(read, columns, self._tokens)
+            if schema.class_name in needed and schema.class_name in columns:
+                self._coded.append(coded_label(schema.class_name, schema.labels, self._tokens))
             there = {attribute.name for attribute in read}
             kept = self._kept_names(keep)
             more = there - set(kept)
@@ -125,7 +129,9 @@ class Batches:
         attributes: dict[str, Column] = {}
         for coded, values in zip(self._coded, block.values[:n_coded], strict=True):
             attributes |= coded.columns(values)
-        columns = Columns(block.n_rows, attributes, self._class_name, None)
+        label = attributes.pop(self._class_name, None)
+        assert label is None or isinstance(label, CategoricalColumn)
+        columns = Columns(block.n_rows, attributes, self._class_name, label)
         return Batch(columns, block.values[n_coded:], block.locate), block.bad
 
     def close(self) -> None:

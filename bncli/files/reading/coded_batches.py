@@ -40,11 +40,12 @@ from bncli.watch import Run
 
 
 class CodedBatch(NamedTuple):
-    """codes[i] (rows,) of attribute i of the cuts, a missing value the last; labels (rows,) as numbered so far."""
+    """Rows of one file; codes[i] (rows,) of attribute i, a missing value the last; labels (rows,) as met so far."""
 
     codes: tuple[Codes, ...]
     labels: Index
     weights: Array | None
+    path: str
 
 
 class CodedBatches:
@@ -104,7 +105,7 @@ class CodedBatches:
         for coded, values in zip(self._coded, block.values, strict=False):
             columns |= coded.columns(values)
         codes = tuple(encode_column(columns[a.name], a).codes for a in self._attributes)
-        return _Part(block, columns, codes)
+        return _Part(raw.path, block, columns, codes)
 
     def _batch(self, part: _Part) -> CodedBatch:
         """The rows that count."""
@@ -124,6 +125,7 @@ class CodedBatches:
             tuple(codes[kept] for codes in part.codes),
             self._number(texts, which[kept]),
             None if weights is None else weights[kept],
+            part.path,
         )
 
     def _number(self, texts: pa.Array, which: Index) -> Index:
@@ -195,7 +197,7 @@ class EncodedBatches:
             if weights is not None and not whole(weights).all():
                 raise BncliError("there are weights that are no whole numbers", where=self._path, hint=WHOLE_WEIGHTS)
             codes = tuple(column.codes.rows(start, stop) for column in columns)
-            yield CodedBatch(codes, rows.label.codes[start:stop].astype(np.intp), weights)
+            yield CodedBatch(codes, rows.label.codes[start:stop].astype(np.intp), weights, self._path)
 
 
 def whole(weights: Array) -> Mask:
@@ -209,8 +211,9 @@ WHOLE_WEIGHTS = "multiply all weights by the same power of ten"
 
 @dataclass(frozen=True)
 class _Part:
-    """A row block, and its attributes as columns and as codes."""
+    """A row block of a file, and its attributes as columns and as codes."""
 
+    path: str
     block: RowBlock
     columns: dict[str, Column]
     codes: tuple[Codes, ...]

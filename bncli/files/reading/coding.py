@@ -13,6 +13,7 @@ from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Column
 from bncli.engine.data.forms import Form, NumberForm
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
 from bncli.files.reading.forms import column_read, in_form, want_in_form
+from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.row_blocks import Kind, Values, Want
 from bncli.files.reading.source import Tokens
 from bncli.files.reading.vocabulary import SignedCodes, codes_of, narrow_codes
@@ -91,3 +92,14 @@ class Coded:
         if self.vocabulary is None:
             return {name: in_form(values, form) for name, form in zip(self.names, self.forms, strict=True)}
         return {self.names[0]: CategoricalColumn(self.vocabulary.encode(values), self.vocabulary.levels)}
+
+
+def coded_label(name: str, labels: tuple[str, ...], tokens: Tokens) -> Coded:
+    """The class in the column `name`, coded into these labels."""
+    return Coded(Want(name, Kind.TEXT), Vocabulary.of(labels, tokens_of_class(labels, tokens)), (name,))
+
+
+def tokens_of_class(labels: tuple[str, ...], tokens: Tokens) -> Tokens:
+    """Where all labels are numbers the missing tokens are those of numbers, as in the table that was learnt from."""
+    _, wrong = to_numbers(pa.array(labels, pa.string()), ())
+    return Tokens(tokens.number, tokens.number) if wrong is None else tokens

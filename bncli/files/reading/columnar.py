@@ -211,6 +211,16 @@ def _values(batch: Batch, want: Want) -> Values:
         raise BncliError(what, where=batch.path, hint=f"--ignore '{want.name}'") from error
 
 
+def type_word(kind: pa.DataType) -> str | None:
+    """What values of an Arrow type are read as, in a word; None: nothing, for all are missing."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_null(kind):
+        return None
+    if pa.types.is_integer(kind) or _is_real(kind):
+        return "numbers"
+    return order_of(kind) if is_temporal(kind) else "text"
+
+
 def _is_real(kind: Any) -> bool:
     return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_duration(kind))
 

@@ -138,6 +138,8 @@ class _Finder:
             self._take_numbers(name, column.numeric().values, None)
 
     def _take_names(self, name: str, column: Growing) -> None:
+        if column.difference is not None and not column.leading_zeros:
+            raise column.difference
         levels = distinct_levels(column.texts(), self._tokens.text)
         self._keep_names(name, column, self._doubt(name, column, levels))
 

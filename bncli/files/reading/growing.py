@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, NumericColumn
 from bncli.engine.kernels.arrays import Array, Mask
+from bncli.errors import BncliError
 from bncli.files.reading.non_numeric import NonNumeric, first_non_numeric
 from bncli.files.reading.numerals import has_leading_zeros, to_numbers
 from bncli.files.reading.row_blocks import Kind, Values, Want, is_text
@@ -53,9 +54,16 @@ class Growing:
         """The text that settled that a column of free type is no column of numbers."""
         self.leading_zeros = False
         """Whether a number with leading zeros was met: if all values are digits, they are codes."""
+        self.difference: BncliError | None = None
+        """Where the files of a table differ in what the column is: what to say if that makes it one of names."""
         self._free = free
         self._whole = True
         self._tokens = tokens
+
+    @property
+    def is_free(self) -> bool:
+        """Whether its type is not yet settled."""
+        return self._free
 
     @property
     def may_be_codes(self) -> bool:
@@ -188,15 +196,22 @@ def more_than_two(blocks: Iterable[NDArray[Any]]) -> bool:
     """Whether there are more than two different numbers in all."""
     seen: list[float] = []
     for values in blocks:
-        rest = values[~np.isnan(values)] if values.dtype.kind == "f" else values
-        for known in seen:
-            rest = rest[rest != known]
-        while len(rest):
-            seen.append(rest[0])
-            if len(seen) > 2:
-                return True
-            rest = rest[rest != rest[0]]
+        add_different(seen, values)
+        if len(seen) > 2:
+            return True
     return False
+
+
+def add_different(seen: list[float], values: NDArray[Any]) -> None:
+    """Adds numbers that were not seen, until there are three."""
+    if len(seen) > 2:
+        return
+    rest = values[~np.isnan(values)] if values.dtype.kind == "f" else values
+    for known in seen:
+        rest = rest[rest != known]
+    while len(rest) and len(seen) <= 2:
+        seen.append(rest[0])
+        rest = rest[rest != rest[0]]
 
 
 def narrow_numbers(values: NDArray[Any]) -> NDArray[Any]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-import pyarrow as pa
 
 from bncli.engine.data.columns import UNSEEN, CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.schema import Schema
@@ -15,9 +14,8 @@ from bncli.files.reading.ahead import in_order
 from bncli.files.reading.assembly import rows_that_count
 from bncli.files.reading.bad_rows import BadRows
 from bncli.files.reading.batches import absent_columns, tokens_of
-from bncli.files.reading.coding import Coded, Vocabulary
+from bncli.files.reading.coding import Coded, coded_label
 from bncli.files.reading.forms import column_read
-from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.reader import RawBlock, Table, parse
 from bncli.files.reading.roles import missing_column
 from bncli.files.reading.row_blocks import Kind, RowBlock, Want
@@ -62,18 +60,10 @@ def read_labelled(
 
 def _coded(source: Source, schema: Schema, attributes: Sequence[Coded], tokens: Tokens) -> list[Coded]:
     """The label, the attributes, the weights if there are any."""
-    name = source.class_name or schema.class_name
-    labels = Vocabulary.of(schema.labels, tokens_of_class(schema.labels, tokens))
-    coded = [Coded(Want(name, Kind.TEXT), labels, (name,)), *attributes]
+    coded = [coded_label(source.class_name or schema.class_name, schema.labels, tokens), *attributes]
     if source.weights is not None:
         coded.append(Coded(Want(source.weights, Kind.NUMBER, strict=True, weight=True), None, (source.weights,)))
     return coded
-
-
-def tokens_of_class(labels: tuple[str, ...], tokens: Tokens) -> Tokens:
-    """Where all labels are numbers the missing tokens are those of numbers, as in the table that was learnt from."""
-    _, wrong = to_numbers(pa.array(labels, pa.string()), ())
-    return Tokens(tokens.number, tokens.number) if wrong is None else tokens
 
 
 def _check_names(source: Source, schema: Schema, table: Table) -> None:

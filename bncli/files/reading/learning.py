@@ -6,7 +6,7 @@ be text are read again where they had been read as numbers. Rows of weight 0 do 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,11 +21,13 @@ from bncli.files.reading.ahead import in_order
 from bncli.files.reading.assembly import assemble
 from bncli.files.reading.bad_rows import BadRows
 from bncli.files.reading.coded import are_codes, read_coded
+from bncli.files.reading.columnar import Batch
 from bncli.files.reading.forms import want_in_form
 from bncli.files.reading.growing import ColumnBlock, Growing, digest
 from bncli.files.reading.leading_zeros import columns_with_leading_zeros
 from bncli.files.reading.numerals import kinds_of
 from bncli.files.reading.parse import parse_block
+from bncli.files.reading.part_types import PartTypes
 from bncli.files.reading.reader import RawBlock, Table, parse
 from bncli.files.reading.roles import Roles, assign_roles, tell_left_out
 from bncli.files.reading.row_blocks import BadRow, Kind, RowBlock, Want
@@ -76,7 +78,8 @@ def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Rounds)
         budget = sampling.BUDGET if rounds.budget == -1 else rounds.budget
         sampler = RowSampler(rounds.seed, budget, roles, tokens)
         with BadRows(source.on_bad_row, watch) as bad:
-            _read_all(table, columns, sampler, tokens, bad, run)
+            parts = PartTypes(columns, roles.categorical | roles.numeric, tokens) if table.n_files > 1 else None
+            _read_all(table, columns, sampler, tokens, bad, parts, run)
         _read_again(table, columns, sampler, tokens, run.threads, any_bad=bad.count > 0)
         n = sampler.n_kept
         found = assemble(columns, n, roles, table, source, given=given, watch=watch)
@@ -135,6 +138,7 @@ def _guess(
 
 @dataclass(frozen=True)
 class _Digested:
+    path: str
     columns: list[ColumnBlock]
     n_rows: int
     bad: tuple[BadRow, ...]
@@ -143,22 +147,40 @@ class _Digested:
 
 
 def _read_all(
-    table: Table, columns: dict[str, Growing], sampler: RowSampler, tokens: Tokens, bad: BadRows, run: Run
+    table: Table,
+    columns: dict[str, Growing],
+    sampler: RowSampler,
+    tokens: Tokens,
+    bad: BadRows,
+    parts: PartTypes | None,
+    run: Run,
 ) -> None:
-    """Fills the columns, of whose rows the sampler may keep a part."""
+    """Fills the columns, of whose rows the sampler may keep a part; `parts` hears of them where files are several."""
     growing = list(columns.values())
     tasks = (
         # Built when its turn comes, so that it knows what earlier rows have taught.
         partial(_digest, raw, [(c.want, c.shared) for c in growing], _watched(growing), tokens)
-        for raw in table.raw_blocks(list(columns), run.watch)
+        for raw in _of_one_kind(table.raw_blocks(list(columns), run.watch), parts)
     )
     for digested in in_order(tasks, run.threads):
         bad.take(digested.bad)
         for column, block in zip(growing, digested.columns, strict=True):
             column.add(block, digested.locate)
             column.leading_zeros |= column.want.name in digested.leading_zeros
+        if parts is not None:
+            parts.take(digested.path, digested.columns)
         sampler.took(growing, digested.n_rows)
+    if parts is not None:
+        parts.finish()
     sampler.finish(growing)
+
+
+def _of_one_kind(blocks: Iterator[RawBlock], parts: PartTypes | None) -> Iterator[RawBlock]:
+    """The blocks, as long as columnar files declare the same types."""
+    for raw in blocks:
+        if parts is not None and isinstance(raw, Batch):
+            parts.declared(raw)
+        yield raw
 
 
 def _watched(growing: Sequence[Growing]) -> list[str]:
@@ -172,7 +194,7 @@ def _digest(raw: RawBlock, asked: Sequence[tuple[Want, object]], watched: Sequen
     zeros = (
         columns_with_leading_zeros(raw, block.n_rows, watched, tokens) if isinstance(raw, TextBlock) else frozenset()
     )
-    return _Digested(columns, block.n_rows, block.bad, block.locate, zeros)
+    return _Digested(raw.path, columns, block.n_rows, block.bad, block.locate, zeros)
 
 
 def _read_again(

@@ -99,6 +99,10 @@ class Table:
         """What messages call it."""
         return self._inputs[0].name
 
+    @property
+    def n_files(self) -> int:
+        return len(self._inputs)
+
     def close(self) -> None:
         for file in self._inputs:
             file.close()

@@ -23,9 +23,8 @@ from bncli.engine.kernels.arrays import Codes
 from bncli.errors import BncliError
 from bncli.files.codes import CodedRows
 from bncli.files.reading.ahead import in_order
-from bncli.files.reading.coding import Coded, Vocabulary
+from bncli.files.reading.coding import Coded, Vocabulary, tokens_of_class
 from bncli.files.reading.inputs import find_inputs
-from bncli.files.reading.labelled import tokens_of_class
 from bncli.files.reading.learning import Rounds, first_round
 from bncli.files.reading.reader import RawBlock, Table, parse
 from bncli.files.reading.roles import assign_roles

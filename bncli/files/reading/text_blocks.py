@@ -36,6 +36,11 @@ class TextBlock:
     paused: bool = False
     """Nothing more was at hand: the rows so far should not wait for the next ones."""
 
+    @property
+    def path(self) -> str:
+        """The file, as messages call it."""
+        return self.layout.path
+
 
 def cut(stream: Stream, header: Header, size: int = BLOCK_SIZE) -> Iterator[TextBlock]:
     """The blocks of the file after its header, in order."""

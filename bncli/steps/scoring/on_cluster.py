@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 from bncli.errors import BncliError
 from bncli.files.reading.inputs import find_inputs
@@ -38,6 +39,7 @@ class ScorePlan:
     output: str | None
     output_format: str | None
     strict: bool
+    shift: Array | None = None
 
 
 class Block(NamedTuple):
@@ -73,7 +75,7 @@ def files_on_cluster(cluster: Cluster, plan: ScorePlan, paths: Sequence[str], wa
 
 def _serve(plan: ScorePlan) -> Callable[[tuple[str, ...]], ScoredFile]:
     """On a worker: the function that scores the last of some files; the first is that whose columns all have."""
-    rows = ScoredRows(plan.model, strict=plan.strict, explain=plan.layout.explain)
+    rows = ScoredRows(plan.model, strict=plan.strict, explain=plan.layout.explain, shift=plan.shift)
     maker = PieceMaker(plan.output, plan.output_format, plan.layout)
 
     def score_file(paths: tuple[str, ...]) -> ScoredFile:

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from bncli.engine.calibration.maps import Temperature
 from bncli.engine.data.columns import UNSEEN, CategoricalColumn
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.data.schema import CategoricalAttribute, source_column
+from bncli.engine.decisions.prior import shifted
+from bncli.engine.explanation.contrasts import contrasts
 from bncli.engine.explanation.contributions import Explainer, Explanation
-from bncli.engine.kernels.arrays import Array, Codes
+from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model
-from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.monitoring.tallies import Watcher
+from bncli.engine.prediction.scoring import compile_scorer, uncalibrated
 from bncli.errors import ModelError
 from bncli.files.score_layout import most_probable
 from bncli.files.table import Batch
@@ -38,11 +43,22 @@ class ScoredRows:
     """Scores batch after batch, and counts what it meets.
 
     strict: a value that training never saw is an error. explain: how many contributions to the prediction are told.
+    watched: all that goes through is counted for a monitor as well, by the `watcher`; the class too, where it is there.
     `needed`: the columns that the model looks at; `absent`, those that the rows lack, is for the reader to say.
+    shift: that of another prior (K,), None for the model's own.
     """
 
-    def __init__(self, model: Model, strict: bool = False, explain: int = 0) -> None:
+    def __init__(
+        self,
+        model: Model,
+        *,
+        strict: bool = False,
+        explain: int = 0,
+        shift: Array | None = None,
+        watched: bool = False,
+    ) -> None:
         self.strict = strict
+        self._shift = shift
         self.count = 0
         self.absent: tuple[str, ...] = ()
         self.unseen: Counter[str] = Counter()
@@ -52,7 +68,8 @@ class ScoredRows:
         self._explain = explain
         self._explainer = Explainer(model, self._scorer.used) if explain else None
         self._attributes = [model.schema.attributes[i] for i in self._scorer.used]
-        self.needed = tuple(attribute.name for attribute in self._attributes)
+        self.watcher = Watcher(model, self._scorer.used) if watched else None
+        self.needed = (*(a.name for a in self._attributes), *((model.schema.class_name,) if watched else ()))
         self._columns = tuple(source_column(attribute) for attribute in self._attributes)
 
     def add(self, others: Counts) -> None:
@@ -70,6 +87,8 @@ class ScoredRows:
         encoded = encode_attributes(batch.columns, self._schema, self._scorer.used, allow_missing=bool(self.absent))
         n_rows = batch.columns.n_rows
         self.count += n_rows
+        if self.watcher is not None:
+            self.watcher.add_values(encoded, n_rows)
         self.unseen.update(dict(zip(self._columns, encoded.unseen, strict=True)))
         # of the parts of a date, which are missing together, the column counts once
         self.missing.update(dict(zip(self._columns, encoded.missing, strict=True)))
@@ -77,13 +96,29 @@ class ScoredRows:
         for start in range(0, n_rows, step):
             block = slice(start, min(start + step, n_rows))
             codes = [column[block] for column in encoded.codes]
-            log_p = log_probabilities(self._scorer, codes, block.stop - start)
-            yield block, log_p, self._why(codes, log_p)
+            raw = uncalibrated(self._scorer, codes, block.stop - start)
+            calibrated = raw if self._scorer.calibration is None else self._scorer.calibration.apply(raw)
+            log_p = shifted(calibrated, self._shift)
+            if self.watcher is not None:
+                label = batch.columns.label
+                self.watcher.add_predictions(codes, log_p, None if label is None else label.codes[block])
+            yield block, log_p, self._why(codes, raw, most_probable(log_p))
 
-    def _why(self, codes: Sequence[Codes], log_p: Array) -> Explanation | None:
+    def _why(self, codes: Sequence[Codes], raw: Array, predicted: Index) -> Explanation | None:
+        """Reasons are those of the tables: a temperature divides them all, the shift of a prior is part of the base.
+
+        Other maps are left out of them.
+        """
         if self._explainer is None:
             return None
-        return self._explainer.explain(codes, log_p, most_probable(log_p), self._explain)
+        why = self._explainer.explain(codes, raw, predicted, self._explain)
+        calibration = self._scorer.calibration
+        if isinstance(calibration, Temperature):
+            why = why.scaled(1 / calibration.temperature)
+        if self._shift is None:
+            return why
+        added = contrasts(self._shift)[predicted]
+        return replace(why, log_odds=why.log_odds + added, base=why.base + added)
 
     def refuse_unseen(self, batch: Batch, kept_names: tuple[str, ...]) -> None:
         """ModelError for the first value, row by row, that training never saw."""

@@ -1,0 +1,42 @@
+"""The options of `bncli score` about watching a model at work, and the lines that tell what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bncli.cli.flags import flag
+from bncli.errors import UsageError
+
+if TYPE_CHECKING:
+    from bncli.steps.scoring.monitoring import Monitored
+
+MONITORING = (
+    flag(
+        "--monitor",
+        group="Monitoring",
+        metavar="FILE",
+        help="Count values, predictions and confidence beside those of training; FILE gets them as JSON.",
+    ),
+    flag(
+        "--fail-on-drift",
+        group="Monitoring",
+        is_flag=True,
+        help="Exit with code 4, after all is written, where values have drifted from those of training.",
+    ),
+)
+
+
+def refuse_idle_monitor(typed: Mapping[str, Any]) -> None:
+    """What has no effect, or cannot go together."""
+    if typed["fail_on_drift"] and typed["monitor"] is None:
+        raise UsageError("--fail-on-drift has no effect without --monitor", hint="say --monitor FILE.json")
+    if typed["monitor"] == "-":
+        raise UsageError("--monitor needs a file, not the standard output", hint="say --monitor FILE.json")
+    if typed["monitor"] is not None and typed["cluster"] is not None:
+        raise UsageError("--monitor counts in one process, not on a cluster", hint="leave --cluster out")
+
+
+def monitor_lines(found: Monitored | None) -> list[str]:
+    """Whether anything has drifted, and what."""
+    return [] if found is None else [found.sentence()]

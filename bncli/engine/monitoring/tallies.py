@@ -1,0 +1,150 @@
+"""What is counted of a stream of scored rows: codes by attribute, predictions, confidence, ln P(x), log-loss.
+
+Everything is a sum over rows, so memory does not grow with them, and the tallies of several streams add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bncli.engine.data.encoding import Encoded
+from bncli.engine.data.schema import Attribute
+from bncli.engine.kernels.arrays import Array, Codes, Integers
+from bncli.engine.model import Model
+from bncli.engine.monitoring.surprise import JointModel, Sketch
+from bncli.errors import ModelError
+
+
+@dataclass
+class Moments:
+    """The number of some rows' values, their sum and the sum of their squares."""
+
+    n: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def add(self, values: Array) -> None:
+        """More values, (rows,)."""
+        self.n += len(values)
+        self.total += float(values.sum())
+        self.squares += float((values * values).sum())
+
+    def merge(self, other: Moments) -> None:
+        """Those of other rows."""
+        self.n, self.total, self.squares = self.n + other.n, self.total + other.total, self.squares + other.squares
+
+    @property
+    def mean(self) -> float | None:
+        return self.total / self.n if self.n else None
+
+    @property
+    def variance(self) -> float:
+        """Of one value, unbiased; 0 of fewer than two."""
+        if self.n < 2:
+            return 0.0
+        return max(self.squares - self.total * self.total / self.n, 0.0) / (self.n - 1)
+
+
+@dataclass
+class AttributeTally:
+    """Of one attribute: counts (k,) of the values of training, and how often it was missing and never seen.
+
+    training (k,) has the weight of each value there, the missing one last where it had one (`missing_counts`).
+    """
+
+    name: str
+    training: Array
+    missing_counts: bool
+    counts: Array
+    missing: int = 0
+    unseen: int = 0
+
+    @property
+    def unknown(self) -> int:
+        """Rows with a value that training never had."""
+        return self.unseen + (0 if self.missing_counts else self.missing)
+
+
+def attribute_tally(attribute: Attribute, n_rows: int) -> AttributeTally:
+    """With no rows yet; `n_rows` is the number of training rows."""
+    weights = [*attribute.frequencies, *([attribute.missing_weight] if attribute.missing_weight else [])]
+    training = np.array(weights, np.float64)
+    if training.sum() > n_rows:
+        training *= n_rows / training.sum()
+    has_missing = attribute.missing or attribute.missing_weight > 0
+    return AttributeTally(attribute.name, training, has_missing, np.zeros(len(training)))
+
+
+@dataclass
+class Tally:
+    """Of all rows so far. `no_log_p`: why the model has no ln P(x); log_loss: of rows that have a class."""
+
+    attributes: list[AttributeTally]
+    predictions: Array
+    rows: int = 0
+    confidence: Moments = field(default_factory=Moments)
+    log_p: Moments = field(default_factory=Moments)
+    sketch: Sketch = field(default_factory=Sketch)
+    log_loss: Moments = field(default_factory=Moments)
+    classes: Array = field(default_factory=lambda: np.zeros(0))
+
+    def merge(self, other: Tally) -> None:
+        """Adds the rows of another tally of the same model."""
+        for mine, theirs in zip(self.attributes, other.attributes, strict=True):
+            mine.counts = mine.counts + theirs.counts
+            mine.missing, mine.unseen = mine.missing + theirs.missing, mine.unseen + theirs.unseen
+        self.predictions, self.classes = self.predictions + other.predictions, self.classes + other.classes
+        self.rows += other.rows
+        for mine_, theirs_ in (
+            (self.confidence, other.confidence),
+            (self.log_p, other.log_p),
+            (self.log_loss, other.log_loss),
+        ):
+            mine_.merge(theirs_)
+        self.sketch.counts.update(other.sketch.counts)
+
+
+class Watcher:
+    """Counts what a model scores. `used`: the schema's attributes, ascending, whose codes it is shown."""
+
+    def __init__(self, model: Model, used: Sequence[int]) -> None:
+        schema = model.schema
+        attributes = [attribute_tally(schema.attributes[i], model.n_rows) for i in used]
+        self.tally = Tally(attributes, np.zeros(len(schema.labels)), classes=np.zeros(len(schema.labels)))
+        self.no_log_p = ""
+        self.joint: JointModel | None = None
+        try:
+            self.joint = JointModel(model, used)
+        except ModelError as error:
+            self.no_log_p = error.what
+
+    def add_values(self, encoded: Encoded, n_rows: int) -> None:
+        """The attributes of more rows."""
+        self.tally.rows += n_rows
+        for tally, codes, unseen, missing in zip(
+            self.tally.attributes, encoded.codes, encoded.unseen, encoded.missing, strict=True
+        ):
+            found = np.bincount(codes, minlength=len(tally.counts) + 1)[: len(tally.counts)].astype(np.float64)
+            tally.unseen += unseen
+            tally.missing += missing
+            if tally.missing_counts:
+                found[-1] = missing  # where it is marginalized it has the code of what is unknown
+            tally.counts += found
+
+    def add_predictions(self, codes: Sequence[Codes], log_p: Array, labels: Integers | None) -> None:
+        """What was said of more rows: log P(y | x_t) (K, rows); labels (rows,), negative where there is none."""
+        tally = self.tally
+        tally.predictions += np.bincount(log_p.argmax(axis=0), minlength=len(log_p))
+        tally.confidence.add(np.exp(log_p.max(axis=0)))
+        if self.joint is not None and codes:
+            values = self.joint.log_p(codes)
+            tally.log_p.add(values)
+            tally.sketch.add(values)
+        if labels is not None:
+            rows = np.flatnonzero(labels >= 0)
+            known = labels[rows]
+            tally.log_loss.add(-log_p[known, rows])
+            tally.classes += np.bincount(known, minlength=len(log_p))

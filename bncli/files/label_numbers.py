@@ -1,0 +1,76 @@
+"""A number for each label of the class, from a file: CSV of two columns (`label,weight`), or a JSON object.
+
+Conventions: a first line whose second field is no number is a heading; blank lines are skipped. A text that names no
+file is what it says, `label=number,...`.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from typing import Any
+
+from bncli.choices import decimal, written_numbers
+from bncli.errors import BncliError
+from bncli.files.documents import Node, decode, parse
+from bncli.files.places import cannot_read
+
+_MOST_BYTES = 1 << 24
+
+
+def numbers_stated(value: Any) -> Any:
+    """What was typed; where it is the path of a file, its numbers as they are typed: `label=number,...`."""
+    if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
+        return value
+    return written_numbers(read_label_numbers(os.fspath(value)))
+
+
+def read_label_numbers(path: str) -> dict[str, float]:
+    """The numbers by label; BncliError with the line for what is no such file."""
+    text = small_text(path)
+    if text.lstrip().startswith("{"):
+        return _from_json(parse(text.encode(), path))
+    rows = csv_rows(text, path)
+    if rows and len(rows[0][1]) == 2 and decimal(rows[0][1][1]) is None:
+        del rows[0]
+    found: dict[str, float] = {}
+    for line, fields in rows:
+        number = decimal(fields[1]) if len(fields) == 2 else None
+        if number is None:
+            what = f"expected a label and a number, found {','.join(fields)[:60]!r}"
+            raise BncliError(what, where=f"{path}, line {line}", hint="a line holds label,number")
+        if fields[0] in found:
+            raise BncliError(f"the label {fields[0]!r} stands there twice", where=f"{path}, line {line}")
+        found[fields[0]] = number
+    if not found:
+        raise BncliError("there is no label with a number", where=path, hint="a line holds label,number")
+    return found
+
+
+def _from_json(document: Node) -> dict[str, float]:
+    found = {label: node.number() for label, node in document.members().items()}
+    if not found:
+        document.fail("there is no label with a number")
+    return found
+
+
+def small_text(path: str) -> str:
+    """The text of a file that people write by hand."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise cannot_read(path, error) from error
+    if len(content) > _MOST_BYTES:
+        raise BncliError(f"the file has more than {_MOST_BYTES:,} bytes: it is no such list", where=path)
+    return decode(content, path)
+
+
+def csv_rows(text: str, path: str) -> list[tuple[int, list[str]]]:
+    """The lines that are not blank, with their numbers, as fields without blanks around them."""
+    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    try:
+        rows = [(reader.line_num, [field.strip() for field in fields]) for fields in reader]
+    except csv.Error as error:
+        raise BncliError(f"this is no CSV: {error}", where=f"{path}, line {reader.line_num}") from error
+    return [(line, fields) for line, fields in rows if any(fields)]

@@ -1,0 +1,61 @@
+"""What a scoring run adds for a monitor: its file, and what it says of drift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bncli.engine.model import Model
+from bncli.engine.monitoring.monitor import Monitor
+from bncli.engine.monitoring.tallies import Watcher
+from bncli.errors import DriftError
+from bncli.files.monitors import monitored, write_monitor
+from bncli.watch import Note, Watch
+
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Monitored:
+    """A monitor as it was written to `file`."""
+
+    file: str
+    monitor: Monitor
+
+    def as_json(self) -> dict[str, Any]:
+        """The file, and what it says in short."""
+        return {"file": self.file, "drift": bool(self.monitor.drifted), "drifted": list(self.monitor.drifted)}
+
+    def sentence(self) -> str:
+        """Whether anything has drifted, and what, the farthest first."""
+        total, drifted = len(self.monitor.tally.attributes), self.monitor.drifted
+        if not self.monitor.tally.rows:
+            return "no rows, no drift"
+        if not drifted:
+            return f"no drift in {total:,} attribute{'' if total == 1 else 's'}"
+        return f"drift in {len(drifted):,} of {total:,} attributes: {self._named()}"
+
+    def _named(self) -> str:
+        names, drifted = {one.name: one for one in self.monitor.tally.attributes}, self.monitor.drifted
+        by_name = dict(zip(names, self.monitor.drifts, strict=True))
+        told = [f"{name} ({_size(by_name[name].psi)})" for name in drifted[:_NAMED]]
+        return ", ".join(told) + (", ..." if len(drifted) > _NAMED else "")
+
+    def refuse_drift(self) -> None:
+        """DriftError where anything has drifted."""
+        if self.monitor.drifted:
+            raise DriftError(self.sentence(), where=self.file, hint="look at what changed, or fit again")
+
+
+def _size(psi: float | None) -> str:
+    return "no value of training" if psi is None else f"PSI {psi:.2f}"
+
+
+def write_found(path: str, model: Model, watcher: Watcher | None, watch: Watch) -> Monitored:
+    """Writes what was counted, and notes what it lacks."""
+    assert watcher is not None
+    if watcher.no_log_p:
+        watch(Note(f"no ln P(x): {watcher.no_log_p}"))
+    monitor = Monitor(monitored(model), watcher.tally, watcher.no_log_p)
+    write_monitor(path, monitor)
+    return Monitored(path, monitor)

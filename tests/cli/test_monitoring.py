@@ -1,0 +1,167 @@
+"""`bncli score --monitor` and `--fail-on-drift`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.cli.conftest import Bncli
+
+
+def monitor_of(bncli: Bncli, data: str, *words: str, model: str = "m.bnc") -> dict[str, Any]:
+    done = bncli("score", model, data, "-o", "scores.csv", "--monitor", "monitor.json", "-q", *words)
+    assert done.code == 0, done.err
+    found: dict[str, Any] = json.loads(Path("monitor.json").read_text())
+    return found
+
+
+def rows_of(path: str) -> list[dict[str, str]]:
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write(path: str, rows: list[dict[str, str]]) -> None:
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_figures_against_counting_by_hand(bncli: Bncli) -> None:
+    assert bncli("fit", "iris.csv", "--param", "map", "-o", "m.bnc").code == 0
+    rows = rows_of("iris.csv")[30:110]
+    write("new.csv", rows)
+    found = monitor_of(bncli, "new.csv")
+    scores = rows_of("scores.csv")
+    cuts = {a["name"]: a["cuts"] for a in json.loads(bncli("inspect", "m.bnc", "--json").out)["attributes"]}
+    for attribute in found["attributes"]:
+        bounds = cuts[attribute["name"]]
+        new, old = (
+            np.bincount([sum(float(row[attribute["name"]]) > cut for cut in bounds) for row in some], minlength=3)
+            for some in (rows, rows_of("iris.csv"))
+        )
+        a, e = new / new.sum(), old / old.sum()
+        a[a == 0] = 0.5 / new.sum()
+        assert attribute["psi"] == pytest.approx(((a - e) * np.log(a / e)).sum())
+        assert attribute["p"] == pytest.approx(stats.chi2_contingency(np.stack([new, old]), correction=False).pvalue)
+        assert attribute["missing"] == attribute["unseen"] == 0
+    predicted = [row["prediction"] for row in scores]
+    assert found["predictions"] == {y: predicted.count(y) / 80 for y in ("setosa", "versicolor", "virginica")}
+    p = [[float(row[f"p_{y}"]) for y in found["predictions"]] for row in scores]
+    assert found["mean_confidence"] == pytest.approx(np.mean(np.max(p, axis=1)))
+    losses = [-math.log(float(score[f"p_{row['class']}"])) for score, row in zip(scores, rows, strict=True)]
+    assert found["log_loss"] == pytest.approx(np.mean(losses))
+    assert found["labelled_rows"] == found["rows"] == 80
+    assert found["mean_log_p"] < 0
+    assert found["log_p_quantiles"]["0.05"] <= found["mean_log_p"] <= found["log_p_quantiles"]["0.95"]
+
+
+def test_training_rows_do_not_drift(bncli: Bncli) -> None:
+    assert bncli("fit", "tumours.csv", "-o", "m.bnc").code == 0
+    done = bncli("score", "m.bnc", "tumours.csv", "-o", "s.csv", "--monitor", "m.json", "--fail-on-drift")
+    assert done.code == 0
+    assert "no drift in " in done.err
+    assert "Note: no ln P(x): the parameters 'weighted' of the model" in done.err
+    found = json.loads(Path("m.json").read_text())
+    assert (found["drift"], found["drifted"], found["mean_log_p"]) == (False, [], None)
+    assert all(attribute["psi"] == pytest.approx(0.0, abs=1e-12) for attribute in found["attributes"])
+
+
+def test_drift_ends_with_code_4_after_all_is_written(bncli: Bncli) -> None:
+    assert bncli("fit", "iris.csv", "--param", "map", "-o", "m.bnc").code == 0
+    write("new.csv", rows_of("iris.csv")[:60])
+    words = ("score", "m.bnc", "new.csv", "-o", "s.csv", "--monitor", "m.json")
+    assert bncli(*words).code == 0
+    done = bncli(*words, "--fail-on-drift", "--json")
+    assert done.code == 4
+    assert done.err.startswith("Error: drift in 4 of 4 attributes: petal_width (PSI ")
+    assert done.err.count("\n") == 1
+    assert len(rows_of("s.csv")) == 60
+    assert json.loads(done.out)["monitor"] == {
+        "file": "m.json",
+        "drift": True,
+        "drifted": ["petal_width", "petal_length", "sepal_length", "sepal_width"],
+    }
+    assert json.loads(Path("m.json").read_text())["drift"] is True
+
+
+@pytest.mark.parametrize("policy", ["level", "marginalize"])
+def test_missing_values_count_where_training_had_some(bncli: Bncli, policy: str) -> None:
+    done = bncli("fit", "wine_holes.csv", "--param", "map", "--missing-policy", policy, "-o", "m.bnc")
+    assert done.code == 0, done.err
+    found = monitor_of(bncli, "wine_holes.csv")
+    rows = rows_of("wine_holes.csv")
+    assert not found["drift"]
+    for attribute in found["attributes"]:
+        share = sum(row[attribute["name"]] in ("", "?", "NA") for row in rows) / len(rows)
+        assert attribute["missing"] == pytest.approx(share)
+        assert attribute["psi"] == pytest.approx(0.0, abs=1e-12)
+    name = next(a["name"] for a in found["attributes"] if a["missing"] > 0)
+    write("gaps.csv", [row | {name: ""} if t % 2 else row for t, row in enumerate(rows)])
+    assert monitor_of(bncli, "gaps.csv")["drifted"] == [name]
+
+
+def test_values_never_seen_are_drift_and_not_in_psi(bncli: Bncli) -> None:
+    assert bncli("fit", "monks1.csv", "--param", "map", "--structure", "nb", "-o", "m.bnc").code == 0
+    rows = rows_of("monks1.csv")
+    name = next(key for key in rows[0] if key != "class")
+    write("new.csv", [row | {name: "new!"} if t % 4 == 0 else row for t, row in enumerate(rows)])
+    found = monitor_of(bncli, "new.csv")
+    one = next(attribute for attribute in found["attributes"] if attribute["name"] == name)
+    assert one["unseen"] == pytest.approx(sum(t % 4 == 0 for t in range(len(rows))) / len(rows))
+    assert found["drifted"] == [name]
+    assert one["psi"] < 0.05
+
+
+def test_no_rows_and_no_class(bncli: Bncli) -> None:
+    assert bncli("fit", "iris.csv", "--param", "map", "-o", "m.bnc").code == 0
+    header, *lines = Path("iris.csv").read_text().splitlines(keepends=True)
+    Path("none.csv").write_text(header)
+    found = monitor_of(bncli, "none.csv", "--fail-on-drift")
+    assert (found["rows"], found["drift"], found["mean_log_p"], found["log_loss"]) == (0, False, None, None)
+    Path("bare.csv").write_text("".join(line.rsplit(",", 1)[0] + "\n" for line in (header, *lines)))
+    found = monitor_of(bncli, "bare.csv")
+    assert (found["rows"], found["log_loss"], found["class_shares"]) == (150, None, None)
+    rows = rows_of("iris.csv")
+    write("some.csv", [row | {"class": "?" if t % 2 else row["class"]} for t, row in enumerate(rows)])
+    assert monitor_of(bncli, "some.csv")["labelled_rows"] == 75
+    write("others.csv", [row | {"class": "rose"} for row in rows])
+    assert monitor_of(bncli, "others.csv")["labelled_rows"] == 0
+
+
+def test_scores_are_the_same_bytes_with_a_monitor(bncli: Bncli) -> None:
+    assert bncli("fit", "wine_holes.csv", "-o", "m.bnc").code == 0
+    plain = bncli("score", "m.bnc", "wine_holes.csv", "--keep-all")
+    assert bncli("score", "m.bnc", "wine_holes.csv", "--keep-all", "--monitor", "x.json").out == plain.out
+
+
+def test_codes_and_counts_make_models_that_are_watched_alike(bncli: Bncli) -> None:
+    assert bncli("fit", "iris.csv", "--param", "map", "--structure", "nb", "-o", "m.bnc").code == 0
+    assert bncli("encode", "iris.csv", "-o", "iris.codes").code == 0
+    assert bncli("fit", "iris.codes", "--param", "map", "--structure", "nb", "-o", "codes.bnc").code == 0
+    assert monitor_of(bncli, "iris.csv") == monitor_of(bncli, "iris.csv", model="codes.bnc")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--fail-on-drift",), "--fail-on-drift has no effect without --monitor"),
+        (("--monitor", "-"), "--monitor needs a file"),
+        (("--monitor", "m.json", "--cluster", "local:1"), "--monitor counts in one process"),
+        (("--monitor", "iris.csv"), "cannot write 'iris.csv': it is read from"),
+        (("--monitor", "s.csv"), "cannot write 's.csv': it is written"),
+    ],
+)
+def test_what_does_not_go_together(bncli: Bncli, words: tuple[str, ...], said: str) -> None:
+    assert bncli("fit", "iris.csv", "-o", "m.bnc").code == 0
+    done = bncli("score", "m.bnc", "iris.csv", "-o", "s.csv", *words)
+    assert done.code == 2
+    assert done.err.startswith(f"Error: {said}")
+    assert not Path("s.csv").exists()

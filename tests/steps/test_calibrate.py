@@ -1,0 +1,258 @@
+"""calibrate: a map stored in the model, and what says probabilities afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bncli
+from bncli.cli.run import run
+from bncli.engine.calibration.maps import METHODS, Isotonic, Temperature
+from bncli.engine.kernels.arrays import Array
+from bncli.errors import ModelError, UsageError
+from bncli.files.model import dump_model, format_version, read_model
+from bncli.files.table import Source
+from bncli.recipe import Recipe
+from bncli.steps.calibrate import calibrate
+from bncli.steps.effects import effects_report
+from bncli.steps.evaluate import evaluate_model
+from bncli.steps.export import export
+from bncli.steps.fit import fit
+from bncli.steps.simulate import simulate
+from bncli.steps.verify import verify
+from bncli.watch import Event, Note, Run
+
+SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two halves of a table with three labels and of one with two, and models of the first halves, too bold."""
+    made = tmp_path_factory.mktemp("calibrate")
+    for name, structure in (("wine_holes", "tan"), ("tic_tac_toe", "tan")):
+        header, *rows = (SAMPLE_DATA / f"{name}.csv").read_text().splitlines()
+        for half in (0, 1):
+            (made / f"{name}_{half}.csv").write_text("\n".join([header, *rows[half::2], ""]))
+        source = Source((str(made / f"{name}_0.csv"),))
+        fit(source, Recipe.of(structure=structure, param="map"), output=str(made / f"{name}.bnc"))
+    return made
+
+
+def calibrated(folder: Path, name: str, method: str, out: str = "c.bnc", **said: Any) -> tuple[str, list[str]]:
+    heard: list[str] = []
+
+    def watch(event: Event) -> None:
+        if isinstance(event, Note):
+            heard.append(event.text)
+
+    source = Source((str(folder / f"{name}_1.csv"),), **said)
+    calibrate(str(folder / f"{name}.bnc"), source, str(folder / out), method, run=Run(watch=watch))
+    return str(folder / out), heard
+
+
+def probabilities(path: str, table: Path) -> Array:
+    return np.asarray(bncli.load(path).predict_proba(str(table)))
+
+
+@pytest.mark.parametrize("name", ["wine_holes", "tic_tac_toe"])
+@pytest.mark.parametrize("method", METHODS)
+def test_everything_that_says_probabilities_says_the_calibrated_ones(folder: Path, name: str, method: str) -> None:
+    path, _ = calibrated(folder, name, method)
+    table = folder / f"{name}_1.csv"
+    model = read_model(path)
+    assert model.calibration is not None
+    before = probabilities(str(folder / f"{name}.bnc"), table)
+    after = probabilities(path, table)
+    np.testing.assert_allclose(np.log(after).T, model.calibration.map.apply(np.log(before).T), atol=1e-9)
+    report = evaluate_model(path, Source((str(table),)))
+    assert report.metrics["log_loss"] == pytest.approx(model.calibration.after, abs=1e-12)
+    assert verify(path).fault is None
+    assert run(["score", path, str(table), "-o", str(folder / "scores.csv"), "-q"]) == 0
+    scores = np.genfromtxt(folder / "scores.csv", delimiter=",", skip_header=1, usecols=range(1, before.shape[1] + 1))
+    np.testing.assert_allclose(scores, after, atol=1e-14)
+    api = bncli.load(str(folder / f"{name}.bnc")).calibrate(str(table), method)
+    np.testing.assert_array_equal(api.predict_proba(str(table)), after)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_calibrated_model_is_read_as_it_was_written(folder: Path, method: str) -> None:
+    path, _ = calibrated(folder, "wine_holes", method)
+    model = read_model(path)
+    assert dump_model(model) == Path(path).read_bytes()
+    assert format_version(path) == 7
+    assert format_version(str(folder / "wine_holes.bnc")) == 6
+
+
+WRONG = [
+    ("temperature", {"temperature": 0.0}, "a temperature is above 0"),
+    ("temperature", {"method": "platt"}, "no calibration is called 'platt'"),
+    ("temperature", {"rows": 0}, "out of range"),
+    ("temperature", {"scales": [1]}, "unknown key 'scales'"),
+    ("temperature", {"method": None}, "expected a text"),
+    ("per-class", {"scales": [1.0]}, "there is a number for each label"),
+    ("per-class", {"scales": [1.0, -1.0, 1.0]}, "no scale is below 0"),
+    ("isotonic", {"knots": []}, "these are not the maps of the labels"),
+    ("isotonic", {"knots": [{"at": [0.2, 0.1], "values": [0.1, 0.2]}] * 3}, "each above the one before"),
+    ("isotonic", {"knots": [{"at": [0.1, 0.2], "values": [0.3, 0.2]}] * 3}, "never fall"),
+    ("isotonic", {"knots": [{"at": [0.1, 0.2], "values": [0.0, 0.2]}] * 3}, "between 0 and 1"),
+    ("isotonic", {"knots": [{"at": [], "values": []}] * 3}, "knots are probabilities"),
+    ("isotonic", {"knots": [{"at": [0.1], "values": [0.2, 0.3]}] * 3}, "there is a number"),
+]
+
+
+@pytest.mark.parametrize(("method", "change", "said"), WRONG)
+def test_a_wrong_map_in_a_file_is_an_error(folder: Path, method: str, change: dict[str, Any], said: str) -> None:
+    from bncli.files.calibrations import calibration_json, read_calibration
+    from bncli.files.documents import parse
+
+    path, _ = calibrated(folder, "wine_holes", method)
+    found = read_model(path).calibration
+    assert found is not None
+    text = json.dumps(calibration_json(found) | change).encode()
+    with pytest.raises(ModelError, match=said):
+        read_calibration(parse(text, "a file", ModelError), 3)
+
+
+def test_rows_that_the_model_was_learnt_from_are_warned_of(folder: Path) -> None:
+    model, warned = str(folder / "wine_holes.bnc"), "these look like the rows that the model was learnt from"
+    rows = (folder / "wine_holes_0.csv").read_text().splitlines()
+    (folder / "shuffled_1.csv").write_text("\n".join([rows[0], *rows[:0:-1], ""]))
+    (folder / "shuffled.bnc").write_bytes(Path(model).read_bytes())
+    assert any(warned in text for text in calibrated(folder, "shuffled", "temperature")[1])
+    assert not any(warned in text for text in calibrated(folder, "wine_holes", "temperature")[1])
+
+
+def test_a_calibration_is_replaced_and_not_heaped_on_another(folder: Path) -> None:
+    first, _ = calibrated(folder, "wine_holes", "per-class", "first.bnc")
+    heard: list[Event] = []
+    source = Source((str(folder / "wine_holes_1.csv"),))
+    calibrate(first, source, str(folder / "second.bnc"), "temperature", run=Run(watch=heard.append))
+    plain, _ = calibrated(folder, "wine_holes", "temperature", "plain.bnc")
+    assert (folder / "second.bnc").read_bytes() == Path(plain).read_bytes()
+    assert any(isinstance(event, Note) and "calibrated already" in event.text for event in heard)
+
+
+@pytest.mark.parametrize("form", ["python", "javascript", "sql", "scorecard"])
+def test_a_temperature_is_exported(folder: Path, form: str) -> None:
+    path, _ = calibrated(folder, "tic_tac_toe", "temperature")
+    report = export(path, form)
+    if report.max_dp is None:
+        pytest.skip(f"nothing at hand runs {form}")
+    assert report.max_dp < 1e-9
+    assert report.text != export(str(folder / "tic_tac_toe.bnc"), form).text
+
+
+@pytest.mark.parametrize("method", ["per-class", "isotonic"])
+def test_other_maps_are_refused_where_they_cannot_be_said(folder: Path, method: str) -> None:
+    path, _ = calibrated(folder, "tic_tac_toe", method)
+    with pytest.raises(ModelError, match=f"calibrated by {method}, a map of probabilities"):
+        export(path, "python")
+    with pytest.raises(ModelError, match="the model is calibrated"):
+        export(path, "bif")
+    with pytest.raises(ModelError, match="the model is calibrated"):
+        simulate(path, 3)
+
+
+def test_an_average_of_models_is_no_sum_to_be_divided(folder: Path) -> None:
+    source = Source((str(folder / "tic_tac_toe_0.csv"),))
+    fit(source, Recipe.of(structure="kikuchi"), output=str(folder / "averaged.bnc"))
+    (folder / "averaged_1.csv").write_bytes((folder / "tic_tac_toe_1.csv").read_bytes())
+    path, _ = calibrated(folder, "averaged", "temperature")
+    with pytest.raises(ModelError, match=r"averages .* models and is calibrated"):
+        export(path, "python")
+    assert verify(path).fault is None
+
+
+def test_a_temperature_divides_reasons_and_effects(folder: Path) -> None:
+    path, _ = calibrated(folder, "wine_holes", "temperature")
+    calibration = read_model(path).calibration
+    assert calibration is not None
+    assert isinstance(calibration.map, Temperature)
+    table, heat = str(folder / "wine_holes_1.csv"), calibration.map.temperature
+    for cool, raw in zip(
+        bncli.load(path).explain(table), bncli.load(str(folder / "wine_holes.bnc")).explain(table), strict=True
+    ):
+        assert cool.log_odds == pytest.approx(raw.log_odds / heat, rel=1e-9)
+        total = cool.base + sum(one.contribution for one in cool.contributions) + cool.rest
+        assert total == pytest.approx(cool.log_odds, abs=1e-9)
+    ours, theirs = (effects_report(read_model(one)) for one in (path, str(folder / "wine_holes.bnc")))
+    np.testing.assert_allclose(ours.base, theirs.base / heat)
+    np.testing.assert_allclose(ours.effects[0].values, theirs.effects[0].values / heat)
+    odds = np.log(bncli.load(path).predict_proba(table)[0])
+    own = int(odds.argmax())
+    said = bncli.load(path).explain(table)[0].log_odds
+    assert said == pytest.approx(odds[own] - np.delete(odds, own).mean(), abs=1e-9)
+
+
+@pytest.mark.parametrize("method", ["per-class", "isotonic"])
+def test_reasons_under_other_maps_are_those_before_and_say_so(
+    folder: Path, method: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, _ = calibrated(folder, "tic_tac_toe", method)
+    table = str(folder / "tic_tac_toe_1.csv")
+    assert run(["score", path, table, "-o", str(folder / "why.csv"), "--explain", "1"]) == 0
+    assert f"log-odds and contributions are those before the {method} calibration" in capsys.readouterr().err
+    one, other = (bncli.load(p).explain(table, 2) for p in (path, str(folder / "tic_tac_toe.bnc")))
+    same = [(a, b) for a, b in zip(one, other, strict=True) if a.prediction == b.prediction]
+    assert len(same) > 300
+    assert all(a == b for a, b in same)
+
+
+def test_weights_are_heeded(folder: Path) -> None:
+    header, *rows = (folder / "tic_tac_toe_1.csv").read_text().splitlines()
+    weighted = [f"{row},{1 + (i < 100)}" for i, row in enumerate(rows)]
+    (folder / "weighted_1.csv").write_text("\n".join([f"{header},w", *weighted, ""]))
+    (folder / "doubled_1.csv").write_text("\n".join([header, *rows, *rows[:100], ""]))
+    for name in ("weighted", "doubled"):
+        (folder / f"{name}.bnc").write_bytes((folder / "tic_tac_toe.bnc").read_bytes())
+    one, other = (
+        read_model(calibrated(folder, name, "isotonic", class_name="class", **said)[0]).calibration
+        for name, said in (("weighted", {"weights": "w"}), ("doubled", {}))
+    )
+    assert one is not None
+    assert other is not None
+    assert isinstance(one.map, Isotonic)
+    assert isinstance(other.map, Isotonic)
+    np.testing.assert_allclose(one.map.knots[0].values, other.map.knots[0].values, rtol=1e-12)
+    assert one.after == pytest.approx(other.after)
+
+
+def test_bad_input_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, table = str(folder / "tic_tac_toe.bnc"), str(folder / "tic_tac_toe_1.csv")
+    header, *rows = Path(table).read_text().splitlines()
+    hostile = {
+        "noclass.csv": ["\n".join(row.rpartition(",")[0] for row in (header, *rows)), "no column 'class'"],
+        "unseen.csv": [f"{header}\n{rows[0].rpartition(',')[0]},draw\n", "'draw', which is no label of the model"],
+        "unlabelled.csv": [f"{header}\n{rows[1]}\n{rows[0].rpartition(',')[0]},\n", "--drop-unlabelled"],
+        "empty.csv": [f"{header}\n", "the table has no rows"],
+        "few.csv": ["\n".join([header, *rows[:6], ""]), "isotonic calibration has a map for each label, and only"],
+    }
+    for name, (text, said) in hostile.items():
+        (folder / name).write_text(text)
+        words = ["calibrate", model, str(folder / name), "-o", str(folder / "x.bnc"), "--method", "isotonic"]
+        assert run(words) in (1, 3), name
+        assert said in capsys.readouterr().err, name
+        assert not (folder / "x.bnc").exists()
+    assert run(["calibrate", model, table]) == 2
+    assert "-o FILE is missing" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="there is no calibration 'platt'"):
+        bncli.load(model).calibrate(table, "platt")
+    with pytest.raises(TypeError, match="nothing is called 'wieghts'"):
+        bncli.load(model).calibrate(table, wieghts="w")
+
+
+def test_the_summary_and_inspect_tell_of_the_map(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [str(folder / "wine_holes.bnc"), str(folder / "wine_holes_1.csv"), "-o", str(folder / "t.bnc")]
+    assert run(["calibrate", *words]) == 0
+    told = capsys.readouterr().err
+    assert "calibration temperature" in told
+    assert "on the 89 rows it was learnt from" in told
+    assert run(["inspect", str(folder / "t.bnc"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["calibration"]
+    assert found["method"] == "temperature"
+    assert found["rows"] == 89
+    assert found["log_loss"]["after"] <= found["log_loss"]["before"]
