@@ -156,6 +156,22 @@ class Prior(NamedTuple):
         return {"type": "string"}
 
 
+class Names(NamedTuple):
+    """Names of columns, each of which may be typed by itself."""
+
+    def read(self, value: object) -> tuple[str, ...] | None:
+        """The names, each once; None for no name. One text is one name, whatever it holds."""
+        names = (value,) if isinstance(value, str) else value
+        if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{value!r} is not the name of a column, nor a list of names")
+        return tuple(dict.fromkeys(names)) or None
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """As JSON Schema."""
+        return {"type": "array", "items": {"type": "string"}, "minItems": 1}
+
+
 class ClassNumbers(NamedTuple):
     """A number above 0 for labels of the class, `label=number,...`, or one of some words."""
 
@@ -204,7 +220,7 @@ def written_numbers(numbers: Mapping[str, float]) -> str:
     return line.getvalue()
 
 
-Kind = Whole | Real | Word | Number | Switch | Prior | ClassNumbers
+Kind = Whole | Real | Word | Number | Switch | Prior | Names | ClassNumbers
 
 
 OPTIMIZATION = (
@@ -224,6 +240,9 @@ OPTIMIZATION = (
 
 CATEGORIES = ("--group-levels",)
 """Options of every discretizer that say what becomes of the columns it does not cut."""
+
+OF_SCHEMA = ("--increasing", "--decreasing")
+"""Options of methods that find what is said by them in the schema."""
 
 
 Pairs = tuple[tuple[str, str], ...]
@@ -272,11 +291,11 @@ class Method(NamedTuple):
     def own_options(self) -> tuple[str, ...]:
         """Those that its function takes by name: no files, and nothing that comes with an optimizer as one value.
 
-        Nor random starts, which come with their seed, and nothing that concerns other columns than those that a
-        discretizer cuts.
+        Nor random starts, which come with their seed, nothing that concerns other columns than those that a
+        discretizer cuts, and no directions, which the schema has.
         """
         shared = OPTIMIZATION if "--optimizer" in self.options else ("--trace", "--restarts")
-        return tuple(flag for flag in self.options if flag not in (*shared, *CATEGORIES))
+        return tuple(flag for flag in self.options if flag not in (*shared, *CATEGORIES, *OF_SCHEMA))
 
 
 class Choice(NamedTuple):

@@ -37,6 +37,7 @@ fit iris.csv --optimizer bfgs --param discriminative --penalty 1 --trace d.csv -
 fit iris.csv --penalty 1 --trace w.csv -q -o w.bnc
 fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 fit few.csv --structure nb --param discriminative -q -o few.bnc
+fit monks1.csv --numeric a1 --numeric a2 --increasing a1 --decreasing a2 --penalty 1 -q -o ordered.bnc
 fit iris.csv --structure nb --param map --class-weights balanced -q -o weighted.bnc
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
@@ -86,6 +87,7 @@ calibrate tan.bnc iris.csv -o c.bnc
 calibrate tan.bnc iris.csv -o c.bnc --method isotonic
 calibrate tan.bnc iris.csv -o c.bnc --method per-class
 inspect few.bnc
+inspect ordered.bnc
 inspect acll.bnc
 inspect tan.bnc --tables
 inspect tan.bnc --effects
@@ -146,6 +148,7 @@ verify tan.bnc --against tan.bif
 diff tan.bnc holes.bnc
 diff tan.bnc em.bnc
 diff tan.bnc few.bnc
+diff restarts.bnc ordered.bnc
 diff tan.bnc plain.bnc --data iris.csv
 export pooled.bnc --to scorecard -o pooled.csv
 compare iris.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --repeats 2 --jobs 1

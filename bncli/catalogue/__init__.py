@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from bncli.catalogue import discretizers, optimizers, parameter_learners, structure_learners
+from bncli.catalogue import directions, discretizers, optimizers, parameter_learners, structure_learners
 from bncli.catalogue.discretizers import DISCRETIZERS
 from bncli.catalogue.optimizers import OPTIMIZERS
 from bncli.catalogue.parameter_learners import MARGINALIZED, PARAMETERS
@@ -71,6 +71,7 @@ LEARNING: tuple[Choice | Option, ...] = (
     PARAMETERS,
     SMOOTHINGS,
     *parameter_learners.OPTIONS,
+    *directions.OPTIONS,
     OPTIMIZERS,
     *optimizers.OPTIONS,
 )

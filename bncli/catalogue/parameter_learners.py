@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bncli.catalogue.directions import DIRECTIONS
 from bncli.catalogue.scores import ACLL
 from bncli.choices import (
     OPTIMIZATION,
@@ -47,13 +48,13 @@ PARAMETERS = Choice(
         Method(
             "weighted",
             "log frequencies times weights that are learnt discriminatively",
-            ("--smoothing", "--level", *_SEARCH),
+            ("--smoothing", "--level", *_SEARCH, *DIRECTIONS),
             joint=_ARCS,
         ),
         Method(
             "discriminative",
             "free log-linear parameters (logistic regression on the cells)",
-            ("--smoothing", "--theta", "--coding", "--lower-orders", *_SEARCH),
+            ("--smoothing", "--theta", "--coding", "--lower-orders", *_SEARCH, *DIRECTIONS),
             fixed=_CENTERED,
             start=("--smoothing", "--theta"),
             joint=("--lower-orders", *_ARCS),
@@ -70,14 +71,14 @@ PARAMETERS = Choice(
         Method(
             "lr",
             "logistic regression with the fewest parameters; perfect graphs only",
-            ("--smoothing", *(flag for flag in _SEARCH if flag not in _ARCS)),
+            ("--smoothing", *(flag for flag in _SEARCH if flag not in _ARCS), *DIRECTIONS),
             fixed=_CENTERED,
             start=("--smoothing",),
         ),
         Method(
             "lr-roos",
             "discriminative with the first class fixed at 0",
-            ("--smoothing", "--theta", *_SEARCH),
+            ("--smoothing", "--theta", *_SEARCH, *DIRECTIONS),
             fixed=_CENTERED,
             start=("--smoothing", "--theta"),
             joint=_ARCS,
@@ -112,7 +113,7 @@ PARAMETERS = Choice(
         Method(
             "auto",
             "those of --structure auto",
-            ("--metric", "--effort", "--time-limit"),
+            ("--metric", "--effort", "--time-limit", *DIRECTIONS),
             has_module=False,
             networks=False,
         ),

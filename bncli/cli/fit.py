@@ -126,11 +126,15 @@ def forecast_lines(found: Forecast) -> list[str]:
         f"class       {found.class_name}",
         f"rows        {'' if found.rows_exact else 'about '}{found.rows:,}, {found.attributes:,} attributes",
         f"data        {found.bytes:,} bytes, {reading}",
-        f"recipe      {' '.join(f'{key}={value}' for key, value in found.recipe.items())}",
+        f"recipe      {' '.join(f'{key}={_listed(value)}' for key, value in found.recipe.items())}",
         f"tables      {tables}{f' of {sum(cells):,} cells for each class' if cells else ''}",
         f"memory      about {found.memory / 2**30:.1f} GiB",
         f"seconds     about {found.seconds:,.0f} of one core",
     ]
+
+
+def _listed(value: object) -> object:
+    return ",".join(value) if isinstance(value, tuple) else value
 
 
 def summary(report: FitReport, structure_file: str | None = None) -> list[str]:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bncli import catalogue
 from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, LEARNING, PARAMETERS, STRUCTURES
-from bncli.choices import Choice, Option, Switch, key_of
+from bncli.choices import Choice, Names, Option, Switch, key_of
 from bncli.cli.flags import Decorator, Flag, flag
 from bncli.cli.numbers import KindType, metavar
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
+    import click
+
     from bncli.cli.settings import Setting
     from bncli.recipe import Recipe
     from bncli.steps.supplied_files import Supplied
@@ -48,6 +50,9 @@ def _flag(entry: Choice | Option, structure_file: bool) -> Decorator:
     if isinstance(entry.kind, Switch):
         told = {"is_flag": True, "default": None, "help": entry.summary}
         return flag(entry.flag, group=entry.group, everyday=entry.everyday, **told)
+    if isinstance(entry.kind, Names):
+        told = {"multiple": True, "callback": _any, "metavar": entry.metavar, "help": entry.summary}
+        return flag(entry.flag, group=entry.group, everyday=entry.everyday, **told)
     return flag(
         entry.flag,
         group=entry.group,
@@ -57,6 +62,11 @@ def _flag(entry: Choice | Option, structure_file: bool) -> Decorator:
         stands_for=entry.shown_default,
         help=entry.summary,
     )
+
+
+def _any(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The names that were typed; None: none was."""
+    return names or None
 
 
 CUTTING = flags(catalogue.CUTTING)

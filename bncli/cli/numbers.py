@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.choices import ClassNumbers, Kind, Number, Prior, Real, Switch, Whole, Word
+from bncli.choices import ClassNumbers, Kind, Names, Number, Prior, Real, Switch, Whole, Word
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
@@ -66,6 +66,8 @@ def metavar(kind: Kind) -> str:
         return ""
     if isinstance(kind, Prior):
         return "A,B[:DRAWS]"
+    if isinstance(kind, Names):
+        return "COLUMN"
     if isinstance(kind, ClassNumbers):
         return "|".join((*kind.words, "LABEL=NUMBER,...", "FILE"))
     return "|".join((*kind.words, "N")) if isinstance(kind, Whole) else "|".join(("NUMBER", *kind.words))

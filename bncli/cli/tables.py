@@ -143,8 +143,14 @@ def attribute_table(attributes: Iterable[Attribute], of_rows: bool = True) -> Ta
         text = ", ".join(parts[:_SHOWN]) + (f", ... ({len(parts) - _SHOWN} more)" if len(parts) > _SHOWN else "")
         text += " + missing" if attribute.missing and text else ""
         uncut = "no cut: present or missing" if attribute.missing else "no cut: not used" if of_rows else "no cut"
-        add_row(table, attribute.name, _kind(attribute), str(attribute.cardinality), text or uncut)
+        add_row(table, attribute.name, _kind(attribute) + _way(attribute), str(attribute.cardinality), text or uncut)
     return table
+
+
+def _way(attribute: Attribute) -> str:
+    """In which direction the log-odds of the second label go along it, where that was asked for."""
+    direction = attribute.direction if isinstance(attribute, NumericAttribute) else 0
+    return {1: ", increasing", -1: ", decreasing"}.get(direction, "")
 
 
 def _kind(attribute: Attribute) -> str:
@@ -235,7 +241,7 @@ def fact_table(title: str, facts: Mapping[str, object]) -> Table:
     table.add_column("name")
     table.add_column("value", overflow="fold")
     for name, value in facts.items():
-        add_row(table, name, str(value))
+        add_row(table, name, ", ".join(value) if isinstance(value, tuple) else str(value))
     return table
 
 

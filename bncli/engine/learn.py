@@ -22,9 +22,11 @@ from bncli.engine.data.class_weights import class_weights_of, reweighted
 from bncli.engine.data.columns import Columns, Origin
 from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.directions import directed
 from bncli.engine.data.schema import Cuts, MissingPolicy, Reading, Schema
 from bncli.engine.doubts import doubts_about
 from bncli.engine.model import ChosenPenalty, HeldOut, Model, Parameters
+from bncli.engine.prediction.directions import check_directions
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.engine.training.arc_cv import choose_arcs
@@ -157,6 +159,7 @@ def _given(given: Given, counts: Counts, recipe: Recipe) -> Structure:
 
 
 def _doubted(learnt: Learnt, watch: Watch) -> Learnt:
+    check_directions(learnt.model)
     for doubt in doubts_about(learnt.model, learnt.parameters):
         watch(Note(doubt, warning=True))
     return learnt
@@ -177,7 +180,7 @@ def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: Reading
     )
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
-    return data
+    return directed(data, recipe.increasing or (), recipe.decreasing or ())
 
 
 def cuts_learnt(schema: Schema, recipe: Recipe) -> Cuts:

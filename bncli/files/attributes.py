@@ -26,6 +26,8 @@ from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAtt
 from bncli.files.documents import Node
 from bncli.files.forms import check_forms, form_json, read_form
 
+_DIRECTIONS = {1: "increasing", -1: "decreasing"}
+
 
 def attribute_json(attribute: Attribute) -> dict[str, Any]:
     """Name, type, and cuts or levels."""
@@ -36,10 +38,16 @@ def attribute_json(attribute: Attribute) -> dict[str, Any]:
     return {"name": attribute.name, "type": "categorical", "levels": list(attribute.levels)} | groups
 
 
+def direction_json(attribute: Attribute) -> dict[str, str]:
+    """The key `direction` of an attribute that has one: models alone know of it."""
+    direction = attribute.direction if isinstance(attribute, NumericAttribute) else 0
+    return {"direction": _DIRECTIONS[direction]} if direction else {}
+
+
 def read_attribute(node: Node, *, counted: bool) -> Attribute:
     """An attribute as a cuts file has it, perhaps with `missing`, or (`counted`) a model.
 
-    That has `missing`, `frequencies` and perhaps `holes`.
+    That has `missing`, `frequencies` and perhaps `holes` and `direction`.
     """
     members = node.members()
     kind = members["type"].text() if "type" in members else "numeric"
@@ -47,14 +55,17 @@ def read_attribute(node: Node, *, counted: bool) -> Attribute:
         members["type"].fail(f"unknown type '{kind}'", hint="it is numeric or categorical")
     content = "cuts" if kind == "numeric" else "levels"
     more = ("missing", "frequencies") if counted else ()
-    optional = ("holes" if counted else "missing", "form" if kind == "numeric" else "groups")
+    of_kind = ("form", *(["direction"] if counted else [])) if kind == "numeric" else ("groups",)
+    optional = ("holes" if counted else "missing", *of_kind)
     fields = node.fields(("name", "type", content, *more), optional)
     name = fields["name"].text()
     missing = "missing" in fields and fields["missing"].flag()
     frequencies = tuple(item.number() for item in fields["frequencies"].items()) if counted else ()
     if kind == "numeric":
         form = read_form(fields["form"]) if "form" in fields else None
-        attribute: Attribute = NumericAttribute(name, missing, frequencies, _read_cuts(fields["cuts"]), form)
+        direction = _read_direction(fields["direction"]) if "direction" in fields else 0
+        cuts = _read_cuts(fields["cuts"])
+        attribute: Attribute = NumericAttribute(name, missing, frequencies, cuts, form, direction=direction)
     else:
         levels = _read_levels(fields["levels"])
         groups = _read_groups(fields["groups"], levels) if "groups" in fields else ()
@@ -64,6 +75,13 @@ def read_attribute(node: Node, *, counted: bool) -> Attribute:
         attribute = attribute if weight is None else replace(attribute, missing_weight=weight)
         _check_frequencies(fields["frequencies"], attribute)
     return attribute
+
+
+def _read_direction(node: Node) -> int:
+    for direction, word in _DIRECTIONS.items():
+        if node.text() == word:
+            return direction
+    return node.fail("a direction is 'increasing' or 'decreasing'")
 
 
 def _read_missing_weight(node: Node) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bncli.catalogue import KEYS, LEARNING, WRITTEN_WHERE_USED
-from bncli.choices import Choice, Number, Option, Real, Switch, Whole, key_of
+from bncli.choices import Choice, Names, Number, Option, Real, Switch, Whole, key_of
 from bncli.files.documents import Node
 from bncli.recipe import Recipe
 
@@ -20,6 +20,8 @@ def recipe_json(recipe: Recipe) -> dict[str, Any]:
 
 
 def _written(key: str, value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
     whole = isinstance(value, int) and not isinstance(value, bool)
     return float(value) if _holds_floats(key) and (whole or isinstance(value, float)) else value
 
@@ -52,4 +54,6 @@ def read_value(key: str, node: Node) -> Any:
         return node.number()
     if isinstance(kind, Whole | Number):
         return node.integer()
+    if isinstance(kind, Names):
+        return node.texts()
     return node.flag() if isinstance(kind, Switch) else node.text()

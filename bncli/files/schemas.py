@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bncli.engine.data.schema import Attribute, MissingPolicy, Schema
-from bncli.files.attributes import attribute_json, check_unique_names, read_attribute
+from bncli.files.attributes import attribute_json, check_unique_names, direction_json, read_attribute
 from bncli.files.documents import Node
 
 _FREQUENCIES = "label_frequencies"
@@ -25,6 +25,7 @@ def schema_json(schema: Schema) -> dict[str, Any]:
                 **attribute_json(a),
                 "missing": bool(a.missing),
                 "frequencies": [float(weight) for weight in a.frequencies],
+                **direction_json(a),
                 **({"holes": float(a.missing_weight)} if a.missing_weight else {}),
             }
             for a in schema.attributes

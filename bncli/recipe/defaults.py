@@ -70,7 +70,8 @@ def read(words: Mapping[str, Any]) -> dict[str, Any]:
         if value is None or (value is False and flag in _SWITCHES):
             continue
         entry = BY_FLAG.get(flag)
-        typed[flag] = rule(str(value), entry) if isinstance(entry, Choice) else _value(flag, value, entry)
+        found = rule(str(value), entry) if isinstance(entry, Choice) else _value(flag, value, entry)
+        typed |= {} if found is None else {flag: found}
     return typed
 
 

@@ -38,6 +38,7 @@ def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
         _refuse_unfit(chosen)
         _refuse_policy(chosen)
         _refuse_optimization(chosen)
+        _refuse_directions(typed)
 
 
 def _refuse_uncounted(chosen: Chosen, choices: Collection[Choice]) -> None:
@@ -141,3 +142,10 @@ def _refuse_optimization(chosen: Chosen) -> None:
             if flag in typed and not (chosen.structure is not None and flag in chosen.structure.options):
                 what = f"{flag} has no effect with --param {chosen.param.word} that starts from zero"
                 raise UsageError(what, hint="use --init generative, or leave it out")
+
+
+def _refuse_directions(typed: Mapping[str, Any]) -> None:
+    """UsageError for a column that is to go both ways."""
+    both = [name for name in typed.get("--increasing", ()) if name in typed.get("--decreasing", ())]
+    if both:
+        raise UsageError(f"column {both[0]!r} is to be both increasing and decreasing", hint="leave one of them out")

@@ -166,10 +166,15 @@ def _options(one: Model, other: Model) -> dict[str, tuple[Any, Any]]:
     """Options of the recipe, by the words typed, and the policies of the schema."""
     ours, theirs = one.recipe.as_dict(), other.recipe.as_dict()
     return {
-        name.replace("_", "-"): (ours.get(name), theirs.get(name))
+        name.replace("_", "-"): (_told(ours.get(name)), _told(theirs.get(name)))
         for name in dict.fromkeys((*ours, *theirs))
         if ours.get(name) != theirs.get(name)
     }
+
+
+def _told(value: Any) -> Any:
+    """Names of columns as one text."""
+    return ", ".join(value) if isinstance(value, tuple) else value
 
 
 def _tables(one: Model, other: Model, recut: set[str]) -> TableChanges:

@@ -20,6 +20,7 @@ from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.structure import Family
 from bncli.errors import ModelError
+from bncli.files.attributes import direction_json
 from bncli.files.calibrations import CALIBRATION, calibration_json
 from bncli.files.counts import counts_json, read_counts
 from bncli.files.cuts import SAMPLED, cuts_json, read_cuts
@@ -124,7 +125,7 @@ class ModelReport:
             "bncli_version": self.bncli_version,
             "class": self.class_name,
             "labels": list(self.labels),
-            "attributes": [described(a) for a in self.attributes],
+            "attributes": [described(a) | direction_json(a) for a in self.attributes],
             "unseen": self.unseen,
             "missing_policy": self.missing_policy,
             "missing_tokens": None if self.missing_tokens is None else list(self.missing_tokens),

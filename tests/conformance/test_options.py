@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -28,7 +29,7 @@ from bncli.catalogue import (
     SCORES,
     STRUCTURES,
 )
-from bncli.choices import Choice, ClassNumbers, Method, Number, Option, Prior, Real, Switch, Whole, Word, key_of
+from bncli.choices import Choice, ClassNumbers, Method, Names, Number, Option, Prior, Real, Switch, Whole, Word, key_of
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.learn import learn
 from bncli.engine.model import Ensemble, Model, Path
@@ -89,7 +90,14 @@ def _categorical(codes: list[Any], labels: Any) -> Columns:
     return Columns(len(labels), columns, "class", CategoricalColumn(labels.astype(np.int64), ("no", "yes")))
 
 
-TABLES = (irregular(120, 2, 3), related(), irregular(90, 3, 5), regular())
+def falling() -> Columns:
+    """The first table with its numbers turned round: where the class is the second they are low."""
+    columns = irregular(120, 2, 3)
+    turned = {name: NumericColumn(-c.values) for name, c in columns.attributes.items() if isinstance(c, NumericColumn)}
+    return replace(columns, attributes={**columns.attributes, **turned})
+
+
+TABLES = (irregular(120, 2, 3), related(), irregular(90, 3, 5), regular(), falling())
 
 
 # --- values that follow from the kind of an option ------------------------------------------------------------------
@@ -114,6 +122,8 @@ def values_of(entry: Choice | Option) -> list[Any]:
     if isinstance(kind, Real):
         tried = [100.0, 1.0, 0.1, 1e-3, 0.0, *kind.words]
         return [value for value in tried if _is_read(kind, value)]
+    if isinstance(kind, Names):
+        return ["dose", ["age", "dose"]]
     if kind.words:
         return [kind.least, *kind.words, kind.least + 1]
     usual = int(entry.default)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from bncli.catalogue import PARAMETERS, SMOOTHINGS, STRUCTURES
-from bncli.choices import OPTIMIZATION
+from bncli.choices import OF_SCHEMA, OPTIMIZATION
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters, Path, StoppedBy, Tables
@@ -53,7 +53,8 @@ def variants() -> list[Any]:
             continue
         together = OPTIMIZATION if "--optimizer" in method.options else ()
         skipped: tuple[str, ...] = () if method.word in PATHS else ("--theta",)
-        own = [flag for flag in method.options if flag not in (*together, *skipped, "--trace", "--restarts")]
+        skipped += ("--trace", "--restarts", *OF_SCHEMA)
+        own = [flag for flag in method.options if flag not in (*together, *skipped)]
         keys = [flag.removeprefix("--").replace("-", "_") for flag in own]
         values = [VALUES.get(flag, []) for flag in own]
         if together:

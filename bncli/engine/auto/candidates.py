@@ -30,20 +30,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import NamedTuple
 
 from bncli.engine.auto import grids
 from bncli.engine.auto.capacity import Capacity
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import CategoricalAttribute
+from bncli.engine.data.schema import CategoricalAttribute, Schema, direction_of
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.structure_learners import tan
 from bncli.engine.structure_search.additive_fit import PENALTY, additive_fit
 from bncli.engine.structure_search.interaction_gains import Gains
-from bncli.engine.structures.binning import groupings_of
-from bncli.engine.structures.structure import Dag, Family, Regions, Structure
+from bncli.engine.structures.binning import finer, groupings_of
+from bncli.engine.structures.structure import Dag, Family, Groupings, Regions, Structure
 from bncli.engine.training.likelihood import ConditionalLikelihood
 
 ALL_PAIRS = 20
@@ -206,11 +206,20 @@ def _mdl_binned(rows: Rows) -> Dataset:
 def _keep_regions(rows: Rows, name: str, regions: Sequence[tuple[int, ...]]) -> None:
     schema = rows.data.schema
     bins = (grids.FINE, *rows.capacity.bins[1:])
-    groupings = (rows.singles, *groupings_of(schema.attributes, bins[1:]))
+    larger = groupings_of(schema.attributes, bins[1:])
+    groupings = (_with_steps(schema, rows.singles, larger), *larger)
     structure = Regions(tuple(regions), method="auto", bins=bins, groupings=groupings)
     families = structure.families(schema.cardinalities)
     lower_orders = len(regions) > len(schema.informative)
     rows.found[name] = Candidate(name, structure, families, lower_orders=lower_orders, beyond=rows.beyond)
+
+
+def _with_steps(schema: Schema, singles: grids.Binnings, larger: Groupings) -> grids.Binnings:
+    """An attribute with a direction is cut by itself wherever larger sets cut it: it gives what they take away."""
+    return tuple(
+        reduce(finer, (one[i] for one in larger), own) if direction_of(schema, i) else own
+        for i, own in enumerate(singles)
+    )
 
 
 def _keep_dag(rows: Rows, name: str, dag: Dag, seen: Dataset) -> None:

@@ -13,7 +13,6 @@ categories are pooled once, on all rows: what is pooled is more than rows at ran
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,7 @@ from bncli.engine.data.grouping import Rule
 from bncli.engine.data.schema import NumericAttribute, Reading
 from bncli.engine.discretizers import equal_frequency, mdl
 from bncli.engine.kernels.arrays import Array, Codes
-from bncli.engine.structures.binning import coarse, grouping_of
+from bncli.engine.structures.binning import coarse, finer, grouping_of
 from bncli.engine.structures.regrouping import coarse_codes
 from bncli.engine.structures.structure import Family, Grouping
 from bncli.watch import Run
@@ -55,16 +54,8 @@ def singles(data: Dataset, sharp: Binnings) -> Binnings:
     """Every attribute as a table over it alone sees it; `sharp`: by the rule of Fayyad & Irani."""
     if data.n_rows < MANY_ROWS:
         return few(data, FINE // 2)
-    return tuple(_union(steps, cuts) for steps, cuts in zip(few(data, FINE), sharp, strict=True))
-
-
-def _union(steps: Grouping | None, sharp: Grouping | None) -> Grouping | None:
-    if steps is None or sharp is None:
-        return steps
-    # neighbours stay joined where neither grid parts them
-    pairs = list(zip(steps, sharp, strict=True))
-    begins = [left != right for left, right in itertools.pairwise(pairs)]
-    return (0, *itertools.accumulate(map(int, begins)))
+    both = zip(few(data, FINE), sharp, strict=True)
+    return tuple(steps if cuts is None else finer(steps, cuts) for steps, cuts in both)
 
 
 def few(data: Dataset, bins: int) -> Binnings:

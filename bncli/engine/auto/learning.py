@@ -43,6 +43,7 @@ from bncli.engine.boosting.boosting import Boosted
 from bncli.engine.boosting.trees import tables_of
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.directions import directed
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.data.schema import Reading
 from bncli.engine.kernels.arrays import Array, Integers
@@ -86,6 +87,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     del columns  # codes are all that is needed from here
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
+    data = directed(data, recipe.increasing or (), recipe.decreasing or ())
     effort = effort_of(recipe.effort, recipe.time_limit, data)
     _refuse_large(data, effort, run.memory)
     watch(Stage("candidates"))
@@ -229,7 +231,7 @@ def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
     space = space_of(rows.data, found)
     optimum = find_optimum(space, _settings(judged.penalty), lambda step, p: None)
     fitted = _fitted(judged.name, weight, found, space, optimum)
-    rows.fits[judged.name] = Fit(space.likelihood, space.coordinates.tables(optimum.point))
+    rows.fits[judged.name] = Fit(space.likelihood, space.cells(optimum.point))
     return fitted
 
 
@@ -247,7 +249,7 @@ def _settings(penalty: float) -> OptimizerSettings:
 
 
 def _fitted(name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum) -> _Fitted:
-    tables = space.likelihood.tables(space.coordinates.tables(optimum.point))
+    tables = space.likelihood.tables(space.cells(optimum.point))
     return _Fitted(Component(float(weight), tables, name), found, optimum, space.coordinates.n_parameters)
 
 

@@ -44,7 +44,7 @@ def space_of(data: Dataset, candidate: Candidate, effects: Effects | None = None
             beyond=candidate.beyond,
         )
     zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
-    return ParameterSpace(likelihood, EffectCoordinates(effects, data.n_labels, zero))
+    return ParameterSpace.directed(likelihood, EffectCoordinates(effects, data.n_labels, zero))
 
 
 @dataclass
@@ -65,7 +65,7 @@ class PenaltyPath:
         settings = settings_of(penalty, TOLERANCE, MAX_ITERATIONS)
         point = find_optimum_from(self.space, settings, self._start()).point
         self.optima = [*self.optima[-1:], point]
-        return said_of(self.held_out, self.fusion, self.space.coordinates.tables(point))
+        return said_of(self.held_out, self.fusion, self.space.cells(point))
 
     def keep(self) -> None:
         """The last optimum is the best one."""
@@ -78,7 +78,7 @@ class PenaltyPath:
     @property
     def fit(self) -> Fit:
         """The tables of the best one."""
-        return Fit(self.space.likelihood, self.space.coordinates.tables(self.best))
+        return Fit(self.space.likelihood, self.space.cells(self.best))
 
     def _start(self) -> Array:
         if not self.optima:

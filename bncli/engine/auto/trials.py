@@ -57,7 +57,9 @@ class Trials:
         self._data, self._folds, self._watch = data, folds, watch
         self._metric, self._seed = recipe.metric or "log-loss", recipe.seed or 0
         self._effort, self._budget, self._memory = plan
-        self._wanted = [name for name in names(data) if name != BOOSTED or data.n_rows >= self._effort.boosted_from]
+        # the splits of trees know nothing of directions
+        boosts = data.n_rows >= self._effort.boosted_from and not data.schema.directed
+        self._wanted = [name for name in names(data) if name != BOOSTED or boosts]
         self._below = folds[0].rows.below
         self._budget.begin_candidates(self._effort, data)
         self._costs: dict[str, float] = {}
@@ -68,6 +70,8 @@ class Trials:
 
     def run(self) -> list[Judged]:
         """What came of those that were tried: the promising ones, then, of what is left to spend, the others."""
+        if self._data.schema.directed and self._data.n_rows >= self._effort.boosted_from:
+            self._tell("it cannot keep directions", [BOOSTED])
         self._pass(self._effort.prunes)
         if self._effort.prunes:
             too_costly = list(self._left_out)

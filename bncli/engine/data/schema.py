@@ -38,11 +38,13 @@ class _Attribute:
 class NumericAttribute(_Attribute):
     """Intervals (-inf, c1], (c1, c2], ..., (cm, inf) coded 0..m; `frequencies` is the training weight of each code.
 
-    `form` says how tables write its numbers; None: plainly.
+    `form` says how tables write its numbers; None: plainly. `direction`: 1 where the log-odds of the second of two
+    labels never fall along it, -1 where they never rise, 0 where they may do both.
     """
 
     cuts: tuple[float, ...] = ()
     form: Form | None = None
+    direction: int = field(default=0, kw_only=True)
 
     @property
     def n_values(self) -> int:
@@ -82,6 +84,12 @@ def source_column(attribute: Attribute) -> str:
     """The column of a table that the attribute is made from: that of a date, or the one of its own name."""
     form = attribute.form if isinstance(attribute, NumericAttribute) else None
     return form.source if isinstance(form, DateForm) else attribute.name
+
+
+def direction_of(schema: Schema, i: int) -> int:
+    """1, -1 or 0, as of a `NumericAttribute`; levels have none."""
+    attribute = schema.attributes[i]
+    return attribute.direction if isinstance(attribute, NumericAttribute) else 0
 
 
 MissingPolicy = Literal["level", "marginalize"]
@@ -156,6 +164,11 @@ class Schema:
     def informative(self) -> tuple[int, ...]:
         """Indices of the attributes that a structure may use."""
         return tuple(i for i, attribute in enumerate(self.attributes) if attribute.informative)
+
+    @property
+    def directed(self) -> bool:
+        """Whether any attribute has a direction."""
+        return any(direction_of(self, i) for i in range(len(self.attributes)))
 
     def index(self, name: str) -> int:
         """Position of the attribute called `name`; KeyError if there is none."""

@@ -69,7 +69,7 @@ def space(
     tables = generative_start(counts, structure, smoothing, theta)
     likelihood = conditional_likelihood(counts.data, tables.families)
     costs = of_free_tables(tables.families, counts.data.n_rows, counts.data.n_labels)
-    return ParameterSpace(likelihood, _Free(likelihood.flatten(tables)), costs)
+    return ParameterSpace.directed(likelihood, _Free(likelihood.flatten(tables)), costs)
 
 
 def _effects(
@@ -84,7 +84,7 @@ def _effects(
     def cells() -> Array:
         return likelihood.flatten(generative_start(counts, structure, smoothing, theta))
 
-    return ParameterSpace(likelihood, EffectCoordinates(effects, data.n_labels, cells))
+    return ParameterSpace.directed(likelihood, EffectCoordinates(effects, data.n_labels, cells))
 
 
 @dataclass(frozen=True)

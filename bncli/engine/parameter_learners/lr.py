@@ -45,7 +45,7 @@ def space(counts: Counts, structure: Structure, *, smoothing: str) -> ParameterS
     tables = generative_tables(counts, structure, smoothing)
     likelihood = conditional_likelihood(counts.data, tables.families)
     contrasts = Contrasts(likelihood.flatten(tables), predictors_of(tables.families, _references(counts, structure)))
-    return ParameterSpace(likelihood, contrasts, _costs(likelihood, contrasts))
+    return ParameterSpace.directed(likelihood, contrasts, _costs(likelihood, contrasts))
 
 
 def _refuse_imperfect(counts: Counts, structure: Structure) -> None:

@@ -46,7 +46,7 @@ def space(
     likelihood = conditional_likelihood(counts.data, tables.families)
     cells = CellPredictors(likelihood.n_cells, _of_class(structure, tables.families))
     contrasts = Contrasts(likelihood.flatten(tables), cells)
-    return ParameterSpace(likelihood, contrasts, _costs(likelihood, contrasts))
+    return ParameterSpace.directed(likelihood, contrasts, _costs(likelihood, contrasts))
 
 
 def _of_class(structure: Structure, families: Sequence[Family]) -> tuple[int, int] | None:

@@ -49,8 +49,8 @@ def space(counts: Counts, structure: Structure, *, smoothing: str, level: int) -
     likelihood = conditional_likelihood(counts.data, tables.families)
     log_theta = likelihood.flatten(tables)
     if level == 4:
-        return ParameterSpace(likelihood, _Weights(log_theta))
-    return ParameterSpace(likelihood, _SharedWeights(log_theta, _sharing(log_theta, tables.families, level)))
+        return ParameterSpace.directed(likelihood, _Weights(log_theta))
+    return ParameterSpace.directed(likelihood, _SharedWeights(log_theta, _sharing(log_theta, tables.families, level)))
 
 
 def _sharing(log_theta: Array, families: tuple[Family, ...], level: int) -> Sharing:

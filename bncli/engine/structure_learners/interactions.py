@@ -19,6 +19,8 @@ it on one of 58,000 rows and 9 attributes.)
 On wide tables attributes are looked at together only if they say something alone: of more than NEAR attributes, or one
 for NEAR_ROWS rows, those of the highest gain over the class alone. On few rows the best of millions of pairs is noise.
 
+An attribute with a direction (`bncli.engine.parameter_spaces.directions`) has the cuts of all its regions by itself.
+
 Conventions: regions of 4 attributes (max_order 5), the best n, are found from triples in the same way. Under
 `--missing-policy marginalize`, the search takes a missing value for one more level. Cost: two fits, and for every pair,
 or pair and third attribute, two weighted counts a row and class, several of them at a time; then the growth.
@@ -31,13 +33,13 @@ from typing import TypeVar
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.schema import NumericAttribute
+from bncli.engine.data.schema import NumericAttribute, direction_of
 from bncli.engine.structure_search.additive_fit import additive_fit
 from bncli.engine.structure_search.grown_regions import GrownRegion, grown_regions
 from bncli.engine.structure_search.interaction_gains import Gains
 from bncli.engine.structure_search.missing_levels import with_missing_levels
-from bncli.engine.structures.binning import grouping_of
-from bncli.engine.structures.structure import Regions
+from bncli.engine.structures.binning import finer, grouping_of
+from bncli.engine.structures.structure import Grouping, Regions
 from bncli.watch import Watch, silent
 
 T = TypeVar("T")
@@ -65,7 +67,20 @@ def learn(counts: Counts, *, max_order: int = 4, watch: Watch = silent) -> Regio
         if not joining:
             break
         found = [*found, *joining]
-    return _regions(found, max_order)
+    return _regions(_with_steps(data, found), max_order)
+
+
+def _with_steps(data: Dataset, found: list[GrownRegion]) -> list[GrownRegion]:
+    """An attribute with a direction is cut by itself wherever a larger region cuts it.
+
+    What a larger one takes away along it the attribute alone can then give.
+    """
+    steps: dict[int, Grouping | None] = {}
+    for one in found:
+        for i, grouping in zip(one.attributes, one.groupings, strict=True):
+            steps[i] = finer(steps[i], grouping) if i in steps else grouping
+    directed = {(i,) for i in steps if direction_of(data.schema, i)}
+    return [one._replace(groupings=(steps[one.attributes[0]],)) if one.attributes in directed else one for one in found]
 
 
 def _intervals(data: Dataset) -> int:

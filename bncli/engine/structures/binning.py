@@ -16,6 +16,7 @@ frequencies alone, so that the number of groups says it all. Cost: a few operati
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -67,6 +68,16 @@ def grouping_at(attribute: NumericAttribute, cuts: Sequence[float]) -> Grouping 
         return None
     groups = np.concatenate([[0], np.cumsum(np.isin(attribute.cuts, cuts))]).tolist()
     return (*groups, groups[-1] + 1) if attribute.missing else tuple(groups)
+
+
+def finer(one: Grouping | None, other: Grouping | None) -> Grouping | None:
+    """The grouping that parts neighbouring codes where either does; None: everywhere."""
+    if one is None or other is None:
+        return None
+    # neighbours stay joined where neither grid parts them
+    pairs = list(zip(one, other, strict=True))
+    begins = [left != right for left, right in itertools.pairwise(pairs)]
+    return (0, *itertools.accumulate(map(int, begins)))
 
 
 def cuts_at(attribute: Attribute, grouping: Grouping) -> tuple[float, ...]:

@@ -71,6 +71,10 @@ class IncompleteSpace:
     def curvature(self, penalty: float) -> Curvature:
         return _Expected(self, penalty)
 
+    def cells(self, p: Array) -> Array:
+        """The tables of parameters that were found."""
+        return self.coordinates.tables(p)
+
     def on(self, data: Dataset) -> Likelihood:
         other = incomplete_likelihood(data, self.incomplete.families)
         return JointLikelihood(other) if self.joint else other

@@ -11,7 +11,7 @@ import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +26,7 @@ from bncli.engine.optimizers.objective import Objective, Precondition, Report, S
 from bncli.engine.parameter_spaces.coordinates import Coordinates, Parameterisation
 from bncli.engine.parameter_spaces.flops import Costs
 from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.training.monotone import Monotone, after, monotone_of, told_after
 from bncli.engine.training.nested_samples import Growth, nested_samples
 from bncli.engine.training.restarts import best_start, random_point
 from bncli.engine.training.whitening import Whitening, whitening
@@ -83,6 +84,10 @@ class Space(Protocol):
 
     def curvature(self, penalty: float) -> Curvature: ...
 
+    def cells(self, p: Array) -> Array:
+        """The tables (K, n_cells) of parameters that were found."""
+        ...
+
     def on(self, data: Dataset) -> Likelihood:
         """The likelihood of other rows."""
         ...
@@ -90,11 +95,19 @@ class Space(Protocol):
 
 @dataclass(frozen=True)
 class ParameterSpace:
-    """The parameter space of complete rows."""
+    """The parameter space of complete rows; `monotone` is what the directions of attributes ask of the optimum."""
 
     likelihood: ConditionalLikelihood
     coordinates: Coordinates
     costs: Costs | None = None
+    monotone: Monotone | None = None
+
+    @classmethod
+    def directed(
+        cls, likelihood: ConditionalLikelihood, coordinates: Coordinates, costs: Costs | None = None
+    ) -> ParameterSpace:
+        """The space whose optimum keeps the directions that the rows' schema has; tables have to be linear in it."""
+        return cls(likelihood, coordinates, costs, monotone_of(likelihood, coordinates))
 
     @property
     def can_separate(self) -> bool:
@@ -107,6 +120,11 @@ class ParameterSpace:
     def whitening(self) -> Whitening:
         """What the preconditioners for all penalties share."""
         return whitening(self.likelihood, self.coordinates, 0.0)
+
+    def cells(self, p: Array) -> Array:
+        """The tables (K, n_cells) of parameters that were found, falls by rounding taken off."""
+        tables = self.coordinates.tables(p)
+        return tables if self.monotone is None else self.monotone.directions.repaired(tables)
 
     def on(self, data: Dataset) -> ConditionalLikelihood:
         return conditional_likelihood(data, self.likelihood.families)
@@ -186,7 +204,7 @@ def _optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> tuple[
 
     optimum = find_optimum(space, settings, report)
     learnt = Parameters(
-        space.likelihood.tables(space.coordinates.tables(optimum.point)),
+        space.likelihood.tables(space.cells(optimum.point)),
         space.coordinates.n_parameters,
         cll_path[0],
         cll_path[-1],
@@ -203,8 +221,30 @@ def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> O
     problem = _Problem(space, settings)
     samples = _samples(space, settings)
     if samples is None:
-        return _minimise(problem.objective, problem.start, settings, report)
-    return _grown(problem.objective, problem.start, samples, settings, report)
+        found = _minimise(problem.objective, problem.start, settings, report)
+    else:
+        found = _grown(problem.objective, problem.start, samples, settings, report)
+    return _directed(problem, found, report)
+
+
+def _directed(problem: _Problem, free: Optimum, report: Report) -> Optimum:
+    """The optimum under the directions of attributes, from the free one, which it is where that keeps them."""
+    monotone = _monotone(problem.space)
+    if monotone is None or monotone.keeps(free.point):
+        return free
+
+    return after(free, _constrained(problem, monotone, free.point, told_after(free, report)))
+
+
+def _monotone(space: Space) -> Monotone | None:
+    return space.monotone if isinstance(space, ParameterSpace) else None
+
+
+def _constrained(problem: _Problem, monotone: Monotone, point: Array, report: Report) -> Optimum:
+    """The optimum under the directions, near `point`."""
+    settings = problem.settings
+    method = partial(_module(settings).minimise, max_iterations=settings.max_iterations, **settings.options)
+    return monotone.optimum(_near(problem, point), point, method=method, tolerance=settings.tolerance, report=report)
 
 
 def _samples(space: Space, settings: OptimizerSettings, near: Array | None = None) -> Iterator[Sampled] | None:
@@ -253,6 +293,9 @@ def _grown(
 def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
     """The best parameters found from `point`, near which they are expected; `settings` tell all but the start."""
     problem = _Problem(space, settings)
+    monotone = _monotone(space)
+    if monotone is not None:
+        return _constrained(problem, monotone, point, _silent)
     samples = _samples(space, settings, near=point)
     if samples is not None:
         return _grown(problem.objective, point, samples, settings, _silent)

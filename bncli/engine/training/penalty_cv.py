@@ -255,7 +255,7 @@ class _Path:
         settings = OptimizerSettings("zero", penalty, self.center, "lbfgs", TOLERANCE, MAX_ITERATIONS)
         point = find_optimum_from(self.space, settings, self._start()).point
         self.optima = [*self.optima[-1:], point]
-        cells = self.space.coordinates.tables(point)
+        cells = self.space.cells(point)
         if not self.shrink:
             return self._log_likelihood(cells)
         n = self.space.likelihood.data.class_counts

@@ -1,0 +1,259 @@
+"""Monotone effects of two classes: the log-odds of the second label never fall, or never rise, along an attribute.
+
+With d_f[c] = W_f[c, 1] - W_f[c, 0] and +1 or -1 as s_i, the direction of attribute i, the log-odds may not fall where
+the interval of i goes up by one, from u to u + 1, whatever the other attributes o_f of each table are:
+
+    sum over families f with i of s_i ( d_f[u + 1, o_f] - d_f[u, o_f] ) >= 0    for every o
+
+Where tables share only the attribute i, the lowest differences of all of them meet in some row, so that this is
+
+    s_i ( d_f[u + 1, o_f] - d_f[u, o_f] ) >= t_f[u] for all o_f,    sum over f of t_f[u] = 0
+
+with *slopes* t, one a table and step: what one table takes away another must give. There it is exact; where tables
+share further attributes with each other it is sufficient. One table with i, the *carrier* (its own where i has one),
+has for its slope what the others leave, so theirs alone are free.
+
+A row that lacks something keeps the order. The missing level of another attribute is one more of its values. The level
+of i itself lies outside of the order. An attribute that is unknown is averaged over, and a mean of rising tables rises;
+but the table of an attribute whose own value is unknown is left out of a network, and so a slope t_f of a table with
+another child than i is at most 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bncli.engine.data.schema import Schema, direction_of
+from bncli.engine.kernels.arrays import Array, Index, Mask
+from bncli.engine.structures.structure import Family
+
+TOLERANCE = 1e-9
+"""Of a fall that is rounding, in log-odds."""
+
+
+class _Member(NamedTuple):
+    """A family that has the attribute: its index, the axis, which steps of the codes it sees, whose child it is.
+
+    steps: the steps u of the attribute's own codes (from u to u + 1) at which the family goes to its next code.
+    """
+
+    family: int
+    axis: int
+    steps: Index
+    foreign: bool
+
+
+@dataclass(frozen=True)
+class _Directed:
+    """An attribute with a direction and the families that have it, the carrier first."""
+
+    sign: int
+    members: tuple[_Member, ...]
+
+    @property
+    def n_steps(self) -> int:
+        return 1 + max((int(member.steps[-1]) for member in self.members if len(member.steps)), default=-1)
+
+    def shared(self, member: _Member) -> Mask:
+        """At which of its steps a table may take what the carrier gives."""
+        carrier = self.members[0]
+        return np.isin(member.steps, carrier.steps) & (not carrier.foreign)
+
+
+@dataclass(frozen=True)
+class Directions:
+    """What the directions of attributes ask of tables (2, n_cells), the bias first.
+
+    G d + S t >= 0, d (n_cells,) the differences of the two classes, t (n_slopes,) the free slopes.
+    """
+
+    families: tuple[Family, ...]
+    directed: tuple[_Directed, ...]
+
+    @cached_property
+    def offsets(self) -> Index:
+        """The first cell of every family, and the number of all."""
+        return np.cumsum([1, *(family.n_cells for family in self.families)])
+
+    @cached_property
+    def rows(self) -> _Rows:
+        """G and S."""
+        return _rows(self)
+
+    @property
+    def n_slopes(self) -> int:
+        return int(self.rows.slopes.shape[1])
+
+    def table(self, d: Array, member: _Member) -> Array:
+        """The family's part of d (n_cells,) with the axis of the attribute first; a view."""
+        begin = self.offsets[member.family]
+        family = self.families[member.family]
+        return np.moveaxis(d[begin : begin + family.n_cells].reshape(family.shape), member.axis, 0)
+
+    def lowest(self, d: Array) -> float:
+        """The smallest sum of the lowest differences over all tables of an attribute and all its steps.
+
+        Above or next to 0 no row's log-odds fall (or rise, along a decreasing one).
+        """
+        sums = [self._sums(d, one) for one in self.directed]
+        return min((float(one.min()) for one in sums if len(one)), default=0.0)
+
+    def _sums(self, d: Array, one: _Directed) -> Array:
+        lowest = np.zeros(one.n_steps)
+        for member in one.members:
+            lowest[member.steps] += self._lowest(d, one, member)
+        return lowest
+
+    def _lowest(self, d: Array, one: _Directed, member: _Member) -> Array:
+        """The lowest difference at each of a table's steps, at most 0 where the table may be left out of a sum."""
+        table = self.table(d, member)[: len(member.steps) + 1]
+        low = (
+            one.sign * np.diff(table, axis=0).reshape(len(member.steps), -1) if len(member.steps) else np.zeros((0, 1))
+        )
+        least: Array = low.min(axis=1)
+        return np.minimum(least, 0.0) if member.foreign else least
+
+    def repaired(self, cells: Array) -> Array:
+        """Tables (2, n_cells) raised no more than it takes that nothing falls; the second class is changed."""
+        d = cells[1] - cells[0]
+        kept = d.copy()
+        for one in self.directed:
+            self._repair(d, one)
+        return np.stack([cells[0], cells[1] + (d - kept)]) if (d != kept).any() else cells
+
+    def _repair(self, d: Array, one: _Directed) -> None:
+        """The carrier takes what the others need; then every table is raised to its highest below, slope by slope."""
+        slopes = self.slopes(d, one)
+        for member, slope in zip(one.members, slopes, strict=True):
+            line = np.concatenate([[0.0], np.cumsum(slope)])
+            table = self.table(d, member)[: len(line)]
+            level = one.sign * table - line.reshape(-1, *(1,) * (table.ndim - 1))
+            table += one.sign * (np.maximum.accumulate(level, axis=0) - level)
+
+    def slopes(self, d: Array, one: _Directed) -> list[Array]:
+        """t of every table of an attribute, at its steps, for the differences d: the lowest; what the carrier gives.
+
+        They are 0 where the carrier has no step, or may itself be left out of a sum.
+        """
+        carrier, *others = one.members
+        free = np.zeros(one.n_steps)
+        given = []
+        for member in others:
+            given.append(np.where(one.shared(member), self._lowest(d, one, member), 0.0))
+            free[member.steps] -= given[-1]
+        return [free[carrier.steps], *given]
+
+    def start(self, d: Array) -> Array:
+        """The free slopes (n_slopes,) for the differences d."""
+        found = [slopes[1:] for slopes in (self.slopes(d, one) for one in self.directed)]
+        flat = [slope for of_one in found for slope in of_one]
+        return np.concatenate(flat) if flat else np.zeros(0)
+
+
+class _Rows(NamedTuple):
+    """Sparse matrices: differences (R, n_cells), slopes (R, n_slopes)."""
+
+    differences: Any
+    slopes: Any
+
+
+def directions_of(schema: Schema, families: Sequence[Family]) -> Directions | None:
+    """What the schema asks of tables over these families; None where no attribute in them has a direction."""
+    directed = []
+    for i in schema.informative:
+        sign = direction_of(schema, i)
+        members = list(_members(schema, families, i)) if sign else []
+        if members:
+            # the carrier is in no sum without its table: it has the attribute as its child, or none; the smallest
+            members.sort(key=lambda member: (member.foreign, families[member.family].n_cells))
+            directed.append(_Directed(sign, tuple(members)))
+    return Directions(tuple(families), tuple(directed)) if directed else None
+
+
+def _members(schema: Schema, families: Sequence[Family], i: int) -> Iterator[_Member]:
+    n_values = schema.attributes[i].n_values
+    for f, family in enumerate(families):
+        if i in family.attributes and family.by_class:
+            axis = family.attributes.index(i)
+            grouping = family.binned_attributes[axis][1]
+            codes = np.arange(n_values) if grouping is None else np.array(grouping[:n_values])
+            yield _Member(f, axis, np.flatnonzero(np.diff(codes)), family.child not in (None, i))
+
+
+def _rows(directions: Directions) -> _Rows:
+    built = _Builder(directions)
+    for one in directions.directed:
+        built.add(one)
+    return built.rows()
+
+
+class _Builder:
+    """The entries of G and S, attribute by attribute."""
+
+    def __init__(self, directions: Directions) -> None:
+        self._of = directions
+        self._n_rows = self._n_slopes = 0
+        self._differences: list[_Entries] = []
+        self._slopes: list[_Entries] = []
+
+    def rows(self) -> _Rows:
+        """The matrices."""
+        n_cells = int(self._of.offsets[-1])
+        return _Rows(
+            _matrix(self._differences, (self._n_rows, n_cells)), _matrix(self._slopes, (self._n_rows, self._n_slopes))
+        )
+
+    def add(self, one: _Directed) -> None:
+        """The rows of an attribute's tables: a cell above less the one below, less the slope there."""
+        carrier, *others = one.members
+        carried = self._differ(one, carrier)
+        for member in others:
+            slopes = self._n_slopes + np.arange(len(member.steps))
+            self._n_slopes += len(slopes)
+            rows = self._differ(one, member)
+            shared = one.shared(member)
+            self._slope(rows[shared], slopes[shared], -1.0)
+            self._slope(carried[np.searchsorted(carrier.steps, member.steps[shared])], slopes[shared], 1.0)
+            if member.foreign:
+                self._slope(self._numbered(int(shared.sum()), 1), slopes[shared], -1.0)
+
+    def _numbered(self, n_steps: int, n_others: int) -> Index:
+        """New rows (steps, others)."""
+        numbers = self._n_rows + np.arange(n_steps * n_others).reshape(n_steps, n_others)
+        self._n_rows += numbers.size
+        return numbers
+
+    def _differ(self, one: _Directed, member: _Member) -> Index:
+        """Rows (steps, others), one for each two cells that lie beside each other along the attribute."""
+        n_steps = len(member.steps)
+        cells = np.arange(self._of.offsets[-1], dtype=np.float64)
+        numbers = self._of.table(cells, member)[: n_steps + 1].astype(np.intp).reshape(n_steps + 1, -1)
+        rows = self._numbered(n_steps, numbers.shape[1])
+        for part, value in ((numbers[1:], one.sign), (numbers[:-1], -one.sign)):
+            self._differences.append(_Entries(rows.ravel(), part.ravel(), np.full(rows.size, float(value))))
+        return rows
+
+    def _slope(self, rows: Index, slopes: Index, value: float) -> None:
+        columns = np.broadcast_to(slopes[:, np.newaxis], rows.shape).ravel()
+        self._slopes.append(_Entries(rows.ravel(), columns, np.full(rows.size, value)))
+
+
+class _Entries(NamedTuple):
+    rows: Index
+    columns: Index
+    values: Array
+
+
+def _matrix(parts: Sequence[_Entries], shape: tuple[int, int]) -> Any:
+    from scipy.sparse import csr_array  # costs more to import than a small fit: only where it is used
+
+    rows, columns, values = (np.concatenate(each) for each in zip(*parts, strict=True)) if parts else _NOTHING
+    return csr_array((values, (rows, columns)), shape=shape)
+
+
+_NOTHING = _Entries(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0))

@@ -1,0 +1,252 @@
+"""Monotone parameters: no row's log-odds fall, and no better ones have that: beside scipy, and by KKT."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.optimize import LinearConstraint, minimize, nnls
+
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.data.schema import direction_of
+from bncli.engine.model import Model, Optimum
+from bncli.engine.parameter_learners import discriminative, lr, lr_roos, weighted
+from bncli.engine.structures.structure import Dag, Regions, Structure
+from bncli.engine.training.optimization import ParameterSpace, find_optimum, find_optimum_from
+from bncli.recipe import Recipe
+from tests.directions import directed_dataset, worst_fall
+from tests.spaces import how
+from tests.strategies import dags, groupings
+
+TAN = Dag(((), (0,), (0,)), (0, 1, 2))
+PAIRS = Regions(((0,), (1,), (2,), (0, 1), (0, 2)))
+MISSING = (False, True, False)
+
+
+def space_of(name: str, data: Dataset, structure: Structure) -> ParameterSpace:
+    counts = Counts(data)
+    if name.startswith("discriminative"):
+        coding = "thermometer" if "thermometer" in name else "cells"
+        smoothing = "m-estimate:1" if isinstance(structure, Dag) else None
+        lower = "lower" in name
+        return discriminative.space(counts, structure, smoothing=smoothing, coding=coding, lower_orders=lower)
+    if name.startswith("weighted"):
+        return weighted.space(counts, structure, smoothing="m-estimate:1", level=int(name[-1]))
+    module: Any = {"lr": lr, "lr-roos": lr_roos}[name]
+    found: ParameterSpace = module.space(counts, structure, smoothing="m-estimate:1")
+    return found
+
+
+def optimum(space: ParameterSpace, **changes: Any) -> Optimum:
+    return find_optimum(space, how(**({"penalty": 0.5, "tolerance": 1e-11, "init": "zero"} | changes)), lambda *_: None)
+
+
+def model_of(space: ParameterSpace, structure: Structure, point: NDArray[np.float64]) -> Model:
+    data = space.likelihood.data
+    return Model(data.schema, structure, space.likelihood.tables(space.cells(point)), Recipe(), data.n_rows, "1.2.3")
+
+
+def matrix_of(space: ParameterSpace) -> NDArray[np.float64]:
+    """W (K n_cells, P) of a space whose tables are linear in its parameters, column by column."""
+    n = space.coordinates.n_parameters
+    return np.stack([space.coordinates.tables(one).ravel() for one in np.eye(n)], axis=1)
+
+
+def score_rows(space: ParameterSpace, codes: list[tuple[int | None, ...]]) -> NDArray[np.float64]:
+    """(rows, 2 n_cells): what each row's log-odds add up from; None: unknown child, whose family is left out."""
+    n_cells = space.likelihood.n_cells
+    out = np.zeros((len(codes), 2, n_cells))
+    for t, row in enumerate(codes):
+        out[t, :, 0] = (-1.0, 1.0)
+        edge = 1
+        for family in space.likelihood.families:
+            values = [row[a] for a in family.attributes]
+            if None not in values:
+                cell = int(np.ravel_multi_index([int(v or 0) for v in values], family.shape))
+                out[t, :, edge + cell] += (-1.0, 1.0)
+            edge += family.n_cells
+    return out.reshape(len(codes), -1)
+
+
+def by_scipy(space: ParameterSpace, penalty: float) -> float:
+    """The penalised log-likelihood of the best parameters under which no row's log-odds fall, objective by hand."""
+    data = space.likelihood.data
+    schema, matrix = data.schema, matrix_of(space)
+    rows = [tuple(int(c[t]) for c in data.codes) for t in range(data.n_rows)]
+    of_rows = score_rows(space, rows) @ matrix
+    signs = np.where(data.labels == 1, 1.0, -1.0)
+
+    def objective(p: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        margin = signs * (of_rows @ p)
+        value = np.logaddexp(0, -margin).sum() + penalty / 2 * p @ p
+        return float(value), of_rows.T @ (-signs / (1 + np.exp(margin))) + penalty * p
+
+    bounds = []
+    children = {family.child for family in space.likelihood.families}
+    for i in range(len(schema.attributes)):
+        if sign := direction_of(schema, i):
+            ranges = [[*range(m), *([None] if j in children else [])] for j, m in enumerate(schema.cardinalities)]
+            ranges[i] = [0]
+            for others in itertools.product(*ranges):
+                line = [(*others[:i], u, *others[i + 1 :]) for u in range(schema.attributes[i].n_values)]
+                bounds.append(sign * np.diff(score_rows(space, line), axis=0) @ matrix)
+    rule = np.unique(np.concatenate(bounds), axis=0)
+    start = np.zeros(matrix.shape[1])
+    limits: Any = {"type": "ineq", "fun": lambda p: rule @ p, "jac": lambda p: rule}
+    found = minimize(
+        objective, start, jac=True, method="SLSQP", constraints=[limits], options={"maxiter": 2000, "ftol": 1e-13}
+    )
+    assert found.success or found.status == 8, found.message  # 8: rounding alone is left
+    assert (rule @ found.x).min() > -1e-8
+    return -float(found.fun)
+
+
+CASES = [
+    ("discriminative", TAN),
+    ("discriminative", PAIRS),
+    ("discriminative thermometer", PAIRS),
+    ("discriminative thermometer lower", Regions(((0, 1), (0, 2)))),
+    ("weighted 4", TAN),
+    ("weighted 2", TAN),
+    ("lr", TAN),
+    ("lr-roos", TAN),
+]
+
+
+@pytest.mark.parametrize("directions", [(1, 0, 0), (-1, 0, 0)], ids=["rising", "falling"])
+@pytest.mark.parametrize(("name", "structure"), CASES, ids=lambda one: one if isinstance(one, str) else one.method)
+def test_the_optimum_is_that_of_scipy(name: str, structure: Structure, directions: tuple[int, ...]) -> None:
+    data = directed_dataset(150, (4, 3, 3), directions, missing=MISSING, seed=5)
+    space = space_of(name, data, structure)
+    found = optimum(space)
+    cells = space.cells(found.point)
+    cll, _ = space.likelihood.value_and_gradient(cells)
+    assert cll - 0.25 * found.point @ found.point == pytest.approx(by_scipy(space, 0.5), abs=2e-6)
+    assert found.value == pytest.approx(-by_scipy(space, 0.5), abs=2e-6)
+
+
+def test_trust_constr_and_bounds_agree_where_steps_are_parameters() -> None:
+    """One attribute in thermometer coding: a direction is a bound on each step, which L-BFGS-B takes as it is."""
+    data = directed_dataset(300, (6,), (1,), seed=2)
+    space = space_of("discriminative thermometer", data, Regions(((0,),)))
+    found = optimum(space, penalty=0.3)
+    codes, signs = data.codes[0].astype(int), np.where(data.labels == 1, 1.0, -1.0)
+    steps = np.where(np.arange(6)[:, np.newaxis] > np.arange(5), 0.5, -0.5)[codes]
+
+    def objective(p: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        # by symmetry each class has half of a difference: lambda / 2 (p/2)^2 twice
+        margin = signs * (p[0] + steps @ p[1:])
+        slope = -signs / (1 + np.exp(margin))
+        gradient = np.concatenate([[slope.sum()], steps.T @ slope]) + 0.15 * p
+        return float(np.logaddexp(0, -margin).sum() + 0.075 * p @ p), gradient
+
+    bounds = [(None, None)] + [(0.0, None)] * 5
+    start, tight = np.full(6, 0.1), {"ftol": 1e-15, "gtol": 1e-10}
+    bounded = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=tight)
+    limits = LinearConstraint(np.eye(6)[1:], 0, np.inf)
+    trusted = minimize(objective, start, jac=True, method="trust-constr", constraints=[limits], tol=1e-10)
+    assert found.value == pytest.approx(bounded.fun, abs=1e-6)
+    assert found.value == pytest.approx(trusted.fun, abs=1e-5)
+    np.testing.assert_allclose(np.diff(np.diff(space.cells(found.point), axis=0)[0, 1:]), bounded.x[1:], atol=2e-4)
+    assert (bounded.x[1:] == 0).any()
+    assert (bounded.x[1:] > 0).any()
+
+
+@pytest.mark.parametrize(("name", "structure"), CASES, ids=lambda one: one if isinstance(one, str) else one.method)
+def test_the_conditions_of_an_optimum(name: str, structure: Structure) -> None:
+    """The gradient is a sum of binding rows with factors of at least 0."""
+    data = directed_dataset(200, (4, 3, 3), (1, -1, 0), missing=MISSING, seed=3)
+    space = space_of(name, data, structure)
+    found = optimum(space)
+    p, monotone = found.point, space.monotone
+    assert monotone is not None
+    _, d_tables = space.likelihood.value_and_gradient(space.coordinates.tables(p))
+    gradient = 0.5 * p - space.coordinates.pull_back(p, d_tables)
+    n_rows = len(monotone.inequalities.stiffness)
+    rows = np.stack([monotone.inequalities.transposed(one) for one in np.eye(n_rows)])
+    x = monotone.start(p)
+    slack = rows @ x
+    assert slack.min() > -1e-4
+    n = len(p)
+    # slopes cost nothing; those of a start leave as much as there is to others, so whatever binds is among these rows
+    binding = rows[slack < 1e-3]
+    _, residual = nnls(binding.T, np.concatenate([gradient, np.zeros(len(x) - n)]))
+    assert residual < 2e-3 * max(1.0, float(np.abs(gradient).max()))
+    assert np.abs(gradient).max() > 0.1
+
+
+def test_a_direction_that_holds_already_costs_nothing() -> None:
+    data = directed_dataset(200, (2, 3), (0, 0), seed=1)
+    structure = Dag(((), ()), (0, 1))
+    free = optimum(space_of("discriminative", data, structure))
+    cells = space_of("discriminative", data, structure).cells(free.point)
+    sign = 1 if np.diff(cells[1, 1:3] - cells[0, 1:3])[0] > 0 else -1
+    for direction, is_same in ((sign, True), (-sign, False)):
+        data = directed_dataset(200, (2, 3), (direction, 0), seed=1)
+        found = optimum(space_of("discriminative", data, structure))
+        assert (found.point == free.point).all() == is_same
+        assert (found.evaluations == free.evaluations) == is_same
+        assert (found.value > free.value) != is_same
+
+
+def test_what_is_added_has_the_gradient_it_says() -> None:
+    data = directed_dataset(60, (4, 3, 3), (1, -1, 0), missing=MISSING)
+    space = space_of("discriminative thermometer", data, PAIRS)
+    monotone = space.monotone
+    assert monotone is not None
+    rng = np.random.default_rng(0)
+    n = space.coordinates.n_parameters + monotone.directions.n_slopes
+    x, v = rng.normal(size=n), rng.normal(size=n)
+    rows = monotone.inequalities
+    assert monotone.directions.n_slopes
+    force = rng.normal(size=len(rows.stiffness))
+    assert rows.product(x) @ force == pytest.approx(x @ rows.transposed(force), rel=1e-12)
+    np.testing.assert_allclose(rows.product(x + v), rows.product(x) + rows.product(v), atol=1e-12)
+
+
+@pytest.mark.parametrize("optimizer", ["newton", "lbfgs", "bfgs", "cg", "cgb"])
+def test_every_optimizer_gets_there(optimizer: str) -> None:
+    data = directed_dataset(150, (4, 3, 3), (1, 0, -1), missing=MISSING, seed=8)
+    space = space_of("discriminative thermometer", data, PAIRS)
+    best = optimum(space, penalty=1.0)
+    assert optimum(space, penalty=1.0, optimizer=optimizer).value == pytest.approx(best.value, rel=1e-5)
+
+
+def test_from_a_point_nearby_it_is_the_same() -> None:
+    data = directed_dataset(150, (4, 3, 3), (1, 0, -1), missing=MISSING, seed=8)
+    space = space_of("weighted 4", data, TAN)
+    best = optimum(space, penalty=1.0)
+    again = find_optimum_from(space, how(penalty=1.0, init="zero"), best.point + 0.1)
+    assert again.value == pytest.approx(best.value, rel=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_no_row_ever_falls(drawn: st.DataObject) -> None:
+    """Whatever the rows, the network and the directions, missing and unknown values included."""
+    n = drawn.draw(st.integers(1, 3))
+    cardinalities = drawn.draw(st.lists(st.integers(2, 4), min_size=n, max_size=n))
+    missing = [drawn.draw(st.booleans()) and m > 2 for m in cardinalities]
+    directions = drawn.draw(st.lists(st.sampled_from([1, -1, 0]), min_size=n, max_size=n).filter(any))
+    rows, seed = drawn.draw(st.integers(2, 60)), drawn.draw(st.integers(0, 99))
+    data = directed_dataset(rows, cardinalities, directions, missing=missing, seed=seed)
+    structure: Structure
+    if drawn.draw(st.booleans()):
+        names = ["discriminative", "weighted 4", "weighted 1", "lr-roos", "discriminative thermometer lower"]
+        structure = drawn.draw(dags(n))
+    else:
+        names = ["discriminative", "discriminative thermometer", "discriminative thermometer lower"]
+        of_members = st.sets(st.integers(0, n - 1), min_size=1, max_size=3)
+        members = drawn.draw(st.lists(of_members, min_size=1, max_size=4, unique_by=frozenset))
+        regions = tuple(tuple(sorted(one)) for one in members)
+        seen = tuple(tuple(drawn.draw(groupings(data.schema.attributes[a])) for a in one) for one in regions)
+        structure = Regions(regions, binnings=seen)
+    space = space_of(drawn.draw(st.sampled_from(names)), data, structure)
+    found = optimum(space, penalty=drawn.draw(st.sampled_from([0.01, 1.0])), tolerance=1e-6)
+    assert worst_fall(model_of(space, structure, found.point)) > -1e-9
