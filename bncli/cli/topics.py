@@ -12,21 +12,9 @@ GROUPS = (
     ("Parameters", ("parameters", "smoothing", "penalties", "optimizers")),
     (
         "Using a model",
-        (
-            "score",
-            "explain",
-            "inspect",
-            "evaluate",
-            "groups",
-            "calibration",
-            "compare",
-            "convergence",
-            "export",
-            "verify",
-            "simulate",
-        ),
+        ("score", "explain", "inspect", "evaluate", "compare", "convergence", "export", "verify", "simulate"),
     ),
-    ("Decisions", ("decisions",)),
+    ("Decisions", ("decisions", "groups", "calibration")),
     ("Out of the shell", ("report", "python", "install")),
     ("Reference", ("options", "files", "json", "exit-codes", "shell", "speed", "cluster", "internals", "sources")),
 )
