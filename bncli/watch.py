@@ -4,7 +4,7 @@ The engine and the readers never print and never look at a clock. They call `wat
 events into stages with their seconds, progress bars, notes, the rows of `--trace` and a list of moves.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 
@@ -98,13 +98,18 @@ class TimeLimit(NamedTuple):
     clock: Clock | None = None
 
 
+EachFile = Callable[[Callable[..., Iterable[Any]], Callable[[], tuple[Any, ...]]], Iterator[tuple[str, list[Any], Any]]]
+
+
 class Run(NamedTuple):
     """How a computation is carried out; no part of it changes a result, but for a limit in seconds that a recipe sets.
 
     threads: for work on columns and row blocks. memory: bytes that may be taken, None = not limited; what needs more is
     refused before it is begun. clock: what a recipe's limit in seconds is kept by, None = that limit is not kept.
     cluster: the address of the machines that do the work, None = this one alone. place: puts coded rows (a Dataset)
-    where sums over them are made, None = they stay.
+    where sums over them are made, None = they stay. each_file: has every file of a table read elsewhere, None = here:
+    `each_file(work, ask)` gives, in order, a file's name, the list of what `work(source, begin, run, *ask())` yields
+    there (a table of which only the files from that numbered `begin` are meant), and the BncliError that ended it.
     """
 
     threads: int = 1
@@ -113,3 +118,4 @@ class Run(NamedTuple):
     watch: Watch = silent
     cluster: str | None = None
     place: Callable[[Any], Any] | None = None
+    each_file: EachFile | None = None

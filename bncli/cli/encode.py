@@ -22,7 +22,7 @@ bncli encode old.csv --class sick -o old.codes             then: bncli fit old.c
     learning.CUTTING,
     options.TABLE,
     (options.output("The file of codes [NAME.codes beside DATA]."),),
-    options.RUNNING,
+    (*options.RUNNING, options.CLUSTER),
     more="The file is an Arrow file, and is mapped into memory when it is learnt from.",
 )
 def command(**typed: Any) -> None:
@@ -39,7 +39,7 @@ def command(**typed: Any) -> None:
             chosen.recipe,
             output=options.output_path(typed),
             supplied=chosen.supplied,
-            run=Run(options.threads(typed), watch=console.watch),
+            run=Run(options.threads(typed), watch=console.watch, cluster=options.cluster_of_files(typed, source)),
         )
         console.summary(
             [

@@ -130,13 +130,14 @@ def _fitted(typed: Mapping[str, Any], words: dict[str, Any], settings: Mapping[s
     structure = words.get("structure")
     file = words.pop("structure") if structure is not None and _is_file(structure) else None
     cuts, counts = _cuts_file(typed, structure), typed.get("from_counts")
+    coded = cuts is not None and typed.get("cuts") is None
     if cuts is not None and counts is None:
         # What needs no file to be known is refused before one is read.
         names = (STRUCTURES.flag, DISCRETIZERS.flag, *DISCRETIZERS.governed)
-        Recipe.of(files=Files(cuts), **{key: words[key] for key in map(key_of, names) if key in words})
+        Recipe.of(files=Files(cuts, coded=coded), **{key: words[key] for key in map(key_of, names) if key in words})
     supplied = read_supplied(cuts if counts is None else None, file)
     choices = [choice for choice in CHOICES if choice is not PARAMETERS or "param" in typed]
-    files = Files(cuts, file, supplied.kind, typed.get("trace"), counts)
+    files = Files(cuts, file, supplied.kind, typed.get("trace"), counts, coded)
 
     def recipe(keys: Iterable[str]) -> Recipe:
         return Recipe.of(files=files, choices=choices, **words, **{key: settings[key].value for key in keys})

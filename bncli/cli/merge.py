@@ -29,7 +29,7 @@ DECAY = flag(
     group="Merging",
     metavar="F",
     type=KindType(Real(above=True, below=1)),
-    stands_for="1: all count alike",
+    stands_for="all count alike",
     setting=False,
     help="The files are in the order of time, and what is before counts for F of itself whenever another follows; the "
     "sums are then no whole numbers.",

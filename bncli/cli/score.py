@@ -17,7 +17,6 @@ from bncli.errors import UsageError
 from bncli.files.formats import SCORES, score_format
 
 if TYPE_CHECKING:
-    from bncli.files.table import Source
     from bncli.steps.score import ScoreReport
 
 EXAMPLES = """\
@@ -112,7 +111,7 @@ def command(**typed: Any) -> None:
             ),
             unseen=typed["unseen"],
             monitor=typed["monitor"],
-            run=Run(options.threads(typed), watch=console.watch, cluster=_cluster(typed, source)),
+            run=Run(options.threads(typed), watch=console.watch, cluster=options.cluster_of_files(typed, source)),
         )
         console.summary([closing_line(report), *monitor_lines(report.monitor)])
         if console.as_json:
@@ -132,15 +131,6 @@ def _prior(typed: str | None) -> Mapping[str, float] | str | None:
         return label_numbers(numbers_stated(typed), ("training",))
     except ValueError as error:
         raise UsageError(f"Invalid value for '--prior': {error}") from error
-
-
-def _cluster(typed: Mapping[str, Any], source: Source) -> str | None:
-    """The cluster typed; one that is set is left aside for the standard input."""
-    if source.paths == ("-",):
-        options.refuse_cluster(typed, "the standard input, which its workers cannot read")
-        return None
-    address: str | None = typed["cluster"]
-    return address
 
 
 def _refuse_terminals(typed: Mapping[str, Any]) -> None:

@@ -32,7 +32,7 @@ class Files(NamedTuple):
     """Files that stand in for learning, by the names that errors give them; `kind` as in `kind_of`, of the structure.
 
     `trace` is no stand-in: it is a file that only parameters with an optimizer can write. `counts` stand in for the
-    rows and their cuts.
+    rows and their cuts. `coded`: the cuts are those of the table itself, whose rows are codes.
     """
 
     cuts: str | None = None
@@ -40,6 +40,7 @@ class Files(NamedTuple):
     kind: str = ""
     trace: str | None = None
     counts: str | None = None
+    coded: bool = False
 
 
 NOTHING = Files()

@@ -20,7 +20,8 @@ def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
         _refuse_flags(given, *of_kind.idle)
     cutting = (DISCRETIZERS.flag, *DISCRETIZERS.governed)
     if files.cuts is not None and files.counts is None:
-        _refuse_flags(given, cutting, "with --cuts FILE")
+        why, hint = f"on {files.cuts}, whose rows are codes", "say it when the table is encoded"
+        _refuse_flags(given, cutting, *((why, hint) if files.coded else ("with --cuts FILE",)))
     if files.counts is not None:
         _refuse_flags(given, (*cutting, "--cuts"), "with --from-counts FILE, which holds the cuts")
         _refuse_flags(given, ("--class-weights",), "with --from-counts FILE: the rows were counted as they weighed")
@@ -52,10 +53,10 @@ def _refuse_uncounted(chosen: Chosen, choices: Collection[Choice]) -> None:
             raise UsageError(what, hint=f"{fitting}, or fit the table itself")
 
 
-def _refuse_flags(given: Collection[str], idle: tuple[str, ...], why: str) -> None:
+def _refuse_flags(given: Collection[str], idle: tuple[str, ...], why: str, hint: str = "leave one of them out") -> None:
     for flag in given:
         if flag in idle:
-            raise UsageError(f"{flag} has no effect {why}", hint="leave one of them out")
+            raise UsageError(f"{flag} has no effect {why}", hint=hint)
 
 
 def _refuse_needless(chosen: Chosen) -> None:

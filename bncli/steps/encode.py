@@ -17,19 +17,23 @@ from bncli.engine.training.penalty_cv import sample_of
 from bncli.errors import UsageError
 from bncli.files.codes import CodedRows, Sample, write_codes
 from bncli.files.codes_heading import Fingerprint, Heading
-from bncli.files.paths import beside, check_outputs
+from bncli.files.paths import beside, check_outputs, refuse_ending
 from bncli.files.reading.coded import are_codes
-from bncli.files.reading.inputs import find_inputs
+from bncli.files.reading.inputs import TABLE_SUFFIXES, find_inputs
 from bncli.files.reading.roles import read_schema_file
 from bncli.files.reading.rounds import Sampled
 from bncli.files.table import Source
 from bncli.recipe import Recipe
+from bncli.steps.cluster.reading import reading
 from bncli.steps.run import Stopwatch
 from bncli.steps.supplied_files import Supplied
 from bncli.watch import Note, Run, Stage, Watch
 
 SAMPLE_CELLS = 1 << 24
 """So many values, rows times columns, are kept as they were read at most."""
+
+
+_NOT_CODES = (*(suffix for suffix in TABLE_SUFFIXES if suffix != ".arrow"), ".json", ".bnc", ".counts")
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ def encode(
 ) -> EncodeReport:
     """Codes `source` by the cuts learnt from it, or those supplied, and writes the `.codes` file."""
     path = beside(source.paths, ".codes") if output is None else output
+    refuse_ending(output, _NOT_CODES, "a table is encoded as a file of codes, an Arrow file named .codes")
     if are_codes(source.paths):
         raise UsageError("these rows are codes already", where=source.paths[0])
     check_outputs((path, source.bad_rows_file), (*source.paths, source.schema_file, *supplied.paths))
@@ -67,14 +72,20 @@ def encode(
     stopwatch = Stopwatch(run.watch)
     run = run._replace(watch=stopwatch)
     stopwatch(Stage("read"))
+    with reading(source, run) as run:
+        heading = _encode(path, source, recipe, supplied, run)
+    return _report(path, heading, stopwatch.seconds())
+
+
+def _encode(path: str, source: Source, recipe: Recipe, supplied: Supplied, run: Run) -> Heading:
     found = supplied.first_round(source, recipe, run)
     columns = found if isinstance(found, Columns) else found.rows
-    stopwatch(Stage("discretize"))
+    run.watch(Stage("discretize"))
     data = _coded(columns, recipe, supplied.cuts, run)
     cuts = supplied.cuts or cuts_learnt(data.schema, recipe)
-    sample = _sample(columns, cuts, recipe.seed or 0, stopwatch)
+    sample = _sample(columns, cuts, recipe.seed or 0, run.watch)
     heading = _heading(source, data, cuts)
-    stopwatch(Stage("write"))
+    run.watch(Stage("write"))
     if isinstance(found, Sampled):
         sample = None if sample is None else replace(sample, seed=recipe.seed or 0)
         cuts = cuts if supplied.cuts else replace(cuts, sampled_rows=columns.n_rows)
@@ -82,7 +93,7 @@ def encode(
         write_codes(path, heading, found.row_blocks(cuts), sample)
     else:
         write_codes(path, heading, _blocks(data), sample)
-    return _report(path, heading, stopwatch.seconds())
+    return heading
 
 
 def _coded(columns: Columns, recipe: Recipe, given: Cuts | None, run: Run) -> Dataset:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns
 from bncli.engine.data.schema import Attribute, Schema
 from bncli.errors import ModelError
+from bncli.files.codes import is_codes
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.bad_rows import BadRows
 from bncli.files.reading.coding import Coded, coded_label
@@ -67,6 +68,9 @@ class Batches:
         run: Run = Run(),
         block_size: int = BLOCK_SIZE,
     ) -> None:
+        if coded := next(filter(is_codes, source.paths), None):
+            what = "these are rows in codes, and a model scores the values of a table"
+            raise ModelError(what, where=coded, hint="score the table that was encoded")
         self._tokens = tokens_of(source, schema)
         self._class_name = schema.class_name
         self._run = run

@@ -6,7 +6,8 @@ be text are read again where they had been read as numbers. Rows of weight 0 do 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -34,6 +35,7 @@ from bncli.files.reading.row_blocks import BadRow, Kind, RowBlock, Want
 from bncli.files.reading.sampling import RowSampler
 from bncli.files.reading.source import Source, Tokens
 from bncli.files.reading.text_blocks import BLOCK_SIZE, TextBlock
+from bncli.files.reading.vocabulary import EMPTY
 from bncli.watch import Run, Watch, silent
 
 
@@ -79,7 +81,7 @@ def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Rounds)
         sampler = RowSampler(rounds.seed, budget, roles, tokens)
         with BadRows(source.on_bad_row, watch) as bad:
             parts = PartTypes(columns, roles.categorical | roles.numeric, tokens) if table.n_files > 1 else None
-            _read_all(table, columns, sampler, tokens, bad, parts, run)
+            _read_all(_digests(table, columns, source, tokens, run), columns, sampler, bad, parts)
         _read_again(table, columns, sampler, tokens, run.threads, any_bad=bad.count > 0)
         n = sampler.n_kept
         found = assemble(columns, n, roles, table, source, given=given, watch=watch)
@@ -138,31 +140,30 @@ def _guess(
 
 @dataclass(frozen=True)
 class _Digested:
+    """A row block of a file; `wants` are how its columns were asked for, `schema` what a columnar file declares."""
+
     path: str
     columns: list[ColumnBlock]
     n_rows: int
     bad: tuple[BadRow, ...]
     locate: Callable[[int], str]
     leading_zeros: frozenset[str]
+    wants: tuple[Want, ...]
+    schema: pa.Schema | None
 
 
 def _read_all(
-    table: Table,
+    blocks: Iterable[_Digested],
     columns: dict[str, Growing],
     sampler: RowSampler,
-    tokens: Tokens,
     bad: BadRows,
     parts: PartTypes | None,
-    run: Run,
 ) -> None:
     """Fills the columns, of whose rows the sampler may keep a part; `parts` hears of them where files are several."""
     growing = list(columns.values())
-    tasks = (
-        # Built when its turn comes, so that it knows what earlier rows have taught.
-        partial(_digest, raw, [(c.want, c.shared) for c in growing], _watched(growing), tokens)
-        for raw in _of_one_kind(table.raw_blocks(list(columns), run.watch), parts)
-    )
-    for digested in in_order(tasks, run.threads):
+    for digested in blocks:
+        if parts is not None and digested.schema is not None:
+            parts.declared(digested.path, digested.schema)
         bad.take(digested.bad)
         for column, block in zip(growing, digested.columns, strict=True):
             column.add(block, digested.locate)
@@ -175,12 +176,45 @@ def _read_all(
     sampler.finish(growing)
 
 
-def _of_one_kind(blocks: Iterator[RawBlock], parts: PartTypes | None) -> Iterator[RawBlock]:
-    """The blocks, as long as columnar files declare the same types."""
-    for raw in blocks:
-        if parts is not None and isinstance(raw, Batch):
-            parts.declared(raw)
-        yield raw
+def _digests(
+    table: Table, columns: dict[str, Growing], source: Source, tokens: Tokens, run: Run
+) -> Iterator[_Digested]:
+    """Every row block, as it is kept; what is asked of the next rows knows what earlier ones have taught."""
+    growing = list(columns.values())
+    if run.each_file is None:
+        tasks = (
+            partial(_digest, raw, [(c.want, c.shared) for c in growing], _watched(growing), tokens)
+            for raw in table.raw_blocks(list(columns), run.watch)
+        )
+        yield from in_order(tasks, run.threads)
+        return
+    for path, blocks, error in run.each_file(digest_file, lambda: ([c.want for c in growing], _watched(growing))):
+        for number, block in enumerate(blocks):
+            bad = tuple(replace(row, path=path) for row in block.bad)
+            locate = partial(_located, replace(source, paths=(path,)), number, block.wants)
+            yield replace(block, path=path, bad=bad, locate=locate)
+        if error is not None:
+            raise error
+
+
+def digest_file(
+    source: Source, begin: int, run: Run, wants: Sequence[Want], watched: Sequence[str]
+) -> Iterator[_Digested]:
+    """The row blocks of the last files of a table, which may travel."""
+    tokens = Tokens.of(source.missing_tokens)
+    with Table(source, keep=False, memory=run.memory) as table:
+        for raw in table.raw_blocks([want.name for want in wants], run.watch, begin):
+            found = _digest(raw, [(want, EMPTY) for want in wants], watched, tokens)
+            yield replace(found, locate=str)
+            if found.bad and source.on_bad_row == "fail":
+                return
+
+
+def _located(source: Source, number: int, wants: Sequence[Want], row: int) -> str:
+    """Where a row of the block of that number stands: the file is read again up to it."""
+    with Table(source, keep=False) as table:
+        raw = next(itertools.islice(table.raw_blocks([want.name for want in wants], silent), number, None))
+        return parse(raw, wants, Tokens.of(source.missing_tokens)).locate(row)
 
 
 def _watched(growing: Sequence[Growing]) -> list[str]:
@@ -194,7 +228,8 @@ def _digest(raw: RawBlock, asked: Sequence[tuple[Want, object]], watched: Sequen
     zeros = (
         columns_with_leading_zeros(raw, block.n_rows, watched, tokens) if isinstance(raw, TextBlock) else frozenset()
     )
-    return _Digested(raw.path, columns, block.n_rows, block.bad, block.locate, zeros)
+    wants, schema = tuple(want for want, _ in asked), raw.data.schema if isinstance(raw, Batch) else None
+    return _Digested(raw.path, columns, block.n_rows, block.bad, block.locate, zeros, wants, schema)
 
 
 def _read_again(

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from bncli.errors import BncliError
-from bncli.files.reading.columnar import Batch, type_word
+from bncli.files.reading.columnar import type_word
 from bncli.files.reading.growing import ColumnBlock, Growing, add_different
 from bncli.files.reading.numerals import to_numbers
 from bncli.files.reading.source import Tokens
@@ -41,17 +41,16 @@ class PartTypes:
         self._typed = [_Typed(column, tokens) if column.is_free else None for column in columns.values()]
         self._path: str | None = None
 
-    def declared(self, batch: Batch) -> None:
+    def declared(self, path: str, schema: pa.Schema) -> None:
         """BncliError where a columnar file declares another type than the first columnar file."""
-        schema = batch.data.schema
         for name in self._open:
             kind = schema.field(name).type
             word = type_word(kind)
             if word is None:
                 continue
-            known, first, before = self._declared.setdefault(name, (word, batch.path, str(kind)))
+            known, first, before = self._declared.setdefault(name, (word, path, str(kind)))
             if word != known:
-                raise _error(name, first, before, str(kind), batch.path)
+                raise _error(name, first, before, str(kind), path)
 
     def take(self, path: str, blocks: Sequence[ColumnBlock]) -> None:
         """The next rows, which the columns have taken already."""

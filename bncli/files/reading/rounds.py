@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from bncli.files.reading.coding import Coded, Vocabulary, tokens_of_class
 from bncli.files.reading.inputs import find_inputs
 from bncli.files.reading.learning import Rounds, first_round
 from bncli.files.reading.reader import RawBlock, Table, parse
-from bncli.files.reading.roles import assign_roles
+from bncli.files.reading.roles import Roles, assign_roles
 from bncli.files.reading.row_blocks import Kind, RowBlock, Want
 from bncli.files.reading.source import Source, Tokens
 from bncli.watch import Note, Run
@@ -140,26 +141,45 @@ def _code_type(attribute: Attribute) -> np.dtype[np.unsignedinteger]:
     return code_dtype(attribute.n_values + 1)
 
 
-def _coded_blocks(
-    source: Source, cuts: Cuts, labels: tuple[str, ...], run: Run
-) -> Iterator[tuple[int, int, CodedRows]]:
-    """Of every block: its rows, those without a class, and the codes of those that count."""
-    tokens = Tokens.of(source.missing_tokens)
+class _Coded(NamedTuple):
+    """A row block: how many rows it has, how many of them lack a class, and the codes of those that count."""
+
+    n_rows: int
+    n_unlabelled: int
+    rows: CodedRows
+
+
+def _coded_blocks(source: Source, cuts: Cuts, labels: tuple[str, ...], run: Run) -> Iterator[_Coded]:
     with Table(source, keep=False, memory=run.memory) as table:
         roles = assign_roles(source, table.names, table.name, cuts)
-        own = tokens if roles.class_name in roles.categorical else tokens_of_class(labels, tokens)
-        coded = [Coded(Want(roles.class_name, Kind.TEXT), Vocabulary.of(labels, own), (roles.class_name,))]
-        if roles.weights is not None:
-            want = Want(roles.weights, Kind.NUMBER, strict=True, weight=True)
-            coded.append(Coded(want, None, (roles.weights,)))
+    if run.each_file is None:
+        yield from code_file(source, 0, run, cuts, labels, roles)
+        return
+    for _, blocks, error in run.each_file(code_file, lambda: (cuts, labels, roles)):
+        yield from blocks
+        if error is not None:
+            raise error
+
+
+def code_file(
+    source: Source, begin: int, run: Run, cuts: Cuts, labels: tuple[str, ...], roles: Roles
+) -> Iterator[_Coded]:
+    """The row blocks of the files of a table from that numbered `begin`."""
+    tokens = Tokens.of(source.missing_tokens)
+    own = tokens if roles.class_name in roles.categorical else tokens_of_class(labels, tokens)
+    coded = [Coded(Want(roles.class_name, Kind.TEXT), Vocabulary.of(labels, own), (roles.class_name,))]
+    if roles.weights is not None:
+        want = Want(roles.weights, Kind.NUMBER, strict=True, weight=True)
+        coded.append(Coded(want, None, (roles.weights,)))
+    with Table(source, keep=False, memory=run.memory) as table:
         coded += Coded.all_of(cuts.attributes, set(table.names), tokens)
         task = partial(_code, coded=coded, cuts=cuts, tokens=tokens, weights=roles.weights)
         names = [one.want.name for one in coded]
-        tasks = (partial(task, raw) for raw in table.raw_blocks(names, run.watch))
+        tasks = (partial(task, raw) for raw in table.raw_blocks(names, run.watch, begin))
         for block, unlabelled, rows in in_order(tasks, run.threads):
             if block.bad and source.on_bad_row == "fail":
                 raise _changed(block.bad[0].path)
-            yield block.n_rows, unlabelled, rows
+            yield _Coded(block.n_rows, unlabelled, rows)
 
 
 def _code(

@@ -22,7 +22,7 @@ from bncli.engine.data.schema import Schema
 from bncli.errors import BncliError
 from bncli.files.codes import CodesFile, read_codes
 from bncli.steps.cluster.connection import BROADCAST_BYTES, Cluster, Future, LostError
-from bncli.steps.cluster.preflight import keep_freed_memory
+from bncli.steps.cluster.preflight import check_memory, keep_freed_memory
 from bncli.watch import Note, Watch
 
 _ATTEMPTS = 4
@@ -140,12 +140,23 @@ def placed(data: Dataset, path: str, cluster: Cluster, watch: Watch) -> tuple[Di
     edges = [len(bounds) * i // len(seats) for i in range(len(seats) + 1)]
     groups = [(home, range(a, b)) for home, a, b in zip(seats, edges, edges[1:], strict=False)]
     homes = [home for home, numbers in groups for _ in numbers]
+    check_memory(cluster, _shares(data, homes))
     sized = zip(bounds, homes, strict=True)
     blocks = [cluster.submit(_load, plan, s, b - a, worker=home) for s, ((a, b), home) in enumerate(sized)]
     _tell(data, len(seats), cluster, watch)
     keeper = WorkerBlocks(cluster, blocks, homes, groups)
     kept = (data.schema, data.codes, data.labels, data.weights, data.threads)
     return DistributedDataset(*kept, keeper=keeper), keeper
+
+
+def _shares(data: Dataset, homes: Sequence[str]) -> dict[str, int]:
+    """Bytes of the codes that each worker maps."""
+    columns = [codes for codes, a in zip(data.codes, data.schema.attributes, strict=True) if a.informative]
+    width = sum(int(codes.dtype.itemsize) for codes in (*columns, data.labels))
+    shares = dict.fromkeys(homes, 0)
+    for (start, stop), home in zip(data.bounds(), homes, strict=True):
+        shares[home] += (stop - start) * width
+    return shares
 
 
 def _tell(data: Dataset, n_seats: int, cluster: Cluster, watch: Watch) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import importlib
 import json
 import logging
 import os
@@ -27,11 +28,11 @@ from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from bncli.errors import BncliError, UsageError
+from bncli.steps.cluster.patience import ALONE_SECONDS, GoneError, Patience, Worker
 
 CONNECT_SECONDS = 10
 ANSWER_SECONDS = 60.0
 """For a worker's first words: it may have to load this package from a slow disk."""
-ALONE_SECONDS = 20.0
 RETRIES = 3
 BROADCAST_BYTES = 256 << 10
 """What every task needs travels inside the tasks up to this size, and once to every worker beyond it."""
@@ -46,22 +47,23 @@ class LostError(Exception):
     """Values on the way between workers are gone with a worker; asking again helps."""
 
 
-class GoneError(BncliError):
-    """The cluster itself is gone: no task is to blame, and none that follows would fare better."""
-
-
 class Cluster:
     """Workers that run functions; those of a module that they have too, for a function travels by its name."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self.threads: Mapping[str, int] = {}
+        self.workers: Mapping[str, Worker] = {}
         self.refresh()
 
     def refresh(self) -> None:
-        """Asks who is there: the threads of each worker, by its address."""
-        found = self._client.sync(self._client.scheduler.ncores, callback_timeout=CONNECT_SECONDS)
-        self.threads = dict(sorted(found.items()))
+        """Asks who is there."""
+        told = self._client.sync(self._client.scheduler.identity, callback_timeout=CONNECT_SECONDS)["workers"]
+        self.workers = {address: _worker(told[address]) for address in sorted(told)}
+
+    @property
+    def threads(self) -> Mapping[str, int]:
+        """Of each worker, by its address."""
+        return {address: worker.threads for address, worker in self.workers.items()}
 
     @property
     def n_threads(self) -> int:
@@ -132,24 +134,22 @@ class Cluster:
 
     def _in_time(self, done: Callable[[], Collection[Any]]) -> list[Any]:
         """What is done, asked for again while nothing is, as long as there is anybody to wait for."""
-        alone_since: float | None = None
+        patience = Patience(set(self.workers))
         while not (found := done()):
-            alone_since = self._alone_since(alone_since)
+            try:
+                self.refresh()
+                workers = self.workers
+            except (OSError, TimeoutError, AttributeError, RuntimeError):
+                workers = {}
+            patience.look(workers)
         return list(found)
 
-    def _alone_since(self, before: float | None) -> float | None:
-        """Since when there is nobody to wait for; BncliError where that is too long."""
-        try:
-            self.refresh()
-            someone = bool(self.threads)
-        except (OSError, TimeoutError, AttributeError, RuntimeError):
-            someone = False
-        if someone:
-            return None
-        since = time.monotonic() if before is None else before
-        if time.monotonic() - since > ALONE_SECONDS:
-            raise GoneError("the cluster has no workers any more", hint="start workers, then run the command again")
-        return since
+
+def _worker(told: Mapping[str, Any]) -> Worker:
+    """What a scheduler tells of a worker."""
+    tasks = told["metrics"].get("task_counts", {})
+    is_busy = any(tasks.get(state) for state in ("executing", "flight", "long-running"))
+    return Worker(told["nthreads"], told["memory_limit"] or 0, told["status"] == "paused", is_busy)
 
 
 def _itself(value: Any) -> Any:
@@ -176,7 +176,7 @@ def connected(address: str) -> Iterator[Cluster]:
     """The cluster at an address, with at least one worker; afterwards nothing that was started here is left."""
     kind, place = _parsed(address)
     try:
-        import dask.config
+        dask = _loaded()
     except ModuleNotFoundError as error:
         hint = "install it: python -m pip install 'bncli[cluster]', or dask and distributed"
         raise UsageError("--cluster needs the package 'distributed', which is not installed", hint=hint) from error
@@ -188,11 +188,25 @@ def connected(address: str) -> Iterator[Cluster]:
             yield cluster
 
 
+def _loaded() -> Any:
+    """The package dask, and distributed, which must be loaded before its settings are changed for a while.
+
+    Else its own, which it adds when it is loaded, would go with the changes at the end.
+    """
+    import dask.config
+
+    with dask.config.set({"logging": _LOGGERS}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        importlib.import_module("distributed")
+    return dask
+
+
 _LEVEL = "critical"
+_LOGGERS = dict.fromkeys(
+    ("distributed", "distributed.client", "bokeh", "tornado", "tornado.application", "asyncio"), _LEVEL
+)
 _QUIETLY = {
-    "logging": dict.fromkeys(
-        ("distributed", "distributed.client", "bokeh", "tornado", "tornado.application", "asyncio"), _LEVEL
-    ),
+    "logging": _LOGGERS,
     "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s",
     "distributed.comm.retry.count": 3,
     # a nanny would otherwise have malloc return every 64 KB to the system: kernels would take twice their time

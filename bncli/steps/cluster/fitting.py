@@ -7,6 +7,7 @@ read; the choice of the penalty, on at most 50,000 rows, is made by this process
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +15,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.distributed import DistributedDataset
 from bncli.errors import UsageError
 from bncli.files.codes import is_codes
+from bncli.files.reading.inputs import strip_compression
 from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.cluster.blocks import WorkerBlocks, placed
@@ -44,7 +46,10 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: Supplied) -> Non
         raise UsageError(what, hint="say --missing-policy level, or leave --cluster out")
     if len(source.paths) != 1 or not is_codes(source.paths[0]):
         what = "on a cluster fit reads a file of codes, whose row blocks every worker maps"
-        raise UsageError(what, where=source.paths[0], hint="bncli encode DATA -o x.codes, then fit x.codes")
+        data = " ".join(map(shlex.quote, source.paths))
+        codes = shlex.quote(os.path.splitext(strip_compression(source.paths[0].rstrip(os.sep)))[0] + ".codes")
+        hint = f"bncli encode {data} -o {codes} --cluster ..., then bncli fit {codes} --cluster ..."
+        raise UsageError(what, where=source.paths[0], hint=hint)
 
 
 def _listed(words: tuple[str, ...]) -> str:

@@ -21,6 +21,7 @@ from bncli.files.reading.inputs import find_inputs
 from bncli.files.reading.roles import read_schema_file
 from bncli.files.table import Source
 from bncli.steps.cluster.connection import ANSWER_SECONDS, Cluster
+from bncli.steps.cluster.patience import MORE_MEMORY
 from bncli.watch import Note, Watch
 
 
@@ -98,6 +99,34 @@ def check_workers(cluster: Cluster, paths: Sequence[str], watch: Watch) -> None:
         if not answer.single:
             text = f"worker {address} may run its BLAS on several threads; OMP_NUM_THREADS=1 keeps results the same"
             watch(Note(text, warning=True))
+
+
+def check_memory(cluster: Cluster, shares: Mapping[str, int]) -> None:
+    """BncliError for the first worker that its share of the codes, in bytes, would bring to its limit of memory."""
+    for address, used in cluster.ask_all(_resident).items():
+        worker, share = cluster.workers.get(address), shares.get(address, 0)
+        if worker is None or isinstance(used, BaseException) or not worker.limit:
+            continue
+        if used + share + WORK_BYTES > PAUSED_FROM * worker.limit:
+            limit, has, takes = (f"{n / 1e6:,.0f} MB" for n in (worker.limit, used, share))
+            what = f"worker {address} may take {limit} of memory, has {has}, and its row blocks are {takes}"
+            hint = f"Dask would pause it near its limit: {MORE_MEMORY}; --memory-limit 0 is safe, for they are mapped"
+            raise BncliError(what, hint=hint)
+
+
+WORK_BYTES = 16 << 20
+"""What a pass takes beside the codes, at least."""
+PAUSED_FROM = 0.8
+"""Of its limit of memory: there Dask pauses a worker (distributed.worker.memory.pause)."""
+
+
+def _resident() -> int:
+    """Bytes of memory that this process has now, mapped pages among them; 0 where that is not told."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _useless(address: str, error: BaseException) -> BncliError:

@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from bncli.errors import BncliError
-from bncli.steps.cluster.connection import Cluster, Future, GoneError, LostError
+from bncli.steps.cluster.connection import Cluster, Future, LostError
+from bncli.steps.cluster.patience import GoneError
 
 Task = TypeVar("Task")
 

@@ -23,10 +23,11 @@ from bncli.files.scores import PieceMaker
 from bncli.files.table import Batches, Source
 from bncli.steps.cluster.connection import Cluster
 from bncli.steps.cluster.preflight import for_workers
+from bncli.steps.cluster.reading import as_typed, tell_idle
 from bncli.steps.cluster.tasks import in_turn
 from bncli.steps.run import limited
 from bncli.steps.scoring.rows import Counts, ScoredRows
-from bncli.watch import Note, Progress, Run, Watch
+from bncli.watch import Progress, Run, Watch
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,7 @@ def files_on_cluster(cluster: Cluster, plan: ScorePlan, paths: Sequence[str], wa
     """Every file of the table, in order, up to the first that ends in an error."""
     typed = [one.path for one in find_inputs(paths, keep=False)]
     whole = [os.path.abspath(path) for path in typed]
-    if len(whole) < cluster.n_threads:
-        files = "one file is one task" if len(whole) == 1 else f"{len(whole)} files are {len(whole)} tasks"
-        watch(Note(f"{files}: {len(whole)} of {cluster.n_threads} threads of the cluster help"))
+    tell_idle(len(whole), cluster, watch)
     plan = replace(plan, source=replace(for_workers(plan.source), paths=()))
     tasks = [(path,) if path == whole[0] else (whole[0], path) for path in whole]
     done, total = 0, sum(map(os.path.getsize, whole))
@@ -117,13 +116,6 @@ def _blocks(plan: ScorePlan, paths: tuple[str, ...], rows: ScoredRows, maker: Pi
 
 def _as_typed(scored: ScoredFile, names: dict[str, str]) -> ScoredFile:
     """With every path in the words of the command line."""
-
-    def named(text: str) -> str:
-        for path in sorted(names, key=len, reverse=True):
-            text = text.replace(path, names[path])
-        return text
-
     blocks = [Block(tuple(replace(row, path=names[row.path]) for row in bad), pieces) for bad, pieces in scored.blocks]
-    if (error := scored.error) is not None:
-        error = type(error)(named(error.what), where=named(error.where), hint=named(error.hint))
+    error = None if scored.error is None else as_typed(scored.error, names)
     return scored._replace(blocks=blocks, error=error)

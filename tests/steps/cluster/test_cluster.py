@@ -7,6 +7,7 @@ import importlib.util
 import json
 import re
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -131,6 +132,44 @@ def test_other_codes_under_the_same_name(codes: Path) -> None:
     assert blocks._load(plan, 1, N_ROWS // 2).n_rows == N_ROWS // 2
     with pytest.raises(BncliError, match="a worker sees other codes under the same name"):
         blocks._load(plan._replace(stamp=plan.stamp + 1), 1, N_ROWS // 2)
+
+
+def test_encode_writes_the_same_bytes(cluster: Processes, tmp_path: Path) -> None:
+    header, *lines = (SAMPLES / "wine.csv").read_text().splitlines(keepends=True)
+    for name, part in (("a.csv", lines[:70]), ("b.csv", lines[70:120]), ("c.csv", lines[120:])):
+        (tmp_path / name).write_text(header + "".join(part))
+    for name, where in (("here.codes", ()), ("there.codes", ("--cluster", cluster.address))):
+        ended = run("encode", "a.csv", "b.csv", "c.csv", "-o", name, *where, cwd=tmp_path)
+        assert ended.code == 0, ended.err
+    assert (tmp_path / "here.codes").read_bytes() == (tmp_path / "there.codes").read_bytes()
+    (tmp_path / "b.csv").write_text(header + lines[0].replace(lines[0].split(",")[0], "much") + lines[1])
+    ended = run("encode", "a.csv", "b.csv", "-o", "no.codes", "--cluster", cluster.address, cwd=tmp_path)
+    assert ended.code == 1
+    assert re.search(r"^Error: column '\S+' has numbers in a\.csv, but 'much' here, b\.csv", ended.err, re.MULTILINE)
+
+
+TWICE = """
+import sys
+from bncli.engine.evaluation.validate import Protocol
+from bncli.files.table import Source
+from bncli.recipe import Recipe
+from bncli.steps.evaluate import evaluate
+from bncli.watch import Run
+
+RECIPE = Recipe(structure="nb", param="map")
+for _ in range(2):
+    report = evaluate(Source((sys.argv[1],)), RECIPE, Protocol(2), run=Run(cluster=sys.argv[2]))
+    print(report.as_json()["error"])
+"""
+
+
+def test_two_evaluations_in_one_process(cluster: Processes) -> None:
+    """The settings of dask are its own again after the first, and not gone."""
+    command = [sys.executable, "-c", TWICE, str(SAMPLES / "iris.csv"), cluster.address]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    first, second = ended.stdout.split()
+    assert first == second
 
 
 def test_workers_of_this_machine(codes: Path, model: bytes, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Any
 import pytest
 
 from bncli.errors import BncliError
-from bncli.steps.cluster.connection import Cluster, GoneError, LostError, connected
+from bncli.steps.cluster.connection import Cluster, LostError, connected
+from bncli.steps.cluster.patience import GoneError, Worker
 from bncli.steps.cluster.tasks import each_task
 from tests.steps.cluster.processes import Command, started, until
 
@@ -23,7 +23,7 @@ class Going(Cluster):
     """Loses what is asked of it: at the first look, or when a value is fetched."""
 
     def __init__(self, lost: Exception, *, at_first: bool) -> None:
-        self.threads = {"here": 1}
+        self.workers = {"here": Worker(1)}
         self._lost, self._at_first = lost, at_first
 
     def submit(self, *_: Any, **__: Any) -> Any:
@@ -62,7 +62,6 @@ def _late(_: Any) -> None:
 @needs_dask
 def test_the_patience_of_a_task_is_its_own() -> None:
     """It was taken for that of the connection, and the result asked for again for ever."""
-    importlib.import_module("distributed")  # its defaults stay when the connection's own settings are taken back
     with connected("local:1") as cluster, pytest.raises(TimeoutError, match="of the task itself"):
         cluster.values([cluster.submit(_late, None)])
 

@@ -10,13 +10,14 @@ import pytest
 
 from bncli.steps.cluster.blocks import WorkerBlocks
 from bncli.steps.cluster.connection import BROADCAST_BYTES, Cluster
+from bncli.steps.cluster.patience import Worker
 
 
 class Counting(Cluster):
     """Two workers; keeps the arguments of every task."""
 
     def __init__(self) -> None:
-        self.threads = {"a": 1, "b": 1}
+        self.workers = {"a": Worker(1), "b": Worker(1)}
         self.asked: list[tuple[Any, ...]] = []
 
     def submit(self, *asked: Any, worker: str | None = None) -> Any:

@@ -1,0 +1,147 @@
+"""Files read by workers are the table that one process reads; here workers are this process, and all travels."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from bncli.errors import BncliError
+from bncli.files.reading import sampling
+from bncli.files.table import Source
+from bncli.recipe import Recipe
+from bncli.steps import encode as step
+from bncli.steps.cluster import reading
+from bncli.steps.cluster.connection import Cluster
+from bncli.steps.cluster.patience import Worker
+from bncli.watch import Event, Note, Run
+
+
+class Here(Cluster):
+    """Two workers that do nothing."""
+
+    def __init__(self) -> None:
+        self.workers = {"a": Worker(1), "b": Worker(1)}
+
+
+def travelled(_: Cluster, serve: Callable[[Any], Any], shared: Any, tasks: Iterable[Any]) -> Iterator[Any]:
+    """What is asked travels before the one before it is answered, and so does the answer."""
+    sent = [pickle.dumps((serve, shared, task)) for task in tasks]
+    for one in sent:
+        serve, shared, task = pickle.loads(one)
+        yield pickle.loads(pickle.dumps(serve(shared)(task)))
+
+
+@contextmanager
+def here(_: str) -> Iterator[Cluster]:
+    yield Here()
+
+
+@pytest.fixture(autouse=True)
+def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "connected", here)
+    monkeypatch.setattr(reading, "in_turn", travelled)
+    monkeypatch.setattr(reading, "check_workers", lambda *_: None)
+
+
+def table(folder: Path, seed: int, kind: str) -> Path:
+    """Four files: a column that turns out to be names late, missing values, weights, few numbers at first."""
+    r = random.Random(seed)
+    folder.mkdir()
+    for k in range(4):
+        rows = []
+        for _ in range(150):
+            y = r.choice("abc")
+            x = r.gauss(ord(y), 2) if r.random() > 0.05 else None
+            rows.append((x, r.choice("uv1") if k else "1", r.randint(0, 9 if k else 1), r.choice([0, 0.5, 1]), y))
+        names = ("x", "n", "z", "w", "class")
+        if kind == "parquet":
+            parquet.write_table(
+                pa.table(dict(zip(names, zip(*rows, strict=True), strict=True))), folder / f"{k}.parquet"
+            )
+            continue
+        lines = [",".join("" if v is None else str(v) for v in row) for row in rows]
+        if kind == "bad rows" and k == 2:
+            lines.insert(50, "1,2,3")
+        (folder / f"{k}.csv").write_text("\n".join([",".join(names), *lines, ""]))
+    return folder
+
+
+def both(source: Source, folder: Path) -> list[tuple[bytes | str, list[str]]]:
+    """The file, or the error, and the notes, of one process and of a cluster."""
+    found: list[tuple[bytes | str, list[str]]] = []
+    for name, run in (("one", Run(2)), ("many", Run(2, cluster="local:2"))):
+        notes: list[str] = []
+
+        def watch(event: Event, notes: list[str] = notes) -> None:
+            if isinstance(event, Note):
+                notes.append(event.text)
+
+        path = folder / f"{name}.codes"
+        try:
+            step.encode(source, Recipe(), output=str(path), run=run._replace(watch=watch))
+            found.append((path.read_bytes(), notes))
+        except BncliError as error:
+            found.append((str(error), notes))
+            assert not path.exists()
+    return found
+
+
+@pytest.mark.parametrize("budget", [1 << 30, 2000], ids=["one round", "two rounds"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "bad rows"])
+@pytest.mark.parametrize("more", [{}, {"weights": "w"}], ids=["", "weights"])
+def test_the_bytes_are_those_of_one_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: dict[str, Any], kind: str, budget: int
+) -> None:
+    monkeypatch.setattr(sampling, "BUDGET", budget)
+    monkeypatch.setattr(sampling, "SAMPLE_ROWS", 200)
+    source = Source((str(table(tmp_path / "parts", 1, kind)),), on_bad_row="skip", **more)
+    one, many = both(source, tmp_path)
+    assert isinstance(one[0], bytes)
+    assert many == one
+    assert any("drawn by the seed" in note for note in one[1]) == (budget == 2000)
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "said"),
+    [
+        ("x,n,z,w,class\n1,u,3,1,a\n1,u\n", "malformed row"),
+        ("x,n,z,w,class\n1,u,0.5,1,a\n" + "2,u,2,1,b\n" * 30 + "1,u,low,1,b\n", "has numbers in"),
+        ("x,n,w,class\n1,u,1,a\n", "different columns: 'z'"),
+        ("x,n,z,w,class\n1,u,3,1,\n", "the class is missing in 1 row"),
+        ('x,n,z,w,class\n1,u,3,1,a\n1,"u,3,1,b\n', "malformed row"),
+    ],
+)
+def test_an_error_is_that_of_one_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spoilt: str, said: str
+) -> None:
+    """Named as the files were typed."""
+    monkeypatch.chdir(tmp_path)
+    table(tmp_path / "parts", 2, "csv")
+    Path("parts/3.csv").write_text(spoilt)
+    one, many = both(Source(tuple(f"parts/{k}.csv" for k in range(4))), Path("."))
+    assert isinstance(one[0], str)
+    assert said in one[0]
+    assert many == one
+
+
+def test_a_schema_file_beside_the_first_is_that_of_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sampling, "BUDGET", 2000)
+    folder = table(tmp_path / "parts", 1, "csv")
+    (folder / "0.schema.json").write_text('{"ignore": ["x"]}')
+    one, many = both(Source((str(folder),)), tmp_path)
+    assert isinstance(one[0], bytes)
+    assert many == one
+
+
+def test_threads_that_cannot_help_are_told(tmp_path: Path) -> None:
+    folder = table(tmp_path / "parts", 1, "csv")
+    _, many = both(Source((str(folder / "1.csv"),)), tmp_path)
+    assert "one file is one task: 1 of 2 threads of the cluster help" in many[1]
