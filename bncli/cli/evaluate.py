@@ -97,7 +97,7 @@ FIGURES = (
     options.TABLE,
     options.UNSEEN,
     options.MISSING_COLUMNS,
-    (PREDICTIONS, PICTURES, CURVE, options.SCORES),
+    (PREDICTIONS, PICTURES, CURVE, options.REPORT, options.SCORES),
     (options.CLUSTER,),
     options.RUNNING,
     more="Cuts and structure are learnt anew inside every fold. "
@@ -115,11 +115,27 @@ def command(**typed: Any) -> None:
     test = _test_source(typed)
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(chosen.notes)
+        _check_page(typed)
         report = _measured(typed, chosen, source, test, console)
+        if typed["report"]:
+            from bncli.steps.reporting.pages import evaluation_page, write_page
+
+            tested = typed["data"] if test is None else test.paths
+            recipe = None if typed["model"] else chosen.recipe
+            write_page(typed["report"], evaluation_page(report, tested, recipe))
         if console.as_json:
             console.json(report)
         else:
             console.tables(*_tables(report))
+
+
+def _check_page(typed: Mapping[str, Any]) -> None:
+    """Before any work."""
+    if typed["report"]:
+        from bncli.steps.reporting.pages import check_page
+
+        others = (typed["test"], typed["model"], typed["predictions"], typed["csv"])
+        check_page(typed["report"], (*typed["data"], *others))
 
 
 def _measured(

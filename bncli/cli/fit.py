@@ -52,7 +52,7 @@ _NAMED = 8
     learning.ALL,
     (*options.TABLE, learning.FROM_COUNTS),
     options.UNSEEN,
-    (options.output("The model file [NAME.bnc beside DATA]."), TRACE, DRY_RUN),
+    (options.output("The model file [NAME.bnc beside DATA]."), options.REPORT, TRACE, DRY_RUN),
     (options.CLUSTER,),
     options.RUNNING,
     more="The defaults stand in brackets.",
@@ -66,6 +66,8 @@ def command(**typed: Any) -> None:
     source = None if counts is not None else options.source(typed, typed["data"])
     from bncli.steps.fit import fit, fit_counts
     from bncli.watch import Run
+
+    _check_page(typed)
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(chosen.notes)
@@ -82,9 +84,23 @@ def command(**typed: Any) -> None:
             report = fit_counts(str(counts), chosen.recipe, **how)
         else:
             report = fit(source, chosen.recipe, trace=options.named(typed["trace"]), **how)
+        if typed["report"]:
+            from bncli.steps.reporting.pages import fit_page, write_page
+
+            write_page(typed["report"], fit_page(report))
         console.summary(summary(report, chosen.supplied.structure_path))
         if console.as_json:
             console.json(report)
+
+
+def _check_page(typed: Mapping[str, Any]) -> None:
+    """Before any work."""
+    if typed["report"]:
+        from bncli.steps.reporting.pages import check_page
+
+        if typed["dry_run"]:
+            raise UsageError("--report has no effect with --dry-run: nothing is learnt", hint="leave one of them out")
+        check_page(typed["report"], (*typed["data"], typed["output"]))
 
 
 def _cluster(typed: Mapping[str, Any], source: Source | None, chosen: Learning, console: Console) -> str | None:

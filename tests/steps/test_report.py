@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bncli.cli.run import run
 from bncli.errors import UsageError
 from bncli.files.formats.report.page import SCRIPT_LIMIT, inert, part
 from bncli.files.table import Source
@@ -235,3 +236,16 @@ def test_what_cannot_be_written_is_refused_before_any_work(tmp_path: Path) -> No
             report(str(model), replace(data), output=output)
     with pytest.raises(UsageError, match="needs a folder"):
         report(str(model), None, output=str(tmp_path / "r.html"), svg=str(model))
+
+
+def test_fit_and_evaluate_write_pages_of_what_they_know(tmp_path: Path) -> None:
+    data = str(SAMPLES / "wine.csv")
+    outputs = {"fit": tmp_path / "f.html", "evaluate": tmp_path / "e.html"}
+    assert run(["fit", data, "-q", "-o", str(tmp_path / "m.bnc"), "--report", str(outputs["fit"])]) == 0
+    assert run(["evaluate", data, "--param", "map", "--folds", "3", "-q", "--report", str(outputs["evaluate"])]) == 0
+    fitted, evaluated = (Read(path.read_text(encoding="utf-8")).text for path in outputs.values())
+    assert "the log-loss was" in fitted
+    assert "How sure is that?" in evaluated
+    assert "Reliability." in evaluated
+    assert run(["fit", data, "-q", "-o", str(tmp_path / "m.bnc"), "--report", data]) == 2
+    assert run(["fit", data, "--dry-run", "--report", str(tmp_path / "x.html")]) == 2

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from bncli.engine.evaluation.curves import LabelCurves, gains, threshold_table
+from bncli.engine.model import HeldOut
 from bncli.files.formats.report.blocks import Block, Grid, LabelSwitch, Panel, Picture, Pictures, Prose, Section
 from bncli.files.formats.svg.heat_maps import confusion_map
 from bncli.files.formats.svg.unit_curves import Points, reliability_dots, unit_curves
@@ -29,12 +30,16 @@ _TOLD = (
 )
 
 
-def held_out_section(report: EvaluateReport | None) -> Section:
-    """The section; None: no rows were given."""
-    if report is None:
-        what = "No rows that the model has not seen were given, so nothing is told of how good it is: add --data TEST."
-        return Section("good", QUESTION, (Prose(what, "gap"),))
-    return Section("good", QUESTION, tuple(_blocks(report)))
+def held_out_section(report: EvaluateReport | None, held_out: HeldOut | None = None) -> Section:
+    """The section; None: no rows were given. `held_out`: losses of rows that learning chose something by."""
+    if report is not None:
+        return Section("good", QUESTION, tuple(_blocks(report)))
+    blocks = [Prose("No rows that the model has not seen were given to tell how good it is: add --data TEST.", "gap")]
+    if held_out is not None:
+        losses = f"{held_out.log_loss:.4f} nats a row, that of the class frequencies {held_out.base_log_loss:.4f}"
+        text = f"On rows that were held out while something was chosen by them, the log-loss was {losses}."
+        blocks.insert(0, Prose(text))
+    return Section("good", QUESTION, blocks)
 
 
 def _blocks(report: EvaluateReport) -> Iterator[Block]:
