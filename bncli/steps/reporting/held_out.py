@@ -19,6 +19,8 @@ MOST_LABELS = 40
 """Of more labels those with the most rows are shown."""
 _LIFTED = 10.0
 """A lift beyond it is cut off."""
+_LIFT_AT = np.arange(1, 51) / 50
+"""Shares of the rows at which lift is drawn."""
 _TOLD = (
     ("error", "wrong decisions (error)"),
     ("log_loss", "log-loss, nats a row"),
@@ -187,9 +189,8 @@ def _gains(labels: Sequence[str], curves: Sequence[LabelCurves], shares: Sequenc
         looked_at, found = gains(one.roc, share)
         tenth = float(np.interp(0.1, looked_at, found))
         gained.append(_points(looked_at.tolist(), found.tolist()))
-        some = looked_at > 0
-        lift = np.minimum(found[some] / looked_at[some], _LIFTED)
-        lifted.append(_points(looked_at[some].tolist(), lift.tolist()))
+        lift = np.minimum(np.interp(_LIFT_AT, looked_at, found) / _LIFT_AT, _LIFTED)
+        lifted.append(_points(_LIFT_AT.tolist(), lift.tolist()))
         told.append(f"The tenth of the rows likeliest to be {label} holds {percent(tenth)} of all {label}.")
         tops.append(f"In the first tenth {label} is {10 * tenth:.1f} times as frequent as in all rows.")
     diagonal = [((0.0, 0.0), (1.0, 1.0))] * len(labels)
