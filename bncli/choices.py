@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
-CUTTING, STRUCTURE, PARAMETER, DATA = "Cut points", "Structure", "Parameters", "Data"
+CUTTING, STRUCTURE, PARAMETER, DATA, DECISIONS = "Cut points", "Structure", "Parameters", "Data", "Decisions"
 """The groups of learning options."""
 
 
@@ -196,7 +196,7 @@ class ClassNumbers(NamedTuple):
         return {"type": "string"}
 
 
-def label_numbers(text: str, words: tuple[str, ...] = ()) -> dict[str, float]:
+def label_numbers(text: str, words: tuple[str, ...] = (), what: str = "label=NUMBER") -> dict[str, float]:
     """The numbers in `label=number,...`; a field with a comma in its label stands in double quotes, as in CSV."""
     found: dict[str, float] = {}
     for field in next(csv.reader([text.strip()], skipinitialspace=True), []):
@@ -204,9 +204,9 @@ def label_numbers(text: str, words: tuple[str, ...] = ()) -> dict[str, float]:
         value = decimal(number)
         if not equals or value is None:
             other = "".join(f", nor {word}" for word in words)
-            raise ValueError(f"{field!r} is not label=NUMBER{other}, and {text!r} no file")
+            raise ValueError(f"{field!r} is not {what}{other}, and {text!r} no file")
         if label in found:
-            raise ValueError(f"the label {label!r} stands there twice")
+            raise ValueError(f"{label!r} stands there twice")
         found[label] = value
     if not found:
         raise ValueError("no label has a number")
@@ -220,7 +220,66 @@ def written_numbers(numbers: Mapping[str, float]) -> str:
     return line.getvalue()
 
 
-Kind = Whole | Real | Word | Number | Switch | Prior | Names | ClassNumbers
+class CostNumbers(NamedTuple):
+    """What decisions cost: `true:decision=cost,...`, numbers of at least 0."""
+
+    words: tuple[str, ...] = ()
+
+    def read(self, value: object) -> str:
+        """The text in the one way in which it is written; a mapping may have pairs for keys, or mappings for values."""
+        if isinstance(value, Mapping):
+            nested = [v for v in value.values() if isinstance(v, Mapping)]
+            pairs = [((t, d), c) for t, costs in value.items() for d, c in costs.items()] if nested else value.items()
+            items = {":".join(map(str, pair)) if isinstance(pair, tuple) else str(pair): c for pair, c in pairs}
+        else:
+            items = label_numbers(str(value), what="TRUE:DECISION=COST")
+        numbers = {key: decimal(str(cost)) for key, cost in items.items()}
+        for key, number in numbers.items():
+            if ":" not in key:
+                raise ValueError(f"{key!r} is no TRUE:DECISION, as in yes:no=5,no:yes=1")
+            if number is None or number < 0:
+                raise ValueError(f"the cost of {key!r} is not a finite number of at least 0")
+        return written_numbers({key: number for key, number in numbers.items() if number is not None})
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """As JSON Schema."""
+        return {"type": "string"}
+
+
+class Criterion(NamedTuple):
+    """A probability, or what a threshold is chosen by: `best:f1`, `recall=0.9`, `precision=0.8`, `top=5%`."""
+
+    words: tuple[str, ...] = ("best:f1", "best:mcc", "best:balanced-accuracy")
+
+    def read(self, value: object) -> str:
+        text = "".join(str(value).split())
+        if text in self.words:
+            return text
+        name, equals, number = text.partition("=")
+        if not equals:
+            found = None if isinstance(value, bool) else decimal(text)
+            if found is None or not 0 <= found <= 1:
+                words = ", ".join((*self.words, "recall=0.9", "precision=0.8", "top=5%"))
+                raise ValueError(f"{str(value)!r} is neither a probability nor one of {words}")
+            return written(found)
+        found = decimal(number.removesuffix("%"))
+        most, percent = (100, "%") if name == "top" else (1, "")
+        if name not in ("recall", "precision", "top") or found is None or not 0 < found <= most:
+            raise ValueError(
+                f"{text!r} is none of recall=R, precision=R (above 0, at most 1) and top=X% (at most 100%)"
+            )
+        if number.endswith("%") != bool(percent):
+            raise ValueError(f"{text!r}: top takes per cent, as in top=5%, and the others a share, as in recall=0.9")
+        return f"{name}={written(found)}{percent}"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """As JSON Schema."""
+        return {"type": "string"}
+
+
+Kind = Whole | Real | Word | Number | Switch | Prior | Names | ClassNumbers | CostNumbers | Criterion
 
 
 OPTIMIZATION = (

@@ -8,6 +8,7 @@ however wide the terminal is in which the tests run.
 
 import gc
 import os
+import sys
 
 import pytest
 from hypothesis import settings
@@ -20,6 +21,16 @@ settings.load_profile("house")
 
 
 LONG = ("tests/cases/", "tests/test_manual.py", "tests/test_readme.py", "tests/test_adding_a_method.py")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compiled modules are kept even where none may be written beside the sources.
+
+    Else every command that is started would compile bncli anew, and every worker all tests.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        sys.dont_write_bytecode = False
+        sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(config.rootpath / ".pytest_cache" / "bytecode")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -39,6 +39,8 @@ fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 fit few.csv --structure nb --param discriminative -q -o few.bnc
 fit monks1.csv --numeric a1 --numeric a2 --increasing a1 --decreasing a2 --penalty 1 -q -o ordered.bnc
 fit iris.csv --structure nb --param map --class-weights balanced -q -o weighted.bnc
+fit tumours.csv --param map --threshold best:f1 --abstain-below 0.6 --sets 0.2 --sets-by all -q -o decides.bnc
+fit tumours.csv --structure nb --param map --costs benign:malignant=1,malignant:benign=2 -q -o costs.bnc
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
 learn-structure monks1.csv --structure kikuchi --bootstrap 2 --degrees-of-freedom joint -q -o checked.json
@@ -80,6 +82,12 @@ evaluate iris.csv --param map --folds 2 --scores
 inspect tan.bnc
 inspect restarts.bnc
 inspect weighted.bnc
+inspect decides.bnc
+inspect costs.bnc
+fit tumours.csv --structure nb --param map --threshold 0.4 --abstain-below 0.6 --sets 0.2
+fit tumours.csv --structure nb --param map --costs benign:malignant=1,malignant:benign=2
+evaluate tumours.csv --param map --structure nb --threshold 0.4 --abstain-below 0.6 --sets 0.2 --folds 2
+evaluate tumours.csv --param map --structure nb --costs benign:malignant=1,malignant:benign=2 --folds 2
 inspect temperature.bnc
 inspect isotonic.bnc
 inspect per-class.bnc

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from bncli.api.learning import fit
 from bncli.api.models import Model
-from bncli.api.tables import table_of
+from bncli.api.tables import column_of, table_of
 from bncli.engine.kernels.arrays import Array
 from bncli.errors import BncliError
 
@@ -196,7 +197,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def _sorted(table: pa.Table) -> pa.Table:
     """The rows in an order that follows from what they hold."""
-    plain = {f"c{i}": _plain(column) for i, column in enumerate(table.columns)}
+    plain = {f"c{i}": _plain(column) for i, column in enumerate(table.columns) if not pa.types.is_nested(column.type)}
     keys = [(name, "ascending") for name in plain]
     return table.take(pc.sort_indices(pa.table(plain), sort_keys=keys))
 
@@ -205,17 +206,16 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column as Arrow can sort it."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    return column
+    return column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
 
 
 def _column(values: NDArray[Any]) -> pa.Array:
-    """A column of an array: numbers with NaN missing, else text with None (and NaN) missing."""
+    """A column of an array: numbers with NaN missing; texts, numbers too if all are; what objects are."""
     if values.dtype.kind in "biuf":
         return pa.array(values.astype(np.float64) if values.dtype.kind == "f" else values, from_pandas=True)
-    try:
-        return pa.array(values.astype(np.float64), from_pandas=True)
-    except (TypeError, ValueError):
-        pass
     if wrong := next((v for v in values if isinstance(v, (dict, list, set, tuple))), None):
         raise TypeError(f"argument must be a string or a real number, not {type(wrong).__name__}")
-    return pa.array([None if v is None or v != v else str(v) for v in values], pa.string())
+    if values.dtype.kind in "US":
+        with suppress(ValueError):
+            return pa.array(values.astype(np.float64), from_pandas=True)
+    return column_of(values, "of the array")

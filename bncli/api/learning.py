@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,21 +15,24 @@ from pyarrow import parquet
 
 from bncli.api.linear_algebra import one_thread
 from bncli.api.models import Model
-from bncli.api.tables import COLUMNS, columns_said, source_of
+from bncli.api.progress import Told, watching
+from bncli.api.tables import columns_said, source_of
+from bncli.api.wording import COLUMNS, in_python
 from bncli.cli.learner_words import learner, typed_options
 from bncli.cli.learning import Learning, learning
 from bncli.engine.evaluation.validate import Protocol
 from bncli.errors import UsageError
-from bncli.files.label_numbers import numbers_stated
+from bncli.files.label_numbers import costs_stated, numbers_stated
 from bncli.files.model import read_model
 from bncli.steps import compare as comparing
 from bncli.steps import evaluate as evaluating
 from bncli.steps import fit as fitting
 from bncli.steps import simulate as simulating
-from bncli.watch import Event, Note, Run, Watch, silent
+from bncli.watch import Run
 
 
-def fit(table: Any, *, threads: int = 1, progress: Callable[[Event], None] | None = None, **options: Any) -> Model:
+@in_python()
+def fit(table: Any, *, threads: int = 1, progress: Told = None, **options: Any) -> Model:
     """Learns a model from a table: a path, a data frame, a dictionary of columns.
 
     Options are those of `bncli fit` by their words with `_` for `-` (`structure`, `param`, `k`, `penalty`, `seed`, ...;
@@ -39,19 +42,23 @@ def fit(table: Any, *, threads: int = 1, progress: Callable[[Event], None] | Non
     command, on any number of threads.
 
     `progress` is called with every event (`bncli.watch`); without it notes are issued as warnings of Python's kind
-    `UserWarning`. Raises BncliError: one line that says what, where and what to do; TypeError for an unknown option.
+    `UserWarning`, and True shows a bar besides. Raises BncliError: one line that says what, where and what to do;
+    TypeError for an unknown option.
     """
     columns, words = _parted(options)
     chosen = _learning(words)
-    with one_thread(), source_of(table, **columns) as source, tempfile.TemporaryDirectory(prefix="bncli-") as folder:
-        path = str(Path(folder, "model.bnc"))
-        run = Run(threads, watch=_watch(progress))
+    with ExitStack() as kept:
+        kept.enter_context(one_thread())
+        source = kept.enter_context(source_of(table, **columns))
+        path = str(Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="bncli-")), "model.bnc"))
+        run = Run(threads, watch=kept.enter_context(watching(progress)))
         report = fitting.fit(source, chosen.recipe, output=path, supplied=chosen.supplied, run=run)
         told = report.as_json()
         del told["model"]
         return Model(read_model(path), told)
 
 
+@in_python()
 def evaluate(
     table: Any,
     *,
@@ -59,7 +66,7 @@ def evaluate(
     folds: int = 5,
     repeats: int = 1,
     threads: int = 1,
-    progress: Callable[[Event], None] | None = None,
+    progress: Told = None,
     **options: Any,
 ) -> dict[str, Any]:
     """How well learning predicts rows that it has not seen: what `bncli evaluate --json` says.
@@ -68,8 +75,8 @@ def evaluate(
     """
     columns, words = _parted(options)
     chosen = _learning(words)
-    how: dict[str, Any] = {"supplied": chosen.supplied, "run": Run(threads, watch=_watch(progress))}
-    with one_thread(), ExitStack() as files:
+    with one_thread(), watching(progress) as watch, ExitStack() as files:
+        how: dict[str, Any] = {"supplied": chosen.supplied, "run": Run(threads, watch=watch)}
         source = files.enter_context(source_of(table, **columns))
         if test is not None:
             tested = files.enter_context(source_of(test, **columns))
@@ -86,7 +93,7 @@ def compare(
     repeats: int = 1,
     seed: int = 0,
     threads: int = 1,
-    progress: Callable[[Event], None] | None = None,
+    progress: Told = None,
     **columns: Any,
 ) -> dict[str, Any]:
     """Learners beside each other on the files of several tables, on the same folds: what `bncli compare --json` says.
@@ -97,12 +104,13 @@ def compare(
     said, words = _parted(columns)
     if words:
         raise TypeError(f"compare() got an unexpected keyword argument {next(iter(words))!r}")
-    with one_thread(), ExitStack() as files:
+    with one_thread(), watching(progress) as watch, ExitStack() as files:
         sources = [files.enter_context(source_of(table, **said)) for table in map(_path, tables)]
-        run = Run(threads, watch=_watch(progress))
+        run = Run(threads, watch=watch)
         return comparing.compare(sources, chosen, Protocol(folds, repeats, seed), run=run).as_json()
 
 
+@in_python()
 def simulate(
     model: Model | str | os.PathLike[str], rows: int, *, seed: int = 0, missing: float | None = None
 ) -> pa.Table:
@@ -148,16 +156,6 @@ def _learning(words: Mapping[str, Any]) -> Learning:
     files = {key: os.fspath(words[key]) for key in ("structure", "cuts") if isinstance(words.get(key), os.PathLike)}
     if words.get("class_weights") is not None:
         files["class_weights"] = numbers_stated(words["class_weights"])
+    if words.get("costs") is not None:
+        files["costs"] = costs_stated(words["costs"])
     return learning({**known, "seed": 0, **words, **files}, settings={})
-
-
-def _watch(progress: Callable[[Event], None] | None) -> Watch:
-    return _warn if progress is None else progress
-
-
-def _warn(event: Event) -> None:
-    if isinstance(event, Note):
-        import warnings
-
-        warnings.warn(event.text, UserWarning, stacklevel=2)
-    silent(event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.api.linear_algebra import one_thread
+from bncli.api.progress import watching
 from bncli.api.tables import columns_said, source_of
+from bncli.api.wording import in_python
 from bncli.engine import model as engine
+from bncli.engine.decisions.deciding import Decided, Decider
 from bncli.engine.decisions.prior import prior_shift, shifted
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
@@ -23,6 +26,7 @@ from bncli.errors import UsageError
 from bncli.files.model import dump_model, read_model
 from bncli.files.table import Batches
 from bncli.steps.effects import NamedEffect, effects_report
+from bncli.steps.scoring.deciding import rule_to_score, wanted_of
 from bncli.steps.scoring.rows import ScoredRows
 from bncli.watch import Run
 
@@ -46,6 +50,28 @@ class Reasons(NamedTuple):
     base: float
     contributions: tuple[Contribution, ...]
     rest: float
+
+
+class Decisions(NamedTuple):
+    """Rows decided: labels (N,), None where there is no decision; expected costs (N,) and sets of labels, as asked."""
+
+    labels: NDArray[Any]
+    expected_costs: Array | None
+    sets: list[tuple[str, ...]] | None
+
+    @staticmethod
+    def of(blocks: Sequence[Decided], classes: NDArray[Any]) -> Decisions:
+        """Of consecutive rows."""
+        names = np.array([*classes, None], dtype=object)  # ABSTAINED is the last
+        labels = [names[block.codes] for block in blocks]
+        costs = [block.expected_costs for block in blocks if block.expected_costs is not None]
+        members = [block.members for block in blocks if block.members is not None]
+        sets = [tuple(classes[row]) for one in members for row in one.T]
+        return Decisions(
+            np.concatenate(labels) if labels else classes[:0],
+            np.concatenate(costs) if costs else None,
+            sets if members else None,
+        )
 
 
 class Model:
@@ -87,6 +113,24 @@ class Model:
         found = [self.classes_[log_p.argmax(axis=0)] for log_p, _ in scores]
         return np.concatenate(found) if found else self.classes_[:0]
 
+    def decide(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **instead: Any) -> Decisions:
+        """What to do about every row, as the model says or as is said here `instead`.
+
+        costs (`{true: {decision: cost}}`, text or a file), threshold, abstain_below, sets, sets_by: as the options of
+        `bncli score`; prior: as in `predict_proba`. Raises BncliError where neither says what to decide.
+        """
+        prior = instead.pop("prior", None)
+        wanted = wanted_of(instead)
+        with in_python(), watching(None) as watch:
+            rule = rule_to_score(self._model, wanted, prior is not None, watch)
+        if rule is None:
+            hint = "say costs, a threshold, abstain_below or sets"
+            raise UsageError("the model does not say what to decide", hint=hint)
+        shift = None if prior is None else prior_shift(self._model, prior)
+        decider = Decider.of(rule, tuple(self.classes_))
+        scores = self._scored(table, 0, threads, allow_missing_columns)
+        return Decisions.of([decider.decide(shifted(p, shift)) for p, _ in scores], self.classes_)
+
     def explain(
         self, table: Any, n: int = 3, *, threads: int = 1, allow_missing_columns: bool = False
     ) -> list[Reasons]:
@@ -107,6 +151,7 @@ class Model:
         said = {"allow_missing_columns": True} if allow_missing_columns else {}
         schema, run = self._model.schema, Run(threads)
         with (
+            in_python(),
             one_thread(),
             source_of(table, **said) as source,
             Batches(source, schema, rows.needed, run=run) as batches,

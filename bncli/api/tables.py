@@ -5,7 +5,8 @@
     a mapping                names to columns: lists, or arrays of numpy
 
 Conventions: a column of categories (a dictionary, to Arrow) is categorical whatever its values are; the index of a data
-frame is no column; names that are no text become text.
+frame is no column; names that are no text become text. A column of Python's objects is of numbers if all its values
+are, else of their texts; None, NaN and what libraries have for a missing value is missing.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from bncli.errors import BncliError, UsageError
@@ -26,6 +28,7 @@ from bncli.files.table import Source
 
 NAME = "the table"
 """What errors call a table that is no file."""
+_ARROW = (pa.Table, pa.RecordBatch)
 
 
 COLUMNS = ("class_", "ignore", "categorical", "numeric", "weights", "missing", "dates", "drop_unlabelled")
@@ -71,26 +74,100 @@ def source_of(data: Any, **options: Any) -> Iterator[Source]:
 
 
 def table_of(data: Any) -> pa.Table:
-    """The data as a table of Arrow; UsageError for what is none."""
+    """The data as a table of Arrow, of types that can be written and sorted; UsageError for what is none."""
+    _check_names(data)
     try:
         if isinstance(data, Mapping):
-            columns = {str(name): _column(str(name), values) for name, values in data.items()}
-            return pa.table(columns)
+            return _plain(pa.table(_columns(data)))
         if hasattr(data, "__arrow_c_stream__"):
-            return _without_index(pa.table(data))
+            return _plain(_frame(data))
     except (pa.ArrowException, ValueError) as error:
-        raise UsageError(f"this is no table: {str(error).splitlines()[0]}") from error
+        raise UsageError(f"this is no table: {str(error).splitlines()[0]}", hint="a table has columns") from error
     what = f"this is no table, but a {type(data).__name__}"
     hint = "give a path, a dictionary of columns, or what has the Arrow C interface, as data frames of pandas have"
-    raise UsageError(what, hint=hint)
+    raise UsageError(what, hint="collect it first" if hasattr(data, "collect") else hint)
 
 
-def _column(name: str, values: Any) -> pa.Array:
+def _check_names(data: Any) -> None:
+    names = data.schema.names if isinstance(data, _ARROW) else data if isinstance(data, Mapping) else ()
+    if hasattr(data, "__arrow_c_stream__") and not isinstance(data, _ARROW):
+        names = getattr(data, "columns", ())
+    texts = [str(name) for name in names]
+    if len({*texts}) < len(texts):
+        twice = next(name for name in texts if texts.count(name) > 1)
+        raise UsageError(f"two columns are called {twice!r}, {NAME}", hint="rename one of them")
+
+
+def _frame(data: Any) -> pa.Table:
+    """A table of Arrow, or of another library; column by column where Arrow does not know one of its types."""
+    if hasattr(data, "columns") and not isinstance(data, _ARROW):
+        try:
+            table = pa.table(data)
+        except (pa.ArrowException, ValueError, TypeError, NotImplementedError):
+            return pa.table(_columns({name: data[name] for name in data.columns}))
+        strange = [i for i, field in enumerate(table.schema) if _is_strange(field.type) and hasattr(data, "iloc")]
+        for i in strange:
+            table = table.set_column(i, table.schema.field(i).name, column_of(data[table.schema.field(i).name], ""))
+    else:
+        table = pa.table(data)
+    return _without_index(table)
+
+
+def _is_strange(kind: pa.DataType) -> bool:
+    """Periods and intervals of pandas, by themselves or as categories."""
+    return isinstance(kind.value_type if pa.types.is_dictionary(kind) else kind, pa.BaseExtensionType)
+
+
+def _columns(columns: Mapping[Any, Any]) -> dict[str, pa.Array]:
+    return {str(name): column_of(values, str(name)) for name, values in columns.items()}
+
+
+def column_of(values: Any, name: str) -> pa.Array:
+    """A column as Arrow reads it, else of the values' numbers or texts; UsageError where they have none."""
     try:
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        what = f"column {name!r} cannot be read: {str(error).splitlines()[0]}"
-        raise UsageError(what, hint="a column holds numbers or texts, not both") from error
+        found = pa.array(values, from_pandas=True)
+        if not _is_strange(found.type):
+            return found
+    except (pa.ArrowException, ValueError, TypeError, NotImplementedError):
+        pass
+    listed = list(values)
+    if (wrong := next((value for value in listed if isinstance(value, _HOLDERS)), None)) is not None:
+        what = f"column {name!r} cannot be read: it holds a {type(wrong).__name__}"
+        raise UsageError(what, hint="a column holds numbers or texts")
+    return _of_objects(listed)
+
+
+def _of_objects(values: Iterable[Any]) -> pa.Array:
+    """Numbers if all values are, else their texts."""
+    listed = [None if _is_missing(value) else value for value in values]
+    with suppress(TypeError, ValueError, OverflowError):
+        if not any(isinstance(value, str) for value in listed):
+            return pa.array([None if value is None else float(value) for value in listed], pa.float64())
+    return pa.array([None if value is None else str(value) for value in listed], pa.large_string())
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # NA of pandas is neither equal nor unequal to anything; an array has no one answer
+        return not isinstance(value, _HOLDERS)
+
+
+_HOLDERS = (Mapping, list, set, tuple, np.ndarray, complex)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Texts that are views, as Polars has them, and types that others made up, as Arrow can sort and take them."""
+    kinds = [_plain_kind(field.type) for field in table.schema]
+    return table.cast(pa.schema([pa.field(f.name, kind) for f, kind in zip(table.schema, kinds, strict=True)]))
+
+
+def _plain_kind(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain_kind(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _plain_kind(kind.value_type), kind.ordered)
+    return pa.large_string() if pa.types.is_string_view(kind) else kind
 
 
 def _without_index(table: pa.Table) -> pa.Table:

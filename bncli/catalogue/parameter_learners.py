@@ -133,8 +133,8 @@ CLASS_WEIGHTS = Option(
     ClassNumbers(("balanced",)),
     "",
     PARAMETER,
-    "What a row of each class weighs, times its own weight; a label left out weighs 1. balanced: classes weigh "
-    "alike. It moves probabilities: score --prior training moves them back.",
+    "What a row of each class weighs, times its own weight: LABEL=NUMBER,... or a FILE of such lines, 1 for a label "
+    "left out; balanced: classes weigh alike. It moves probabilities: score --prior training moves them back.",
     stands_for="rows weigh alike",
     tacit=True,
 )

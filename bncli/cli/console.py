@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.tree import Tree
 
-    from bncli.cli.bars import Bars
     from bncli.watch import Event, Iteration
 
 SCHEMA_VERSION = 1
@@ -33,16 +32,28 @@ class Report(Protocol):
     def as_json(self) -> dict[str, Any]: ...
 
 
-class Console:
-    """Knows whether to be quiet and whether the result is wanted as JSON; as a context it shows a bar inside."""
+class ProgressBar(Protocol):
+    """What shows a stage and how much of it is done."""
 
-    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
+    def stage(self, name: str) -> None: ...
+    def progress(self, done: float, total: float | None, detail: str) -> None: ...
+    def print(self, text: str) -> None: ...
+    def close(self) -> None: ...
+
+
+class Console:
+    """Knows whether to be quiet and whether the result is wanted as JSON; as a context it shows a bar inside.
+
+    bars: the bar, None = that of the terminal, where there is one.
+    """
+
+    def __init__(self, *, quiet: bool = False, as_json: bool = False, bars: ProgressBar | None = None) -> None:
         self.quiet = quiet
         self.as_json = as_json
-        self._bars: Bars | None = None
+        self._bars = bars
 
     def __enter__(self) -> Console:
-        if not self.quiet and _is_terminal():
+        if self._bars is None and not self.quiet and _is_terminal():
             from bncli.cli.bars import Bars
 
             self._bars = Bars()

@@ -204,9 +204,12 @@ def _test_source(typed: Mapping[str, Any]) -> Source | None:
 
 
 def _tables(report: EvaluateReport) -> list[str | Table]:
+    from bncli.cli.decision_tables import decision_tables
+
     tables: list[str | Table] = [
         f"{report.rows:,} rows; {report.protocol}",
         _figures(report),
+        *decision_tables(report),
         *_curve(report),
         *_per_label(report),
     ]

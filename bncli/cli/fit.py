@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bncli.cli import learning, options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.decision_tables import rule_lines
 from bncli.cli.flags import flag
 from bncli.cli.regions import regions_text
 from bncli.cli.search_results import arcs_text, chosen_text, held_out_text, move_lines, shrunk_text, trial_lines
@@ -181,6 +182,7 @@ def summary(report: FitReport, structure_file: str | None = None) -> list[str]:
         *move_lines(report.moves),
         *([] if report.regions is None else [f"regions     {regions_text(report.regions)}{_whose(report)}"]),
         f"parameters  {report.parameters:,} ({report.param}){', in closed form' if closed else ''}",
+        *(f"decides     {line}" for line in rule_lines(report.decisions or {}, report.labels)),
         *([] if report.penalty_cv is None else [f"penalty     {chosen_text(report.penalty_cv)}"]),
         *([f"shrunk      {shrunk_text(shrinkage)}"] if (shrinkage := _shrinkage(report)) else []),
         *([f"arcs        {arcs_text(tried, report.arcs)}"] if (tried := _arcs_tried(report)) else []),

@@ -10,6 +10,7 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.decision_tables import rule_lines
 from bncli.cli.flags import Paths, flag
 from bncli.cli.search_results import arcs_table, chosen_text, penalty_table, restarts_text, shrunk_text, trial_table
 from bncli.errors import ModelError, UsageError
@@ -140,7 +141,6 @@ def _perfection(structure: NamedStructure) -> str | None:
 
 
 def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
-
     from bncli.cli.tables import attribute_table, fact_table
 
     facts = {
@@ -162,10 +162,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
             facts["shrunk"] = shrunk_text(report.penalty_cv.shrinkage)
     if report.restarts is not None:
         facts["starts"] = restarts_text(report.restarts)
-    if report.calibration is not None:
-        from bncli.cli.calibrate import facts as calibration_facts
-
-        facts |= calibration_facts(report.calibration, report.labels)
+    facts |= _decisions(report)
     recipe = {key.replace("_", "-"): value for key, value in report.recipe.as_dict().items()}
     return [
         fact_table("Model", facts),
@@ -180,6 +177,23 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
         *_all_numbers(report),
         *_effect_tables(report),
     ]
+
+
+def _decisions(report: step.ModelReport) -> dict[str, str]:
+    """What classes weighed, the calibration, and how to decide, where the model says so."""
+    from bncli.files.decision_rules import summary_json
+
+    found: dict[str, str] = {}
+    if report.class_weights is not None:
+        weighed = zip(report.labels, report.class_weights, strict=True)
+        found["classes weigh"] = ", ".join(f"{label} {weight:.4g}" for label, weight in weighed)
+    if report.calibration is not None:
+        from bncli.cli.calibrate import facts as calibration_facts
+
+        found |= calibration_facts(report.calibration, report.labels)
+    if report.rule is not None:
+        found["decides"] = "; ".join(rule_lines(summary_json(report.rule), report.labels))
+    return found
 
 
 def _whose(report: step.ModelReport) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli import catalogue
-from bncli.choices import key_of
+from bncli.choices import flag_of, key_of
 from bncli.cli import learning
 from bncli.cli.flags import Callback, Flag
 from bncli.cli.presets import PRESETS
@@ -42,6 +42,7 @@ def learner(text: str, seed: int) -> Learner:
     name, options = _parted(text)
     try:
         typed = typed_options(options)
+        _refuse_decisions(typed)
         chosen = learning.learning({**typed, "seed": seed}, settings={})
     except BncliError as error:
         raise type(error)(error.what, where=_place(text, error.where), hint=error.hint) from error
@@ -51,6 +52,13 @@ def learner(text: str, seed: int) -> Learner:
             what.rstrip("."), where=_place(text), hint="it takes the learning options of bncli fit"
         ) from error
     return Learner(name or _name(typed, chosen.recipe), chosen.recipe, options, chosen.supplied)
+
+
+def _refuse_decisions(typed: Mapping[str, Any]) -> None:
+    for key in catalogue.DECISION_KEYS:
+        if typed[key] is not None:
+            what = f"{flag_of(key)} has no effect in a comparison, whose figures are of probabilities"
+            raise UsageError(what, hint="bncli evaluate measures decisions")
 
 
 def _place(text: str, where: str = "") -> str:
@@ -81,7 +89,8 @@ def help_rows(*, everything: bool) -> tuple[tuple[str, str], ...]:
     command = _command()
     context = click.Context(command)
     flags = [flag for flag in command.params if isinstance(flag, Flag)]
-    return tuple(row for flag in flags if everything or flag.everyday for row in flag.rows(context))
+    shown = [flag for flag in flags if flag.group != catalogue.DECISIONS and (everything or flag.everyday)]
+    return tuple(row for flag in shown for row in flag.rows(context))
 
 
 def _command() -> click.Command:

@@ -70,8 +70,10 @@ def _any(_ctx: click.Context, _param: click.Parameter, names: tuple[str, ...]) -
 
 
 CUTTING = flags(catalogue.CUTTING)
+DECISIONS = flags(catalogue.DECISIONS)
 STRUCTURE = (*flags(catalogue.STRUCTURE, catalogue.DATA), *CUTTING)
-ALL = flags(catalogue.CUTTING, catalogue.STRUCTURE, catalogue.DATA, catalogue.PARAMETER, structure_file=True)
+_GROUPS = (catalogue.CUTTING, catalogue.STRUCTURE, catalogue.DATA, catalogue.PARAMETER, catalogue.DECISIONS)
+ALL = flags(*_GROUPS, structure_file=True)
 """The options of `fit` and `evaluate`."""
 
 

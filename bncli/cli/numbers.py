@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.choices import ClassNumbers, Kind, Names, Number, Prior, Real, Switch, Whole, Word
+from bncli.choices import ClassNumbers, CostNumbers, Criterion, Kind, Names, Number, Prior, Real, Switch, Whole, Word
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
@@ -28,6 +28,10 @@ class KindType(_ParamType):
                 from bncli.files.label_numbers import numbers_stated
 
                 value = numbers_stated(value)
+            if isinstance(self.kind, CostNumbers):
+                from bncli.files.label_numbers import costs_stated
+
+                value = costs_stated(value)
             return self.kind.read(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
@@ -66,10 +70,14 @@ def metavar(kind: Kind) -> str:
         return ""
     if isinstance(kind, Prior):
         return "A,B[:DRAWS]"
+    if isinstance(kind, CostNumbers):
+        return "FILE|TRUE:DECIDED=C"
+    if isinstance(kind, Criterion):
+        return "P|CRITERION"
     if isinstance(kind, Names):
         return "COLUMN"
     if isinstance(kind, ClassNumbers):
-        return "|".join((*kind.words, "LABEL=NUMBER,...", "FILE"))
+        return "|".join((*kind.words, "FILE"))
     return "|".join((*kind.words, "N")) if isinstance(kind, Whole) else "|".join(("NUMBER", *kind.words))
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.cli import options
+from bncli.catalogue import DECISION_KEYS
+from bncli.cli import learning, options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
@@ -53,10 +54,10 @@ WRITING = (
     flag(
         "--prior",
         group="Output",
-        metavar="training|LABEL=P,...|FILE",
+        metavar="training|FILE",
         stands_for="as learnt",
-        help="Probabilities where the classes are so frequent, exactly and without learning again; FILE holds a label "
-        "and a probability a line (CSV), or a JSON object. training: as in the data, whatever --class-weights were.",
+        help="Probabilities where the classes are so frequent, exactly and without learning again: LABEL=P,... or a "
+        "FILE of such lines (CSV or a JSON object). training: as in the data, whatever --class-weights were.",
     ),
     flag(
         "--explain",
@@ -80,6 +81,7 @@ WRITING = (
     (MODEL, DATA),
     (*options.MISSING, *options.UNSEEN, *options.MISSING_COLUMNS, *options.FORMAT, *options.BAD_ROWS),
     WRITING,
+    learning.DECISIONS,
     MONITORING,
     (*options.RUNNING, options.CLUSTER),
     more="DATA defaults to the standard input; --json needs -o. Columns are matched by name; a class among them is "
@@ -92,9 +94,11 @@ def command(**typed: Any) -> None:
     _refuse_terminals(typed)
     source = options.source(typed, typed["data"] or ("-",))
     prior = _prior(typed["prior"])
+    from bncli.engine.decisions.rules import Wanted
     from bncli.steps.score import Output, score
     from bncli.watch import Run
 
+    decisions = Wanted(*(typed[key] for key in DECISION_KEYS))
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         report = score(
             typed["model"],
@@ -108,6 +112,7 @@ def command(**typed: Any) -> None:
                 digits=typed["digits"],
                 explain=typed["explain"] or 0,
                 prior=prior,
+                decisions=decisions,
             ),
             unseen=typed["unseen"],
             monitor=typed["monitor"],

@@ -25,7 +25,7 @@ TOPICS = tuple(topic for _, topics in GROUPS for topic in topics)
 OF_COMMANDS = {
     "describe": ("describe", "data", "pitfalls", "glossary"),
     "discretize": ("discretize", "data", "step-by-step", "files"),
-    "encode": ("large", "discretize", "data", "files"),
+    "encode": ("large", "discretize", "data", "files", "cluster"),
     "learn-structure": ("structures", "structure-scores", "regions", "interactions", "step-by-step"),
     "count": ("counts", "discretize", "structures"),
     "merge": ("counts", "files"),

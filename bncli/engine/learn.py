@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from bncli import __version__
-from bncli.catalogue import DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
+from bncli.catalogue import DECISION_KEYS, DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
 from bncli.choices import Choice, Method
 from bncli.engine.counting.counts import Counts
 from bncli.engine.counting.stored_tables import StoredTables
@@ -24,6 +24,8 @@ from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.directions import directed
 from bncli.engine.data.schema import Cuts, MissingPolicy, Reading, Schema
+from bncli.engine.decisions.holding_out import learn_with_rule
+from bncli.engine.decisions.rules import Wanted, rule_of
 from bncli.engine.doubts import doubts_about
 from bncli.engine.model import ChosenPenalty, HeldOut, Model, Parameters
 from bncli.engine.prediction.directions import check_directions
@@ -85,11 +87,26 @@ def learn(
     where the network would take more than `run.memory`.
     """
     _refuse_improbable(recipe)
-    class_weights = class_weights_of(recipe.class_weights, columns)
-    if class_weights is not None:
-        learnt = _learn(reweighted(columns, class_weights), recipe, given, reading, run)
-        return replace(learnt, model=replace(learnt.model, class_weights=tuple(class_weights.tolist())))
-    return _learn(columns, recipe, given, reading, run)
+    rows = [columns]  # popped, so that nothing holds the table here
+    del columns
+    wanted = Wanted(*(getattr(recipe, key) for key in DECISION_KEYS))
+    if wanted == Wanted():
+        return _weighted(rows, recipe, given, reading, run)
+
+    def fit(some: Columns, watch: Watch) -> Learnt:
+        return _weighted([some], recipe, given, reading, run._replace(watch=watch))
+
+    learnt, rule = learn_with_rule(rows.pop(), wanted, fit, seed=recipe.seed or 0, watch=run.watch)
+    return replace(learnt, model=replace(learnt.model, rule=rule))
+
+
+def _weighted(rows: list[Columns], recipe: Recipe, given: Given, reading: Reading, run: Run) -> Learnt:
+    """What is learnt from the only table of the list, its rows weighing as the recipe says of their classes."""
+    class_weights = class_weights_of(recipe.class_weights, rows[0])
+    if class_weights is None:
+        return _learn(rows.pop(), recipe, given, reading, run)
+    learnt = _learn(reweighted(rows.pop(), class_weights), recipe, given, reading, run)
+    return replace(learnt, model=replace(learnt.model, class_weights=tuple(class_weights.tolist())))
 
 
 def _learn(columns: Columns, recipe: Recipe, given: Given, reading: Reading, run: Run) -> Learnt:
@@ -130,7 +147,10 @@ def learn_from_counts(tables: StoredTables, recipe: Recipe, *, given: Given = Gi
     structure = learn_structure(counts, recipe, run) if given.structure is None else _given(given, counts, recipe)
     refuse_large(structure, tables.schema, recipe, run.memory)
     sampled = None if given.cuts is None else given.cuts.sampled_rows
-    return _learnt(counts, structure, recipe, None, sampled, run.watch)
+    learnt = _learnt(counts, structure, recipe, None, sampled, run.watch)
+    wanted = Wanted(*(getattr(recipe, key) for key in DECISION_KEYS))
+    rule = rule_of(wanted, tables.schema.labels, tables.schema.class_name)
+    return replace(learnt, model=replace(learnt.model, rule=rule))
 
 
 def _learnt(

@@ -16,6 +16,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bncli.engine.calibration.maps import Calibration
+from bncli.engine.data.decision_rule import Rule
 from bncli.engine.data.schema import Schema
 from bncli.engine.data.self_test import SelfTest
 from bncli.engine.kernels.arrays import Array
@@ -357,7 +358,7 @@ class Model:
     leaves the penalty to cross-validation, restarts if it asks for random starts, self_test once it is written. The
     structure of an ensemble is that of its heaviest component. sampled_rows: as of `Cuts`. class_weights: by what the
     rows of each label were multiplied; None where each counted as it was. calibration: what is done to the
-    probabilities of the predictor.
+    probabilities of the predictor. rule: how to decide by the probabilities.
     """
 
     schema: Schema
@@ -371,6 +372,7 @@ class Model:
     sampled_rows: int | None = None
     self_test: SelfTest | None = None
     class_weights: tuple[float, ...] | None = None
+    rule: Rule | None = None
     calibration: Calibration | None = None
 
     @property

@@ -47,6 +47,37 @@ def read_label_numbers(path: str) -> dict[str, float]:
     return found
 
 
+def costs_stated(value: Any) -> Any:
+    """What was typed; where it is the path of a table of costs, its numbers as `true:decision=cost,...`."""
+    if not isinstance(value, str | os.PathLike) or not os.path.exists(value):
+        return value
+    return written_numbers(_read_costs(os.fspath(value)))
+
+
+def _read_costs(path: str) -> dict[str, float]:
+    """A heading with the decisions, then a line a true label: every cost of every line is there."""
+    rows = csv_rows(small_text(path), path)
+    if len(rows) < 2 or len(rows[0][1]) < 2:
+        what = "this is no table of costs"
+        raise BncliError(what, where=path, hint="a first line with the decisions, then a line a true label")
+    decisions = rows[0][1][1:]
+    found: dict[str, float] = {}
+    for line, (true, *costs) in rows[1:]:
+        where = f"{path}, line {line}"
+        if len(costs) != len(decisions):
+            raise BncliError(f"{len(costs)} costs for {len(decisions)} decisions", where=where)
+        for decision, text in zip(decisions, costs, strict=True):
+            cost = decimal(text)
+            if cost is None or cost < 0:
+                said = f"costs {text!r}" if text else "has no cost"
+                what = f"deciding {decision!r} where {true!r} is true {said}"
+                raise BncliError(what, where=where, hint="a cost is a number of at least 0")
+            if f"{true}:{decision}" in found:
+                raise BncliError(f"deciding {decision!r} where {true!r} is true stands there twice", where=where)
+            found[f"{true}:{decision}"] = cost
+    return found
+
+
 def _from_json(document: Node) -> dict[str, float]:
     found = {label: node.number() for label, node in document.members().items()}
     if not found:

@@ -36,6 +36,7 @@ from bncli.files.archive import Archive, npy_array, npy_bytes, npy_header, open_
 from bncli.files.atomic import write_bytes
 from bncli.files.calibrations import CALIBRATION, calibration_json, read_calibration
 from bncli.files.cuts import SAMPLED
+from bncli.files.decision_rules import DECISIONS, read_rule, rule_json
 from bncli.files.documents import Node, parse
 from bncli.files.families import are_many, families_json, read_families
 from bncli.files.graphs import graph_json, read_graph
@@ -108,6 +109,7 @@ def _describe(model: Model) -> dict[str, Any]:
         | sampled
         | self_test
         | class_weights
+        | ({} if model.rule is None else {DECISIONS: rule_json(model.rule)})
         | calibration
         | {
             "format": "bncli-model",
@@ -128,7 +130,7 @@ def read_model(path: str) -> Model:
     with open_archive(path) as archive:
         document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        optional = (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, _CLASS_WEIGHTS, CALIBRATION, *KEYS)
+        optional = (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, _CLASS_WEIGHTS, CALIBRATION, DECISIONS, *KEYS)
         fields = document.fields(keys, optional)
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
@@ -149,6 +151,7 @@ def read_model(path: str) -> Model:
             read_restarts(fields[RESTARTS]) if RESTARTS in fields else None,
             fields[SAMPLED].integer(1) if SAMPLED in fields else None,
             class_weights=_read_class_weights(fields[_CLASS_WEIGHTS], schema) if _CLASS_WEIGHTS in fields else None,
+            rule=read_rule(fields[DECISIONS], schema.labels) if DECISIONS in fields else None,
         )
         if CALIBRATION in fields:
             model = replace(model, calibration=read_calibration(fields[CALIBRATION], len(schema.labels)))
@@ -167,7 +170,9 @@ def _read_class_weights(node: Node, schema: Schema) -> tuple[float, ...]:
 def _version(model: Model) -> int:
     """The lowest whose readers can read it."""
     predictor = model.predictor
-    if model.schema.label_frequencies or model.class_weights is not None or model.calibration is not None:
+    if model.schema.label_frequencies or model.class_weights is not None:
+        return VERSION
+    if model.calibration is not None or model.rule is not None:
         return VERSION
     if model.self_test is not None:
         return _WITHOUT_LABEL_FREQUENCIES

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from bncli.catalogue import (
+    DECISION_KEYS,
     DISCRETIZERS,
     KEYS,
     LEARNING,
@@ -248,7 +249,7 @@ def values(chosen: Chosen, seed: int) -> dict[str, Any]:
     taken = {key_of(entry.flag): chosen.value(entry.flag) for entry in LEARNING}
     taken |= {key_of(choice.flag): word for choice, word in chosen.words.items()}
     taken["structure_score"] = score(chosen)
-    taken["class_weights"] = chosen.typed.get("--class-weights")
+    taken |= {key: chosen.typed.get(flag_of(key)) for key in ("class_weights", *DECISION_KEYS)}
     taken["smoothing"] = None if chosen.kind else taken["smoothing"]
     if chosen.kind == "auto":
         taken |= {"discretize": "auto", **dict.fromkeys(map(key_of, DISCRETIZERS.governed - {*CATEGORIES}))}
@@ -256,5 +257,7 @@ def values(chosen: Chosen, seed: int) -> dict[str, Any]:
     # beside a structure file a default that is typed wins over what the file says
     kept = set(map(key_of, chosen.typed)) & set(map(key_of, STRUCTURES.governed)) if chosen.structure is None else set()
     taken |= {key: None for key, default in TACIT.items() if taken[key] == default and key not in kept}
-    random = chosen.param.word == "auto" or "cv" in (taken["penalty"], taken["early_stop"]) or taken["restarts"]
+    held_out = taken["sets"] is not None or decimal(taken["threshold"] or "0") is None
+    random = chosen.param.word == "auto" or "cv" in (taken["penalty"], taken["early_stop"])
+    random = random or taken["restarts"] or held_out
     return {key: taken.get(key) for key in KEYS} | {"seed": seed if random else None}

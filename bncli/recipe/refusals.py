@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from bncli.catalogue import DISCRETIZERS, MARGINALIZED, PARAMETERS, SCORES, STRUCTURES, as_typed, refuse_idle
-from bncli.choices import Choice, Method, key_of, written
+from bncli.catalogue import (
+    DECISION_KEYS,
+    DISCRETIZERS,
+    MARGINALIZED,
+    PARAMETERS,
+    SCORES,
+    STRUCTURES,
+    as_typed,
+    refuse_idle,
+)
+from bncli.choices import Choice, Method, decimal, flag_of, key_of, written
 from bncli.errors import UsageError
 from bncli.recipe.defaults import Chosen, Files, alone, optimization, params_of, read, score
 
@@ -25,6 +34,8 @@ def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
     if files.counts is not None:
         _refuse_flags(given, (*cutting, "--cuts"), "with --from-counts FILE, which holds the cuts")
         _refuse_flags(given, ("--class-weights",), "with --from-counts FILE: the rows were counted as they weighed")
+        rows = [flag for flag in ("--sets", "--threshold") if flag in typed and _takes_rows(flag, typed[flag])]
+        _refuse_flags(given, (*rows,), "with --from-counts FILE, which has no rows to hold out")
         _refuse_uncounted(chosen, choices)
     scored = score(chosen)
     words = {choice.flag: word for choice, word in chosen.words.items()}
@@ -35,11 +46,20 @@ def refuse(chosen: Chosen, files: Files, choices: Collection[Choice]) -> None:
         hint = "choose " + ", ".join(word for word in SCORES.words if word != "cmi")
         raise UsageError(f"--structure-score cmi has no meaning with --structure {words['--structure']}", hint=hint)
     _refuse_needless(chosen)
+    refuse_decisions({flag: typed.get(flag) for flag in map(flag_of, DECISION_KEYS)})
     if PARAMETERS in choices:
         _refuse_unfit(chosen)
         _refuse_policy(chosen)
         _refuse_optimization(chosen)
         _refuse_directions(typed)
+
+
+def refuse_decisions(typed: Mapping[str, Any], sets: bool = False) -> None:
+    """UsageError for two ways to decide at once, and what goes with sets without them (`sets`: a model has them)."""
+    if typed["--costs"] is not None and typed["--threshold"] is not None:
+        raise UsageError("--costs and --threshold both say what to decide", hint="leave one of them out")
+    if typed["--sets-by"] is not None and typed["--sets"] is None and not sets:
+        raise UsageError("--sets-by has no effect without --sets", hint="add --sets ALPHA")
 
 
 def _refuse_uncounted(chosen: Chosen, choices: Collection[Choice]) -> None:
@@ -51,6 +71,10 @@ def _refuse_uncounted(chosen: Chosen, choices: Collection[Choice]) -> None:
             fitting = f"use {choice.flag} {', '.join(words[:-1])} or {words[-1]}"
             what = f"{choice.flag} {method.word} learns from the rows, and counts do not hold them"
             raise UsageError(what, hint=f"{fitting}, or fit the table itself")
+
+
+def _takes_rows(flag: str, value: Any) -> bool:
+    return flag == "--sets" or decimal(value) is None
 
 
 def _refuse_flags(given: Collection[str], idle: tuple[str, ...], why: str, hint: str = "leave one of them out") -> None:

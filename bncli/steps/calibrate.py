@@ -16,6 +16,7 @@ from bncli.engine.calibration.fitting import FEW_FOR_ISOTONIC, HOTTEST, fit_cali
 from bncli.engine.calibration.maps import METHODS, Calibration, Isotonic, Temperature
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, label_codes
+from bncli.engine.decisions.rules import without_held_out
 from bncli.engine.evaluation.validate import predict
 from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer
@@ -84,7 +85,13 @@ def calibrated(model: Model, source: Source, method: str, *, run: Run = Run()) -
     log_p = predict(model, rows, allow_missing=source.allow_missing_columns)
     calibration = fit_calibration(method, log_p, labels, rows.weights)
     _warn(calibration, run.watch)
-    return with_self_test(replace(model, calibration=calibration))
+    rule = None if model.rule is None else without_held_out(model.rule)
+    if rule != model.rule:
+        what = (
+            "the threshold or the prediction sets that rows held out gave are of the probabilities before, and left out"
+        )
+        run.watch(Note(f"{what}: say score --threshold, or learn again", warning=True))
+    return with_self_test(replace(model, calibration=calibration, rule=rule))
 
 
 def _are_training_rows(rows: Columns, model: Model) -> bool:

@@ -32,6 +32,7 @@ from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.cluster.connection import connected
 from bncli.steps.cluster.preflight import check_workers, files_of
+from bncli.steps.evaluating.decisions import decision_report
 from bncli.steps.evaluating.learning_curve import Sampled, Samples, learn_samples, learning_curve, write_curve
 from bncli.steps.evaluating.on_cluster import FoldPlan, TimedFold, folds_on_cluster, timed
 from bncli.steps.evaluating.pictures import check_folder, write_pictures
@@ -212,6 +213,7 @@ def _sorted_out(timed_folds: Iterable[TimedFold]) -> tuple[list[TimedFold], list
 def _averaged(protocol: str, columns: Columns, timed_folds: list[TimedFold]) -> EvaluateReport:
     label, folds = columns.label, [fold for fold, _ in timed_folds]
     assert label is not None
+    pooled = Pooled(out_of_fold(folds, columns.n_rows), label.codes, columns.weights)
     reports = tuple(_fold_report(fold, seconds) for fold, seconds in timed_folds)
     confusion = np.sum([fold.examined.metrics.confusion for fold in folds], axis=0)
     return EvaluateReport(
@@ -223,7 +225,8 @@ def _averaged(protocol: str, columns: Columns, timed_folds: list[TimedFold]) -> 
         labels=label.levels,
         confusion=confusion.tolist(),
         per_label=per_label(confusion),
-        pooled=Pooled(out_of_fold(folds, columns.n_rows), label.codes, columns.weights),
+        pooled=pooled,
+        decisions=decision_report([fold.examined.decided for fold in folds], pooled),
         std=summarized([report.metrics for report in reports], METRICS, stdev, at_least=2),
         folds=reports,
         scored=None if folds[0].scored is None else mean_scores([fold.scored for fold in folds if fold.scored]),
@@ -232,4 +235,5 @@ def _averaged(protocol: str, columns: Columns, timed_folds: list[TimedFold]) -> 
 
 def _fold_report(fold: Fold, seconds: dict[str, float]) -> FoldReport:
     figures = fold.examined.metrics.figures()
-    return FoldReport(fold.repeat, fold.number, len(fold.rows), figures, fold.base, fold.penalty, seconds)
+    decided = fold.examined.decided
+    return FoldReport(fold.repeat, fold.number, len(fold.rows), figures, fold.base, fold.penalty, seconds, decided)

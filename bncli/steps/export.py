@@ -111,6 +111,8 @@ def export(
     refuse_ending(output, (), "the file is written as plain text")
     check_outputs((output,), (model_path,))
     model = read_model(model_path)
+    if model.rule is not None and isinstance(chosen, ProgramFormat):
+        watch(Note("what is written gives probabilities: how the model decides (see inspect) is not in it"))
     if isinstance(chosen, StructureFormat):
         _name_component(model, watch)
         report = _structure(model, model_path, chosen, output)

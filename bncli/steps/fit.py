@@ -15,6 +15,7 @@ from bncli.engine.prediction.verification import with_self_test
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag
 from bncli.files.counts import read_counts
+from bncli.files.decision_rules import summary_json
 from bncli.files.ensembles import trials_json
 from bncli.files.model import write_model
 from bncli.files.paths import beside, check_outputs
@@ -40,7 +41,8 @@ class FitReport:
     marginalized: none where missing_policy is `level`. `cuts` are all cut points together, `arcs` those between
     attributes. `moves` are those of a greedy search for the structure, in the order they were made. `regions` is None
     for a network. `penalty` is None for parameters in closed form; penalty_cv says how it was chosen, if it was.
-    `class_weights`, None where rows of all classes count alike, say by what those of each label were multiplied.
+    `class_weights`, None where rows of all classes count alike, say by what those of each label were multiplied;
+    `decisions`, None where nothing is to be decided, how.
     `trials` are the candidates of an ensemble, whose `penalty` is that of its heaviest component.
     cll_start and cll are conditional log-likelihoods of the training rows in nats, without the penalty; log_loss is
     -cll a row; all three are NaN of a model learnt from counts. `held_out` has the losses of rows that were held out to
@@ -82,6 +84,7 @@ class FitReport:
     warnings: tuple[str, ...]
     seconds: dict[str, float]
     class_weights: dict[str, float] | None = None
+    decisions: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Every field by name, the name of the class as `class`; the reason for stopping as its word."""
@@ -94,8 +97,9 @@ class FitReport:
         words = {"stopped_by": self.stopped_by.word, "penalty_cv": tried, **chosen}
         held_out = None if self.held_out is None else self.held_out._asdict()
         restarts = None if self.restarts is None else restarts_json(self.restarts)
-        if self.class_weights is None:
-            del fields["class_weights"]
+        for name in ("class_weights", "decisions"):
+            if fields[name] is None:
+                del fields[name]
         return fields | lists | words | {"held_out": held_out, "restarts": restarts}
 
 
@@ -216,6 +220,7 @@ def _report(path: str, learnt: Learnt, supplied: NamedStructure | None) -> Calla
         evaluations=parameters.evaluations,
         stopped_by=parameters.stopped_by,
         class_weights=_by_label(schema, model.class_weights),
+        decisions=None if model.rule is None else summary_json(model.rule),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from bncli.engine.calibration.maps import Calibration
 from bncli.engine.counting.counted_rows import CountedRows
+from bncli.engine.data.decision_rule import Rule
 from bncli.engine.data.schema import Attribute, Cuts, Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import ChosenPenalty, Ensemble, Model, Path, Predictor, Restarts, Tables, TriedCandidate
@@ -24,6 +25,7 @@ from bncli.files.attributes import direction_json
 from bncli.files.calibrations import CALIBRATION, calibration_json
 from bncli.files.counts import counts_json, read_counts
 from bncli.files.cuts import SAMPLED, cuts_json, read_cuts
+from bncli.files.decision_rules import summary_json
 from bncli.files.ensembles import trials_json
 from bncli.files.formats import EXPORTS
 from bncli.files.graphs import graph_json
@@ -83,7 +85,8 @@ class ModelReport:
     Where it averages over the `steps` of a path, `tables` are those of the `best_step`, `parameters` those of all; in
     an ensemble, for which there were `trials`, `tables` and `structure` are those of the heaviest of its `components`.
     missing_tokens: None = those that mean a missing value by default. `penalty` is None for parameters in closed form;
-    penalty_cv says how it was chosen, if it was, and `restarts` where random starts ended.
+    penalty_cv says how it was chosen, if it was, and `restarts` where random starts ended. label_frequencies,
+    class_weights and rule as the model has them.
     """
 
     format: str
@@ -110,6 +113,9 @@ class ModelReport:
     components: tuple[NamedComponent, ...] | None = None
     effects: EffectsReport | None = None
     sampled_rows: int | None = None
+    label_frequencies: tuple[float, ...] = ()
+    class_weights: tuple[float, ...] | None = None
+    rule: Rule | None = None
     calibration: Calibration | None = None
 
     @property
@@ -145,8 +151,7 @@ class ModelReport:
             report["restarts"] = restarts_json(self.restarts)
         if self.sampled_rows is not None:
             report[SAMPLED] = self.sampled_rows
-        if self.calibration is not None:
-            report[CALIBRATION] = calibration_json(self.calibration)
+        report |= self._decisions()
         if self.steps is not None:
             report |= {"steps": [step.as_json() for step in self.steps], "best_step": self.best_step}
         if self.trials is not None:
@@ -158,6 +163,15 @@ class ModelReport:
         if self.effects is not None:
             report |= self.effects.as_json()
         return report
+
+    def _decisions(self) -> dict[str, Any]:
+        """Frequencies and weights of the labels, calibration, and how to decide, as far as the model has them."""
+        found: dict[str, Any] = {"label_frequencies": list(self.label_frequencies)} if self.label_frequencies else {}
+        if self.class_weights is not None:
+            found["class_weights"] = list(self.class_weights)
+        if self.calibration is not None:
+            found[CALIBRATION] = calibration_json(self.calibration)
+        return found if self.rule is None else found | {"decisions": summary_json(self.rule)}
 
 
 @dataclass(frozen=True)
@@ -268,6 +282,9 @@ def _report(model: Model, version: int, tables: bool, effects: bool) -> ModelRep
         restarts=model.restarts,
         rows=model.n_rows,
         sampled_rows=model.sampled_rows,
+        label_frequencies=model.schema.label_frequencies,
+        class_weights=model.class_weights,
+        rule=model.rule,
         calibration=model.calibration,
         parameters=model.predictor.n_parameters,
         tables=_tables(model.tables, model.schema) if tables else None,

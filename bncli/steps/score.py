@@ -16,8 +16,10 @@ from functools import partial
 from typing import Any, Literal, cast
 
 from bncli.engine.calibration.maps import Temperature
+from bncli.engine.data.decision_rule import Rule
 from bncli.engine.data.schema import Unseen
 from bncli.engine.decisions.prior import TRAINING, prior_shift
+from bncli.engine.decisions.rules import Wanted
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
@@ -30,6 +32,7 @@ from bncli.steps.cluster.connection import Cluster, connected
 from bncli.steps.cluster.preflight import check_workers, files_of
 from bncli.steps.pipeline import PipelineStage
 from bncli.steps.run import Stopwatch, limited
+from bncli.steps.scoring.deciding import rule_to_score
 from bncli.steps.scoring.monitoring import Monitored, write_found
 from bncli.steps.scoring.on_cluster import ScoredFile, ScorePlan, files_on_cluster
 from bncli.steps.scoring.rows import ScoredRows
@@ -45,6 +48,7 @@ class Output:
 
     keep: input columns carried through. digits None: full precision. explain: how many contributions to the prediction.
     prior: class frequencies to score under, a probability a label or `training`; None: those that were learnt under.
+    decisions: what is wanted instead of what the model records of them.
     """
 
     path: str | None = None
@@ -55,6 +59,7 @@ class Output:
     digits: int | None = None
     explain: int = 0
     prior: Mapping[str, float] | str | None = None
+    decisions: Wanted = Wanted()
 
 
 @dataclass(frozen=True)
@@ -97,16 +102,13 @@ def score(
 
     monitor: the file for what was counted, beside the training rows of the model.
     """
-    path = None if output.path == "-" else output.path
-    refuse_ending(path, NOT_WRITTEN, WRITTEN)
-    check_outputs((path, source.bad_rows_file, monitor), (*source.paths, model_path))
+    path = _checked_path(output, (source.bad_rows_file, monitor), (*source.paths, model_path))
     stopwatch = Stopwatch(run.watch)
     stopwatch(Stage("score"))
     model = read_model(model_path)
     shift = _shift(model, output.prior, stopwatch)
-    if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
-        method = model.calibration.map.method
-        stopwatch(Note(f"log-odds and contributions are those before the {method} calibration"))
+    rule = rule_to_score(model, output.decisions, output.prior is not None, stopwatch)
+    _tell_reasons(model, output, stopwatch)
     strict = (unseen or model.schema.unseen) == "error"
     rows = ScoredRows(model, strict=strict, explain=output.explain, shift=shift, watched=monitor is not None)
     with Batches(
@@ -118,7 +120,7 @@ def score(
         run=limited(run)._replace(watch=stopwatch),
     ) as batches:
         rows.absent = batches.absent
-        layout = _layout(output, model, batches)
+        layout = _layout(output, model, batches, rule)
         with _sent(source, run) as cluster, open_scores(path, output.format, layout) as scores:
             if cluster is None:
                 _stream(batches, rows, scores, len(layout.kept))
@@ -129,9 +131,24 @@ def score(
     return _report(model_path, path, rows, batches, found)(seconds=stopwatch.seconds())
 
 
-def _layout(output: Output, model: Model, batches: Batches) -> Layout:
+def _checked_path(output: Output, others: tuple[str | None, ...], read: tuple[str, ...]) -> str | None:
+    """The file of the predictions (None: standard output); UsageError for outputs that cannot be written."""
+    path = None if output.path == "-" else output.path
+    refuse_ending(path, NOT_WRITTEN, WRITTEN)
+    check_outputs((path, *others), read)
+    return path
+
+
+def _tell_reasons(model: Model, output: Output, watch: Watch) -> None:
+    if output.explain and model.calibration is not None and not isinstance(model.calibration.map, Temperature):
+        method = model.calibration.map.method
+        watch(Note(f"log-odds and contributions are those before the {method} calibration"))
+
+
+def _layout(output: Output, model: Model, batches: Batches, rule: Rule | None) -> Layout:
     kept = batches.kept_names if output.keep == "all" else tuple(output.keep)
-    return Layout(model.schema.labels, kept, output.labels_only, output.log_proba, output.digits, output.explain)
+    wanted = (output.labels_only, output.log_proba, output.digits, output.explain, rule)
+    return Layout(model.schema.labels, kept, *wanted)
 
 
 def _shift(model: Model, prior: Mapping[str, float] | str | None, watch: Watch) -> Array | None:

@@ -35,6 +35,21 @@ def test_fit_says_what_a_cluster_does_not_do(bncli: Bncli, options: tuple[str, .
     assert done.err.startswith(f"Error: {said}")
 
 
+def test_fit_of_parts_says_what_to_type(bncli: Bncli) -> None:
+    Path("my parts").mkdir()
+    Path("b.csv.gz").touch()
+    done = bncli("fit", "my parts/", "b.csv.gz", "--structure", "nb", "--cluster", NOWHERE, "-o", "x.bnc")
+    assert done.code == 2
+    hint = "bncli encode 'my parts/' b.csv.gz -o 'my parts.codes' --cluster ..., then bncli fit 'my parts.codes'"
+    assert hint in done.err
+
+
+def test_encode_leaves_the_standard_input_to_one_machine(bncli: Bncli) -> None:
+    done = bncli("encode", "-", "--cluster", NOWHERE, "-o", "x.codes")
+    assert done.code == 2
+    assert done.err.startswith("Error: --cluster has no effect with the standard input")
+
+
 @pytest.mark.parametrize(
     "address", ["here", "local:", "local:0", "local:two", "tcp://host", "tcp:host:1", "file:", "http://h:1"]
 )
@@ -53,7 +68,7 @@ def test_a_file_that_no_scheduler_wrote(bncli: Bncli, tmp_path: Path) -> None:
     assert (done.code, done.err.split(",")[0]) == (1, "Error: this is no scheduler file")
 
 
-@pytest.mark.parametrize("command", [("evaluate",), ("compare", "--learner", "--structure nb")])
+@pytest.mark.parametrize("command", [("evaluate",), ("encode",), ("compare", "--learner", "--structure nb")])
 def test_without_the_extra(bncli: Bncli, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
     monkeypatch.setitem(sys.modules, "dask", None)
     done = bncli(command[0], WINE, *command[1:], "--cluster", NOWHERE)

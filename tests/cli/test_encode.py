@@ -39,8 +39,9 @@ def test_every_learning_command_takes_the_file(bncli: Bncli, tmp_path: Path) -> 
 def test_cross_validation_is_that_of_the_table(bncli: Bncli) -> None:
     bncli("discretize", "wine_holes.csv", "--cuts-out", "cuts.json")
     bncli("encode", "wine_holes.csv", "-o", "w.codes")
-    table = json.loads(bncli("evaluate", "wine_holes.csv", "--cuts", "cuts.json", "--json").out)
-    codes = json.loads(bncli("evaluate", "w.codes", "--json").out)
+    words = ("--structure", "nb", "--folds", 2, "--json")
+    table = json.loads(bncli("evaluate", "wine_holes.csv", "--cuts", "cuts.json", *words).out)
+    codes = json.loads(bncli("evaluate", "w.codes", *words).out)
     assert {k: v for k, v in codes.items() if k not in ("seconds", "folds")} == {
         k: v for k, v in table.items() if k not in ("seconds", "folds")
     }

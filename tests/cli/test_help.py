@@ -47,9 +47,14 @@ def test_help_of_a_command_begins_with_examples(bncli: Bncli, word: str) -> None
         assert re.search(rf"^ .*{flag}\b", everything[everything.index("Usage:") :], flags=re.MULTILINE), flag
 
 
+def unwrapped(text: str) -> str:
+    """On one line; a line may end at a hyphen."""
+    return re.sub(r"(?<=[a-z])-\s+(?=[a-z])", "-", " ".join(text.split()))
+
+
 @pytest.mark.parametrize("word", ["fit", "evaluate"])
 def test_help_all_shows_every_learning_option_with_its_default(bncli: Bncli, word: str) -> None:
-    text = " ".join(bncli(word, "--help-all").out.split())
+    text = unwrapped(bncli(word, "--help-all").out)
     for choice in CHOICES:
         assert choice.flag in text
         assert f"[{choice.default}]" in text
@@ -63,7 +68,7 @@ def test_help_all_shows_every_learning_option_with_its_default(bncli: Bncli, wor
 @pytest.mark.parametrize("word", WORDS)
 def test_help_of_a_command_ends_with_what_tells_more(bncli: Bncli, word: str) -> None:
     topics = f"bncli help TOPIC, with TOPIC one of {', '.join(OF_COMMANDS[word])}."
-    ends = [" ".join(bncli(word, how).out.strip().rpartition("\n\n")[2].split()) for how in ("--help", "--help-all")]
+    ends = [unwrapped(bncli(word, how).out.strip().rpartition("\n\n")[2]) for how in ("--help", "--help-all")]
     assert ends == [f"More: bncli {word} --help-all for the other options; {topics}", f"More: {topics}"]
 
 

@@ -1,10 +1,11 @@
 """An option that would have no effect is an error: proved over the whole catalogue by running it.
 
-Every method of every choice stands in some recipes, made by `recipes_with`. With each of them, each learning option is
-typed with the values that its kind suggests: either `Recipe.of` refuses them all, or two models differ, on some small
-table, in what scores: cuts, structure or numbers. What a recipe records plays no part. There are no exceptions but one
-rule: where an option is refused with every value but the one that it has anyway, that one may be typed. Limits of time
-are kept by a clock that counts how often it is asked. A new method or option is examined without a new test.
+Every method of every choice stands in some recipes, made by `recipes_with`. With each of them, each learning option
+is typed with the values that its kind suggests: either `Recipe.of` refuses them all, or two models differ, on some
+small table, in what scores (cuts, structure or numbers) or decides. What a recipe records plays no part. There are no
+exceptions but one rule: where an option is refused with every value but the one that it has anyway, that one may be
+typed. Limits of time are kept by a clock that counts how often it is asked. A new method or option is examined
+without a new test.
 """
 
 from __future__ import annotations
@@ -29,7 +30,22 @@ from bncli.catalogue import (
     SCORES,
     STRUCTURES,
 )
-from bncli.choices import Choice, ClassNumbers, Method, Names, Number, Option, Prior, Real, Switch, Whole, Word, key_of
+from bncli.choices import (
+    Choice,
+    ClassNumbers,
+    CostNumbers,
+    Criterion,
+    Method,
+    Names,
+    Number,
+    Option,
+    Prior,
+    Real,
+    Switch,
+    Whole,
+    Word,
+    key_of,
+)
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.learn import learn
 from bncli.engine.model import Ensemble, Model, Path
@@ -43,6 +59,14 @@ FLAGS = tuple(entry.flag for entry in LEARNING)
 
 QUICK = {"penalty": "0.1", "max_iterations": 10}
 """Beside every option but themselves: a penalty by cross-validation takes ten times as long."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_bags() -> Iterator[None]:
+    """A limit of time is used for more boosted trees: some more are enough to tell."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bncli.engine.auto.learning.MOST_MEMBERS", 6)
+        yield
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------
@@ -115,6 +139,10 @@ def values_of(entry: Choice | Option) -> list[Any]:
         return list(kind.numbers)
     if isinstance(kind, Switch):
         return [True]
+    if isinstance(kind, CostNumbers):
+        return ["y0:y1=1,y1:y0=5", "0:1=1,1:0=5"]
+    if isinstance(kind, Criterion):
+        return ["0.9", *kind.words]
     if isinstance(kind, ClassNumbers):
         return list(kind.words)
     if isinstance(kind, Prior):
@@ -250,7 +278,8 @@ def scorer(recipe: Recipe, table: int) -> Any:
 def _content(model: Model) -> tuple[Any, list[np.ndarray]]:
     cut = tuple((a.name, a.missing, getattr(a, "cuts", ()), getattr(a, "levels", ())) for a in model.schema.attributes)
     graph = model.structure
-    shape = (graph.parents, graph.class_children, graph.class_parents) if isinstance(graph, Dag) else graph.regions
+    nodes = (graph.parents, graph.class_children, graph.class_parents) if isinstance(graph, Dag) else graph.regions
+    shape = (nodes, model.rule)
     predictor = model.predictor
     if isinstance(predictor, Ensemble):
         return (cut, shape), [np.concatenate([[one.weight], *_flat(one.tables)]) for one in predictor.components]

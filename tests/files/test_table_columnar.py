@@ -159,3 +159,12 @@ def test_a_large_file_in_batches_on_several_threads(tmp_path: Path) -> None:
     columns = read_columns(Source((path,)), threads=3)
     np.testing.assert_array_equal(columns.attributes["x"].values, x)  # type: ignore[union-attr]
     assert values(columns, "c")[:9] == ["0", "1", "2", "3", "4", "5", "6", "0", "1"]
+
+
+@pytest.mark.parametrize("encode", [as_file, as_stream])
+def test_categories_whose_texts_are_views(tmp_path: Path, encode: Any) -> None:
+    """As Polars writes them."""
+    levels = pa.array(["long enough not to stand inside", "b"]).cast(pa.string_view())
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 1], pa.uint32()), levels)
+    path = write(tmp_path, encode(pa.table({"x": column, "class": ["u", "v", "u", "v"]})), "t.arrow")
+    assert values(read(path), "x") == ["long enough not to stand inside", "b", None, "b"]

@@ -134,9 +134,12 @@ def assert_ends_well_or_with_a_line(command: tuple[str, ...], megabytes: int, tm
         megabytes << 20, "-m", "bncli", *command, *output, "--quiet", stdin=b"a,b,c,d,class\n" + TABLE.encode()
     )
     assert done.returncode in (0, 1), done.stderr
-    lines = done.stderr.decode().splitlines()
-    assert [line[:7] for line in lines] == ["Error: "] * done.returncode
-    assert done.returncode == 0 or "memory" in lines[0], lines
+    told = done.stderr.decode()
+    lines = [line for line in told.splitlines() if line.startswith("Error: ")]
+    assert len(lines) == done.returncode, told
+    # A library that cannot start its threads may say so in a line of its own, before it gives up.
+    assert done.returncode == 0 or (told.endswith(f"{lines[0]}\n") and "memory" in lines[0]), told
+    assert "Traceback" not in told
     assert set(os.listdir(tmp_path)) <= {"m.bnc"}
 
 

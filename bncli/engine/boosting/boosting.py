@@ -23,10 +23,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csc_array
 
 from bncli.engine.boosting.columns import BinnedColumns, columns_of
-from bncli.engine.boosting.splits import WINDOW, BinSplit, Splits
+from bncli.engine.boosting.splits import WINDOW, BinSplit, Splits, answers
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.kernels.logspace import log_softmax
@@ -68,7 +67,8 @@ class Tree:
         """Of every row."""
         leaf = np.zeros(data.n_rows, np.intp)
         for split in self.splits:
-            leaf = 2 * leaf + np.take(split.right, data.codes[split.attribute])
+            leaf += leaf
+            leaf += answers(split.right, data.codes[split.attribute])
         return leaf
 
 
@@ -131,11 +131,9 @@ class _Member:
         if self._rows.weights is not None:
             g, h = g * self._rows.weights[:, np.newaxis], h * self._rows.weights[:, np.newaxis]
         start = int(self._rng.integers(self._rows.n_rows))
-        window = np.arange(start, start + self._window) % self._rows.n_rows
-        rows = slice(start, start + self._window)
-        questions = self._splits.grow(self._projected(g)[window], h.mean(axis=1)[window], rows, self._rng)
+        projected, curvature = (np.roll(x, -start)[: self._window] for x in (self._projected(g), h.mean(axis=1)))
+        questions, leaf = self._splits.grow(projected, curvature, start, self._rng)
         splits = tuple(self._split(question) for question in questions)
-        leaf = Tree(splits, np.zeros((1, 1))).leaf(self._rows)
         return Tree(splits, self._values(leaf, 1 << len(splits), g, h)), leaf
 
     def _projected(self, gradients: Array) -> Array:
@@ -147,8 +145,8 @@ class _Member:
         return CodeSplit(column.attribute, question.right[column.binning])
 
     def _values(self, leaf: Index, n_leaves: int, g: Array, h: Array) -> Array:
-        of_leaf = csc_array((np.ones(len(leaf)), leaf, np.arange(len(leaf) + 1)), shape=(n_leaves, len(leaf)))
-        values = np.asarray(of_leaf @ g) / (np.asarray(of_leaf @ h) + self._settings.penalty)
+        of_g, of_h = (np.column_stack([np.bincount(leaf, one, n_leaves) for one in x.T]) for x in (g, h))
+        values = of_g / (of_h + self._settings.penalty)
         n = g.shape[1]
         values *= 1.0 if n == 1 else (n - 1) / n
         return np.asarray(self._settings.rate * np.clip(values, -LARGEST, LARGEST))
@@ -180,5 +178,10 @@ def log_probabilities(scores: Array) -> Array:
 
 def log_loss(scores: Array, data: Dataset) -> float:
     """The mean by weight, in nats."""
-    logs = log_probabilities(scores)[np.arange(data.n_rows), data.labels]
-    return float(-np.average(logs, weights=data.weights)) if data.n_rows else 0.0
+    if not data.n_rows:
+        return 0.0
+    if scores.shape[1] == 1:
+        lost = np.logaddexp(0.0, np.where(data.labels == 1, -scores[:, 0], scores[:, 0]))
+    else:
+        lost = -log_probabilities(scores)[np.arange(data.n_rows), data.labels]
+    return float(np.average(lost, weights=data.weights))

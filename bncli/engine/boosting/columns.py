@@ -64,6 +64,16 @@ class Block:
         sizes = [0 if column.ordered or column.n_bins <= 2 else column.n_bins for column in self.columns]
         return np.asarray(np.arange(self.width) >= np.array(sizes)[:, np.newaxis])
 
+    @cached_property
+    def all_stay(self) -> bool:
+        """Whether every bin keeps its place."""
+        return bool(self.stays.all())
+
+    @cached_property
+    def again(self) -> tuple[int, ...]:
+        """Columns whose missing level may go to either side."""
+        return tuple(c for c, column in enumerate(self.columns) if column.ordered and column.missing)
+
 
 @dataclass(frozen=True)
 class BinnedColumns:

@@ -11,14 +11,15 @@ the last optimum on, while rows held out gain a share of WORTH. Where they gain,
 best lambda: which questions are asked, and how much is believed of the answers, was settled on rows apart. What is said
 of the rows held out is what was said before they were learnt from.
 
-Where classes overlap much, trees that were stopped in time leave nothing to gain, which a first look after LOOK steps
-tells; where they hardly do, boosting stops short of what its trees can say. (Measured, a bag's log-loss in units of
-that without: 0.37 on tic_tac_toe, 0.78 on soybean_large, 0.50 on a simulated table without noise, 0.95 on one whose
-class is a tree of depth 7, and 1 on tables with noise. The look takes a tenth to a third of the time in which trees
-are grown, a fit at the most as long as that.)
+Where classes overlap much, trees that were stopped in time leave nothing to gain: beyond DOUBT of the log-loss of the
+class frequencies nobody looks (it would be nothing on real tables, up to 5 % where the class is a tree of depth 7),
+below it a first look after LOOK steps tells. Where they hardly do, boosting stops short of what its trees can say.
+(Measured, a bag's log-loss in units of that without: 0.37 on tic_tac_toe, 0.78 on soybean_large, 0.50 on a simulated
+table without noise, 0.95 on one whose class is a tree of depth 7, and 1 on tables with noise. The look takes a tenth to
+a third of the time in which trees are grown, a fit at the most as long as that.)
 
 Conventions: as many nonzero entries as rows times trees, at most MOST of them, ENTRY bytes each (96 MiB), which exist
-once: for the last fit they are made again. Beyond it nothing is refitted.
+once: for the last fit they are made again. Beyond it, or beyond MOST_WORK entries times classes, nothing is refitted.
 Cost: for each lambda at most ITERATIONS passes over these entries, classes each.
 """
 
@@ -38,13 +39,18 @@ from bncli.engine.kernels.arrays import Array
 PENALTIES = (100.0, 10.0, 1.0)
 WORTH = 2e-3
 MOST, ENTRY = 1 << 23, 12
+MOST_WORK = 6 * MOST
+"""Entries times classes (1 of two)."""
+DOUBT = 0.4
+"""Of the log-loss of the class frequencies, that is left to rows held out."""
 ITERATIONS, LOOK = 8, 3
 """For each penalty, and for a first look at whether rows held out gain at all."""
 
 
 def jointly_fitted(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted:
     """The member with leaves fitted jointly on both, as far as that lowers the log-loss of the rows held out."""
-    if not member.trees or (data.n_rows + held_out.n_rows) * len(member.trees) > MOST:
+    entries = (data.n_rows + held_out.n_rows) * len(member.trees)
+    if not entries or entries > MOST or entries * len(member.prior) > MOST_WORK or _is_in_doubt(member, held_out):
         return member
     grown = np.concatenate([tree.values for tree in member.trees])
     inside, outside = (_Rows.of([rows], member.trees, member.prior) for rows in (data, held_out))
@@ -64,6 +70,11 @@ def jointly_fitted(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted
     del inside, outside
     values = _optimum(_Rows.of([data, held_out], member.trees, member.prior), grown, found, values, ITERATIONS)
     return replace(best, trees=_with_values(member.trees, values))
+
+
+def _is_in_doubt(member: Boosted, held_out: Dataset) -> bool:
+    """Whether the classes overlap so much that there is hardly anything to gain."""
+    return member.log_loss > DOUBT * log_loss(np.tile(member.prior, (held_out.n_rows, 1)), held_out)
 
 
 def _with_values(trees: Sequence[Tree], values: Array) -> tuple[Tree, ...]:
@@ -88,12 +99,13 @@ class _Rows:
         """The rows of all parts, one part after the other."""
         first = np.cumsum([0, *(len(tree.values) for tree in trees)])
         ends = np.cumsum([0, *(part.n_rows for part in parts)])
-        columns = np.empty((int(ends[-1]), len(trees)), np.int32)
+        columns = np.empty((len(trees), int(ends[-1])), np.int32)
         for start, end, part in zip(ends, ends[1:], parts, strict=False):
             for k, tree in enumerate(trees):
-                columns[start:end, k] = tree.leaf(part) + first[k]
+                np.add(tree.leaf(part), first[k], out=columns[k, start:end], casting="same_kind")
         indptr = np.arange(0, columns.size + 1, len(trees), dtype=np.int32)
-        leaves = csr_array((np.ones(columns.size), columns.ravel(), indptr), shape=(len(columns), int(first[-1])))
+        of_rows = (np.ones(columns.size), columns.T.ravel(), indptr)
+        leaves = csr_array(of_rows, shape=(int(ends[-1]), int(first[-1])))
         labels = np.concatenate([part.labels for part in parts]).astype(np.intp)
         own = (labels == 1)[:, np.newaxis] if len(prior) == 1 else np.eye(len(prior), dtype=bool)[labels]
         weights = [np.ones(part.n_rows) if part.weights is None else part.weights for part in parts]

@@ -13,7 +13,8 @@ For the questions alone, gradients and curvatures are rounded at random to whole
 double (Shi, Ke, Chen et al. 2022, NeurIPS: Quantized training of gradient boosting decision trees); of many rows
 WINDOW are looked at.
 
-Cost: for each level one weighted count a row and column, and about twenty operations a node and bin.
+Cost: for each level one weighted count a row and column, or where they are many of half of the rows, and about twenty
+operations a node and bin.
 """
 
 from __future__ import annotations
@@ -21,17 +22,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 from bncli.engine.boosting.columns import BinnedColumns, Block
-from bncli.engine.kernels.arrays import Array, Index, Mask
+from bncli.engine.kernels.arrays import Array, Codes, Index, Mask
 
 LEAST_CURVATURE = 0.1
 """On either side of a question, all nodes together."""
 LEAST_GAIN = 1e-9
 WINDOW = 1 << 17
 """Rows, at most."""
+MANY_VALUES = 1 << 16
+"""Of a window: of more only the smaller of two nodes is counted, the other is what is left."""
+MULTIPLIED = 64
+"""Bins, at most, that are summed by a product of matrices."""
 _FIELD = 26
 """Bits of a double for each of two sums; with a sign each, and all rows in one node, none overflows."""
 
@@ -54,40 +61,110 @@ class Splits:
 
     def __init__(self, columns: BinnedColumns, penalty: float, depth: int) -> None:
         self.columns, self.penalty, self.depth = columns, penalty, depth
+        self._n_rows = len(columns.order)
 
-    def grow(self, g: Array, h: Array, rows: slice, rng: np.random.Generator) -> list[BinSplit]:
-        """The questions of a tree from the gradients and curvatures (n,) of a window of the shuffled rows."""
+    def grow(self, g: Array, h: Array, start: int, rng: np.random.Generator) -> tuple[list[BinSplit], Index]:
+        """The questions of a tree from the gradients and curvatures (n,) of a window of the shuffled rows.
+
+        The window begins with row `start` and goes on with the first row after the last. Also the leaf of every row.
+        """
         packed, units = _packed(g, h, rng)
         longest = np.tile(packed, max((len(block.columns) for block in self.columns.blocks), default=0))
-        tiled = [longest[: len(block.columns) * len(h)] for block in self.columns.blocks]
-        node, questions = np.zeros(len(h), np.intp), list[BinSplit]()
-        for level in range(self.depth):
-            best = self._best(node, 1 << level, tiled, units, rows)
+        window = [block.places[:, start : start + len(g)] for block in self.columns.blocks]
+        levels = [_Level(block, rows, longest) for block, rows in zip(self.columns.blocks, window, strict=True)]
+        node, questions = np.zeros(self._n_rows, np.intp), list[BinSplit]()
+        for _ in range(self.depth):
+            best = self._best(node[: len(g)], 1 << len(questions), levels, units)
             if best is None:
                 break
             questions.append(best)
-            node = 2 * node + self._answers(best, rows)
-        return questions
+            node += node
+            node += self._answers(best, slice(start, start + self._n_rows))
+        return questions, np.roll(node, start)
 
-    def _best(self, node: Index, n_nodes: int, tiled: Sequence[Array], units: Units, rows: slice) -> BinSplit | None:
+    def _best(self, node: Index, n_nodes: int, levels: Sequence[_Level], units: Units) -> BinSplit | None:
         best: BinSplit | None = None
-        for block, packed in zip(self.columns.blocks, tiled, strict=True):
-            n_places = len(block.columns) * block.width
-            flat = (block.places[:, rows] + node * n_places).ravel()
-            sums: Array = np.bincount(flat, packed, n_nodes * n_places).astype(np.float64, copy=False)
-            counted = sums.reshape(n_nodes, -1, block.width)
-            found = _best_of(block, counted, units, self.penalty)
+        many = len(node) * len(self.columns.columns) > MANY_VALUES
+        fewer = _Fewer.of(node, n_nodes, levels) if many and n_nodes > 1 else None
+        for level in levels:
+            counted = level.counted(node, n_nodes) if fewer is None else level.counted_of(fewer)
+            found = _best_of(level.block, counted, units, self.penalty)
             if found.gain > LEAST_GAIN and (best is None or found.gain > best.gain):
                 best = found
         return best
 
     def _answers(self, question: BinSplit, rows: slice) -> Mask:
-        """Of the rows of the window."""
+        """Of these rows."""
         block = next(b for b in self.columns.blocks if 0 <= question.column - b.first < len(b.columns))
         c = question.column - block.first
         right = np.zeros(len(block.columns) * block.width, bool)
         right[c * block.width : c * block.width + len(question.right)] = question.right
-        return np.asarray(np.take(right, block.places[c, rows]))
+        return answers(right[c * block.width :], block.places[c, rows], c * block.width)
+
+
+def answers(right: Mask, codes: Codes, first: int = 0) -> Mask:
+    """right[codes - first]: by a comparison where that is enough."""
+    n = int(right.sum())
+    end = len(right) - n
+    return np.asarray(codes >= first + end if right[end:].all() else np.take(right, codes - first))
+
+
+class _Fewer(NamedTuple):
+    """Of every two nodes that one question has parted, the one with fewer rows: its rows, each with its number / 2.
+
+    packed: of these rows, as often as the widest block has columns.
+    """
+
+    n: int
+    is_right: Mask
+    rows: Index
+    parents: Index
+    packed: Array
+
+    @classmethod
+    def of(cls, node: Index, n_nodes: int, levels: Sequence[_Level]) -> _Fewer:
+        """Of all nodes of a level, by the node of every row."""
+        sizes = np.bincount(node, minlength=n_nodes)
+        right = sizes[1::2] < sizes[::2]
+        fewer = np.column_stack([~right, right]).ravel()
+        rows = np.flatnonzero(fewer[node])
+        packed = levels[0].packed[: len(node)][rows]
+        most = max(len(level.block.columns) for level in levels)
+        return cls(n_nodes // 2, right, rows, node[rows] >> 1, np.tile(packed, most))
+
+
+class _Level:
+    """Packed sums (nodes, columns, width) over the rows of every node and bin of a block, level after level."""
+
+    def __init__(self, block: Block, places: Codes, packed: Array) -> None:
+        self.block, self._places = block, places
+        self.packed = packed[: places.size]
+        self._size = len(block.columns) * block.width
+        self._sums = np.zeros((1, 0))
+
+    def counted(self, node: Index, n_nodes: int) -> Array:
+        """All rows."""
+        places: Codes | Index = self._places if n_nodes == 1 else self._places + node * self._size
+        self._sums = self._count(places, n_nodes, self.packed)
+        return self._by_column()
+
+    def counted_of(self, fewer: _Fewer) -> Array:
+        """Some of the rows: the larger node has what is left of the sums of the level before."""
+        places = self._places.take(fewer.rows, axis=1, mode="clip") + fewer.parents * self._size
+        some = self._count(places, fewer.n, fewer.packed[: places.size])
+        both = np.empty((fewer.n, 2, self._size))
+        parted = np.arange(fewer.n)
+        both[parted, fewer.is_right.astype(np.intp)] = some
+        both[parted, 1 - fewer.is_right] = self._sums - some
+        self._sums = both.reshape(-1, self._size)
+        return self._by_column()
+
+    def _count(self, places: Codes | Index, n_nodes: int, weights: Array) -> Array:
+        sums = np.bincount(places.ravel(), weights, n_nodes * self._size)
+        return sums.astype(np.float64, copy=False).reshape(n_nodes, -1)
+
+    def _by_column(self) -> Array:
+        return self._sums.reshape(len(self._sums), -1, self.block.width)
 
 
 def _packed(g: Array, h: Array, rng: np.random.Generator) -> tuple[Array, Units]:
@@ -112,9 +189,9 @@ def _best_of(block: Block, counted: Array, units: Units, penalty: float) -> BinS
     order = _order(block, counted, units, penalty)
     if order is not None:
         counted = counted[:, np.arange(len(order))[:, np.newaxis], order]
-    left = counted.cumsum(axis=2)
+    left = _sums_from_the_left(counted)
     total = left[:, :1, -1:].copy()
-    again = [c for c, column in enumerate(block.columns) if column.ordered and column.missing]
+    again = block.again
     # the missing level, the last bin, on the left
     last = np.array([block.columns[c].n_bins - 1 for c in again], np.intp)
     # beyond the last question the missing level is on the left already
@@ -136,6 +213,19 @@ def _best_of(block: Block, counted: Array, units: Units, penalty: float) -> BinS
     return BinSplit(block.first + again[c], right, float(gains.flat[best]))
 
 
+def _sums_from_the_left(counted: Array) -> Array:
+    """Along the last axis; whole numbers, so that a product of matrices, which is faster for few bins, is exact too."""
+    width = counted.shape[-1]
+    return np.asarray(counted.cumsum(axis=2) if width > MULTIPLIED else counted @ _triangle(width))
+
+
+@cache
+def _triangle(width: int) -> Array:
+    triangle = np.triu(np.ones((width, width)))
+    triangle.flags.writeable = False
+    return triangle
+
+
 def _question(block: Block, best: int, gain: float, order: Index | None) -> BinSplit:
     """The bins beyond the best place."""
     c, end = divmod(best, block.width)
@@ -147,7 +237,7 @@ def _question(block: Block, best: int, gain: float, order: Index | None) -> BinS
 
 def _order(block: Block, counted: Array, units: Units, penalty: float) -> Index | None:
     """The bins of every column (columns, width), levels by their gradients; None where there are none to order."""
-    if block.stays.all():
+    if block.all_stay:
         return None
     g, h = _unpacked(counted.sum(axis=0), units)
     # what is alike stays in its order

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bncli.engine.boosting.boosting import Boosted, Tree
-from bncli.engine.data.schema import Schema
+from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Tables
 from bncli.engine.structures.structure import Family, Grouping
@@ -59,19 +59,28 @@ def _table(tree: Tree, schema: Schema, share: float) -> _Table:
         for level, split in enumerate(tree.splits):
             if split.attribute == a:
                 answers |= split.right.astype(np.intp) << (levels - 1 - level)
-        binning = _numbered(answers, missing=schema.attributes[a].missing)
+        binning = _numbered(answers, schema.attributes[a])
         binnings.append(binning)
-        digits.append(answers[np.unique(binning, return_index=True)[1]])
+        digits.append(answers[_first(binning)])
     leaf = sum(np.ix_(*digits), start=np.zeros((), np.intp))
     return _Table(attributes, tuple(binnings), share * tree.values[leaf])
 
 
-def _numbered(answers: Index, *, missing: bool) -> Index:
+def _numbered(answers: Index, attribute: Attribute) -> Index:
     """Coarse codes in the order in which answers first occur; a missing level has one of its own."""
-    values = answers[:-1] if missing else answers
-    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-    numbers = np.argsort(np.argsort(first))[inverse]
-    return np.append(numbers, numbers.max() + 1) if missing else np.asarray(numbers)
+    values = answers[:-1] if attribute.missing else answers
+    if isinstance(attribute, NumericAttribute):
+        # beyond an edge no question is answered as before it
+        numbers = np.append(0, np.cumsum(values[1:] != values[:-1]))
+    else:
+        _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+        numbers = np.argsort(np.argsort(first))[inverse]
+    return np.append(numbers, numbers.max() + 1) if attribute.missing else np.asarray(numbers)
+
+
+def _first(numbers: Index) -> Index:
+    """Where each of the coarse codes, numbered as they occur, comes first."""
+    return np.flatnonzero(np.diff(np.maximum.accumulate(numbers), prepend=-1))
 
 
 def _merged(tables: Iterable[_Table], schema: Schema) -> Iterable[_Table]:
@@ -90,13 +99,12 @@ def _merged(tables: Iterable[_Table], schema: Schema) -> Iterable[_Table]:
 def _union(a: _Table, b: _Table, schema: Schema) -> _Table | None:
     """Both tables as one; None where that has too many cells."""
     pairs = [x * (y.max() + 1) + y for x, y in zip(a.binnings, b.binnings, strict=True)]
-    missing = [schema.attributes[i].missing for i in a.attributes]
-    binnings = tuple(_numbered(pair, missing=m) for pair, m in zip(pairs, missing, strict=True))
+    binnings = tuple(_numbered(pair, schema.attributes[i]) for pair, i in zip(pairs, a.attributes, strict=True))
     n_cells = int(np.prod([binning.max() + 1 for binning in binnings], dtype=np.float64))
     n_scores = a.cells.shape[-1]
     if n_cells > max(MERGED, (a.cells.size + b.cells.size) // n_scores):
         return None
-    first = [np.unique(binning, return_index=True)[1] for binning in binnings]
+    first = [_first(binning) for binning in binnings]
     cells = sum(t.cells[np.ix_(*(x[f] for x, f in zip(t.binnings, first, strict=True)))] for t in (a, b))
     return _Table(a.attributes, binnings, np.asarray(cells))
 

@@ -28,6 +28,7 @@ from bncli.engine.data.folds import nested_order, stratified_folds
 from bncli.engine.data.grouping import told
 from bncli.engine.data.schema import Reading
 from bncli.engine.evaluation.baseline import Baseline, class_frequencies, measure_baseline
+from bncli.engine.evaluation.decision_figures import DecisionFigures, measure_decisions
 from bncli.engine.evaluation.metrics import Metrics, measure
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.learn import Given, learn
@@ -62,10 +63,14 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Examined:
-    """What a model says of labelled rows: ln P(c | x_t), shape (K, N), in row order, and how good it is."""
+    """What a model says of labelled rows: ln P(c | x_t), shape (K, N), in row order, and how good it is.
+
+    decided: how good its decisions are, None where it does not say how to decide.
+    """
 
     log_probabilities: Array
     metrics: Metrics
+    decided: DecisionFigures | None = None
 
 
 @dataclass(frozen=True)
@@ -266,7 +271,8 @@ def examine(model: Model, columns: Columns, *, allow_missing: bool = False) -> E
     """The model's predictions for labelled rows, measured; `allow_missing`: columns that are not there are unknown."""
     labels = label_codes(columns, model.schema)
     predictions = predict(model, columns, allow_missing=allow_missing)
-    return Examined(predictions, measure(predictions, labels, columns.weights))
+    decided = measure_decisions(model, predictions, labels, columns.weights)
+    return Examined(predictions, measure(predictions, labels, columns.weights), decided)
 
 
 def predict(model: Model, columns: Columns, *, allow_missing: bool = False) -> Array:

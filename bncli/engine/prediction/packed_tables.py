@@ -17,7 +17,7 @@ tables, at most MOST_JOINT entries in each, and temporaries of a block of rows w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -54,7 +54,8 @@ class SmallTable(NamedTuple):
     digits: tuple[Index, ...]
     shape: tuple[int, ...]
     entries: Array
-    averages: Averages
+    averages: Callable[[], Averages]
+    """Asked for when a row comes that lacks something."""
 
     @property
     def n_cells(self) -> int:
@@ -62,7 +63,7 @@ class SmallTable(NamedTuple):
 
     def expanded(self) -> SmallTable:
         """With the code "unobserved" as one more value of every axis."""
-        entries = expand(self.entries.reshape(-1, *self.shape), self.averages)
+        entries = expand(self.entries.reshape(-1, *self.shape), self.averages())
         return self._replace(shape=entries.shape[1:], entries=entries.reshape(len(entries), -1))
 
 

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -113,7 +114,7 @@ def _small(owned: _OwnedTable, schema: Schema, places: Mapping[BinnedAttribute, 
     seen = zip(family.binned_attributes, family.shape, strict=True)
     digits = tuple(np.array((*(grouping or range(n)), n), np.intp) for (_, grouping), n in seen)
     positions = tuple(places[a, None] for a in family.attributes)
-    return SmallTable(positions, digits, family.shape, owned.entries, _averages(family, schema))
+    return SmallTable(positions, digits, family.shape, owned.entries, partial(_averages, family, schema))
 
 
 def _factor(owned: _OwnedTable, schema: Schema, places: Mapping[BinnedAttribute, int]) -> Factor | WideFactor:

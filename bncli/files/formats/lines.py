@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
 from bncli.files.decimals import Decimals, shortest
-from bncli.files.score_layout import Layout, Predictions
+from bncli.files.score_layout import Layout, Predictions, rounded_costs
 
 
 class LineFormat(Protocol):
@@ -43,18 +43,25 @@ class TextScores:
         self._lines = lines
         self._labels = lines.strings(pa.array(layout.labels, pa.string()))
         self._number_text = _number_text(layout)
+        self._digits = layout.digits
         file.write(lines.header(layout.names))
 
     def piece(self, predictions: Predictions) -> pa.Buffer:
         columns = [self._lines.strings(column) for column in predictions.kept]
         columns.append(self._labels.take(pa.array(predictions.codes)))
         columns += [self._number_text(numbers) for numbers in predictions.numbers]
+        columns += [self._decided_text(column) for column in rounded_costs(predictions.decided, self._digits)]
         columns += self._reasons(predictions.explanation)
         return self._lines.lines(self._names, columns)
 
     def write(self, piece: pa.Buffer) -> None:
         self._file.write(piece)
         self._file.flush()
+
+    def _decided_text(self, column: pa.Array) -> pa.Array:
+        if pa.types.is_floating(column.type):
+            return shortest(column.to_numpy(zero_copy_only=False))
+        return self._lines.strings(column)
 
     def _reasons(self, explanation: Explanation | None) -> list[pa.Array]:
         if explanation is None:

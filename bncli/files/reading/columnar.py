@@ -195,7 +195,7 @@ def _also_infinite(values: Values, wrong: Any) -> Any:
 def _values(batch: Batch, want: Want) -> Values:
     array = batch.data.column(batch.data.schema.get_field_index(want.name))
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = _plain_dictionary(array).dictionary_decode()
     try:
         as_numbers = want.kind is not Kind.TEXT or isinstance(want.form, NumberForm)
         if as_numbers and (pa.types.is_integer(array.type) or _is_real(array.type)):
@@ -219,6 +219,13 @@ def type_word(kind: pa.DataType) -> str | None:
     if pa.types.is_integer(kind) or _is_real(kind):
         return "numbers"
     return order_of(kind) if is_temporal(kind) else "text"
+
+
+def _plain_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Texts that are views, as Polars has them, as Arrow can take them."""
+    if pa.types.is_string_view(array.dictionary.type):
+        return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
+    return array
 
 
 def _is_real(kind: Any) -> bool:

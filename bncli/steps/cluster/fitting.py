@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bncli.choices import decimal
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.distributed import DistributedDataset
 from bncli.errors import UsageError
@@ -41,6 +42,12 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: Supplied) -> Non
         raise UsageError(
             f"{option} looks at single rows, which a cluster keeps to itself", hint="leave one of them out"
         )
+    weighs_or_holds_out = recipe.class_weights is not None or recipe.sets is not None
+    if weighs_or_holds_out or decimal(recipe.threshold or "0") is None:
+        what = (
+            "class weights, prediction sets and thresholds by rows held out take rows, which a cluster keeps to itself"
+        )
+        raise UsageError(what, hint="leave --cluster out")
     if recipe.missing_policy == "marginalize":
         what = "missing values are not marginalized on a cluster"
         raise UsageError(what, hint="say --missing-policy level, or leave --cluster out")

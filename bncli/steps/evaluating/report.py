@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from bncli.engine.evaluation.baseline import Baseline, skill_score
 from bncli.engine.evaluation.confusion import LabelFigures
 from bncli.engine.evaluation.curves import Curve, LabelCurves, label_curves
+from bncli.engine.evaluation.decision_figures import DecisionFigures
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.training.network_scores import ScoredNetwork
+from bncli.steps.evaluating.decisions import DecisionReport
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,12 @@ class FoldReport:
     base: Baseline
     penalty: float | None
     seconds: dict[str, float]
+    decided: DecisionFigures | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The figures beside the rest."""
         fields = {"repeat": self.repeat, "fold": self.fold, "rows": self.rows, **self.metrics}
+        fields |= {} if self.decided is None else self.decided.figures
         return {**fields, "base": self.base._asdict(), "penalty": self.penalty, "seconds": self.seconds}
 
 
@@ -77,6 +81,7 @@ class EvaluateReport:
     order of `labels`, is summed over the folds, and the figures `per_label` are those of the sum. pooled: every row
     with its prediction, out of fold (of the first repeat). scored: the networks on the rows that they were learnt from,
     a mean over the folds; None unless asked for. seconds: fit (None for a model file) and score, means too.
+    decisions: what came of them, and the table of thresholds of two labels.
     learning_curve: a point a size of the samples that were learnt from too, ascending.
     """
 
@@ -93,6 +98,7 @@ class EvaluateReport:
     folds: tuple[FoldReport, ...] | None = None
     learning_curve: tuple[CurvePoint, ...] = ()
     scored: ScoredNetwork | None = None
+    decisions: DecisionReport = field(default_factory=DecisionReport)
 
     @cached_property
     def curves(self) -> list[LabelCurves]:
@@ -110,6 +116,7 @@ class EvaluateReport:
             "rows": self.rows,
             "protocol": self.protocol,
             **self.metrics,
+            **self.decisions.as_json(self.labels),
             "base": self.base._asdict(),
             "skill_score": self.skill_score,
             "seconds": self.seconds,
@@ -124,7 +131,8 @@ class EvaluateReport:
         if self.scored is not None:
             report |= scored_json(self.scored)
         if self.folds is not None:
-            report |= {"std": self.std, "folds": [fold.as_json() for fold in self.folds]}
+            std = {**(self.std or {}), **self.decisions.std}
+            report |= {"std": std, "folds": [fold.as_json() for fold in self.folds]}
         if self.learning_curve:
             report["learning_curve"] = [point.as_json() for point in self.learning_curve]
         return report

@@ -14,6 +14,7 @@ from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.model import Model
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.files.table import Source, read_labelled
+from bncli.steps.evaluating.decisions import decision_report
 from bncli.steps.evaluating.report import EvaluateReport, Pooled
 from bncli.steps.run import limited
 from bncli.watch import Run, Stage
@@ -49,6 +50,7 @@ def single_report(
     """The report of one test set."""
     labels, codes, weights, examined = tested
     confusion = examined.metrics.confusion
+    pooled = Pooled(examined.log_probabilities, codes, weights)
     return EvaluateReport(
         rows=len(codes),
         protocol=protocol,
@@ -58,5 +60,6 @@ def single_report(
         labels=labels,
         confusion=confusion.tolist(),
         per_label=per_label(confusion),
-        pooled=Pooled(examined.log_probabilities, codes, weights),
+        pooled=pooled,
+        decisions=decision_report([examined.decided], pooled),
     )

@@ -7,7 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from bncli.engine.auto.boosted import MOST_MEMBERS, Bag, bagged, judge_boosted
+from bncli.engine.auto import learning
+from bncli.engine.auto.boosted import Bag, bagged, judge_boosted
 from bncli.engine.auto.budget import FOLDS
 from bncli.engine.boosting.boosting import Boosted, log_probabilities
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
@@ -47,10 +48,10 @@ def test_members_that_were_judged_are_those_that_would_be_grown() -> None:
     assert all(map(alike, again, continued[:2]))
 
 
-@pytest.mark.parametrize(("asked", "expected"), [(1, 1), (4, 4), (1000, MOST_MEMBERS - 1)])
+@pytest.mark.parametrize(("asked", "expected"), [(1, 1), (4, 4), (1000, 7)])
 def test_it_grows_as_long_as_there_is_time(asked: int, expected: int) -> None:
     answers = iter([True] * asked + [False])
-    members = bagged(coded(mixed(60)), (), Bag(MOST_MEMBERS, 0, lambda data: next(answers)), whole=False)
+    members = bagged(coded(mixed(60)), (), Bag(8, 0, lambda data: next(answers)), whole=False)
     assert len(members) == expected
 
 
@@ -75,7 +76,8 @@ def sharp(n_rows: int) -> Columns:
     return Columns(n_rows, numbers, "class", CategoricalColumn(labels, ("some", "all")))
 
 
-def test_a_limit_without_an_effort_is_used_for_more_members() -> None:
+def test_a_limit_without_an_effort_is_used_for_more_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "MOST_MEMBERS", 2 * FOLDS)
     columns, standing = sharp(1_000), Run(clock=partial(float, 0))
     models = [learn(columns, recipe(time_limit=1e6, effort=effort), run=standing).model for effort in (None, 3)]
     sizes = [next(c.tables.n_parameters for c in ensemble_of(m).components if c.name == "boosted") for m in models]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.auto.ensemble import LEAST, STRENGTH, mixture_weights, pool_logs, pool_weights
+from bncli.engine.auto.ensemble import LEAST, LEAST_OF_MANY, STRENGTH, mixture_weights, pool_logs, pool_weights
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -85,7 +85,7 @@ def test_the_better_of_two_takes_all() -> None:
 def test_where_nothing_helps_the_likeliest_has_next_to_no_weight() -> None:
     wrong = np.log(np.full((2, 3000), 0.5) + np.array([[0.4], [-0.4]]))
     w = pool_weights([wrong, wrong * 2], np.ones(3000, np.intp))
-    assert sorted(w) == [0.0, LEAST]
+    assert sorted(w) == [0.0, LEAST_OF_MANY]
 
 
 @given(st.integers(0, 999), st.integers(1, 5))

@@ -22,6 +22,11 @@ from tests.effects import mixed_datasets
 from tests.engine.boosting.test_boosting import halves, scores
 
 
+@pytest.fixture(autouse=True)
+def _looks_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joint_fit, "DOUBT", np.inf)
+
+
 def joined(a: Dataset, b: Dataset) -> Dataset:
     codes = tuple(np.concatenate(two) for two in zip(a.codes, b.codes, strict=True))
     weights = None if a.weights is None or b.weights is None else np.concatenate([a.weights, b.weights])
@@ -112,6 +117,24 @@ def test_rows_held_out_that_say_the_opposite_leave_everything_as_it_was() -> Non
     opposite = replace(held_out, labels=1 - held_out.labels)
     member = replace(grown, log_loss=log_loss(grown.held_out, opposite))
     assert jointly_fitted(member, train, opposite) is member
+
+
+def test_where_much_is_in_doubt_everything_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    grown, fitted, _, held_out = two_ways(noiseless(2))
+    assert fitted is not grown
+    share = grown.log_loss / log_loss(np.tile(grown.prior, (held_out.n_rows, 1)), held_out)
+    for doubt, stays in ((0.99 * share, True), (1.01 * share, False)):
+        monkeypatch.setattr(joint_fit, "DOUBT", doubt)
+        grown, fitted, _, _ = two_ways(noiseless(2))
+        assert (fitted is grown) == stays
+
+
+def test_what_would_take_too_long_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    grown, fitted, _, _ = two_ways(noiseless(3))
+    assert fitted is not grown
+    monkeypatch.setattr(joint_fit, "MOST_WORK", 3 * 120 * len(grown.trees) - 1)
+    grown, fitted, _, _ = two_ways(noiseless(3))
+    assert fitted is grown
 
 
 def test_what_would_take_too_much_memory_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.boosting import columns as binned
+from bncli.engine.boosting import splits
 from bncli.engine.boosting.columns import BinnedColumns, Column, columns_of
 from bncli.engine.boosting.splits import LEAST_CURVATURE, WINDOW, BinSplit, Splits, _packed, _unpacked
 from bncli.engine.data.dataset import Dataset
@@ -65,8 +66,7 @@ def drawn(data: Dataset, seed: int) -> tuple[Array, Array]:
 
 
 def grown(data: Dataset, columns: BinnedColumns, g: Array, h: Array, depth: int = 3) -> list[BinSplit]:
-    rows = slice(0, data.n_rows)
-    return Splits(columns, PENALTY, depth).grow(g, h, rows, np.random.default_rng(0))
+    return Splits(columns, PENALTY, depth).grow(g, h, 0, np.random.default_rng(0))[0]
 
 
 @given(mixed_datasets(), st.integers(0, 99), st.integers(2, 8))
@@ -97,6 +97,35 @@ def test_blocks_do_not_change_what_the_first_question_gains(data: Dataset, seed:
             columns = columns_of(data, 8, np.random.default_rng(seed))
         found.append([question.gain for question in grown(data, columns, g, h, depth=1)])
     assert found[0] == pytest.approx(found[1])
+
+
+@given(mixed_datasets(), st.integers(0, 99), st.integers(0, 200))
+def test_counting_the_smaller_of_two_nodes_changes_nothing(data: Dataset, seed: int, start: int) -> None:
+    columns = columns_of(data, 8, np.random.default_rng(seed))
+    g, h = drawn(data, seed)
+    n = max(1, data.n_rows * 2 // 3)
+    found = []
+    for many in (10**9, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(splits, "MANY_VALUES", many)
+            tree = Splits(columns, PENALTY, 5)
+            found.append(tree.grow(g[:n], h[:n], start % data.n_rows, np.random.default_rng(0)))
+    (some, leaf), (others, same) = found
+    assert [(one.column, one.right.tolist(), one.gain) for one in some] == [
+        (one.column, one.right.tolist(), one.gain) for one in others
+    ]
+    assert np.array_equal(leaf, same)
+
+
+@given(mixed_datasets(), st.integers(0, 99))
+def test_leaves_are_the_answers_of_every_row(data: Dataset, seed: int) -> None:
+    columns = columns_of(data, 8, np.random.default_rng(seed))
+    g, h = drawn(data, seed)
+    asked, leaf = Splits(columns, PENALTY, 4).grow(g, h, data.n_rows // 2, np.random.default_rng(0))
+    rows, wanted = rows_of(data, columns), np.zeros(data.n_rows, np.intp)
+    for question in asked:
+        wanted = 2 * wanted + question.right[rows[question.column]]
+    assert np.array_equal(leaf, wanted)
 
 
 @given(mixed_datasets(), st.integers(2, 300), st.integers(0, 99))

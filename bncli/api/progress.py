@@ -1,0 +1,87 @@
+"""`progress=`: a function that hears every event, or True for a bar, in a terminal or in a notebook.
+
+Conventions: notes are warnings of Python, with a bar as without one. A bar is gone when the work is done; it is drawn
+where the standard error is a terminal, and in notebooks, by what IPython displays (no widgets are needed).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from html import escape
+from typing import Any
+
+from bncli.api.wording import in_keywords
+from bncli.cli.console import Console
+from bncli.errors import UsageError
+from bncli.watch import Event, Note, Watch
+
+Told = Callable[[Event], None] | bool | None
+"""What `progress=` takes."""
+_PAUSE = 0.1
+"""Seconds between two pictures of a bar in a notebook."""
+
+
+@contextmanager
+def watching(progress: Told) -> Iterator[Watch]:
+    """The watch that `progress` means; a bar lasts as long as it does."""
+    if progress is True:
+        with Console(bars=_notebook_bars()) as console:
+            yield lambda event: _warn(event) if isinstance(event, Note) else console.watch(event)
+    elif callable(progress):
+        yield progress
+    elif not progress:
+        yield _warn
+    else:
+        what = f"progress is a {type(progress).__name__}, and should be True or a function that takes an event"
+        raise UsageError(what, hint="leave it out for warnings alone")
+
+
+def _warn(event: Event) -> None:
+    if isinstance(event, Note):
+        warnings.warn(in_keywords(event.text), UserWarning, stacklevel=2)
+
+
+def _notebook_bars() -> NotebookBars | None:
+    """Those of the notebook that this runs in; None elsewhere."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    from IPython.display import HTML, display
+
+    return NotebookBars(HTML, display)
+
+
+class NotebookBars:
+    """A bar of HTML that is drawn anew in its place, at most ten times a second."""
+
+    def __init__(self, html: Callable[[str], Any], display: Callable[..., Any]) -> None:
+        self._html = html
+        self._shown = display(html(""), display_id=True)
+        self._name, self._drawn = "starting", -_PAUSE
+
+    def stage(self, name: str) -> None:
+        """The bar is about another stage from now on."""
+        self._name = name
+        self._draw("<progress></progress>", "")
+
+    def progress(self, done: float, total: float | None, detail: str) -> None:
+        """So much of the stage is done; without a total the bar only moves."""
+        if time.monotonic() >= self._drawn + _PAUSE:
+            reached = "" if total is None else f' value="{done:g}" max="{total:g}"'
+            self._draw(f"<progress{reached}></progress>", detail)
+
+    def _draw(self, bar: str, detail: str) -> None:
+        self._drawn = time.monotonic()
+        self._shown.update(self._html(f"{bar} {escape(self._name)} {escape(detail[:200])}"))
+
+    def print(self, text: str) -> None:
+        """A line, where the bar is."""
+        self._draw("", text)
+
+    def close(self) -> None:
+        """Takes the bar away."""
+        self._shown.update(self._html(""))
