@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bncli.cli import learning, options
+from bncli.cli import learning, options, pages
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.decision_tables import rule_lines
@@ -18,6 +18,7 @@ from bncli.errors import UsageError
 if TYPE_CHECKING:
     from bncli.cli.learning import Learning
     from bncli.engine.model import Shrinkage, TriedArcs
+    from bncli.files.formats.report.blocks import Page
     from bncli.files.table import Source
     from bncli.steps.fit import FitReport
     from bncli.steps.forecast import Forecast
@@ -53,7 +54,7 @@ _NAMED = 8
     learning.ALL,
     (*options.TABLE, learning.FROM_COUNTS),
     options.UNSEEN,
-    (options.output("The model file [NAME.bnc beside DATA]."), options.REPORT, TRACE, DRY_RUN),
+    (options.output("The model file [NAME.bnc beside DATA]."), pages.REPORT, TRACE, DRY_RUN),
     (options.CLUSTER,),
     options.RUNNING,
     more="The defaults stand in brackets.",
@@ -68,7 +69,9 @@ def command(**typed: Any) -> None:
     from bncli.steps.fit import fit, fit_counts
     from bncli.watch import Run
 
-    _check_page(typed)
+    if typed["report"] and typed["dry_run"]:
+        raise UsageError("--report has no effect with --dry-run: nothing is learnt", hint="leave one of them out")
+    pages.check_page(typed, typed["output"])
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(chosen.notes)
@@ -85,23 +88,16 @@ def command(**typed: Any) -> None:
             report = fit_counts(str(counts), chosen.recipe, **how)
         else:
             report = fit(source, chosen.recipe, trace=options.named(typed["trace"]), **how)
-        if typed["report"]:
-            from bncli.steps.reporting.pages import fit_page, write_page
-
-            write_page(typed["report"], fit_page(report))
+        pages.write_page(typed, lambda: _page(report))
         console.summary(summary(report, chosen.supplied.structure_path))
         if console.as_json:
             console.json(report)
 
 
-def _check_page(typed: Mapping[str, Any]) -> None:
-    """Before any work."""
-    if typed["report"]:
-        from bncli.steps.reporting.pages import check_page
+def _page(report: FitReport) -> Page:
+    from bncli.steps.reporting.pages import fit_page
 
-        if typed["dry_run"]:
-            raise UsageError("--report has no effect with --dry-run: nothing is learnt", hint="leave one of them out")
-        check_page(typed["report"], (*typed["data"], typed["output"]))
+    return fit_page(report)
 
 
 def _cluster(typed: Mapping[str, Any], source: Source | None, chosen: Learning, console: Console) -> str | None:

@@ -165,13 +165,6 @@ def named(path: str | None) -> str | None:
     return "/dev/stdout" if path == "-" else path
 
 
-REPORT = flag(
-    "--report",
-    group=_OUTPUT,
-    metavar="FILE",
-    setting=False,
-    help="Write one page to look at as well, an HTML file (bncli help report).",
-)
 JSON = flag("--json", "as_json", group=_OUTPUT, is_flag=True, help="Print the result as one JSON object.")
 QUIET = flag("--quiet", "-q", group=_OUTPUT, is_flag=True, help="No bars, notes or summary on the standard error.")
 THREADS = flag(

@@ -249,3 +249,16 @@ def test_fit_and_evaluate_write_pages_of_what_they_know(tmp_path: Path) -> None:
     assert "Reliability." in evaluated
     assert run(["fit", data, "-q", "-o", str(tmp_path / "m.bnc"), "--report", data]) == 2
     assert run(["fit", data, "--dry-run", "--report", str(tmp_path / "x.html")]) == 2
+
+
+def test_a_first_look_and_a_comparison_are_pages_too(tmp_path: Path) -> None:
+    data, other = str(SAMPLES / "wine.csv"), str(SAMPLES / "iris.csv")
+    outputs = [str(tmp_path / "d.html"), str(tmp_path / "c.html")]
+    assert run(["describe", data, "-q", "--report", outputs[0]]) == 0
+    learners = ["--learner", "nb=--structure nb --param map", "--learner", "tan=--structure tan --param map"]
+    assert run(["compare", data, other, *learners, "--folds", "2", "-q", "--jobs", "1", "--report", outputs[1]]) == 0
+    described, compared = (Read(Path(path).read_text(encoding="utf-8")).text for path in outputs)
+    assert "tells most of the class" in described
+    assert "bncli fit" in described
+    assert "has the best average rank" in compared
+    assert "nb" in compared
