@@ -15,20 +15,19 @@ from pyarrow import parquet
 
 from bncli.api.linear_algebra import one_thread
 from bncli.api.models import Model
-from bncli.api.progress import Told, watching
+from bncli.api.progress import Told, run_of, watching
 from bncli.api.tables import columns_said, source_of
 from bncli.api.wording import COLUMNS, in_python
 from bncli.cli.learner_words import learner, typed_options
 from bncli.cli.learning import Learning, learning
 from bncli.engine.evaluation.validate import Protocol
-from bncli.errors import UsageError
+from bncli.errors import BncliError, UsageError
 from bncli.files.label_numbers import costs_stated, numbers_stated
 from bncli.files.model import read_model
 from bncli.steps import compare as comparing
 from bncli.steps import evaluate as evaluating
 from bncli.steps import fit as fitting
 from bncli.steps import simulate as simulating
-from bncli.watch import Run
 
 
 @in_python()
@@ -51,7 +50,7 @@ def fit(table: Any, *, threads: int = 1, progress: Told = None, **options: Any) 
         kept.enter_context(one_thread())
         source = kept.enter_context(source_of(table, **columns))
         path = str(Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="bncli-")), "model.bnc"))
-        run = Run(threads, watch=kept.enter_context(watching(progress)))
+        run = run_of(threads, kept.enter_context(watching(progress)))
         report = fitting.fit(source, chosen.recipe, output=path, supplied=chosen.supplied, run=run)
         told = report.as_json()
         del told["model"]
@@ -76,7 +75,7 @@ def evaluate(
     columns, words = _parted(options)
     chosen = _learning(words)
     with one_thread(), watching(progress) as watch, ExitStack() as files:
-        how: dict[str, Any] = {"supplied": chosen.supplied, "run": Run(threads, watch=watch)}
+        how: dict[str, Any] = {"supplied": chosen.supplied, "run": run_of(threads, watch)}
         source = files.enter_context(source_of(table, **columns))
         if test is not None:
             tested = files.enter_context(source_of(test, **columns))
@@ -106,7 +105,7 @@ def compare(
         raise TypeError(f"compare() got an unexpected keyword argument {next(iter(words))!r}")
     with one_thread(), watching(progress) as watch, ExitStack() as files:
         sources = [files.enter_context(source_of(table, **said)) for table in map(_path, tables)]
-        run = Run(threads, watch=watch)
+        run = run_of(threads, watch)
         return comparing.compare(sources, chosen, Protocol(folds, repeats, seed), run=run).as_json()
 
 
@@ -126,7 +125,10 @@ def simulate(
             model.save(origin)
         else:
             origin = os.fspath(model)
-        simulating.simulate(origin, rows, simulating.Outputs(rows=drawn), seed=seed, missing=missing)
+        try:
+            simulating.simulate(origin, rows, simulating.Outputs(rows=drawn), seed=seed, missing=missing)
+        except BncliError as error:
+            raise type(error)(error.what, where=error.where.replace(folder, "").lstrip("/"), hint=error.hint) from error
         return parquet.read_table(drawn, memory_map=False)
 
 

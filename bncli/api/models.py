@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.api.linear_algebra import one_thread
-from bncli.api.progress import watching
+from bncli.api.progress import run_of, watching
 from bncli.api.tables import columns_said, source_of
 from bncli.api.wording import in_python
 from bncli.engine import model as engine
@@ -28,7 +28,6 @@ from bncli.files.table import Batches
 from bncli.steps.effects import NamedEffect, effects_report
 from bncli.steps.scoring.deciding import rule_to_score, wanted_of
 from bncli.steps.scoring.rows import ScoredRows
-from bncli.watch import Run
 
 _SHOWN = 12
 """Effects and nodes that a notebook shows."""
@@ -149,7 +148,7 @@ class Model:
         """log P(y | x_t), (K, rows), of consecutive rows, and why."""
         rows = ScoredRows(self._model, explain=explain)
         said = {"allow_missing_columns": True} if allow_missing_columns else {}
-        schema, run = self._model.schema, Run(threads)
+        schema, run = self._model.schema, run_of(threads)
         with (
             in_python(),
             one_thread(),
@@ -198,8 +197,8 @@ class Model:
         from bncli.steps.calibrate import calibrated
 
         said = columns_said(columns) | ({"allow_missing_columns": True} if allow_missing_columns else {})
-        with one_thread(), source_of(table, **said) as source:
-            return Model(calibrated(self._model, source, method, run=Run(threads)), self.report)
+        with in_python(), one_thread(), source_of(table, **said) as source:
+            return Model(calibrated(self._model, source, method, run=run_of(threads)), self.report)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model file, the same bytes as those of `bncli fit`."""

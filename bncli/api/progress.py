@@ -14,15 +14,24 @@ from contextlib import contextmanager
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from bncli.api.wording import in_keywords
 from bncli.cli.console import Console
 from bncli.errors import UsageError
-from bncli.watch import Event, Note, Watch
+from bncli.watch import Event, Note, Run, Watch, silent
 
 Told = Callable[[Event], None] | bool | None
 """What `progress=` takes."""
 _PAUSE = 0.1
 """Seconds between two pictures of a bar in a notebook."""
+
+
+def run_of(threads: int, watch: Watch = silent) -> Run:
+    """How a computation is carried out; UsageError for a number of threads that cannot be."""
+    if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
+        raise UsageError(f"threads is {threads!r}, and should be a whole number of at least 1")
+    return Run(int(threads), watch=watch)
 
 
 @contextmanager

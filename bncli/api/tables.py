@@ -124,6 +124,9 @@ def _columns(columns: Mapping[Any, Any]) -> dict[str, pa.Array]:
 
 def column_of(values: Any, name: str) -> pa.Array:
     """A column as Arrow reads it, else of the values' numbers or texts; UsageError where they have none."""
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        what = f"column {name!r} is a {type(values).__name__}, and should be a list or an array"
+        raise UsageError(what, hint="a table of one row has columns of one value, as in {'a': [1]}")
     try:
         found = pa.array(values, from_pandas=True)
         if not _is_strange(found.type):

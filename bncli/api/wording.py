@@ -41,9 +41,10 @@ def in_keywords(text: str) -> str:
     """The text, its flags as keywords; one that has no keyword stays."""
     from bncli.cli.learner_words import typed_options
 
-    if not _FLAG.search(text):
+    if "--" not in text:
         return text
     keywords = {_flag_of(key): key for key in (*typed_options(), *COLUMNS, *_OTHERS)}
+    text = re.sub(r"(?<=^Invalid value for )'(--[a-z-]+)'", r"\1", text)
     return _FLAG.sub(lambda match: _keyword(match, keywords), text)
 
 

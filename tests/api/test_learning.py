@@ -140,6 +140,8 @@ def test_measuring_and_drawing(tmp_path: Path, table: pa.Table) -> None:
         (3, "this is no table, but a int"),
         ({"a": [1, "x", {}]}, "column 'a' cannot be read"),
         ({"a": [1], "b": [1, 2]}, "this is no table"),
+        ({"a": 1, "class": ["x"]}, "column 'a' is a int, and should be a list"),
+        ({"a": "abc", "class": ["x", "y", "z"]}, "column 'a' is a str, and should be a list"),
         ({"a": [], "class": []}, "no rows"),
     ],
 )
@@ -170,6 +172,11 @@ def test_options() -> None:
         model.explain(rows, 0)
     with pytest.raises(UsageError, match="rows is 0"):
         bncli.simulate(model, 0)
+    with pytest.raises(ModelError, match=r"of a network, model\.bnc; learn the model with param='map'"):
+        bncli.simulate(bncli.fit(rows, structure="nb", param="weighted", penalty=1, progress=silent), 1)
+    for threads in (0, -1, 1.5, True):
+        with pytest.raises(UsageError, match=r"threads is .*at least 1"):
+            model.predict_proba(rows, threads=threads)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"k= has no effect.* structure='nb'"):
         bncli.fit(rows, structure="nb", k=2)
     names = {"name": [f"n{i}" for i in range(120)], "b": [1, 2] * 60, "class": ["x", "y"] * 60}

@@ -22,6 +22,7 @@ from bncli.errors import BncliError, ModelError, UsageError
         ("--missing-policy level, or leave it", "missing_policy='level', or leave it"),
         ("is the delimiter right? --delimiter", ""),
         ("well-known words -- and more", "well-known words -- and more"),
+        ("Invalid value for '--penalty': '-1' is none", "Invalid value for penalty=: '-1' is none"),
         ("the column '--ignore' is there", "the column '--ignore' is there"),
     ],
 )

@@ -35,24 +35,28 @@ MOST_CELLS = 1 << 22
 
 @dataclass(frozen=True)
 class PortableEffects:
-    """constant (K,); tables with entries (K, cells), without averages, small sets first."""
+    """constant (K,); tables with entries (K, cells), without averages, small sets first; those of a set are added."""
 
     constant: Array
     tables: tuple[PortableTable, ...]
 
 
-def portable_effects(model: Model, inputs: Sequence[Input]) -> PortableEffects:
-    """The effects over the inputs of a program; ModelError where they are no sum of tables, or too large."""
+def portable_effects(model: Model, inputs: Sequence[Input], *, apart: bool = False) -> PortableEffects:
+    """The effects over the inputs of a program; ModelError where they are no sum of tables, or too large.
+
+    A set of attributes has one table; `apart`: several in different binnings, where one would have more cells.
+    """
     mixture = mixture_of(model.predictor, model.schema)
     if len(mixture.weights) > 1:
         what = f"the model averages the probabilities of {len(mixture.weights):,} models: no effects add up to them"
         raise ModelError(what, hint="learn one with --structure tan or interactions, say, and without --param kbma")
     score = purified(mixture.averaged(), model.schema)
     score = calibrated(Score(score.constant, (*score.tensors, *_terms(score.tables))), model.calibration)
-    _refuse_large(score.tensors, model.schema)
+    parts = list(_parts(score.tensors, model.schema, apart))
+    _refuse_large(parts, model.schema)
     place = {one.name: p for p, one in enumerate(inputs)}
     places = [place.get(attribute.name, -1) for attribute in model.schema.attributes]
-    tensors = gathered(score.tensors, model.schema)
+    tensors = [tensor for part in parts for tensor in gathered(part, model.schema)]
     return PortableEffects(score.constant, tuple(_table(tensor, places) for tensor in tensors))
 
 
@@ -66,22 +70,35 @@ def _terms(tables: Sequence[PureTable]) -> Iterator[ContrastTensor]:
             yield ordered_tensor(attributes, [table.groupings[axis] for axis in axes], values)
 
 
-def _refuse_large(tensors: Sequence[ContrastTensor], schema: Schema) -> None:
-    """Counts cells before tensors in different binnings are added."""
+def _parts(tensors: Sequence[ContrastTensor], schema: Schema, apart: bool) -> Iterator[list[ContrastTensor]]:
+    """Tensors of one set that become one table; the sets in order."""
     by_set = defaultdict[tuple[int, ...], list[ContrastTensor]](list)
     for tensor in tensors:
         by_set[tensor.attributes].append(tensor)
-    cells = 0
-    for attributes, together in by_set.items():
-        joint = [
-            refinement([one.groupings[i] for one in together], schema.cardinalities[a])
-            for i, a in enumerate(attributes)
-        ]
-        sizes = [len(set(g)) if g else schema.cardinalities[a] for g, a in zip(joint, attributes, strict=True)]
-        cells += math.prod(n + 1 for n in sizes)
+    for attributes in sorted(by_set, key=lambda key: (len(key), key)):
+        together = by_set[attributes]
+        alike = defaultdict[object, list[ContrastTensor]](list)
+        for tensor in together:
+            alike[tensor.groupings].append(tensor)
+        smaller = apart and sum(_cells(one, schema) for one in alike.values()) < _cells(together, schema)
+        yield from alike.values() if smaller else [together]
+
+
+def _refuse_large(parts: Sequence[Sequence[ContrastTensor]], schema: Schema) -> None:
+    """Counts cells before tensors in different binnings are added."""
+    cells = sum(_cells(part, schema) for part in parts)
     if cells > MOST_CELLS:
         what = f"the effects of the model are too large to be written: {cells:,} cells"
         raise ModelError(what, hint=f"at most {MOST_CELLS:,} can be; learn with fewer parents, or with --effort 1")
+
+
+def _cells(tensors: Sequence[ContrastTensor], schema: Schema) -> int:
+    """Of the sum of tensors over one set."""
+    sizes = []
+    for i, a in enumerate(tensors[0].attributes):
+        grouping = refinement([one.groupings[i] for one in tensors], schema.cardinalities[a])
+        sizes.append(len(set(grouping)) if grouping else schema.cardinalities[a])
+    return math.prod(n + 1 for n in sizes)
 
 
 def _table(tensor: ContrastTensor, places: Sequence[int]) -> PortableTable:

@@ -51,7 +51,7 @@ def onnx_bytes(scorer: PortableScorer, target: Target) -> bytes:
     if not scorer.inputs:
         hint = "there would be no input to tell the number of rows"
         raise ModelError("the model looks at no column: it cannot be written as ONNX", hint=hint)
-    effects = target.effects() if target.options.get("contributions") else None
+    effects = target.effects(apart=True) if target.options.get("contributions") else None
     graph = _Graph(scorer.inputs)
     tables = [table.expanded() for table in scorer.tables]
     digits = _Digits(graph, _codes(graph, scorer.inputs, target), [*tables, *(effects.tables if effects else ())])
@@ -74,7 +74,7 @@ def _properties(scorer: PortableScorer, effects: PortableEffects | None) -> dict
     """What the outputs mean: the class, its labels, and of contributions the sets of attributes and the base."""
     found = {"class": scorer.class_name, "labels": json.dumps(scorer.labels)}
     if effects is not None:
-        sets = [[scorer.inputs[p].name for p in table.inputs] for table in effects.tables]
+        sets = [[scorer.inputs[p].name for p in tables[0].inputs] for tables in _sets(effects)]
         found |= {"contributions": json.dumps(sets), "base": json.dumps(effects.constant.tolist())}
     return found
 
@@ -282,7 +282,21 @@ def _answers(graph: _Graph, probabilities: str, labels: Sequence[str]) -> list[o
 
 def _contributions(graph: _Graph, digits: _Digits, effects: PortableEffects, n_labels: int) -> onnx.ValueInfoProto:
     """The output `contributions`, by set of attributes and label."""
-    name = graph.output("contributions")
-    found = [digits.entries([table for _, table in block]) for block in _blocks([(0, one) for one in effects.tables])]
+    name, sets, found = graph.output("contributions"), _sets(effects), []
+    for n_tables, alike in groupby(sets, key=len):
+        owned = [(s, table) for s, tables in enumerate(alike) for table in tables]
+        most = max(1, MOST_TOGETHER // n_tables) * n_tables
+        blocks = _blocks(owned) if n_tables == 1 else [owned[i : i + most] for i in range(0, len(owned), most)]
+        for block in blocks:
+            values = digits.entries([table for _, table in block])
+            if n_tables > 1:
+                shape = graph.constant([-1, len(block) // n_tables, n_tables, n_labels])
+                values = graph.node("ReduceSum", graph.node("Reshape", values, shape), graph.constant([2]), keepdims=0)
+            found.append(values)
     graph.node("Concat", *found, axis=1, output=name)
-    return helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["N", len(effects.tables), n_labels])
+    return helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["N", len(sets), n_labels])
+
+
+def _sets(effects: PortableEffects) -> list[list[PortableTable]]:
+    """The tables of every set of attributes, sets of one table first."""
+    return sorted((list(tables) for _, tables in groupby(effects.tables, key=lambda one: one.inputs)), key=len)

@@ -49,7 +49,7 @@ class Target(NamedTuple):
     missing: tuple[str, ...] = ()
     missing_numbers: tuple[str, ...] = ()
     options: Mapping[str, Any] = MappingProxyType({})
-    effects: Callable[[], PortableEffects] = _unknown_effects
+    effects: Callable[..., PortableEffects] = _unknown_effects
 
 
 def data_text(scorer: PortableScorer, target: Target) -> str:

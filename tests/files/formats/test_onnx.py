@@ -25,6 +25,7 @@ from bncli.files.formats import onnx as form
 from bncli.files.formats.onnx import run_onnx, write_onnx
 from bncli.files.formats.programs import Target
 from tests.files.formats.test_programs import TARGET, nasty
+from tests.many_tables import boosted_model, random_schema
 from tests.paths import Case, learnt_paths, model_of
 from tests.strategies import models, regrouped_models
 
@@ -98,6 +99,35 @@ def test_contributions_add_up(model: Model) -> None:
     np.testing.assert_allclose(told["base"] + found.sum(axis=1), expected, rtol=0, atol=1e-9)
     assert found.shape == (probes.n_rows, len(told["contributions"]), n_labels)
     assert {name for names in told["contributions"] for name in names} == {one.name for one in scorer.inputs}
+
+
+def contributions(content: bytes, probes: ProbeRows) -> dict[tuple[str, ...], Any]:
+    """Of every set of attributes, (N, K)."""
+    *_, found = onnxruntime.InferenceSession(content).run(None, feed(probes))
+    properties = {one.key: one.value for one in onnx.load_from_string(content).metadata_props}
+    sets = [tuple(sorted(names)) for names in json.loads(properties["contributions"])]
+    assert len({*sets}) == len(sets) == found.shape[1]
+    return {names: found[:, i] for i, names in enumerate(sets)}
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_contributions_of_many_trees_are_looked_up_in_several_tables_a_set(n_labels: int) -> None:
+    """One table a set, in the joint binning of its trees, has more cells, and says the same."""
+    model = boosted_model(random_schema(8, n_labels, intervals=20), 400, most=3)
+    inputs = portable(model).inputs
+    apart = portable_effects(model, inputs, apart=True).tables
+    joined = portable_effects(model, inputs).tables
+    cells = [sum(table.entries.shape[1] for table in tables) for tables in (joined, apart)]
+    assert cells[0] > cells[1]
+    assert len(apart) > len(joined)
+    probes = probe_rows(model, 100, np.random.default_rng(0))
+    found = []
+    for effects in (partial(portable_effects, model, inputs), lambda apart: portable_effects(model, inputs)):
+        target = TARGET._replace(options={"contributions": True}, effects=effects)
+        found.append(contributions(write_onnx(portable(model), target), probes))
+    assert found[0].keys() == found[1].keys()
+    for names, values in found[0].items():
+        np.testing.assert_allclose(values, found[1][names], rtol=0, atol=1e-12)
 
 
 def renamed(model: Model, *names: str) -> Model:
