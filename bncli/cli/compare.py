@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.choices import Whole
-from bncli.cli import learner_words, options
+from bncli.cli import learner_words, options, pages
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import flag
@@ -18,6 +18,7 @@ from bncli.cli.presets import PRESETS
 from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
+    from bncli.files.formats.report.blocks import Page
     from bncli.steps.comparing.report import CompareReport
 
 EXAMPLES = """\
@@ -106,6 +107,7 @@ OUTPUT = (
         metavar="FILE.svg",
         help="Plot every learner against the baseline, a dot a data set.",
     ),
+    pages.REPORT,
     options.JSON,
     options.QUIET,
 )
@@ -142,6 +144,7 @@ def command(**typed: Any) -> None:
         options.refuse_cluster(typed, "--jobs: workers have as many threads as they were started with")
     who = learner_words.learners(typed["learner"], typed["preset"], typed["seed"])
     sources = [options.source(typed, (path,)) for path in typed["data"]]
+    pages.check_page(typed, *(typed[name] for name in ("csv", "latex", "diagram", "scatter")))
     from bncli.engine.evaluation.validate import Protocol
     from bncli.steps.compare import DEFAULT_METRICS, Outputs, Question, compare
     from bncli.watch import Run
@@ -167,7 +170,14 @@ def command(**typed: Any) -> None:
             ),
             run=Run(_jobs(typed), watch=console.watch, cluster=typed["cluster"]),
         )
+    pages.write_page(typed, lambda: _page(report))
     _tell_gaps(report)
+
+
+def _page(report: CompareReport) -> Page:
+    from bncli.steps.reporting.tables import comparison_page
+
+    return comparison_page(report)
 
 
 def _bounds(texts: Sequence[str]) -> tuple[int, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from bncli.cli import options
+from bncli.cli import options, pages
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import flag
@@ -13,6 +13,7 @@ from bncli.cli.flags import flag
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from bncli.files.formats.report.blocks import Page
     from bncli.steps.describe import DescribeReport
     from bncli.steps.describing.columns import ColumnReport
 
@@ -36,21 +37,29 @@ _MOST_COLUMNS = 1000
 _MOST_LABELS = 12
 
 
-@declare("describe", EXAMPLES, (options.data,), options.TABLE, (SCHEMA_OUT,), options.RUNNING)
+@declare("describe", EXAMPLES, (options.data,), options.TABLE, (SCHEMA_OUT, pages.REPORT), options.RUNNING)
 def command(**typed: Any) -> None:
     """Describes the table; nothing is learnt."""
     source = options.source(typed, typed["data"])
     from bncli.steps.describe import describe
     from bncli.watch import Run
 
+    pages.check_page(typed, typed["schema_out"])
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         run = Run(options.threads(typed), watch=console.watch)
         report = describe(source, schema_out=options.named(typed["schema_out"]), run=run)
+        pages.write_page(typed, lambda: _page(typed, report))
         if console.as_json:
             console.json(report)
         else:
             console.tables(*_tables(report))
         console.summary([f"written     {report.schema_file}"] if report.schema_file else [])
+
+
+def _page(typed: Mapping[str, Any], report: DescribeReport) -> Page:
+    from bncli.steps.reporting.tables import description_page
+
+    return description_page(report, typed["data"])
 
 
 def _tables(report: DescribeReport) -> list[str | Table]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from bncli.cli import learning, options
+from bncli.cli import learning, options, pages
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import flag
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bncli.engine.training.network_scores import ScoredNetwork
+    from bncli.files.formats.report.blocks import Page
     from bncli.files.table import Source
+    from bncli.recipe import Recipe
     from bncli.steps.evaluating.report import EvaluateReport
 
 EXAMPLES = """\
@@ -115,7 +117,7 @@ FIGURES = (
     options.TABLE,
     options.UNSEEN,
     options.MISSING_COLUMNS,
-    (BY, RELIABILITY, PREDICTIONS, PICTURES, CURVE, options.SCORES),
+    (BY, RELIABILITY, PREDICTIONS, PICTURES, CURVE, pages.REPORT, options.SCORES),
     (options.CLUSTER,),
     options.RUNNING,
     more="Cuts and structure are learnt anew inside every fold. "
@@ -133,11 +135,20 @@ def command(**typed: Any) -> None:
     test = _test_source(typed)
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(chosen.notes)
+        pages.check_page(typed, typed["test"], typed["model"], typed["predictions"], typed["csv"])
         report = _measured(typed, chosen, source, test, console)
+        pages.write_page(typed, lambda: _page(typed, report, chosen.recipe))
         if console.as_json:
             console.json(report)
         else:
             console.tables(*_tables(report))
+
+
+def _page(typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe) -> Page:
+    from bncli.steps.reporting.pages import evaluation_page
+
+    tested = (typed["test"],) if typed["test"] else typed["data"]
+    return evaluation_page(report, tested, None if typed["model"] else recipe)
 
 
 def _measured(

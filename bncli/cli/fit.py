@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bncli.cli import learning, options
+from bncli.cli import learning, options, pages
 from bncli.cli.calibration_facts import calibration_facts
 from bncli.cli.command import declare
 from bncli.cli.console import Console
@@ -19,6 +19,7 @@ from bncli.errors import UsageError
 if TYPE_CHECKING:
     from bncli.cli.learning import Learning
     from bncli.engine.model import Shrinkage, TriedArcs
+    from bncli.files.formats.report.blocks import Page
     from bncli.files.table import Source
     from bncli.steps.fit import FitReport
     from bncli.steps.forecast import Forecast
@@ -54,7 +55,7 @@ _NAMED = 8
     learning.ALL,
     (*options.TABLE, learning.FROM_COUNTS),
     options.UNSEEN,
-    (options.output("The model file [NAME.bnc beside DATA]."), TRACE, DRY_RUN),
+    (options.output("The model file [NAME.bnc beside DATA]."), pages.REPORT, TRACE, DRY_RUN),
     (options.CLUSTER,),
     options.RUNNING,
     more="The defaults stand in brackets.",
@@ -68,6 +69,10 @@ def command(**typed: Any) -> None:
     source = None if counts is not None else options.source(typed, typed["data"])
     from bncli.steps.fit import fit, fit_counts
     from bncli.watch import Run
+
+    if typed["report"] and typed["dry_run"]:
+        raise UsageError("--report has no effect with --dry-run: nothing is learnt", hint="leave one of them out")
+    pages.check_page(typed, typed["output"])
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(chosen.notes)
@@ -84,9 +89,16 @@ def command(**typed: Any) -> None:
             report = fit_counts(str(counts), chosen.recipe, **how)
         else:
             report = fit(source, chosen.recipe, trace=options.named(typed["trace"]), **how)
+        pages.write_page(typed, lambda: _page(report))
         console.summary(summary(report, chosen.supplied.structure_path))
         if console.as_json:
             console.json(report)
+
+
+def _page(report: FitReport) -> Page:
+    from bncli.steps.reporting.pages import fit_page
+
+    return fit_page(report)
 
 
 def _cluster(typed: Mapping[str, Any], source: Source | None, chosen: Learning, console: Console) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,20 +12,14 @@ from bncli.engine.evaluation.baseline import class_frequencies
 from bncli.engine.model import Model
 from bncli.errors import UsageError
 from bncli.files.atomic import check_target, write_bytes
-from bncli.files.formats.report.blocks import Page, Section
+from bncli.files.formats.report.blocks import Section
 from bncli.files.formats.report.page import html_page
 from bncli.files.model import read_model
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.table import Source
-from bncli.steps.effects import effects_report
 from bncli.steps.evaluating.testing import read_test, single_report, tested_rows
-from bncli.steps.reporting.construction import construction_section
-from bncli.steps.reporting.effects import effects_section
-from bncli.steps.reporting.held_out import held_out_section
-from bncli.steps.reporting.making import making_section
-from bncli.steps.reporting.reliance import Scored, reliance_section
-from bncli.steps.reporting.trying import trying_section
-from bncli.steps.reporting.words import count
+from bncli.steps.reporting.pages import Told, model_page
+from bncli.steps.reporting.reliance import Scored
 from bncli.steps.run import Stopwatch
 from bncli.watch import Run, Stage
 
@@ -70,7 +63,7 @@ def report(
         model = replace(model, schema=replace(model.schema, unseen=unseen))
     scored = None if source is None else _scored(model, source, run._replace(watch=watch))
     watch(Stage("report"))
-    page = page_of(model, path, scored, () if source is None else source.paths)
+    page = model_page(model, path, Told(scored, () if source is None else source.paths))
     watch(Stage("write"))
     pictures = () if svg is None else write_pictures(page.sections, svg)
     text = html_page(page).encode()
@@ -86,31 +79,6 @@ def _scored(model: Model, source: Source, run: Run) -> Scored:
     frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
     told = single_report("not seen in training, as far as is known here", tested, frequencies, {})
     return Scored.of(model, rows, told, allow_missing=source.allow_missing_columns)
-
-
-def page_of(model: Model, path: str, scored: Scored | None, data: Sequence[str], warnings: Sequence[str] = ()) -> Page:
-    """All sections, in the order of a reader's questions."""
-    schema = model.schema
-    effects = effects_report(model)
-    weight = sum(schema.attributes[0].frequencies) + schema.attributes[0].missing_weight if schema.attributes else 0.0
-    trying = trying_section(model, path, effects)
-    again = shlex.join(["bncli", "report", path, *(["--data", *data] if data else []), "-o", "report.html"])
-    files = [("model", path), *(("data", one) for one in data)]
-    sections = (
-        held_out_section(None if scored is None else scored.report),
-        effects_section(effects, schema.labels, weight),
-        construction_section(model, scored),
-        trying.section,
-        reliance_section(model, scored, warnings),
-        making_section(model, files, [again]),
-    )
-    title = f"{os.path.basename(path)}: {schema.class_name}"
-    labels = " or ".join(schema.labels) if len(schema.labels) <= 6 else count(len(schema.labels), "label")
-    learnt = f"learnt from {count(model.n_rows, 'row')} ({model.recipe.structure}, {model.recipe.param})"
-    summary = (
-        f"A model that tells {schema.class_name} ({labels}) from {count(len(model.attributes), 'column')}, {learnt}."
-    )
-    return Page(title, summary, sections, trying.program)
 
 
 def check_folder(folder: str) -> None:

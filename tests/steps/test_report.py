@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bncli.cli.run import run
 from bncli.errors import UsageError
 from bncli.files.formats.report.page import SCRIPT_LIMIT, inert, part
 from bncli.files.table import Source
@@ -171,7 +172,7 @@ def test_names_out_of_files_stay_text(label: str, tmp_path: Path) -> None:
         assert [tag for tag, _ in read.tags].count("script") == len(read.scripts) == 2
         assert not [tag for tag, _ in read.tags if tag == "img"]
         assert HOSTILE[0] in read.text
-        assert HOSTILE[3] not in text
+        assert HOSTILE[3] not in read.text
         json.loads(read.scripts[0])
 
 
@@ -202,7 +203,7 @@ def test_a_page_is_small_at_fifty_effects_and_bounded_beyond(tmp_path: Path) -> 
     assert len(text.encode()) < 1_000_000
     read = Read(text)
     assert "Left out here:" in read.text
-    assert "of 101 columns" in read.text
+    assert "Drawn are 60 of 100 columns" in read.text
 
 
 def test_every_picture_is_a_file_too(tmp_path: Path) -> None:
@@ -235,3 +236,29 @@ def test_what_cannot_be_written_is_refused_before_any_work(tmp_path: Path) -> No
             report(str(model), replace(data), output=output)
     with pytest.raises(UsageError, match="needs a folder"):
         report(str(model), None, output=str(tmp_path / "r.html"), svg=str(model))
+
+
+def test_fit_and_evaluate_write_pages_of_what_they_know(tmp_path: Path) -> None:
+    data = str(SAMPLES / "wine.csv")
+    outputs = {"fit": tmp_path / "f.html", "evaluate": tmp_path / "e.html"}
+    assert run(["fit", data, "-q", "-o", str(tmp_path / "m.bnc"), "--report", str(outputs["fit"])]) == 0
+    assert run(["evaluate", data, "--param", "map", "--folds", "3", "-q", "--report", str(outputs["evaluate"])]) == 0
+    fitted, evaluated = (Read(path.read_text(encoding="utf-8")).text for path in outputs.values())
+    assert "the log-loss was" in fitted
+    assert "How sure is that?" in evaluated
+    assert "Reliability." in evaluated
+    assert run(["fit", data, "-q", "-o", str(tmp_path / "m.bnc"), "--report", data]) == 2
+    assert run(["fit", data, "--dry-run", "--report", str(tmp_path / "x.html")]) == 2
+
+
+def test_a_first_look_and_a_comparison_are_pages_too(tmp_path: Path) -> None:
+    data, other = str(SAMPLES / "wine.csv"), str(SAMPLES / "iris.csv")
+    outputs = [str(tmp_path / "d.html"), str(tmp_path / "c.html")]
+    assert run(["describe", data, "-q", "--report", outputs[0]]) == 0
+    learners = ["--learner", "nb=--structure nb --param map", "--learner", "tan=--structure tan --param map"]
+    assert run(["compare", data, other, *learners, "--folds", "2", "-q", "--jobs", "1", "--report", outputs[1]]) == 0
+    described, compared = (Read(Path(path).read_text(encoding="utf-8")).text for path in outputs)
+    assert "tells most of the class" in described
+    assert "bncli fit" in described
+    assert "has the best average rank" in compared
+    assert "nb" in compared

@@ -51,7 +51,10 @@ def write_pictures(report: EvaluateReport, folder: str) -> None:
     for name, text in zip(_FILES, pictures, strict=True):
         write_bytes(os.path.join(folder, name), text.encode())
     if report.learning_curve:
-        write_bytes(os.path.join(folder, _LEARNING_CURVE), _learning_curve(report.learning_curve).encode())
+        write_bytes(
+            os.path.join(folder, _LEARNING_CURVE),
+            learning_curve_plots(*learning_curve_panels(report.learning_curve)).encode(),
+        )
 
 
 _Drawn = list[tuple[str, float, LabelCurves]]
@@ -95,15 +98,15 @@ def _precision_recall(drawn: _Drawn) -> list[CurvePanel]:
     ]
 
 
-def _learning_curve(curve: Sequence[CurvePoint]) -> str:
-    """Error and log-loss, a panel each."""
+def learning_curve_panels(curve: Sequence[CurvePoint]) -> tuple[str, list[FigurePanel]]:
+    """A title; error and log-loss, a panel each."""
     outcomes = len(curve[0].outcomes)
     spread = f", with the standard deviation over {outcomes} samples a size" if outcomes > 1 else ""
     panels = [
         FigurePanel(told, [(point.rows, point.metrics[name], point.std[name]) for point in curve])
         for name, told in (("error", "error"), ("log_loss", "log-loss"))
     ]
-    return learning_curve_plots(f"Learning curve: figures by the rows learnt from{spread}", panels)
+    return f"Learning curve: figures by the rows learnt from{spread}", panels
 
 
 def _reliability(drawn: _Drawn) -> list[CurvePanel]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from bncli.engine.evaluation.curves import LabelCurves, gains, threshold_table
+from bncli.engine.model import HeldOut
 from bncli.files.formats.report.blocks import Block, Grid, LabelSwitch, Panel, Picture, Pictures, Prose, Section
 from bncli.files.formats.svg.heat_maps import confusion_map
 from bncli.files.formats.svg.unit_curves import Points, reliability_dots, unit_curves
@@ -18,6 +19,8 @@ MOST_LABELS = 40
 """Of more labels those with the most rows are shown."""
 _LIFTED = 10.0
 """A lift beyond it is cut off."""
+_LIFT_AT = np.arange(1, 51) / 50
+"""Shares of the rows at which lift is drawn."""
 _TOLD = (
     ("error", "wrong decisions (error)"),
     ("log_loss", "log-loss, nats a row"),
@@ -29,12 +32,16 @@ _TOLD = (
 )
 
 
-def held_out_section(report: EvaluateReport | None) -> Section:
-    """The section; None: no rows were given."""
-    if report is None:
-        what = "No rows that the model has not seen were given, so nothing is told of how good it is: add --data TEST."
-        return Section("good", QUESTION, (Prose(what, "gap"),))
-    return Section("good", QUESTION, tuple(_blocks(report)))
+def held_out_section(report: EvaluateReport | None, held_out: HeldOut | None = None) -> Section:
+    """The section; None: no rows were given. `held_out`: losses of rows that learning chose something by."""
+    if report is not None:
+        return Section("good", QUESTION, tuple(_blocks(report)))
+    blocks = [Prose("No rows that the model has not seen were given to tell how good it is: add --data TEST.", "gap")]
+    if held_out is not None:
+        losses = f"{held_out.log_loss:.4f} nats a row, that of the class frequencies {held_out.base_log_loss:.4f}"
+        text = f"On rows that were held out while something was chosen by them, the log-loss was {losses}."
+        blocks.insert(0, Prose(text))
+    return Section("good", QUESTION, blocks)
 
 
 def _blocks(report: EvaluateReport) -> Iterator[Block]:
@@ -182,9 +189,8 @@ def _gains(labels: Sequence[str], curves: Sequence[LabelCurves], shares: Sequenc
         looked_at, found = gains(one.roc, share)
         tenth = float(np.interp(0.1, looked_at, found))
         gained.append(_points(looked_at.tolist(), found.tolist()))
-        some = looked_at > 0
-        lift = np.minimum(found[some] / looked_at[some], _LIFTED)
-        lifted.append(_points(looked_at[some].tolist(), lift.tolist()))
+        lift = np.minimum(np.interp(_LIFT_AT, looked_at, found) / _LIFT_AT, _LIFTED)
+        lifted.append(_points(_LIFT_AT.tolist(), lift.tolist()))
         told.append(f"The tenth of the rows likeliest to be {label} holds {percent(tenth)} of all {label}.")
         tops.append(f"In the first tenth {label} is {10 * tenth:.1f} times as frequent as in all rows.")
     diagonal = [((0.0, 0.0), (1.0, 1.0))] * len(labels)

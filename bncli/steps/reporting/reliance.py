@@ -1,26 +1,25 @@
 """Can I rely on it? Missing and unseen values, drift, groups of rows that fare badly, values with few rows behind them.
 
-Drift of a column is the population stability index, sum over its values of (a - e) ln(a / e), a the shares in the data
-and e those in training; a share of 0 counts as half a row.
+Drift is that of a monitor (`bncli.engine.monitoring.drift`): the stability index, and whether chance can tell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import Encoded, encode_attributes
-from bncli.engine.data.schema import Attribute
 from bncli.engine.explanation.wording import value_names
-from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.model import Model
+from bncli.engine.monitoring.drift import Drift, drift_of
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.files.formats.report.blocks import Block, Grid, Prose, Section
 from bncli.steps.evaluating.report import EvaluateReport
-from bncli.steps.reporting.words import count, listed, percent
+from bncli.steps.reporting.words import count, figure, listed, percent
 
 QUESTION = "Can I rely on it?"
 MOST_COLUMNS = 40
@@ -30,8 +29,6 @@ MOST_ASKED = 500
 FEW = 5
 """Rows that say little of a value."""
 _LEAST_GROUP = 30
-_SOME, _LARGE = 0.1, 0.25
-"""Customary bounds of the index."""
 
 
 @dataclass(frozen=True)
@@ -76,46 +73,47 @@ def _rare(model: Model) -> Iterator[Block]:
 
 def _columns(model: Model, scored: Scored) -> Iterator[Block]:
     """Missing, unseen and drift of the columns, the farthest first."""
-    lines = []
-    report = scored.report
-    weights = report.pooled.weights
-    n = max(report.rows, 1)
-    for place, i in enumerate(scored.used):
-        attribute = model.schema.attributes[i]
-        drift = stability_index(attribute, scored.encoded.codes[place], weights)
-        total = sum(attribute.frequencies) + attribute.missing_weight
-        before = attribute.missing_weight + (attribute.frequencies[-1] if attribute.missing else 0.0)
-        shares = (before / total if total else 0.0, scored.encoded.missing[place] / n, scored.encoded.unseen[place] / n)
-        lines.append((drift, attribute.name, shares))
-    lines.sort(key=lambda line: -line[0])
-    large = [name for drift, name, _ in lines if drift > _LARGE]
-    if large:
-        yield Prose(f"These columns are no longer what they were in training: {listed(large)}.", "warning")
+    lines = [_column(model, scored, place) for place in range(len(scored.used))]
+    lines.sort(key=lambda line: -(line.drift.psi or 0.0))
+    drifted = [line.name for line in lines if line.drift.drifted]
+    if drifted:
+        yield Prose(f"Farther from training than chance takes them: {listed(drifted)}.", "warning")
     elif lines:
-        yield Prose(
-            f"No column has drifted far from training; the farthest, {lines[0][1]}, has an index of {lines[0][0]:.3f}."
-        )
+        told = f"the farthest, {lines[0].name}, has an index of {figure(lines[0].drift.psi)}"
+        yield Prose(f"No column has drifted from training; {told}.")
     rows = [
-        (name, *map(percent, shares), f"{drift:.3f}", _verdict(drift)) for drift, name, shares in lines[:MOST_COLUMNS]
+        (line.name, *map(percent, line.shares), figure(line.drift.psi), figure(line.drift.psi_expected), line.verdict)
+        for line in lines[:MOST_COLUMNS]
     ]
-    headings = ("column", "missing in training", "missing in data", "never seen in training", "drift (PSI)", "verdict")
-    yield Grid("Columns: data against training", headings, rows, (1, 2, 3, 4))
+    shares = ("missing in training", "missing in data", "never seen in training")
+    headings = ("column", *shares, "drift (PSI)", "by chance", "verdict")
+    yield Grid("Columns: data against training", headings, rows, (1, 2, 3, 4, 5))
     if len(lines) > MOST_COLUMNS:
         yield Prose(f"{count(len(lines) - MOST_COLUMNS, 'column')} more drifted less.", "gap")
 
 
-def _verdict(drift: float) -> str:
-    return "large" if drift > _LARGE else "some" if drift > _SOME else "none"
+class _Column(NamedTuple):
+    """A column: shares of rows in which it was missing in training, is missing, has a value never seen; its drift."""
+
+    name: str
+    shares: tuple[float, float, float]
+    drift: Drift
+
+    @property
+    def verdict(self) -> str:
+        return "drifted" if self.drift.drifted else "as in training"
 
 
-def stability_index(attribute: Attribute, codes: Integers, weights: Array | None) -> float:
-    """The index of one column over the values of training; unknown values are not counted."""
-    expected = np.array(attribute.frequencies, np.float64)
-    actual = np.bincount(codes, weights, attribute.cardinality + 1)[: attribute.cardinality].astype(np.float64)
-    if not expected.sum() > 0 or not actual.sum() > 0:
-        return 0.0
-    e, a = (np.maximum(one, 0.5) / np.maximum(one, 0.5).sum() for one in (expected, actual))
-    return float(((a - e) * np.log(a / e)).sum())
+def _column(model: Model, scored: Scored, place: int) -> _Column:
+    attribute, n = model.schema.attributes[scored.used[place]], max(scored.report.rows, 1)
+    training = np.array(attribute.frequencies, np.float64)
+    weights = scored.report.pooled.weights
+    counts = np.bincount(scored.encoded.codes[place], weights, attribute.cardinality + 1).astype(np.float64)
+    unseen, missing = scored.encoded.unseen[place], scored.encoded.missing[place]
+    drift = drift_of(counts[: attribute.cardinality], training, unseen, 2 * len(scored.used))
+    total = float(training.sum()) + attribute.missing_weight
+    before = attribute.missing_weight + (float(training[-1]) if attribute.missing else 0.0)
+    return _Column(attribute.name, (before / total if total else 0.0, missing / n, unseen / n), drift)
 
 
 def _groups(model: Model, scored: Scored) -> Iterator[Block]:

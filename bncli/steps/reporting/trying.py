@@ -30,6 +30,8 @@ from bncli.steps.reporting.words import count
 QUESTION = "Why this row?"
 MOST_ENTRIES = 25_000
 """Numbers of a scorer that has room in a page."""
+MOST_LETTERS = 450_000
+"""Of the program, names and all."""
 MOST_INPUTS = 60
 MOST_OPTIONS = 200
 _DECIMALS = 12
@@ -47,13 +49,20 @@ def trying_section(model: Model, path: str, effects: EffectsReport) -> Trying:
     """The section on the model in the file at `path`."""
     try:
         scorer, has_effects = _scorer(model)
+        program = _program(model, path, scorer)
     except ModelError as error:
         what = f"No row can be tried here: {error.what}. score --explain does it for rows in a table."
         return Trying(Section("row", QUESTION, (Prose(what, "gap"),)), "")
+    return Trying(Section("row", QUESTION, _blocks(model, scorer, effects, has_effects)), program)
+
+
+def _program(model: Model, path: str, scorer: PortableScorer) -> str:
     tokens = Tokens.of(model.schema.missing_tokens)
     target = Target(PurePath(path).name.removesuffix(".bnc"), tokens.text, tokens.number)
-    blocks = _blocks(model, scorer, effects, has_effects)
-    return Trying(Section("row", QUESTION, blocks), write_javascript(scorer, target))
+    program = write_javascript(scorer, target)
+    if len(program) > MOST_LETTERS:
+        raise ModelError(f"the program that scores rows has {len(program):,} letters, too many for a page")
+    return program
 
 
 def _scorer(model: Model) -> tuple[PortableScorer, bool]:

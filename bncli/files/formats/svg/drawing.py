@@ -181,11 +181,14 @@ def text_width(text: str, size: float = SIZE) -> float:
 
 def shortened(text: str, width: float, size: float = SIZE) -> str:
     """The text, or as much of its beginning as is not wider than `width`, with an ellipsis."""
-    if text_width(text, size) <= width:
-        return text
-    while text and text_width(text + "…", size) > width:
-        text = text[:-1]
-    return text.rstrip() + "…"
+    room, whole = width - text_width("…", size), 0.0
+    kept = 0
+    for letter in text:
+        whole += size * _em(letter)
+        if whole > width:
+            return text[:kept].rstrip() + "…"
+        kept += whole <= room
+    return text
 
 
 def _em(letter: str) -> float:

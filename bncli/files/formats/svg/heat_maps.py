@@ -5,11 +5,12 @@ Numbers are shown in eleven shades, blue above 0 and vermilion below, so that al
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bncli.engine.kernels.arrays import Array
-from bncli.files.formats.svg.drawing import SHADES, Drawing, shortened
+from bncli.files.formats.svg.drawing import SHADES, Drawing, shortened, text_width
 
 WIDTH = 340.0
 LEFT, TOP, SIDE = 96.0, 30.0, 200.0
@@ -30,7 +31,7 @@ class HeatAxis:
 
 def heat_map(title: str, down: HeatAxis, across: HeatAxis, cells: Array) -> Drawing:
     """cells (values down, values across); edges and cells share one scale, the largest number of all."""
-    drawing = Drawing(WIDTH, TOP + MARGIN + SIDE + _NAMES + 24, title)
+    drawing = Drawing(WIDTH, TOP + MARGIN + SIDE + _room(across.values) + 16, title)
     wide, high = SIDE / cells.shape[1], SIDE / cells.shape[0]
     scale = heat_scale(cells, down.alone, across.alone)
     left, top = LEFT, TOP + MARGIN + 4
@@ -69,6 +70,11 @@ def shades(shares: Array, left: float, top: float, wide: float, high: float) -> 
     return [(shade, "".join(corners)) for shade, corners in sorted(found.items())]
 
 
+def _room(names: Sequence[str]) -> float:
+    """Pixels for upright names, shortened."""
+    return min(_NAMES, max((text_width(name, 10) for name in names), default=0.0)) + 10
+
+
 def _draw_names(drawing: Drawing, down: HeatAxis, across: HeatAxis, top: float) -> None:
     """As many as there is room for."""
     high, wide = SIDE / len(down.values), SIDE / len(across.values)
@@ -88,17 +94,24 @@ def _spread(n: int, room: float) -> range:
 
 
 def confusion_map(title: str, labels: Sequence[str], confusion: Sequence[Sequence[float]]) -> Drawing:
-    """Rows of a true label, by the label predicted; a row's shares, blue where right and vermilion where wrong."""
+    """Rows of a true label, by the label predicted: shares of a row, blue where right; vermilion where wrong.
+
+    The shades of what is wrong begin anew: the fullest is the largest share of any row.
+    """
     n = len(labels)
+    wrong = [count / (sum(row) or 1.0) for i, row in enumerate(confusion) for j, count in enumerate(row) if i != j]
+    most = max(wrong, default=0.0) or 1.0
+    below_all = _room(labels)
     side = min(26.0, max(10.0, 620.0 / n))
     left, top = 100.0, 20.0
-    drawing = Drawing(left + n * side + 30, top + n * side + _NAMES + 12, title)
+    drawing = Drawing(left + n * side + 30, top + n * side + below_all, title)
     for i, (label, row) in enumerate(zip(labels, confusion, strict=True)):
         total = sum(row) or 1.0
         y = top + i * side
         drawing.text(left - 5, y + side / 2 + 3, shortened(label, left - 10, 10), anchor="end", size=10, tip=label)
         for j, count in enumerate(row):
-            level = min(SHADES, max(1, round(SHADES * count / total))) if count else 0
+            share = count / total / (1.0 if i == j else most)
+            level = min(SHADES, max(1, math.ceil(SHADES * share - 1e-9))) if count else 0
             if level:
                 tip = f"{label} taken for {labels[j]}: {count:,.10g}" if n <= _MOST_TIPS and i != j else ""
                 shade = f"p{level}" if i == j else f"n{level}"

@@ -32,13 +32,18 @@ class FigurePanel:
 
 def learning_curve_plots(title: str, panels: Sequence[FigurePanel]) -> str:
     """The SVG text."""
+    return learning_curve_drawing(title, panels).source()
+
+
+def learning_curve_drawing(title: str, panels: Sequence[FigurePanel]) -> Drawing:
+    """The same as a drawing."""
     width = len(panels) * (_LEFT + WIDE + _RIGHT)
     drawing = Drawing(width, _HEAD + _ABOVE + HIGH + _BELOW, title)
     drawing.text(16, 24, shortened(title, width - 32))
     across = _across([rows for panel in panels for rows, _, _ in panel.points])
     for i, panel in enumerate(panels):
         _draw(drawing, i * (_LEFT + WIDE + _RIGHT) + _LEFT, _HEAD + _ABOVE, across, panel)
-    return drawing.source()
+    return drawing
 
 
 def _across(sizes: Sequence[int]) -> Axis:

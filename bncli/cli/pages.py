@@ -1,0 +1,35 @@
+"""`--report FILE` of commands that do something else: one page to look at beside their result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from bncli.cli.flags import flag
+
+if TYPE_CHECKING:
+    from bncli.files.formats.report.blocks import Page
+
+REPORT = flag(
+    "--report",
+    group="Output",
+    metavar="FILE",
+    setting=False,
+    help="Write one page to look at as well, an HTML file (bncli help report).",
+)
+
+
+def check_page(typed: Mapping[str, Any], *others: str | None) -> None:
+    """Before any work: an error where the page cannot be written, or would be written over DATA or `others`."""
+    if typed["report"]:
+        from bncli.steps.reporting.pages import check_page as check
+
+        check(typed["report"], (*typed["data"], *others))
+
+
+def write_page(typed: Mapping[str, Any], page: Callable[[], Page]) -> None:
+    """The page, where it was asked for."""
+    if typed["report"]:
+        from bncli.steps.reporting.pages import write_page as write
+
+        write(typed["report"], page())
