@@ -99,9 +99,14 @@ def descend(
         if (arrived and (gap <= near or still)) or spent.iterations >= max_iterations or spent.rounds == ROUNDS:
             return Constrained(spent.optimum(found, value), mu)
         moved = np.abs(mu - before) / rho
-        slow = (moved > SLOW * last) & (moved >= LARGE * moved.max(initial=0.0)) & (rho < MOST_GROWN * rows.stiffness)
-        rho, last = np.where(slow, GROWTH * rho, rho), moved
+        rho, last = _stiffer(rows, rho, moved, last), moved
         each = max(each * TIGHTER, tolerance)
+
+
+def _stiffer(rows: Inequalities, rho: Array, moved: Array, last: Array) -> Array:
+    """rho, (rows of C,), grown where a row moved hardly less than it did in the round before, and as far as any."""
+    slow = (moved > SLOW * last) & (moved >= LARGE * moved.max(initial=0.0)) & (rho < MOST_GROWN * rows.stiffness)
+    return np.where(slow, GROWTH * rho, rho)
 
 
 @dataclass(frozen=True)

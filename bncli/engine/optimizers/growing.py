@@ -8,9 +8,10 @@ what is left to gain is under a share ENOUGH of its statistical error; to go on 
 
 d being found by conjugate gradients (`newton_direction`) whose products with H_S cost but a share of a pass (Byrd,
 Chin, Neveitt & Nocedal 2011, SIAM Journal on Optimization 21). Value and gradient are those of all rows, so the optimum
-is that of all rows; the sample only says which way leads there. Where it says so badly, all rows do: after WINDOW slow
-iterations the products are with their Hessian, and where no lower point lies along d the method that descends the
-samples takes over.
+is that of all rows; the sample only says which way leads there. Where it says so badly, all rows do: if WINDOW
+iterations gained less a pass than is to be expected of their Hessian, the products are with it; and where no lower
+point lies along d the method that descends the samples takes over. To be expected is that a direction found in k
+products lowers the gain predicted to ROUGH^2 of what it was, for k + 1 passes; k is that of the sample's last one.
 
 Stops are those of `bncli.engine.optimizers.quasi_newton`; what is predicted is g'H_S^-1 g / 2. Iteration 0 is the
 start, 1 the end of the samples, which is left for the start if it is no better, and all others are steps on all rows.
@@ -23,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -48,8 +49,7 @@ LOOSEST = 1e-2
 TRUNCATION = 0.1
 """Of the conjugate gradients: products cost a share of a pass, and what a rough direction leaves costs whole ones."""
 WINDOW = 3
-SLOW = 0.7**WINDOW
-"""So many iterations are slow where the gain predicted after them is above this share of the one predicted before."""
+"""So many iterations tell what a pass gains."""
 
 
 class Sampled(NamedTuple):
@@ -123,13 +123,14 @@ class _Run:
         """Newton steps till there is a reason to stop; None where no lower point lies along one of them."""
         curvature = _Curvature(sample.objective, sample.share, TRUNCATION, self._here.point)
         values = deque([self._here.value], maxlen=NEWTON_WINDOW + 1)
-        gains: deque[float] = deque(maxlen=WINDOW + 1)
+        gains: deque[tuple[float, float]] = deque(maxlen=WINDOW + 1)
         while True:
             here = self._here
-            direction, cost = curvature.direction(here)
-            self._products += cost
+            gained_at = self._spent
+            direction = curvature.direction(here)
+            self._products += curvature.used * curvature.share
             slope = float(direction @ here.gradient)
-            gains.append(-slope)
+            gains.append((gained_at, -slope))
             reason = self._finished(-slope / 2, values)
             if reason is not None:
                 return reason
@@ -138,7 +139,7 @@ class _Run:
                 return None
             self._arrive(found, step)
             values.append(found.value)
-            if curvature.share < 1 and len(gains) > WINDOW and gains[-1] > SLOW * gains[0]:
+            if curvature.share < 1 and len(gains) > WINDOW and _slow(gains, curvature.used):
                 curvature = _Curvature(self._objective, 1.0, ROUGH, found.point)
             curvature.refresh.at(found.point, curvature.spent)
 
@@ -197,6 +198,10 @@ class _Run:
     def _passes(self) -> int:
         return self._told_evaluations + self._told_products
 
+    @property
+    def _spent(self) -> float:
+        return self._full + self._evaluations + self._products
+
     def _probe(self, point: Array) -> Probe:
         return Probe(point, *self._value_and_gradient(point))
 
@@ -221,14 +226,24 @@ class _Curvature:
     def __init__(self, objective: Objective, share: float, truncation: float, point: Array) -> None:
         self._objective, self.share, self._truncation = objective, share, truncation
         self.refresh = Refresh(replace(objective, precondition=objective.refreshed(point, COST[1])))
-        self.spent = 0
+        self.spent = self.used = 0
 
-    def direction(self, here: Probe) -> tuple[Array, float]:
-        """The Newton direction, and what it cost in passes."""
+    def direction(self, here: Probe) -> Array:
+        """The Newton direction; it took so many products as `used` says from now on."""
         product = self._objective.hessian(here.point)
-        found, used = newton_direction(product, self.refresh.precondition, here.gradient, self._truncation)
-        self.spent += used
-        return found, used * self.share
+        found, self.used = newton_direction(product, self.refresh.precondition, here.gradient, self._truncation)
+        self.spent += self.used
+        return found
+
+
+def _slow(gains: Sequence[tuple[float, float]], products: int) -> bool:
+    """Whether a direction of so many products on all rows lowers the gain predicted more a pass.
+
+    gains: the passes spent when each was predicted, and the gain predicted.
+    """
+    (spent_before, before), (spent, now) = gains[0], gains[-1]
+    lowered = math.log(before / now) / (spent - spent_before) if now > 0 else math.inf
+    return lowered < -2 * math.log(ROUGH) / (products + 1)
 
 
 def _norm(vector: Array) -> float:
