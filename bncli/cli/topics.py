@@ -35,7 +35,10 @@ OF_COMMANDS = {
     ),
     "score": ("score", "monitor", "explain", "what-if", "decisions", "missing-values", "data", "shell", "cluster"),
     "monitor": ("monitor", "score", "json"),
-    "evaluate": ("evaluate", "groups", "calibration", "compare", "which-one", "decisions", "json", "cluster"),
+    "evaluate": (
+        *("evaluate", "groups", "calibration", "compare", "which-one", "decisions", "penalties", "smoothing"),
+        *("monotone", "json", "cluster"),
+    ),
     "calibrate": ("calibration", "evaluate", "score"),
     "compare": ("compare", "evaluate", "which-one", "cluster"),
     "convergence": ("convergence", "optimizers", "parameters"),

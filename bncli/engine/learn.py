@@ -29,7 +29,6 @@ from bncli.engine.decisions.rules import Wanted, rule_of
 from bncli.engine.doubts import doubts_about
 from bncli.engine.model import ChosenPenalty, HeldOut, Model, Parameters
 from bncli.engine.prediction.directions import check_directions
-from bncli.engine.prediction.out_of_fold import calibrated_out_of_fold
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.engine.training.arc_cv import choose_arcs
@@ -114,6 +113,9 @@ def _calibrated(rows: list[Columns], recipe: Recipe, given: Given, reading: Read
     """What is learnt from the only table of the list, its probabilities corrected by rows held out if that is said."""
     if recipe.calibrate is None:
         return _learn(rows.pop(), recipe, given, reading, run)
+    # loads scipy.optimize, which takes longer than a small fit
+    from bncli.engine.prediction.out_of_fold import calibrated_out_of_fold
+
     columns = rows.pop()
     learnt = _learn(columns, recipe, given, reading, run)
     quiet = run._replace(watch=silent, place=None)

@@ -26,7 +26,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, StoppedBy
@@ -180,6 +179,9 @@ class _Stiffened:
         found = [self._of(int(r)) for r in binding]
         z = np.stack([one for one, _ in found])
         inner = np.stack([along[binding] for _, along in found]) + np.diag(1.0 / punished.rho[binding])
+        # loads for longer than a small fit takes, and no other fit needs it
+        from scipy.linalg import cho_factor, cho_solve
+
         factor = cho_factor((inner + inner.T) / 2)
         return lambda g: self._plain(g) - z.T @ cho_solve(factor, z @ g)
 

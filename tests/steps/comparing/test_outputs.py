@@ -62,7 +62,7 @@ def test_drawings_are_of_the_first_metric(tmp_path: Path) -> None:
     assert len(list(scatter.iter(f"{SVG}circle"))) == 18
     pair = report.summaries["accuracy"].against("learner 0", "learner 2")
     assert pair is not None
-    assert f"better {pair.wins}" in words
+    assert f"better {pair.wins}" in {word.strip("↖↘ ") for word in words if word}
 
 
 COSTLY = {(data, name): [0.1, 0.2] for data in "st" for name in ("map", "slow", "fast")}
@@ -75,7 +75,7 @@ def test_a_scatter_of_costs(tmp_path: Path) -> None:
     write_outputs(analyse(trial, metrics=["fit_seconds"], baseline="fast"), scatter=str(path))
     root = ElementTree.parse(path).getroot()
     assert root.findtext(f"{SVG}title") == "fit-seconds on each data set: every learner against fast"
-    words = [element.text for element in root.iter(f"{SVG}text")]
+    words = [(element.text or "").strip("↖↘ ") for element in root.iter(f"{SVG}text")]
     assert words.count("map") == words.count("slow") == 1
     dots = [(float(dot.get("cx", 0)), float(dot.get("cy", 0))) for dot in root.iter(f"{SVG}circle")]
     (x, y0), (_, y1) = dots[0], dots[2]
