@@ -20,7 +20,7 @@ from bncli.watch import Note, Watch
 def wanted_of(words: Mapping[str, Any]) -> Wanted:
     """What a program says of decisions, by the words of the options; TypeError for an unknown one."""
     if unknown := [word for word in words if word not in DECISION_KEYS]:
-        raise TypeError(f"there is no option {unknown[0]!r}; options are {', '.join(DECISION_KEYS)} and prior")
+        raise TypeError(f"there is no option {unknown[0]!r}; of decisions there are {', '.join(DECISION_KEYS)}")
     typed = {key: value for key, value in words.items() if value is not None}
     if "costs" in typed:
         typed["costs"] = costs_stated(typed["costs"])
