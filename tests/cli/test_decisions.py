@@ -297,13 +297,6 @@ def test_from_python(bncli: Bncli) -> None:
     assert all(set(one) <= {"benign", "malignant"} for one in sets)
 
 
-def test_an_export_says_that_it_decides_nothing(bncli: Bncli) -> None:
-    fit(bncli, "--threshold", "0.3")
-    assert "how the model decides (see inspect) is not in it" in bncli("export", "m.bnc", "--to", "python").err
-    fit(bncli)
-    assert "decides" not in bncli("export", "m.bnc", "--to", "python").err
-
-
 def test_a_calibration_takes_out_what_rows_held_out_gave(bncli: Bncli) -> None:
     fit(bncli, "--threshold", "best:f1", "--sets", "0.1", "--abstain-below", "0.7")
     ran = bncli("calibrate", "m.bnc", "tumours.csv", "-o", "c.bnc")
