@@ -44,8 +44,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     structure, param, penalty, k, smoothing, discretize, effort: the options of `bncli fit`, None for its defaults;
     `options`: any others, by their words with `_` for `-`. categorical: names of columns (of an array x0, x1, ..., or
-    numbers) whose values are categories. random_state: the seed of folds and draws. n_jobs: threads, None for one,
-    -1 for every core.
+    numbers) whose values are categories. class_weight: what rows of a class weigh (`bncli fit --class-weights`), as
+    `balanced` or a number a label, 1 where none is said. random_state: the seed of folds and draws. n_jobs: threads,
+    None for one, -1 for every core.
 
     Learnt: `model_`, a `bncli.Model` (None of a single class); `classes_` (K,); `n_features_in_`, `feature_names_in_`
     as scikit-learn has them.
@@ -62,6 +63,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         discretize: str | None = None,
         effort: int | None = None,
         categorical: Sequence[str | int] | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
         options: Mapping[str, Any] | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -74,6 +76,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.discretize = discretize
         self.effort = effort
         self.categorical = categorical
+        self.class_weight = class_weight
         self.options = options
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -119,10 +122,22 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 _sorted(table),
                 threads=self._threads(),
                 progress=lambda event: None,
-                **{"seed": int(seed), **chosen, **(self.options or {}), **said},
+                **{"seed": int(seed), **chosen, **(self.options or {}), "class_weights": self._class_weights(), **said},
             )
         except BncliError as error:
             raise ValueError(str(error)) from error
+
+    def _class_weights(self) -> Any:
+        """Those of the labels, by the names that the labels have in the table that is learnt from."""
+        weights = (self.options or {}).get("class_weights", self.class_weight)
+        if weights is not self.class_weight and self.class_weight is not None:
+            raise ValueError("class_weight and the option 'class_weights' say the same: leave one of them out")
+        if not isinstance(weights, Mapping):
+            return weights
+        codes = {label: code for code, label in enumerate(self.classes_.tolist())}
+        if unknown := [label for label in weights if label not in codes]:
+            raise ValueError(f"class_weight names the label {unknown[0]!r}, which y does not have")
+        return {str(codes[label]): w for label, w in weights.items() if codes[label] in self._met} or None
 
     def predict_proba(self, X: Any) -> Array:
         """P(y | x_t), shape (N, K), the columns as `classes_`."""

@@ -72,11 +72,13 @@ def evaluate(
     """How well learning predicts rows that it has not seen: what `bncli evaluate --json` says.
 
     By cross-validation of `folds` folds, or learnt from `table` and tested on `test`; options as in `fit`.
-    `by`: columns whose values have figures of their own, as with --by.
+    `by`: columns whose values have figures of their own; `reliability=True`: bins of probabilities; as with these
+    flags. A model that is there is tested by `model.evaluate`.
     """
+    reliability = bool(options.pop("reliability", False))
     columns, words = _parted(options)
     chosen = _learning(words)
-    outputs = evaluating.Outputs(by=(by,) if isinstance(by, str) else tuple(by))
+    outputs = evaluating.Outputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
     with one_thread(), watching(progress) as watch, ExitStack() as files:
         how: dict[str, Any] = {"supplied": chosen.supplied, "outputs": outputs, "run": run_of(threads, watch)}
         source = files.enter_context(source_of(table, **columns))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bncli.api.linear_algebra import one_thread
 from bncli.api.progress import run_of, watching
 from bncli.api.tables import columns_said, source_of
-from bncli.api.wording import in_python
+from bncli.api.wording import COLUMNS, in_python
 from bncli.engine import model as engine
 from bncli.engine.decisions.deciding import Decided, Decider
 from bncli.engine.decisions.prior import prior_shift, shifted
@@ -229,6 +229,32 @@ class Model:
         what the values along an axis stand for.
         """
         return effects_report(self._model).effects
+
+    def evaluate(
+        self,
+        table: Any,
+        *,
+        by: str | Iterable[str] = (),
+        reliability: bool = False,
+        threads: int = 1,
+        allow_missing_columns: bool = False,
+        **said: Any,
+    ) -> dict[str, Any]:
+        """How well the model predicts the rows of a labelled table: what `bncli evaluate --model --json` says.
+
+        `by`, `reliability`: as in `bncli.evaluate`. Of the columns can be said `class_`, `weights`, `missing` and
+        `drop_unlabelled`, as to `fit`; of decisions what `decide` takes instead of those of the model. Raises
+        BncliError.
+        """
+        from bncli.steps.evaluate import Outputs, evaluate_learnt
+
+        columns = {key: said.pop(key) for key in COLUMNS if key in said}
+        source_said = columns_said(columns) | ({"allow_missing_columns": True} if allow_missing_columns else {})
+        outputs = Outputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
+        wanted = wanted_of(said)
+        with in_python(), one_thread(), watching(None) as watch, source_of(table, **source_said) as source:
+            run = run_of(threads, watch)
+            return evaluate_learnt(self._model, source, outputs=outputs, decisions=wanted, run=run).as_json()
 
     def calibrate(
         self,

@@ -17,7 +17,7 @@ from bncli.errors import BncliError
 
 COLUMNS = ("class_", "ignore", "categorical", "numeric", "weights", "missing", "dates", "drop_unlabelled")
 """What can be said of the columns of a table, besides the options of learning."""
-_OTHERS = ("seed", "threads", "test", "folds", "repeats", "rows", "allow_missing_columns")
+_OTHERS = ("seed", "threads", "test", "folds", "repeats", "rows", "by", "reliability", "allow_missing_columns")
 _FLAG = re.compile(r"""(?<![\w'"-])--([a-z][a-z0-9-]*)(?: ('[^']*'|[\w.+-]*[\w+]))?""")
 
 

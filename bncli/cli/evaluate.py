@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from bncli.catalogue import DECISION_KEYS
+from bncli.choices import key_of
 from bncli.cli import learning, options, pages
 from bncli.cli.command import declare
 from bncli.cli.console import Console
@@ -15,10 +17,12 @@ from bncli.errors import UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from bncli.engine.decisions.rules import Wanted
     from bncli.engine.training.network_scores import ScoredNetwork
     from bncli.files.formats.report.blocks import Page
     from bncli.files.table import Source
     from bncli.recipe import Recipe
+    from bncli.steps.evaluate import Outputs
     from bncli.steps.evaluating.report import EvaluateReport
 
 EXAMPLES = """\
@@ -51,7 +55,12 @@ PROTOCOL = (
         help="A learning curve: learn from so many of the rows too, ascending; the last may be all.",
     ),
     flag("--test", group=_PROTOCOL, metavar="FILE", help="Learn on DATA, test on FILE."),
-    flag("--model", group=_PROTOCOL, metavar="FILE", help="Test this model on DATA; nothing is learnt."),
+    flag(
+        "--model",
+        group=_PROTOCOL,
+        metavar="FILE",
+        help="Test this model on DATA; nothing is learnt. Decisions are its own, or those that are typed.",
+    ),
 )
 PREDICTIONS = flag(
     "--predictions",
@@ -128,7 +137,8 @@ FIGURES = (
 def command(**typed: Any) -> None:
     """Measures, and shows the figures."""
     _refuse_idle(typed)
-    chosen = learning.learning(typed)
+    decisions = _decisions_of_model(typed)
+    chosen = learning.learning(typed if decisions is None else typed | dict.fromkeys(DECISION_KEYS))
     if typed["model"]:
         typed |= dict.fromkeys(("categorical", "numeric", "ignore"), ())  # what is set of these is for learning
     source = options.source(typed, typed["data"])
@@ -136,7 +146,10 @@ def command(**typed: Any) -> None:
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         console.notes(chosen.notes)
         pages.check_page(typed, typed["test"], typed["model"], typed["predictions"], typed["csv"])
-        report = _measured(typed, chosen, source, test, console)
+        if decisions is not None:
+            report = _tested(typed, decisions, source, console)
+        else:
+            report = _measured(typed, chosen, source, test, console)
         pages.write_page(typed, lambda: _page(typed, report, chosen.recipe))
         if console.as_json:
             console.json(report)
@@ -151,22 +164,46 @@ def _page(typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe) -> P
     return evaluation_page(report, tested, None if typed["model"] else recipe)
 
 
+def _decisions_of_model(typed: Mapping[str, Any]) -> Wanted | None:
+    """What is typed of decisions instead of those that the model of --model records; None without --model."""
+    if not typed["model"]:
+        return None
+    from bncli.cli.settings import settings_of_run
+    from bncli.engine.decisions.rules import Wanted
+
+    settings = settings_of_run()  # what is set rather than typed is for learning
+    return Wanted(*(None if key in settings else typed[key] for key in DECISION_KEYS))
+
+
+def _tested(typed: Mapping[str, Any], decisions: Wanted, source: Source, console: Console) -> EvaluateReport:
+    """The model of --model on DATA."""
+    from bncli.steps.evaluate import evaluate_model
+    from bncli.watch import Run
+
+    run = Run(options.threads(typed), watch=console.watch)
+    outputs, unseen = _outputs(typed), typed["unseen"]
+    return evaluate_model(typed["model"], source, outputs=outputs, unseen=unseen, decisions=decisions, run=run)
+
+
+def _outputs(typed: Mapping[str, Any]) -> Outputs:
+    from bncli.steps.evaluate import Outputs
+
+    return Outputs(typed["predictions"], typed["svg"], by=tuple(typed["by"]), reliability=typed["reliability"])
+
+
 def _measured(
     typed: Mapping[str, Any], chosen: learning.Learning, source: Source, test: Source | None, console: Console
 ) -> EvaluateReport:
     from dataclasses import replace
 
     from bncli.engine.evaluation.validate import Protocol
-    from bncli.steps.evaluate import Outputs, evaluate, evaluate_model, evaluate_on
+    from bncli.steps.evaluate import evaluate, evaluate_on
     from bncli.steps.evaluating.learning_curve import Samples
     from bncli.watch import Run
 
     run = Run(options.threads(typed), watch=console.watch, cluster=typed["cluster"])
-    outputs = Outputs(typed["predictions"], typed["svg"], by=tuple(typed["by"]), reliability=typed["reliability"])
-    if typed["model"]:
-        return evaluate_model(typed["model"], source, outputs=outputs, unseen=typed["unseen"], run=run)
     samples = Samples(typed["train_rows"] or (), typed["repeats"] or 1, typed["seed"])
-    outputs = replace(outputs, samples=samples, csv=options.named(typed["csv"]))
+    outputs = replace(_outputs(typed), samples=samples, csv=options.named(typed["csv"]))
     how: dict[str, Any] = {"outputs": outputs, "unseen": typed["unseen"] or "average", "run": run}
     if test is not None:
         return evaluate_on(source, test, chosen.recipe, supplied=chosen.supplied, **how)
@@ -188,7 +225,8 @@ def _refuse_idle(typed: Mapping[str, Any]) -> None:
         raise UsageError(f"--scores goes with cross-validation: {why}", hint=hint)
     protocol, columns = [name for name in given if name in names[:5]], [name for name in given if name in names[5:]]
     if typed["model"]:
-        idle, why = [*learning.given_flags(typed), *protocol, *columns], "--model: nothing is learnt"
+        learnt = [name for name in learning.given_flags(typed) if key_of(name) not in DECISION_KEYS]
+        idle, why = [*learnt, *protocol, *columns], "--model: nothing is learnt"
     elif typed["test"]:
         drawn = [] if typed["train_rows"] else ["--repeats"]  # without samples there is nothing to repeat
         idle, why = [name for name in protocol if name in ("--folds", *drawn)], "--test"

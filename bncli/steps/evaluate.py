@@ -18,6 +18,7 @@ import numpy as np
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import label_codes
 from bncli.engine.data.schema import Reading, Unseen
+from bncli.engine.decisions.rules import Wanted
 from bncli.engine.evaluation.baseline import Baseline, class_frequencies, measure_baseline
 from bncli.engine.evaluation.confusion import per_label
 from bncli.engine.evaluation.metrics import METRICS as METRICS
@@ -48,6 +49,7 @@ from bncli.steps.evaluating.pictures import check_folder, write_pictures
 from bncli.steps.evaluating.report import EvaluateReport, FoldReport, Pooled, summarized
 from bncli.steps.evaluating.testing import Tested, read_test, single_report, tested_rows
 from bncli.steps.run import Stopwatch, limited
+from bncli.steps.scoring.deciding import rule_to_score
 from bncli.steps.supplied_files import Supplied, refuse_scores
 from bncli.watch import Note, Run, Stage, Watch, warnings_of
 
@@ -177,15 +179,27 @@ def evaluate_model(
     *,
     outputs: Outputs = Outputs(),
     unseen: Unseen | None = None,
+    decisions: Wanted = Wanted(),
     run: Run = Run(),
 ) -> EvaluateReport:
-    """Tests the model in a file on `source`; `unseen` None: as the model says."""
+    """Tests the model in a file on `source`; `unseen` None: as the model says.
+
+    decisions: what is wanted instead of what the model records of them.
+    """
     _check_files(outputs, source, path)
-    watch = Stopwatch(run.watch)
     model = read_model(path)
     if unseen is not None:
         model = replace(model, schema=replace(model.schema, unseen=unseen))
+    return evaluate_learnt(model, source, outputs=outputs, decisions=decisions, run=run)
+
+
+def evaluate_learnt(
+    model: Model, source: Source, *, outputs: Outputs = Outputs(), decisions: Wanted = Wanted(), run: Run = Run()
+) -> EvaluateReport:
+    """Tests a model on `source`, deciding as it says or as is wanted instead."""
+    watch = Stopwatch(run.watch)
     run = run._replace(watch=watch)
+    model = replace(model, rule=rule_to_score(model, decisions, False, watch))
     source = carrying(source, outputs.by)
     rows = read_test([model], source, run)
     tested = tested_rows(model, rows, source, run)

@@ -10,13 +10,13 @@
 Nothing is trusted before it was tried: a network is read back, where its format can be, and a program is run, where
 what runs it is at hand. What it says of 10,000 rows or more (random ones for a network; for a program rows that show
 every level, both sides of every cut, missing values and values never seen) is compared with what the model says, and
-the file appears only if no probability differs by more than 1e-9.
+the file appears only if no probability differs by more than 1e-9, and no decision but where two are as good.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
 from types import MappingProxyType
@@ -24,7 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bncli.engine.data.decision_rule import Rule
 from bncli.engine.data.schema import NumericAttribute
+from bncli.engine.decisions.deciding import Decider
 from bncli.engine.explanation.portable_effects import portable_effects
 from bncli.engine.model import Ensemble, Model
 from bncli.engine.networks.agreement import largest_difference, same_nodes
@@ -111,8 +113,6 @@ def export(
     refuse_ending(output, (), "the file is written as plain text")
     check_outputs((output,), (model_path,))
     model = read_model(model_path)
-    if model.rule is not None and isinstance(chosen, ProgramFormat):
-        watch(Note("what is written gives probabilities: how the model decides (see inspect) is not in it"))
     if isinstance(chosen, StructureFormat):
         _name_component(model, watch)
         report = _structure(model, model_path, chosen, output)
@@ -139,7 +139,8 @@ def _program(
     except ModelError as error:
         raise ModelError(error.what, where=path, hint=error.hint) from error
     _name_forms(model, scorer, watch)
-    target = _target(model, path, scorer, options)
+    rule = _rule_written(model, form, watch)
+    target = _target(model, path, scorer, options)._replace(rule=rule)
     probes = probe_rows(model, EXPORT_ROWS, np.random.Generator(np.random.PCG64(seed)))
     exact = target._replace(options={**options, "digits": None}) if form.rounds else target
     text = _written(form, scorer, exact, path)
@@ -154,12 +155,41 @@ def _program(
             watch(Note(remark))
         rows, difference = probes.n_rows, float(np.abs(np.array(found).T - probes.probabilities).max())
         _refuse_far(difference, "program", model.recipe)
+        if rule is not None:
+            _refuse_other_decisions(rule, model.schema.labels, form, text, probes)
     if form.rounds:
         text = _written(form, scorer, target, path)
         rounding = Rounding.of(form, text, probes)
     entries = sum(table.entries.size for table in scorer.tables)
     nodes = len(scorer.inputs) + 1
     return ExportReport(path, form.word, output, nodes, None, entries, rows, difference, text, rounding)
+
+
+def _rule_written(model: Model, form: ProgramFormat, watch: Watch) -> Rule | None:
+    """That by which the program decides, without prediction sets; a note of what is left out."""
+    rule = model.rule
+    if rule is None:
+        return None
+    if form.decide is None or not rule.decides:
+        watch(Note("what is written gives probabilities: how the model decides (see inspect) is not in it"))
+        return None
+    if rule.sets is not None:
+        watch(Note("what is written decides, and gives no prediction sets"))
+    return replace(rule, sets=None, held_out=None)
+
+
+def _refuse_other_decisions(
+    rule: Rule, labels: tuple[str, ...], form: ProgramFormat, text: str | bytes, probes: ProbeRows
+) -> None:
+    """BncliError where the program decides otherwise than `score`, but for rows within TOLERANCE of either decision."""
+    assert form.decide is not None
+    found, decider = form.decide(text, probes.rows()), Decider.of(rule, labels)
+    p = np.maximum(probes.probabilities, np.finfo(np.float64).tiny)
+    expected = np.array([*labels, None], dtype=object)[decider.decide(np.log(p)).codes]
+    others = int(((expected != np.array(found, dtype=object)) & (decider.margins(p) > TOLERANCE)).sum())
+    if others:
+        message = f"the program would decide otherwise than the model in {others:,} of {probes.n_rows:,} made-up rows"
+        raise BncliError(message, hint="this is a fault of bncli: report it")
 
 
 def _target(model: Model, path: str, scorer: PortableScorer, options: Mapping[str, Any]) -> Target:

@@ -32,7 +32,7 @@ from bncli.steps.cluster.connection import Cluster, connected
 from bncli.steps.cluster.preflight import check_workers, files_of
 from bncli.steps.pipeline import PipelineStage
 from bncli.steps.run import Stopwatch, limited
-from bncli.steps.scoring.deciding import rule_to_score
+from bncli.steps.scoring.deciding import rule_to_score, tell_unreached
 from bncli.steps.scoring.monitoring import Monitored, write_found
 from bncli.steps.scoring.on_cluster import ScoredFile, ScorePlan, files_on_cluster
 from bncli.steps.scoring.rows import ScoredRows
@@ -129,6 +129,7 @@ def score(
             else:
                 plan = ScorePlan(model, source, layout, path, output.format, rows.strict, rows.shift)
                 _gather(batches, rows, scores, files_on_cluster(cluster, plan, source.paths, stopwatch))
+    tell_unreached(rule, model.schema.labels, rows.highest, stopwatch)
     found = None if monitor is None else write_found(monitor, model, rows.watcher, run.watch)
     return _report(model_path, path, rows, batches, found)(seconds=stopwatch.seconds())
 

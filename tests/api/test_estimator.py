@@ -13,6 +13,7 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.estimator_checks import check_estimator
 
 from bncli import Classifier
@@ -50,6 +51,48 @@ def test_with_other_parts() -> None:
     assert search.best_score_ > 0.9
     calibrated = CalibratedClassifierCV(Classifier(**NB), cv=3).fit(X, Y)
     assert np.allclose(calibrated.predict_proba(X).sum(axis=1), 1)
+
+
+def test_class_weights_are_rows_so_many_times() -> None:
+    labels = np.array(["setosa", "versicolor", "virginica"])[Y]
+    weighted = Classifier(**NB, class_weight={"virginica": 3}).fit(X, labels)
+    again = np.concatenate([np.arange(len(Y)), *[np.flatnonzero(Y == 2)] * 2])
+    repeated = Classifier(**NB).fit(X[again], labels[again])
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-9)
+    plain = Classifier(**NB).fit(X, labels)
+    assert not np.allclose(weighted.predict_proba(X), plain.predict_proba(X))
+    by_words = Classifier(**NB, options={"class_weights": {"virginica": 3}}).fit(X, labels)
+    assert np.array_equal(by_words.predict_proba(X), weighted.predict_proba(X))
+
+
+@pytest.mark.parametrize("said", [{"class_weight": "balanced"}, {"options": {"class_weights": "balanced"}}])
+def test_balanced_weights_are_those_of_scikit_learn(said: dict[str, Any]) -> None:
+    rows = np.flatnonzero((Y < 2) | (np.arange(len(Y)) % 5 == 0))
+    x, y = X[rows], Y[rows]
+    numbers = compute_class_weight("balanced", classes=np.unique(y), y=y)
+    found = Classifier(**NB, **said).fit(x, y).predict_proba(X)
+    expected = Classifier(**NB, class_weight=dict(enumerate(numbers))).fit(x, y).predict_proba(X)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert not np.allclose(found, Classifier(**NB).fit(x, y).predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"class_weight": {5: 1.0}}, "names the label 5, which y does not have"),
+        ({"class_weight": {0: -1.0}}, "weight"),
+        ({"class_weight": "even"}, "even"),
+        ({"class_weight": "balanced", "options": {"class_weights": {0: 2}}}, "say the same"),
+    ],
+)
+def test_class_weights_that_are_none(said: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Classifier(**NB, **said).fit(X, Y)
+
+
+def test_a_label_without_rows_of_weight_needs_none() -> None:
+    found = Classifier(**NB, class_weight={0: 2.0, 2: 5.0}).fit(X, Y, sample_weight=(Y < 2).astype(float))
+    assert (found.predict_proba(X)[:, 2] == 0).all()
 
 
 def test_a_pickle_says_the_same() -> None:

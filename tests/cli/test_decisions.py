@@ -84,6 +84,22 @@ def test_a_threshold_is_chosen_by_rows_held_out(bncli: Bncli) -> None:
     assert all(row["decision"] == row["prediction"] for row in typed)
 
 
+def test_a_threshold_that_no_row_reaches_is_told(bncli: Bncli) -> None:
+    fit(bncli)
+    p = [float(row["p_malignant"]) for row in rows(bncli("score", "m.bnc", "tumours.csv", "-q").out)]
+    write_tumours("low.csv", lambda i, _: p[i] < 0.9)
+    highest = max(one for one in p if one < 0.9)
+    ran = bncli("score", "m.bnc", "low.csv", "--threshold", "0.95", "--labels-only")
+    told = (
+        f"no row reaches the threshold 0.95: the highest p_malignant is {highest:.6g}, so none is decided 'malignant'"
+    )
+    assert told in " ".join(ran.err.split())
+    assert {row["decision"] for row in rows(ran.out)} == {"benign"}
+    Path("none.csv").write_text(Path("low.csv").read_text().splitlines()[0] + "\n")
+    for words in (("low.csv", "--threshold", "0.5"), ("low.csv",), ("none.csv", "--threshold", "0.95")):
+        assert "no row reaches" not in bncli("score", "m.bnc", *words).err
+
+
 def test_a_threshold_costs_the_model_nothing_and_sets_a_fifth_of_the_rows(bncli: Bncli) -> None:
     from dataclasses import replace
 
@@ -279,13 +295,6 @@ def test_from_python(bncli: Bncli) -> None:
     assert sets is not None
     assert {len(one) for one in sets} <= {0, 1, 2}
     assert all(set(one) <= {"benign", "malignant"} for one in sets)
-
-
-def test_an_export_says_that_it_decides_nothing(bncli: Bncli) -> None:
-    fit(bncli, "--threshold", "0.3")
-    assert "how the model decides (see inspect) is not in it" in bncli("export", "m.bnc", "--to", "python").err
-    fit(bncli)
-    assert "decides" not in bncli("export", "m.bnc", "--to", "python").err
 
 
 def test_a_calibration_takes_out_what_rows_held_out_gave(bncli: Bncli) -> None:

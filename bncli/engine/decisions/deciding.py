@@ -71,3 +71,18 @@ class Decider:
             codes = np.where(p.max(axis=0) < self.rule.abstain_below, ABSTAINED, codes)
         members = None if self.bars is None else p >= self.bars[:, np.newaxis]
         return Decided(codes, expected, members)
+
+    def margins(self, p: Array) -> Array:
+        """How far P(y | x_t), shape (K, N), lies from where the decision changes, (N,); costs over the largest."""
+        if self.costs is not None:
+            ascending = np.sort(self.costs.T @ p, axis=0) / self.costs.max()
+            found = ascending[1] - ascending[0]
+        elif self.rule.threshold is not None:
+            found = np.abs(p[1] - self.rule.threshold.value)
+        else:
+            ascending = np.sort(p, axis=0)
+            found = ascending[-1] - ascending[-2]
+        if self.rule.abstain_below is not None:
+            found = np.minimum(found, np.abs(p.max(axis=0) - self.rule.abstain_below))
+        margins: Array = found
+        return margins

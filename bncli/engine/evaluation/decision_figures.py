@@ -59,7 +59,7 @@ def _of_decisions(decider: Decider, decided: Decided, labels: Integers, weights:
         found["cost"] = _mean(decider.costs[labels.astype(np.intp), decided.codes], weights, there)
     if rule.abstain_below is not None:
         found["abstention"] = _mean(~there, weights, np.ones(len(labels), np.bool_))
-    if (rule.costs, rule.threshold, rule.abstain_below) != (None, None, None):
+    if rule.decides:
         found["decided_accuracy"] = _mean(decided.codes == labels, weights, there)
     if rule.threshold is not None:
         found["threshold"] = rule.threshold.value

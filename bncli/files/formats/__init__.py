@@ -77,6 +77,8 @@ class ProgramFormat(NamedTuple):
     probabilities by label, None where what runs it is not at hand: `needs`, in words. What is no text needs a file.
     `rounds`: the option `digits` rounds numbers, None leaves them as they are.
     `remark` says of what was written, where something else runs it than it is for, what.
+    `decide` runs what was written from a target with a rule, as `run`: labels, None for no decision. None: the format
+    holds probabilities alone.
     """
 
     word: str
@@ -90,6 +92,7 @@ class ProgramFormat(NamedTuple):
     is_text: bool = True
     rounds: bool = False
     remark: Callable[[Any], str | None] = lambda _: None
+    decide: Callable[[Any, list[dict[str, Any]]], list[str | None] | None] | None = None
 
 
 ExportFormat = NetworkFormat | StructureFormat | ProgramFormat

@@ -18,7 +18,7 @@ _PROGRAM = """\
 //
 //     predict_proba({{"column": value, ...}})  ->  {{"label": probability, ...}}
 //     predict({{"column": value, ...}})        ->  the most probable label
-//
+{usage}//
 // Values are numbers, or texts of numbers, and texts. null, NaN and the texts MODEL.missing_texts are missing values; a
 // text that training never saw is averaged over. An Error for a column that the row lacks, or a text in place of a
 // number.
@@ -51,7 +51,7 @@ export function predict(row) {{
   return MODEL.labels.reduce((best, label) => (probabilities[label] > probabilities[best] ? label : best));
 }}
 
-/** The code of a value: what is not known has the one past the last, frequencies.length. */
+{decide}/** The code of a value: what is not known has the one past the last, frequencies.length. */
 function codeOf(one, row) {{
   if (!Object.prototype.hasOwnProperty.call(row, one.name)) {{
     throw new Error(`the row has no column ${{JSON.stringify(one.name)}}`);
@@ -123,30 +123,69 @@ const STAGES = MODEL.stages.map((stage) => ({{ ...stage, tables: stage.tables.ma
 """
 
 
+_USAGE = '//     decide({"column": value, ...})         ->  the label decided for, null for none\n'
+_DECIDE = """\
+/** The label that the costs, the threshold or the bound to abstain below decide for, or null. */
+export function decide(row) {
+  const probabilities = predict_proba(row);
+  const shares = MODEL.labels.map((label) => probabilities[label]);
+  const { costs, threshold, abstain_below: least = 0 } = MODEL.decisions;
+  let choice = shares.indexOf(Math.max(...shares));
+  if (shares[choice] < least) return null;
+  if (costs) {
+    const expected = shares.map((_, d) => shares.reduce((sum, p, label) => sum + p * costs[label][d], 0));
+    choice = expected.indexOf(Math.min(...expected));
+  } else if (threshold !== undefined) {
+    choice = shares[1] >= threshold ? 1 : 0;
+  }
+  return MODEL.labels[choice];
+}
+
+"""
+
+
 def write_javascript(scorer: PortableScorer, target: Target) -> str:
     """The text of the module."""
     plain = {"class_name": text_of(scorer.class_name), "name": text_of(target.name)}
-    return _PROGRAM.format(data=data_text(scorer, target), **plain)
+    usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
+    return _PROGRAM.format(data=data_text(scorer, target), usage=usage, decide=decide, **plain)
 
 
 _RUNNER = """\
 import { readFileSync } from "node:fs";
-import { labels, predict_proba } from "./program.mjs";
+import * as program from "./program.mjs";
 const rows = JSON.parse(readFileSync(0, "utf8"));
-console.log(JSON.stringify(rows.map(predict_proba).map((found) => labels.map((label) => found[label]))));
+console.log(JSON.stringify(rows.map(%s)));
 """
 
 
 def run_javascript(text: str, rows: list[dict[str, Any]]) -> list[list[float]] | None:
     """What the module says of the rows, by Node; None where there is none."""
+    inner = "program.labels.map((label) => found[label])"
+    return _answers(f"program.predict_proba).map((found) => {inner}", text, rows)
+
+
+def decide_javascript(text: str, rows: list[dict[str, Any]]) -> list[str | None] | None:
+    """What the module decides for the rows, by Node; None where there is none."""
+    return _answers("program.decide", text, rows)
+
+
+def _answers(function: str, text: str, rows: list[dict[str, Any]]) -> list[Any] | None:
+    """That of a function of a row, by Node."""
     import shutil
 
     node = shutil.which("node")
     if node is None:
         return None
-    return answers([node, "{}/run.mjs"], {"program.mjs": text, "run.mjs": _RUNNER}, rows)
+    return answers([node, "{}/run.mjs"], {"program.mjs": text, "run.mjs": _RUNNER % function}, rows)
 
 
 FORMAT = ProgramFormat(
-    "javascript", "an ES module that scores rows by itself", (".js", ".mjs"), write_javascript, run_javascript, "Node"
+    "javascript",
+    "an ES module that scores rows by itself",
+    (".js", ".mjs"),
+    write_javascript,
+    run_javascript,
+    "Node",
+    decide=decide_javascript,
 )

@@ -6,7 +6,11 @@
                  "tables": [{"inputs": [p, ...], "digits": [[digit of every code], ...], "shape": [...],
                              "averaged": [0 or 1, ...] or [], "entries": [[number of every cell], ...]}]}]}
 
-with a list of `entries` a score row.
+with a list of `entries` a score row, and where the program decides
+
+    "decisions": {"costs": [[of true label and decision], ...], "threshold": p, "abstain_below": p}
+
+with what the rule has of them.
 
 See `bncli.engine.prediction.portable` for what the parts mean. Numbers are written so that they read back as they were;
 characters that are not seen are escaped.
@@ -22,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bncli.errors import BncliError
 
 if TYPE_CHECKING:
+    from bncli.engine.data.decision_rule import Rule
     from bncli.engine.explanation.portable_effects import PortableEffects
     from bncli.engine.prediction.portable import PortableScorer, PortableTable
 
@@ -42,7 +47,7 @@ class Target(NamedTuple):
     """What a program is written for: a name for it, the texts that mean a missing value, and options of its format.
 
     missing: in place of a text; missing_numbers: in place of a number. `effects` finds those of the model over the
-    inputs of the program. What does not concern a format is ignored by it.
+    inputs of the program. `rule`: how it decides, None: it does not. What does not concern a format is ignored by it.
     """
 
     name: str
@@ -50,6 +55,7 @@ class Target(NamedTuple):
     missing_numbers: tuple[str, ...] = ()
     options: Mapping[str, Any] = MappingProxyType({})
     effects: Callable[..., PortableEffects] = _unknown_effects
+    rule: Rule | None = None
 
 
 def data_text(scorer: PortableScorer, target: Target) -> str:
@@ -63,8 +69,18 @@ def data_text(scorer: PortableScorer, target: Target) -> str:
         f'  "missing_numbers": {text_of(list(target.missing_numbers))}',
         f'  "inputs": [\n{inputs}\n  ]',
         f'  "stages": [\n{stages}\n  ]',
+        *([] if target.rule is None else [f'  "decisions": {text_of(_decisions(target.rule))}']),
     ]
     return "{\n" + ",\n".join(fields) + "\n}"
+
+
+def _decisions(rule: Rule) -> dict[str, Any]:
+    known = {
+        "costs": None if rule.costs is None else [list(row) for row in rule.costs],
+        "threshold": None if rule.threshold is None else rule.threshold.value,
+        "abstain_below": rule.abstain_below,
+    }
+    return {key: value for key, value in known.items() if value is not None}
 
 
 def text_of(value: Any) -> str:
@@ -100,7 +116,7 @@ def _table(table: PortableTable) -> dict[str, Any]:
     }
 
 
-def answers(command: Sequence[str], files: Mapping[str, str], rows: list[dict[str, Any]]) -> list[list[float]]:
+def answers(command: Sequence[str], files: Mapping[str, str], rows: list[dict[str, Any]]) -> list[Any]:
     """What a program says that reads rows from the standard input: JSON in and out, in a folder with these files.
 
     In `command` a word `{}` stands for the folder.
@@ -118,7 +134,7 @@ def answers(command: Sequence[str], files: Mapping[str, str], rows: list[dict[st
             done = subprocess.run(
                 words, input=json.dumps(rows), capture_output=True, check=True, encoding="utf-8", timeout=_SECONDS
             )
-            found: list[list[float]] = json.loads(done.stdout)
+            found: list[Any] = json.loads(done.stdout)
         except (subprocess.SubprocessError, OSError, ValueError) as error:
             said = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
             reason = next((line for line in reversed(said) if "Error" in line), said[-1] if said else "no answer")

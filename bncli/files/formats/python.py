@@ -19,7 +19,7 @@ _PROGRAM = '''\
 
     predict_proba({{"column": value, ...}})  ->  {{"label": probability, ...}}
     predict({{"column": value, ...}})        ->  the most probable label
-
+{usage}
 Values are numbers, or texts of numbers, and texts. None, NaN and the texts MODEL["missing_texts"] are missing values;
 a text that training never saw is averaged over. KeyError for a column that the row lacks, ValueError for a text in
 place of a number.
@@ -54,7 +54,7 @@ def predict(row):
     return max(probabilities, key=probabilities.get)
 
 
-def _code(one, value):
+{decide}def _code(one, value):
     """The code of a value: what is not known has the one past the last, len(frequencies)."""
     if value is None or value != value:
         return one["missing"]
@@ -118,10 +118,30 @@ _STAGES = [dict(stage, tables=[_prepared(table) for table in stage["tables"]]) f
 '''
 
 
+_USAGE = '    decide({"column": value, ...})         ->  the label decided for, None for none\n'
+_DECIDE = '''\
+def decide(row):
+    """The label that the costs, the threshold or the bound to abstain below decide for, or None."""
+    shares = list(predict_proba(row).values())
+    rule, choice = MODEL["decisions"], shares.index(max(shares))
+    if shares[choice] < rule.get("abstain_below", 0.0):
+        return None
+    if "costs" in rule:
+        expected = [sum(p * costs[d] for p, costs in zip(shares, rule["costs"])) for d in range(len(shares))]
+        choice = expected.index(min(expected))
+    elif "threshold" in rule:
+        choice = int(shares[1] >= rule["threshold"])
+    return MODEL["labels"][choice]
+
+
+'''
+
+
 def write_python(scorer: PortableScorer, target: Target) -> str:
     """The text of the module."""
     plain = {"class_name": _comment(scorer.class_name), "name": _comment(target.name)}
-    return _PROGRAM.format(data=data_text(scorer, target), **plain)
+    usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
+    return _PROGRAM.format(data=data_text(scorer, target), usage=usage, decide=decide, **plain)
 
 
 def _comment(text: str) -> str:
@@ -134,14 +154,25 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 import program
 rows = json.load(sys.stdin)
-print(json.dumps([list(program.predict_proba(row).values()) for row in rows]))
+print(json.dumps([{answer} for row in rows]))
 """
 
 
 def run_python(text: str, rows: list[dict[str, Any]]) -> list[list[float]]:
     """What the module says of the rows, in an interpreter that sees no package."""
-    command = [sys.executable, "-I", "-S", "-c", _RUNNER, "{}"]
+    return _answers("list(program.predict_proba(row).values())", text, rows)
+
+
+def decide_python(text: str, rows: list[dict[str, Any]]) -> list[str | None]:
+    """What the module decides for the rows."""
+    return _answers("program.decide(row)", text, rows)
+
+
+def _answers(answer: str, text: str, rows: list[dict[str, Any]]) -> list[Any]:
+    command = [sys.executable, "-I", "-S", "-c", _RUNNER.format(answer=answer), "{}"]
     return answers(command, {"program.py": text}, rows)
 
 
-FORMAT = ProgramFormat("python", "a Python module that scores rows by itself", (".py",), write_python, run_python)
+FORMAT = ProgramFormat(
+    "python", "a Python module that scores rows by itself", (".py",), write_python, run_python, decide=decide_python
+)

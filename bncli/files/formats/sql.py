@@ -2,7 +2,8 @@
 
     STEM_weights(cell, s0, ...)         the numbers of all tables, a column a score
     STEM_levels(input, level, code)     the texts that training knew
-    STEM_scores                         the view: KEY, prediction, p_<label>; the cuts of numbers stand in it
+    STEM_scores                         the view: KEY, prediction, p_<label>, of a model that decides decision; the cuts
+                                        of numbers stand in it
 
 STEM is the name of the model with `_` for what is no letter, digit or `_`. The first line of the file says, for
 programs, how it was written. The statements are run before the file is kept: `bncli.files.formats.sql_databases`.
@@ -23,6 +24,7 @@ from bncli.files.formats.sql_dialects import BY_WORD, DIALECTS, Dialect, identif
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from bncli.engine.data.decision_rule import Rule
     from bncli.engine.prediction.portable import Input, PortableScorer
     from bncli.files.formats.sql_model import SqlModel
 
@@ -44,13 +46,14 @@ def write_sql(scorer: PortableScorer, target: Target) -> str:
     model = sql_model(scorer)
     columns = label_columns(scorer.labels, dialect, target.options["key"])
     layers = query(scorer, model, dialect, target, stem)
+    key, decided = target.options["key"], _decided(scorer.labels, target.rule)
     parts = [
         *_header(scorer, target, dialect, columns, stem),
         "BEGIN;",
         *_levels(scorer.inputs, dialect, stem),
         *_weights(model, stem),
         f"CREATE VIEW {identifier(f'{stem}_scores')} AS\n{layers.text()}",
-        _selection(scorer.labels, columns, target.options["key"], layers.texts[-1][0]) + ";",
+        _selection(scorer.labels, columns, key, layers.texts[-1][0], decided) + ";",
         "COMMIT;",
     ]
     return "\n".join(parts) + "\n"
@@ -66,7 +69,7 @@ def _check_names(scorer: PortableScorer, target: Target, dialect: Dialect, stem:
     own = {dialect.same_name(f"{stem}_{part}") for part in ("scores", "weights", "levels")}
     if dialect.same_name(table) in own:
         raise ModelError(f"--input {table} is a table that the file makes", hint="name another, or the model's file")
-    if dialect.same_name(key) == "prediction":
+    if dialect.same_name(key) in ("prediction", *(["decision"] if target.rule is not None else [])):
         raise ModelError(f"--key {key}: the view has another column of that name")
     known: dict[str, str] = {}
     if dialect.same_name(key) in map(dialect.same_name, names):
@@ -107,6 +110,8 @@ def _header(
     for label, column in zip(scorer.labels, columns, strict=True):
         if column != f"p_{label}":
             yield f"-- The column {text_of(column)} is of the label {text_of(label)}."
+    if target.rule is not None:
+        yield '-- The column "decision" is NULL where nothing is decided.'
 
 
 def _levels(inputs: Sequence[Input], dialect: Dialect, stem: str) -> Iterator[str]:
@@ -131,11 +136,27 @@ def _inserts(table: str, rows: Sequence[str]) -> Iterator[str]:
         yield f"INSERT INTO {table} VALUES\n" + ",\n".join(rows[first : first + ROWS]) + ";"
 
 
-def _selection(labels: Sequence[str], columns: Sequence[str], key: str, source: str) -> str:
+def _decided(labels: Sequence[str], rule: Rule | None) -> str:
+    """The expression of the decision, "" without a rule; d0, ..., `cheapest` as in `sql_layers.add_costs`."""
+    if rule is None:
+        return ""
+    if rule.costs is not None:
+        cases = " ".join(f"WHEN d{y} = cheapest THEN {literal(label)}" for y, label in enumerate(labels))
+    elif rule.threshold is not None:
+        no, yes = map(literal, labels)
+        cases = f"WHEN q1 / t >= {number(rule.threshold.value)} THEN {yes} ELSE {no}"
+    else:
+        cases = " ".join(f"WHEN q{y} = best THEN {literal(label)}" for y, label in enumerate(labels))
+    none = "" if rule.abstain_below is None else f"WHEN best / t < {number(rule.abstain_below)} THEN NULL "
+    return f"CASE {none}{cases} END"
+
+
+def _selection(labels: Sequence[str], columns: Sequence[str], key: str, source: str, decided: str) -> str:
     """What the view shows of the last layer; the first of labels that are equally probable."""
     tests = " ".join(f"WHEN q{y} = best THEN {literal(label)}" for y, label in enumerate(labels))
     shown = [f"row_key AS {identifier(key)}", f"CASE {tests} END AS prediction"]
     shown += [f"q{y} / t AS {identifier(column)}" for y, column in enumerate(columns)]
+    shown += [f"{decided} AS decision"] if decided else []
     return "SELECT\n  " + ",\n  ".join(shown) + f"\nFROM {source}"
 
 
@@ -144,6 +165,13 @@ def run_sql(text: str, rows: list[dict[str, Any]]) -> list[list[float]] | None:
     from bncli.files.formats.sql_databases import run
 
     return run(text, rows)
+
+
+def decide_sql(text: str, rows: list[dict[str, Any]]) -> list[str | None] | None:
+    """What the view decides for the rows, by the database that is at hand; None where there is none."""
+    from bncli.files.formats.sql_databases import decisions
+
+    return decisions(text, rows)
 
 
 def remark(text: str) -> str | None:
@@ -165,4 +193,5 @@ FORMAT = ProgramFormat(
     run_sql,
     "the database",
     remark=remark,
+    decide=decide_sql,
 )

@@ -30,12 +30,24 @@ Rows = Sequence[dict[str, Any]]
 
 def run(text: str, rows: Rows) -> list[list[float]] | None:
     """The probabilities of every row, by the database that the text is for; None where nothing can run it."""
+    found, n_labels = _in_order(text, rows), len(_header(text)["columns"])
+    return None if found is None else [[float(p) for p in row[2 : 2 + n_labels]] for row in found]
+
+
+def decisions(text: str, rows: Rows) -> list[str | None] | None:
+    """The decision of every row, None for none, likewise."""
+    found = _in_order(text, rows)
+    return None if found is None else [row[-1] or None for row in found]  # PostgreSQL writes NULL as no text
+
+
+def _in_order(text: str, rows: Rows) -> list[Sequence[Any]] | None:
+    """The view, row by row."""
     known, dialect = _header(text), dialect_of(text)
     engine = engine_of(dialect)
     if engine is None:
         return None
     found = {"SQLite": _by_sqlite, "DuckDB": _by_duckdb, "PostgreSQL": _by_postgres}[engine](text, rows, known, dialect)
-    return [[float(p) for p in row[2:]] for row in sorted(found, key=lambda row: int(row[0]))]
+    return sorted(found, key=lambda row: int(row[0]))
 
 
 def dialect_of(text: str) -> Dialect:

@@ -10,6 +10,8 @@
     divided   n<s>          the sum of the shares
     mixed     q<y>          sum over stages of weight * share / n
     whole     t, best       the sum of q and the greatest of them
+    expected  d<y>          with costs: sum over the labels of cost * q, of deciding for y
+    lowest    cheapest      the smallest of them
 
 Stages are taken `STAGES` at a time, from `added` to `mixed`, so that no layer is wide. For two labels there is one
 score, the second's less the first's.
@@ -61,7 +63,7 @@ class Layers:
 
 
 def query(scorer: PortableScorer, model: SqlModel, dialect: Dialect, target: Target, stem: str) -> Layers:
-    """The layers up to `whole`, over the table target.options["input"]; stem: what the tables' names begin with."""
+    """The layers up to `whole`, or `lowest`, over the table target.options["input"]; stem: of the tables' names."""
     layers = Layers(dialect)
     table, key = target.options["input"], target.options["key"]
     values = [_value(one, dialect, target) for one in scorer.inputs]
@@ -75,7 +77,19 @@ def query(scorer: PortableScorer, model: SqlModel, dialect: Dialect, target: Tar
     _add_stages(layers, model, len(scorer.labels), identifier(f"{stem}_weights"))
     q = [f"q{y}" for y in range(len(scorer.labels))]
     layers.add("whole", [*kept("row_key", *q), (total(q), "t"), (dialect.most(q), "best")])
+    if target.rule is not None and target.rule.costs is not None:
+        add_costs(layers, target.rule.costs, q)
     return layers
+
+
+def add_costs(layers: Layers, costs: Sequence[Sequence[float]], shares: Sequence[str]) -> None:
+    """d<y> and `cheapest`, beside what the view shows; costs[true][decision]."""
+    carried = ["row_key", *shares, "t", "best"]
+    decisions = [f"d{d}" for d in range(len(shares))]
+    priced = [[f"{number(row[d])} * {q}" for row, q in zip(costs, shares, strict=True)] for d in range(len(shares))]
+    layers.add("expected", [*kept(*carried), *zip(map(total, priced), decisions, strict=True)])
+    least = f"-({layers.dialect.most([f'-{d}' for d in decisions])})"
+    layers.add("lowest", [*kept(*carried, *decisions), (least, "cheapest")])
 
 
 def kept(*names: str) -> list[tuple[str, str]]:

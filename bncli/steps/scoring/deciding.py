@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ from bncli.watch import Note, Watch
 def wanted_of(words: Mapping[str, Any]) -> Wanted:
     """What a program says of decisions, by the words of the options; TypeError for an unknown one."""
     if unknown := [word for word in words if word not in DECISION_KEYS]:
-        raise TypeError(f"there is no option {unknown[0]!r}; options are {', '.join(DECISION_KEYS)} and prior")
+        raise TypeError(f"there is no option {unknown[0]!r}; of decisions there are {', '.join(DECISION_KEYS)}")
     typed = {key: value for key, value in words.items() if value is not None}
     if "costs" in typed:
         typed["costs"] = costs_stated(typed["costs"])
@@ -44,3 +45,13 @@ def rule_to_score(model: Model, wanted: Wanted, other_prior: bool, watch: Watch)
         text = f"the {what} rest on rows held out, which had the prior of training: under --prior nothing is promised"
         watch(Note(text.replace("threshold rest", "threshold rests"), warning=True))
     return rule
+
+
+def tell_unreached(rule: Rule | None, labels: tuple[str, ...], highest: float, watch: Watch) -> None:
+    """A warning where rows were scored and none reaches the threshold; highest: ln P of the second label in any row."""
+    if rule is None or rule.threshold is None or highest == -math.inf:
+        return
+    value, most = rule.threshold.value, math.exp(highest)
+    if most < value:
+        text = f"no row reaches the threshold {value:.6g}: the highest p_{labels[1]} is {most:.6g}"
+        watch(Note(f"{text}, so none is decided {labels[1]!r}", warning=True))

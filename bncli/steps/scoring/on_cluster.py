@@ -7,6 +7,7 @@ paths; errors and notes name them as they were typed.
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -78,7 +79,7 @@ def _serve(plan: ScorePlan) -> Callable[[tuple[str, ...]], ScoredFile]:
     maker = PieceMaker(plan.output, plan.output_format, plan.layout)
 
     def score_file(paths: tuple[str, ...]) -> ScoredFile:
-        rows.count, rows.unseen, rows.missing = 0, Counter(), Counter()
+        rows.count, rows.unseen, rows.missing, rows.highest = 0, Counter(), Counter(), -math.inf
         found: list[Block] = []
         error = None
         try:
@@ -88,7 +89,7 @@ def _serve(plan: ScorePlan) -> Callable[[tuple[str, ...]], ScoredFile]:
                     break
         except BncliError as raised:
             error = raised
-        return ScoredFile(found, Counts(rows.count, rows.unseen, rows.missing), error)
+        return ScoredFile(found, Counts(rows.count, rows.unseen, rows.missing, rows.highest), error)
 
     return score_file
 

@@ -6,6 +6,7 @@ Conventions: no block of probabilities holds more than 2^21 numbers, however man
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -33,11 +34,12 @@ _PER_REASON = 16
 
 
 class Counts(NamedTuple):
-    """Rows that were scored, and their values never seen and missing, by column."""
+    """Rows that were scored, and their values never seen and missing, by column; `highest` as in ScoredRows."""
 
     rows: int
     unseen: Counter[str]
     missing: Counter[str]
+    highest: float
 
 
 class ScoredBlock(NamedTuple):
@@ -54,7 +56,8 @@ class ScoredRows:
 
     strict: a value that training never saw is an error. explain: how many contributions to the prediction are told.
     `needed`: the columns that the model looks at; `absent`, those that the rows lack, is for the reader to say.
-    shift: that of another prior (K,), None for the model's own.
+    shift: that of another prior (K,), None for the model's own. `highest`: ln P of the second of two labels in the row
+    that has most of it.
     """
 
     def __init__(self, model: Model, strict: bool = False, explain: int = 0, shift: Array | None = None) -> None:
@@ -64,6 +67,7 @@ class ScoredRows:
         self.absent: tuple[str, ...] = ()
         self.unseen: Counter[str] = Counter()
         self.missing: Counter[str] = Counter()
+        self.highest = -math.inf
         self._schema = model.schema
         self._scorer = compile_scorer(model)
         self._explain = explain
@@ -92,6 +96,7 @@ class ScoredRows:
         self.count += others.rows
         self.unseen.update(others.unseen)
         self.missing.update(others.missing)
+        self.highest = max(self.highest, others.highest)
 
     def texts_wanted(self) -> tuple[str, ...]:
         """Columns whose text is read beside those to keep: if an unseen value is an error, those that can have one."""
@@ -113,6 +118,8 @@ class ScoredRows:
             codes = [column[block] for column in encoded.codes]
             raw = uncalibrated(self._scorer, codes, block.stop - start)
             log_p = self._final(raw)
+            if len(log_p) == 2:
+                self.highest = max(self.highest, float(log_p[1].max()))
             if self.watcher is not None:
                 label = batch.columns.label
                 self.watcher.add_predictions(codes, log_p, None if label is None else label.codes[block])

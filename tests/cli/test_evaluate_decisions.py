@@ -1,0 +1,121 @@
+"""`evaluate --model` with decisions that are typed instead of those of the model, and the same from Python."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bncli as package
+from bncli.errors import UsageError
+from tests.cli.conftest import Bncli
+
+NB = ("--structure", "nb", "--param", "map")
+COSTS = "benign:malignant=1,malignant:benign=8"
+
+
+def fit(bncli: Bncli, *words: str) -> None:
+    ran = bncli("fit", "tumours.csv", *NB, *words, "-o", "m.bnc", "-q")
+    assert ran.code == 0, ran.err
+
+
+def evaluated(bncli: Bncli, *words: str) -> dict[str, Any]:
+    ran = bncli("evaluate", "--model", "m.bnc", "tumours.csv", *words, "--json", "-q")
+    assert ran.code == 0, ran.err
+    found: dict[str, Any] = json.loads(ran.out)
+    return found
+
+
+def scored(bncli: Bncli, *words: str) -> tuple[list[str], list[dict[str, str]]]:
+    """The true labels, and the rows as `score` writes them."""
+    true = [line.rsplit(",", 1)[1] for line in Path("tumours.csv").read_text().splitlines()[1:]]
+    return true, list(csv.DictReader(io.StringIO(bncli("score", "m.bnc", "tumours.csv", "-q", *words).out)))
+
+
+@pytest.mark.parametrize("stored", [(), ("--threshold", "0.9")])
+def test_what_is_typed_decides_in_place_of_the_model(bncli: Bncli, stored: tuple[str, ...]) -> None:
+    """The figures are those of the columns that `score` writes with the same words."""
+    fit(bncli, *stored)
+    words = ("--costs", COSTS, "--abstain-below", "0.8")
+    found = evaluated(bncli, *words)
+    true, rows = scored(bncli, *words)
+    there = [(label, row["decision"]) for label, row in zip(true, rows, strict=True) if row["decision"]]
+    price = {("benign", "malignant"): 1, ("malignant", "benign"): 8}
+    assert 0 < len(there) < len(rows)
+    assert found["cost"] == pytest.approx(np.mean([price.get(pair, 0) for pair in there]))
+    assert found["abstention"] == pytest.approx(1 - len(there) / len(rows))
+    assert found["decided_accuracy"] == pytest.approx(np.mean([label == decision for label, decision in there]))
+    assert "threshold" not in found
+    plain = evaluated(bncli)
+    assert plain["log_loss"] == found["log_loss"]
+    assert ("threshold" in plain) == bool(stored)
+
+
+def test_rows_held_out_serve_another_threshold_and_other_sets(bncli: Bncli) -> None:
+    fit(bncli, "--sets", "0.1", "--threshold", "best:f1")
+    found = evaluated(bncli, "--sets", "0.3", "--threshold", "recall=0.99")
+    true, rows = scored(bncli, "--sets", "0.3", "--threshold", "recall=0.99")
+    assert found["threshold"] < evaluated(bncli)["threshold"]
+    covered = [label in row["set"].split("|") for label, row in zip(true, rows, strict=True)]
+    assert found["coverage"] == pytest.approx(np.mean(covered))
+    assert found["coverage"] < evaluated(bncli)["coverage"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--sets 0.1", "no rows held out to make prediction sets by"),
+        ("--threshold best:f1", "keeps no rows held out to choose a threshold best:f1 by"),
+        ("--sets-by class", "--sets-by has no effect without --sets"),
+        ("--threshold 0.3 --costs " + COSTS, "--costs and --threshold both say what to decide"),
+        ("--structure nb --threshold 0.3", "--structure has no effect with --model"),
+    ],
+)
+def test_what_cannot_be_decided_is_refused(bncli: Bncli, words: str, message: str) -> None:
+    fit(bncli)
+    ran = bncli("evaluate", "--model", "m.bnc", "tumours.csv", *words.split())
+    assert ran.code in (1, 2, 3)
+    assert message in " ".join(ran.err.split()), ran.err
+    assert ran.out == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "typed"),
+    [
+        ({}, ""),
+        ({"by": "size"}, "--by size"),
+        ({"reliability": True, "abstain_below": None}, "--reliability"),
+        (
+            {"costs": {"benign": {"malignant": 1}, "malignant": {"benign": 8}}, "abstain_below": 0.8},
+            f"--costs {COSTS} --abstain-below 0.8",
+        ),
+    ],
+)
+def test_a_model_is_evaluated_from_python(bncli: Bncli, said: dict[str, Any], typed: str) -> None:
+    fit(bncli, "--threshold", "0.9")
+    found, expected = package.load("m.bnc").evaluate("tumours.csv", **said), evaluated(bncli, *typed.split())
+    for key in ("seconds", "schema_version"):
+        found.pop(key, None), expected.pop(key)
+    assert json.loads(json.dumps(found)) == expected
+
+
+def test_words_that_say_nothing_of_decisions_are_refused(bncli: Bncli) -> None:
+    fit(bncli)
+    model = package.load("m.bnc")
+    with pytest.raises(TypeError, match="no option 'cost'"):
+        model.evaluate("tumours.csv", cost=COSTS)
+    with pytest.raises(UsageError, match="both say what to decide"):
+        model.evaluate("tumours.csv", costs=COSTS, threshold=0.3)
+
+
+def test_reliability_is_told_in_python_too(bncli: Bncli) -> None:
+    found = package.evaluate("tumours.csv", structure="nb", param="map", folds=3, reliability=True)
+    ran = bncli("evaluate", "tumours.csv", *NB, "--folds", "3", "--reliability", "--json", "-q")
+    expected = json.loads(ran.out)
+    for key in ("reliability", "brier_parts", "ece_equal_mass"):
+        assert json.loads(json.dumps(found[key])) == expected[key]
