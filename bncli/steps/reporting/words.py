@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 
 def percent(share: float) -> str:
-    """A share in per cent with one decimal, or more where it is small.
+    """A share in per cent with one decimal, or more where it is small; the space in it breaks no line.
 
     >>> percent(0.1234), percent(0.00012), percent(1)
-    ('12.3 %', '0.012 %', '100.0 %')
+    ('12.3\\xa0%', '0.012\\xa0%', '100.0\\xa0%')
     """
-    return f"{100 * share:.2g} %" if 0 < share < 0.001 else f"{100 * share:.1f} %"
+    return f"{100 * share:.2g}\u00a0%" if 0 < share < 0.001 else f"{100 * share:.1f}\u00a0%"
 
 
 def figure(value: float | None) -> str:
