@@ -68,7 +68,7 @@ def model_page(model: Model, path: str, told: Told) -> Page:
     )
     files = [("model", path), *(("data", one) for one in told.data)]
     sections = (
-        held_out_section(None if told.scored is None else told.scored.report, told.held_out),
+        held_out_section(None if told.scored is None else told.scored.report, told.held_out, model.rule),
         effects_section(effects, schema.labels, weight),
         construction_section(model, told.scored),
         trying.section,
