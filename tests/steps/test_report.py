@@ -350,3 +350,28 @@ def test_learners_with_equal_ranks_share_the_best(tmp_path: Path) -> None:
     page = tmp_path / "c.html"
     assert run(["compare", data, other, *learners, "--folds", "2", "-q", "--jobs", "1", "--report", str(page)]) == 0
     assert "one, other share the best average rank, 1.50 over 2 data sets." in Read(page.read_text()).text
+
+
+def test_the_page_answers_what_readers_ask_where_the_manual_says(tmp_path: Path) -> None:
+    lines = (SAMPLES / "tumours.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    train.write_text("".join(lines[::2]), encoding="utf-8")
+    test.write_text("".join([lines[0], *lines[1::2]]), encoding="utf-8")
+    text = page_of(train, tmp_path, test=test, structure="tan", param="map")
+    sections = {
+        re.sub(r"^\d+\. ", "", Read(part).shown[1].strip()): "".join(Read(part).text.split())
+        for part in re.findall("<section.*?</section>", text, flags=re.DOTALL)
+    }
+    manual = (ROOT / "bncli/manual/report.md").read_text(encoding="utf-8")
+    table = manual.split("| a reader asks |")[1].split("\n\n")[0].splitlines()[2:]
+    assert len(table) == 5
+    for line in table:
+        _, _, where, told, _ = (cell.strip() for cell in line.split("|"))
+        assert "".join(told.split()) in sections[where.split("?")[0] + "?"], line
+
+
+def test_rows_that_look_like_those_of_training_are_warned_of(tmp_path: Path) -> None:
+    train, test = cards(tmp_path)
+    warned = "they look like these themselves"
+    assert warned in page_of(train, tmp_path, test=train, param="map")
+    assert warned not in page_of(train, tmp_path, test=test, param="map")

@@ -57,6 +57,12 @@ def reliance_section(model: Model, scored: Scored | None, warnings: Sequence[str
     return Section("rely", QUESTION, tuple(blocks))
 
 
+def seems_trained_on(model: Model, scored: Scored) -> bool:
+    """Whether the rows are as many as those of training, and have every value of every column as often."""
+    lines = [_column(model, scored, place).drift for place in range(len(scored.used))]
+    return scored.report.rows == model.n_rows and bool(lines) and all(one.psi == 0.0 for one in lines)
+
+
 def _rare(model: Model) -> Iterator[Block]:
     found = []
     for i in sorted(model.attributes):
@@ -140,7 +146,7 @@ def _groups(model: Model, scored: Scored) -> Iterator[Block]:
     worst = found[0]
     yield Prose(
         f"It fares worst where {worst[3]} is {worst[4]}: {percent(worst[1])} of {count(round(worst[2]), 'row')} are "
-        f"decided wrong, of all rows {percent(error)}."
+        f"decided wrong, of all rows {percent(error)}; log-loss {figure(worst[0])}, of all rows {figure(mean)}."
     )
     rows = [
         (name, value, f"{mass:,.10g}", percent(wrongs), f"{loss:.4f}")
