@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -375,3 +376,19 @@ def test_rows_that_look_like_those_of_training_are_warned_of(tmp_path: Path) -> 
     warned = "they look like these themselves"
     assert warned in page_of(train, tmp_path, test=train, param="map")
     assert warned not in page_of(train, tmp_path, test=test, param="map")
+
+
+def test_groups_that_were_asked_for_are_in_the_pages(tmp_path: Path) -> None:
+    train, test = cards(tmp_path)
+    model, pages = str(tmp_path / "m.bnc"), [tmp_path / "r.html", tmp_path / "e.html"]
+    common = ["--by", "name", "-q"]
+    assert run(["fit", str(train), "--class", "risk", "--param", "map", "-q", "-o", model]) == 0
+    assert run(["report", model, "--data", str(test), *common, "-o", str(pages[0])]) == 0
+    assert run(["evaluate", str(test), "--model", model, *common, "--report", str(pages[1])]) == 0
+    with test.open() as file:
+        sizes = Counter(row["name"] for row in csv.DictReader(file))
+    for page in pages:
+        cells = cells_of(page.read_text(encoding="utf-8"), "By name, the highest error first")
+        assert {cells[i]: cells[i + 1] for i in (6, 12)} == {name: str(n) for name, n in sizes.items()}
+        assert "By name it fares worst for" in Read(page.read_text(encoding="utf-8")).text
+    assert run(["report", model, "--by", "name", "-q", "-o", str(pages[0])]) == 2

@@ -21,6 +21,7 @@ from bncli.steps.evaluating.report import EvaluateReport
 from bncli.steps.fit import FitReport
 from bncli.steps.reporting.construction import construction_section
 from bncli.steps.reporting.effects import effects_section
+from bncli.steps.reporting.groups import group_blocks
 from bncli.steps.reporting.held_out import held_out_section
 from bncli.steps.reporting.making import evaluation_making, making_section
 from bncli.steps.reporting.reliance import Scored, reliance_section, seems_trained_on
@@ -101,6 +102,8 @@ def evaluation_page(report: EvaluateReport, data: Sequence[str], recipe: Recipe 
     sections = [held_out_section(report)]
     if report.folds is not None or report.learning_curve:
         sections.append(Section("sure", "How sure is that?", tuple(_spread(report))))
+    if report.groups is not None:
+        sections.append(Section("groups", "For whom is it good?", tuple(group_blocks(report))))
     sections.append(evaluation_making(data, recipe))
     names = ", ".join(os.path.basename(one) for one in data)
     summary = f"How well {count(report.rows, 'row')} are told, {len(report.labels):,} labels: {report.protocol}."

@@ -19,6 +19,7 @@ from bncli.engine.monitoring.drift import Drift, drift_of
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.files.formats.report.blocks import Block, Grid, Prose, Section
 from bncli.steps.evaluating.report import EvaluateReport
+from bncli.steps.reporting.groups import group_blocks
 from bncli.steps.reporting.words import count, figure, listed, percent
 
 QUESTION = "Can I rely on it?"
@@ -53,7 +54,7 @@ def reliance_section(model: Model, scored: Scored | None, warnings: Sequence[str
     if scored is None:
         blocks.append(Prose("Missing and unseen values, drift and groups of rows need data: add --data TEST.", "gap"))
     else:
-        blocks += [*_columns(model, scored), *_groups(model, scored)]
+        blocks += [*_columns(model, scored), *_groups(model, scored), *group_blocks(scored.report)]
     return Section("rely", QUESTION, tuple(blocks))
 
 
