@@ -69,15 +69,6 @@ PREDICTIONS = flag(
     help="Write a row of predictions for every row tested, in their order, each from the fold that had not seen it "
     "(with --repeats that of the first repeat). Rows of weight 0 and dropped unlabelled rows are left out.",
 )
-BY = flag(
-    "--by",
-    group="Output",
-    multiple=True,
-    metavar="COLUMN[,COLUMN]",
-    setting=False,
-    help="Also every figure of the rows of each value of this column, which may be one that is left out with --ignore; "
-    "numbers by the intervals of the model. May be repeated.",
-)
 RELIABILITY = flag(
     "--reliability",
     group="Output",
@@ -126,7 +117,7 @@ FIGURES = (
     options.TABLE,
     options.UNSEEN,
     options.MISSING_COLUMNS,
-    (BY, RELIABILITY, PREDICTIONS, PICTURES, CURVE, pages.REPORT, options.SCORES),
+    (options.BY, RELIABILITY, PREDICTIONS, PICTURES, CURVE, pages.REPORT, options.SCORES),
     (options.CLUSTER,),
     options.RUNNING,
     more="Cuts and structure are learnt anew inside every fold. "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,16 +10,19 @@ from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
+from bncli.cli.pages import REPORT, check_page, write_page
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from bncli.engine.monitoring.monitor import Monitor
+    from bncli.files.formats.report.blocks import Page
     from bncli.steps.monitor import MonitorReport
 
 EXAMPLES = """\
 bncli monitor week1.json week2.json week3.json
 bncli monitor weeks/*.json --svg drift.svg --json > drift.json
+bncli monitor weeks/*.json --report weeks.html            one page to look at
 """
 
 MONITORS = click.argument("monitors", nargs=-1, required=True, metavar="MONITOR.json...", cls=Paths)
@@ -41,7 +42,7 @@ _FULL = 0.25
     "monitor",
     EXAMPLES,
     (MONITORS,),
-    (SVG, options.JSON, options.QUIET),
+    (SVG, REPORT, options.JSON, options.QUIET),
     (options.CONFIG, options.DEBUG),
     more="The files are of one model, and their order is that of time. The exit code is 0 whether anything has drifted "
     "or not.",
@@ -50,12 +51,20 @@ def command(**typed: Any) -> None:
     """Joins monitors, and shows each attribute over them."""
     from bncli.steps.monitor import monitor
 
+    check_page(typed, *typed["monitors"], typed["svg"])
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         report = monitor(typed["monitors"], typed["svg"])
+        write_page(typed, lambda: _page(report))
         if console.as_json:
             console.json(report)
         else:
             console.tables(_monitors(report), _attributes(report))
+
+
+def _page(report: MonitorReport) -> Page:
+    from bncli.steps.reporting.monitoring import monitoring_page
+
+    return monitoring_page(report)
 
 
 def _monitors(report: MonitorReport) -> Table:
@@ -64,7 +73,7 @@ def _monitors(report: MonitorReport) -> Table:
 
     headings = ("monitor", "rows", "confidence", "ln P(x)", "log-loss", "drifted")
     table = plain_table(_title(report), *headings, numbers=(1, 2, 3, 4))
-    for name, one in zip(_short(report.files), report.monitors, strict=True):
+    for name, one in zip(report.short_names, report.monitors, strict=True):
         add_row(table, name, *_figures(one))
     if len(report.files) > 1:
         add_row(table, "all", *_figures(report.whole))
@@ -74,12 +83,6 @@ def _monitors(report: MonitorReport) -> Table:
 def _title(report: MonitorReport) -> str:
     model = report.whole.model
     return f"{model.class_name} ({', '.join(model.labels)}), a model of {model.rows:,} rows"
-
-
-def _short(files: Sequence[str]) -> list[str]:
-    """Without their folders, where that leaves them apart."""
-    names = [os.path.basename(path) for path in files]
-    return names if len(set(names)) == len(names) else list(files)
 
 
 def _figures(one: Monitor) -> tuple[str, ...]:

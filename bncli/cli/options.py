@@ -165,6 +165,15 @@ def named(path: str | None) -> str | None:
     return "/dev/stdout" if path == "-" else path
 
 
+BY = flag(
+    "--by",
+    group="Output",
+    multiple=True,
+    metavar="COLUMN[,COLUMN]",
+    setting=False,
+    help="Also every figure of the rows of each value of this column, which may be one that is left out with --ignore; "
+    "numbers by the intervals of the model. May be repeated.",
+)
 JSON = flag("--json", "as_json", group=_OUTPUT, is_flag=True, help="Print the result as one JSON object.")
 QUIET = flag("--quiet", "-q", group=_OUTPUT, is_flag=True, help="No bars, notes or summary on the standard error.")
 THREADS = flag(

@@ -20,11 +20,11 @@ REPORT = flag(
 
 
 def check_page(typed: Mapping[str, Any], *others: str | None) -> None:
-    """Before any work: an error where the page cannot be written, or would be written over DATA or `others`."""
+    """Before any work: an error where the page cannot be written, or would be written over what is read."""
     if typed["report"]:
         from bncli.steps.reporting.pages import check_page as check
 
-        check(typed["report"], (*typed["data"], *others))
+        check(typed["report"], (*typed.get("data", ()), *others))
 
 
 def write_page(typed: Mapping[str, Any], page: Callable[[], Page]) -> None:

@@ -19,6 +19,7 @@ EXAMPLES = """\
 bncli report data.bnc --data test.csv -o report.html     all of it, in one file that opens in any browser
 bncli report data.bnc -o report.html                     what needs no data
 bncli report data.bnc --data test.csv -o report.html --svg pictures
+bncli report data.bnc --data test.csv --by sex -o report.html      and for whom it is good
 """
 
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
@@ -40,6 +41,7 @@ PICTURES = flag("--svg", group="Output", metavar="DIR", help="Every picture as a
     (DATA, *options.MISSING, *options.FORMAT, *options.BAD_ROWS),
     options.UNSEEN,
     options.MISSING_COLUMNS,
+    (options.BY,),
     (options.output("The page [MODEL with the ending .html]."), PICTURES),
     (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
     more="The page holds figures, curves and tables, never rows; it loads nothing and opens offline.",
@@ -52,11 +54,15 @@ def command(**typed: Any) -> None:
     from bncli.steps.report import report
     from bncli.watch import Run
 
+    if typed["by"] and not typed["data"]:
+        raise UsageError("--by has no effect without --data", hint="name labelled rows: --data TEST.csv")
     output = options.output_path(typed) or beside((typed["model"],), ".html")
     source = options.source(typed, tuple(typed["data"])) if typed["data"] else None
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         run = Run(options.threads(typed), watch=console.watch)
-        found = report(typed["model"], source, output=output, svg=typed["svg"], unseen=typed["unseen"], run=run)
+        found = report(
+            typed["model"], source, output=output, svg=typed["svg"], unseen=typed["unseen"], by=typed["by"], run=run
+        )
         console.summary(summary(found))
         if console.as_json:
             console.json(found)

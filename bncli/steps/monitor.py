@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,6 +47,12 @@ class MonitorReport:
             for i, one in enumerate(self.whole.tally.attributes)
         }
         return tuple(sorted(highest, key=lambda name: -highest[name]))
+
+    @cached_property
+    def short_names(self) -> list[str]:
+        """The files without their folders, where that leaves them apart."""
+        names = [os.path.basename(path) for path in self.files]
+        return names if len(set(names)) == len(names) else list(self.files)
 
     def drifts(self, name: str) -> list[Drift]:
         """Of one attribute, monitor by monitor."""

@@ -17,6 +17,7 @@ from bncli.files.formats.report.page import html_page
 from bncli.files.model import read_model
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.table import Source
+from bncli.steps.evaluating.by_column import attributes_of, carrying, group_columns, with_groups
 from bncli.steps.evaluating.testing import read_test, single_report, tested_rows
 from bncli.steps.reporting.pages import Told, model_page
 from bncli.steps.reporting.reliance import Scored
@@ -49,9 +50,13 @@ def report(
     output: str,
     svg: str | None = None,
     unseen: Unseen | None = None,
+    by: Sequence[str] = (),
     run: Run = Run(),
 ) -> ReportReport:
-    """The page on the model at `path`; without a `source` it tells what needs no data. `svg`: a folder of pictures."""
+    """The page on the model at `path`; without a `source` it tells what needs no data. `svg`: a folder of pictures.
+
+    `by`: columns whose values make groups of rows with figures of their own.
+    """
     refuse_ending(output, (), "the page is written as plain text")
     inputs = () if source is None else (*source.paths, source.schema_file)
     check_outputs((output,), (path, *inputs))
@@ -61,7 +66,7 @@ def report(
     model = read_model(path)
     if unseen is not None:
         model = replace(model, schema=replace(model.schema, unseen=unseen))
-    scored = None if source is None else _scored(model, source, run._replace(watch=watch))
+    scored = None if source is None else _scored(model, carrying(source, by), run._replace(watch=watch))
     watch(Stage("report"))
     page = model_page(model, path, Told(scored, () if source is None else source.paths))
     watch(Stage("write"))
@@ -78,6 +83,7 @@ def _scored(model: Model, source: Source, run: Run) -> Scored:
     tested = tested_rows(model, rows, source, run)
     frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
     told = single_report("not seen in training, as far as is known here", tested, frequencies, {})
+    told = with_groups(told, group_columns(rows, source, lambda: attributes_of(model), run.watch))
     return Scored.of(model, rows, told, allow_missing=source.allow_missing_columns)
 
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.cli.conftest import Bncli
+from tests.steps.test_report import Read
 
 
 @pytest.fixture
@@ -50,6 +51,37 @@ def test_text_and_picture(bncli: Bncli, weeks: list[str]) -> None:
     picture = Path("drift.svg").read_text()
     ET.fromstring(picture)
     assert all(name in picture for name in ("petal_width", "sepal_width", "limit 0.1"))
+
+
+def test_a_page_tells_what_drifted_in_which_file(bncli: Bncli, weeks: list[str]) -> None:
+    assert bncli("monitor", *weeks, "all.json", "--report", "weeks.html").code == 0
+    read = Read(Path("weeks.html").read_text(encoding="utf-8"))
+    assert "In 3 of 4 files (0.json, 1.json, 2.json)" in read.text
+    assert "Drifted in 3 of 4 files; PSI at most" in read.text
+    # the label whose thirds these are goes from all rows to none; the dashed line is what was true
+    assert "Predicted for 100.0 % of rows in 0.json, 33.3 % in all.json. Truly so (dashed): 100.0 %" in read.text
+    assert "No value is missing" in read.text
+    places = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
+    assert len(places) == len(set(places))
+
+
+def test_a_page_of_unseen_and_missing_values_and_of_rows_without_class(bncli: Bncli, weeks: list[str]) -> None:
+    header, first, *_ = Path("iris.csv").read_text().splitlines()
+    name, cells = header.rsplit(",", 1)[0], first.rsplit(",", 1)[0].split(",")
+    Path("gone.csv").write_text("\n".join([name, *[",".join(["", *cells[1:]])] * 40]) + "\n")
+    Path("none.csv").write_text(name + "\n")
+    for part in ("gone", "none"):
+        assert bncli("score", "m.bnc", f"{part}.csv", "-o", "s.csv", "--monitor", f"{part}.json").code == 0
+    assert bncli("monitor", "none.json", "gone.json", "none.json", "--report", "gone.html").code == 0
+    told = Read(Path("gone.html").read_text(encoding="utf-8")).text
+    assert "100.0 % of rows in gone.json" in told
+    assert "No row had its class" in told
+
+
+def test_a_page_is_not_written_over_a_monitor(bncli: Bncli, weeks: list[str]) -> None:
+    before = Path(weeks[1]).read_bytes()
+    assert bncli("monitor", *weeks, "--report", weeks[1]).code == 2
+    assert Path(weeks[1]).read_bytes() == before
 
 
 def test_one_monitor_is_enough(bncli: Bncli, weeks: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -262,3 +263,132 @@ def test_a_first_look_and_a_comparison_are_pages_too(tmp_path: Path) -> None:
     assert "bncli fit" in described
     assert "has the best average rank" in compared
     assert "nb" in compared
+
+
+def cards(folder: Path) -> tuple[Path, Path]:
+    """Two tables of two labels, told by a number with much noise, and by a name; halves of one draw."""
+    rng = np.random.default_rng(5)
+    y = rng.random(1200) < 0.3
+    x, name = (y + rng.normal(size=1200)).round(2), np.where(rng.random(1200) < 0.7, y, ~y)
+    rows: list[list[object]] = [[a, "ab"[b], ["good", "bad"][c]] for a, b, c in zip(x, name * 1, y * 1, strict=True)]
+    header = ["x", "name", "risk"]
+    return written(folder / "train.csv", header, rows[:600]), written(folder / "test.csv", header, rows[600:])
+
+
+def cells_of(text: str, caption: str) -> list[str]:
+    """Of one table, row by row."""
+    table = text.split(f"<caption>{caption}</caption>")[1].split("</table>")[0]
+    return re.findall("<bdi>(.*?)</bdi>", table)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [["--threshold", "0.2371"], ["--costs", "good:bad=1,bad:good=5"], ["--abstain-below", "0.8"]],
+    ids=["threshold", "costs", "abstain"],
+)
+def test_the_models_own_rule_decides_in_its_page(rule: list[str], tmp_path: Path) -> None:
+    """Against the decisions that `score` writes."""
+    train, test = cards(tmp_path)
+    model, scores = str(tmp_path / "m.bnc"), tmp_path / "s.csv"
+    assert run(["fit", str(train), "--class", "risk", "--param", "map", *rule, "-q", "-o", model]) == 0
+    assert run(["score", model, str(test), "-q", "-o", str(scores)]) == 0
+    with test.open() as file, scores.open() as other:
+        truth = [row["risk"] for row in csv.DictReader(file)]
+        decisions = [row["decision"] for row in csv.DictReader(other)]
+    labels = ["bad", "good"]
+    table = {(t, d): 0 for t in labels for d in ("bad", "good", "")}
+    for pair in zip(truth, decisions, strict=True):
+        table[pair] += 1
+    report(model, Source((str(test),)), output=str(tmp_path / "r.html"))
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    read = Read(text)
+    cells = cells_of(text, "Confusion by the model&#x27;s own rule")
+    order = cells[1:3]
+    assert sorted(order) == labels
+    abstains = rule[0] == "--abstain-below"
+    own = [[one, *(str(table[one, d]) for d in (*order, *([""] if abstains else [])))] for one in order]
+    assert cells[3 + abstains :] == [*own[0], *own[1]]
+    wrong = sum(n for (t, d), n in table.items() if d and t != d) / sum(n for (_, d), n in table.items() if d)
+    assert f"By it {100 * wrong:.1f} % of its decisions are wrong." in read.text
+    panel = json.loads(read.scripts[0])["panels"]["thresholds"]
+    if rule[0] == "--costs":
+        second_is_bad = panel["label"] == "bad"
+        assert panel["costs"] == ([5.0, 1.0] if second_is_bad else [1.0, 5.0])
+        assert panel["t"][panel["start"]] == pytest.approx(1 / 6 if second_is_bad else 5 / 6)
+    else:
+        assert panel["t"][panel["start"]] == (0.5 if abstains else 0.2371)
+    if not abstains:
+        i, second = panel["start"], panel["label"]
+        assert panel["tp"][i] == table[second, second]
+        assert panel["fp"][i] == table[panel["other"], second]
+
+
+def test_how_much_is_found_from_which_threshold_on(tmp_path: Path) -> None:
+    """The highest of the thresholds that the panel has which finds so much."""
+    train, test = cards(tmp_path)
+    text = page_of(train, tmp_path, test=test, param="map")
+    read = Read(text)
+    panel = json.loads(read.scripts[0])["panels"]["thresholds"]
+    enough = [t for t, tp in zip(panel["t"], panel["tp"], strict=True) if tp >= 0.9 * panel["positives"]]
+    place = panel["t"].index(max(enough))
+    found = panel["tp"][place]
+    precision = found / (found + panel["fp"][place])
+    cells = cells_of(text, "From which threshold on is how much found?")
+    told = [f"{max(enough):.4g}", *(f"{100 * share:.1f}\u00a0%" for share in (found / panel["positives"], precision))]
+    assert cells[cells.index("90 %") + 1 :][:3] == told
+
+
+def test_a_picture_of_several_classes_has_a_sentence_of_each(tmp_path: Path) -> None:
+    text = page_of(SAMPLES / "wine.csv", tmp_path, structure="nb", param="map")
+    figure_ = text.split('id="picture-effect-01"')[1].split("</figcaption>")[0]
+    sentences = re.findall(r'<span data-label="(\d)"( hidden)?>The odds of (\w+) ', figure_)
+    assert sentences == [("0", "", "cultivar_1"), ("1", " hidden", "cultivar_2"), ("2", " hidden", "cultivar_3")]
+
+
+def test_learners_with_equal_ranks_share_the_best(tmp_path: Path) -> None:
+    data, other = str(SAMPLES / "wine.csv"), str(SAMPLES / "iris.csv")
+    learners = ["--learner", "one=--param map", "--learner", "other=--param map"]
+    page = tmp_path / "c.html"
+    assert run(["compare", data, other, *learners, "--folds", "2", "-q", "--jobs", "1", "--report", str(page)]) == 0
+    assert "one, other share the best average rank, 1.50 over 2 data sets." in Read(page.read_text()).text
+
+
+def test_the_page_answers_what_readers_ask_where_the_manual_says(tmp_path: Path) -> None:
+    lines = (SAMPLES / "tumours.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    train.write_text("".join(lines[::2]), encoding="utf-8")
+    test.write_text("".join([lines[0], *lines[1::2]]), encoding="utf-8")
+    text = page_of(train, tmp_path, test=test, structure="tan", param="map")
+    sections = {
+        re.sub(r"^\d+\. ", "", Read(part).shown[1].strip()): "".join(Read(part).text.split())
+        for part in re.findall("<section.*?</section>", text, flags=re.DOTALL)
+    }
+    manual = (ROOT / "bncli/manual/report.md").read_text(encoding="utf-8")
+    table = manual.split("| a reader asks |")[1].split("\n\n")[0].splitlines()[2:]
+    assert len(table) == 5
+    for line in table:
+        _, _, where, told, _ = (cell.strip() for cell in line.split("|"))
+        assert "".join(told.split()) in sections[where.split("?")[0] + "?"], line
+
+
+def test_rows_that_look_like_those_of_training_are_warned_of(tmp_path: Path) -> None:
+    train, test = cards(tmp_path)
+    warned = "they look like these themselves"
+    assert warned in page_of(train, tmp_path, test=train, param="map")
+    assert warned not in page_of(train, tmp_path, test=test, param="map")
+
+
+def test_groups_that_were_asked_for_are_in_the_pages(tmp_path: Path) -> None:
+    train, test = cards(tmp_path)
+    model, pages = str(tmp_path / "m.bnc"), [tmp_path / "r.html", tmp_path / "e.html"]
+    common = ["--by", "name", "-q"]
+    assert run(["fit", str(train), "--class", "risk", "--param", "map", "-q", "-o", model]) == 0
+    assert run(["report", model, "--data", str(test), *common, "-o", str(pages[0])]) == 0
+    assert run(["evaluate", str(test), "--model", model, *common, "--report", str(pages[1])]) == 0
+    with test.open() as file:
+        sizes = Counter(row["name"] for row in csv.DictReader(file))
+    for page in pages:
+        cells = cells_of(page.read_text(encoding="utf-8"), "By name, the highest error first")
+        assert {cells[i]: cells[i + 1] for i in (6, 12)} == {name: str(n) for name, n in sizes.items()}
+        assert "By name it fares worst for" in Read(page.read_text(encoding="utf-8")).text
+    assert run(["report", model, "--by", "name", "-q", "-o", str(pages[0])]) == 2

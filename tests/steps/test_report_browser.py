@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bncli.cli.run import run
 from bncli.files.model import read_model
 from bncli.files.table import Source
 from bncli.recipe import Recipe
@@ -223,3 +224,43 @@ def test_words_can_be_told_from_the_paper(browser: Browser, made: tuple[str, Pat
     found.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
     worst = found.evaluate(CONTRAST)
     assert {tag: round(ratio, 2) for tag, ratio in worst.items() if ratio < 4.5} == {}
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Pages that are not of a model: monitors, a comparison, a table, an evaluation."""
+    folder = tmp_path_factory.mktemp("others")
+    data, model = str(SAMPLES / "tumours.csv"), str(folder / "m.bnc")
+    lines = Path(data).read_text(encoding="utf-8").splitlines(keepends=True)
+    monitors = []
+    assert run(["fit", data, "--param", "map", "-q", "-o", model]) == 0
+    for number in range(14):
+        part, monitor = folder / "part.csv", str(folder / f"a long name of the month {number}.json")
+        part.write_text("".join([lines[0], *lines[1 + 40 * number : 41 + 40 * number]]), encoding="utf-8")
+        assert run(["score", model, str(part), "-q", "-o", str(folder / "s.csv"), "--monitor", monitor]) == 0
+        monitors.append(monitor)
+    learners = ["--learner", "nb=--param map", "--learner", "tan=--structure tan --param map", "--folds", "2"]
+    commands = {
+        "monitor": ["monitor", *monitors],
+        "compare": ["compare", data, str(SAMPLES / "iris.csv"), *learners, "--jobs", "1"],
+        "describe": ["describe", data],
+        "evaluate": ["evaluate", data, "--param", "map", "--folds", "3"],
+    }
+    pages = [folder / f"{name}.html" for name in commands]
+    for words, page in zip(commands.values(), pages, strict=True):
+        assert run([*words, "-q", "--report", str(page)]) == 0
+    return pages
+
+
+def test_pages_that_are_not_of_a_model_are_quiet_and_fit_every_window(browser: Browser, others: list[Path]) -> None:
+    for path in others:
+        page = browser.open(path)
+        page.wait_for(READY)
+        assert (path.name, page.complaints()) == (path.name, [])
+        assert page.requests() == [path.resolve().as_uri()]
+        for width in (360, 800, 1600):
+            page.resize(width)
+            assert (path.name, page.evaluate("document.documentElement.scrollWidth") <= width) == (path.name, True)
+            assert (path.name, page.evaluate(WIDE)) == (path.name, [])
+        assert (path.name, page.evaluate(OVERLAPS)) == (path.name, [])
+        assert {tag: ratio for tag, ratio in page.evaluate(CONTRAST).items() if ratio < 4.5} == {}

@@ -19,6 +19,7 @@ sort of N rows a label.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -176,13 +177,16 @@ THRESHOLDS = np.unique(np.concatenate((np.arange(101) / 100, [0.001, 0.002, 0.00
 """A table of them is the same size however many rows there are."""
 
 
-def threshold_table(log_probabilities: Array, own: Mask, weights: Array | None = None) -> ThresholdTable:
-    """From ln P (N,) of one label, whether a row is of it (N,), and weights (None: 1)."""
+def threshold_table(
+    log_probabilities: Array, own: Mask, weights: Array | None = None, also: Sequence[float] = ()
+) -> ThresholdTable:
+    """From ln P (N,) of one label, whether a row is of it (N,), and weights (None: 1); `also`: more thresholds."""
+    thresholds = np.union1d(THRESHOLDS, also)
     weights = np.ones(len(own)) if weights is None else weights
     # the place of a row's last threshold that it reaches
-    places = np.searchsorted(THRESHOLDS, np.exp(log_probabilities), side="right") - 1
+    places = np.searchsorted(thresholds, np.exp(log_probabilities), side="right") - 1
     found, others = (
-        np.bincount(places, masses, len(THRESHOLDS))[::-1].cumsum()[::-1]
+        np.bincount(places, masses, len(thresholds))[::-1].cumsum()[::-1]
         for masses in (np.where(own, weights, 0.0), np.where(own, 0.0, weights))
     )
-    return ThresholdTable(THRESHOLDS, found, others, float(found[0]), float(others[0]))
+    return ThresholdTable(thresholds, found, others, float(found[0]), float(others[0]))

@@ -162,7 +162,7 @@ def _regions(model: Model, families: Sequence[tuple[Family, Array]], told: _Info
     larger = sum(len(one) > 2 for one in sets)
     sentence = (
         f"{count(len(shown), 'column')} in {count(len(sets), 'set')} looked up together with the class: a line "
-        f"joins two of them, an area three or more ({larger:,})."
+        f"joins two of them{f', an area three or more ({larger:,})' if larger else ''}."
     )
     drawing = region_drawing("Regions", nodes, edges)
     yield Picture("regions", "What is looked up together.", sentence, drawing, wide=True, links=True)

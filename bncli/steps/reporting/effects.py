@@ -8,7 +8,7 @@ much so many rows can tell, not how the model was learnt.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from bncli.engine.kernels.arrays import Array, Index
 from bncli.files.formats.report.blocks import Block, Grid, LabelSwitch, Picture, Pictures, Prose, Section
 from bncli.files.formats.svg import effect_curves, heat_maps
 from bncli.files.formats.svg.axes import INSIDE
-from bncli.files.formats.svg.drawing import SHADES
+from bncli.files.formats.svg.drawing import SHADES, Drawing
 from bncli.files.formats.svg.effect_curves import ValueEffect, effect_bars, effect_steps, share_bars, value_axis
 from bncli.files.formats.svg.heat_maps import HeatAxis, heat_map
 from bncli.steps.effects import EffectsReport, NamedEffect
@@ -34,6 +34,8 @@ MOST_NAMES = 24
 MOST_INTERVALS = 200
 MOST_NUMBERS = 60_000
 """That a page holds to draw the other classes."""
+MOST_SENTENCES = 8
+"""Classes of which every picture has a sentence each."""
 _STRONGEST = 8
 _LEAST_SHARE = 1e-6
 
@@ -50,6 +52,14 @@ class Told:
     def label(self) -> int:
         """The second of two, else the first."""
         return 1 if len(self.labels) == 2 else 0
+
+    def told_of(self, values: Array) -> Sequence[int]:
+        """The labels that have a sentence: the one shown; of several all; of too many the one it says most of."""
+        if len(self.labels) == 2:
+            return (self.label,)
+        if len(self.labels) <= MOST_SENTENCES:
+            return range(len(self.labels))
+        return (int(np.abs(values.reshape(-1, len(self.labels))).max(axis=0).argmax()),)
 
     @property
     def single(self) -> dict[str, NamedEffect]:
@@ -174,10 +184,19 @@ def _single(told: Told, effect: NamedEffect, kept: Sequence[Index], name: str) -
         redraw = {"kind": "steps" if is_curve else "bars", "frame": frame, "low": axis.low, "high": axis.high}
         redraw |= {"inside": INSIDE, "values": _thousandths(values), "rows": np.round(rows, 1).tolist()}
         redraw |= {"base": told.report.base.tolist()}
-    sentence = _sentence(told, effect, names, values, rows)
+    sentences = [_sentence(told.labels[label], label, effect, names, values, rows) for label in told.told_of(values)]
     if len(codes) < attribute.cardinality:
-        sentence += f" Shown are the {len(codes)} commonest of {attribute.cardinality:,} values."
-    return Picture(name, f"{title} ({percent(effect.share)}).", sentence, drawing, redraw=redraw)
+        rest = f" Shown are the {len(codes)} commonest of {attribute.cardinality:,} values."
+        sentences = [f"{one}{rest}" for one in sentences]
+    return _told_picture(name, f"{title} ({percent(effect.share)}).", sentences, drawing, redraw)
+
+
+def _told_picture(
+    name: str, title: str, sentences: Sequence[str], drawing: Drawing, redraw: Mapping[str, Any] | None
+) -> Picture:
+    """With the sentence of every class, or the only one."""
+    several = tuple(sentences) if len(sentences) > 1 else ()
+    return Picture(name, title, sentences[0], drawing, redraw=redraw, sentences=several)
 
 
 def _errors(scores: Array, rows: Array) -> Array:
@@ -198,14 +217,11 @@ def _thousandths(values: Array) -> list[list[int]]:
     return [[int(v) for v in column] for column in np.round(1000 * values.reshape(-1, values.shape[-1]).T).tolist()]
 
 
-def _sentence(told: Told, effect: NamedEffect, names: Sequence[str], values: Array, rows: Array) -> str:
-    """What is to be seen, from values with enough rows behind them."""
-    attribute, label = effect.seen[0], told.label
-    if len(told.labels) > 2:
-        label = int(np.abs(values).max(axis=0).argmax())
+def _sentence(of: str, label: int, effect: NamedEffect, names: Sequence[str], values: Array, rows: Array) -> str:
+    """What is to be seen of the label called `of`, from values with enough rows behind them."""
+    attribute = effect.seen[0]
     column = np.where(rows >= min(5.0, rows.max(initial=0.0)), values[:, label], 0.0)
     high, low = int(column.argmax()), int(column.argmin())
-    of = told.labels[label]
     if isinstance(attribute, NumericAttribute) and attribute.cuts:
         steps = np.diff(values[: attribute.n_values, label])
         if len(steps) == len(attribute.cuts) and ((steps >= 0).all() or (steps <= 0).all()):
@@ -233,15 +249,17 @@ def _pair(told: Told, effect: NamedEffect, kept: Sequence[Index], name: str) -> 
     title = " & ".join(effect.attributes)
     drawing = heat_map(title, axes[0], axes[1], values[..., told.label])
     redraw = _redrawn_map(values, alone) if len(told.labels) > 2 else None
-    label = told.label if len(told.labels) == 2 else int(np.abs(values).max(axis=(0, 1)).argmax())
-    column = values[..., label]
-    i, j = divmod(int(np.abs(column).argmax()), column.shape[1])
-    both = f"{axes[0].name} {axes[0].values[i]} and {axes[1].name} {axes[1].values[j]}"
-    most = f"the odds of {told.labels[label]} most: {times(float(column[i, j]))}"
-    sentence = f"Beyond what each says alone, {both} together change {most}."
+    sentences = [_pair_sentence(told.labels[label], axes, values[..., label]) for label in told.told_of(values)]
     if any(len(codes) < attribute.cardinality for codes, attribute in zip(kept, effect.seen, strict=True)):
-        sentence += " Of many values the commonest are shown."
-    return Picture(name, f"{title} ({percent(effect.share)}).", sentence, drawing, redraw=redraw)
+        sentences = [f"{one} Of many values the commonest are shown." for one in sentences]
+    return _told_picture(name, f"{title} ({percent(effect.share)}).", sentences, drawing, redraw)
+
+
+def _pair_sentence(of: str, axes: Sequence[HeatAxis], cells: Array) -> str:
+    i, j = divmod(int(np.abs(cells).argmax()), cells.shape[1])
+    both = f"{axes[0].name} {axes[0].values[i]} and {axes[1].name} {axes[1].values[j]}"
+    most = f"the odds of {of} most: {times(float(cells[i, j]))}"
+    return f"Beyond what each says alone, {both} together change {most}."
 
 
 def _alone(single: NamedEffect | None, seen: Attribute, kept: Index) -> Array | None:

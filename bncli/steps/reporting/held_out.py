@@ -6,12 +6,21 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bncli.engine.evaluation.curves import LabelCurves, gains, threshold_table
+from bncli.engine.data.decision_rule import Rule
+from bncli.engine.evaluation.curves import LabelCurves, gains
 from bncli.engine.model import HeldOut
-from bncli.files.formats.report.blocks import Block, Grid, LabelSwitch, Panel, Picture, Pictures, Prose, Section
+from bncli.files.formats.report.blocks import Block, Grid, LabelSwitch, Picture, Pictures, Prose, Section
 from bncli.files.formats.svg.heat_maps import confusion_map
 from bncli.files.formats.svg.unit_curves import Points, reliability_dots, unit_curves
 from bncli.steps.evaluating.report import EvaluateReport
+from bncli.steps.reporting.deciding import (
+    MOST_CELLS,
+    confusion_grid,
+    decides,
+    rule_blocks,
+    ruled,
+    threshold_blocks,
+)
 from bncli.steps.reporting.words import count, figure, percent
 
 QUESTION = "Is it any good?"
@@ -32,10 +41,15 @@ _TOLD = (
 )
 
 
-def held_out_section(report: EvaluateReport | None, held_out: HeldOut | None = None) -> Section:
-    """The section; None: no rows were given. `held_out`: losses of rows that learning chose something by."""
+def held_out_section(
+    report: EvaluateReport | None, held_out: HeldOut | None = None, rule: Rule | None = None
+) -> Section:
+    """The section; None: no rows were given. `held_out`: losses of rows that learning chose something by.
+
+    `rule`: how the model itself decides.
+    """
     if report is not None:
-        return Section("good", QUESTION, tuple(_blocks(report)))
+        return Section("good", QUESTION, tuple(_blocks(report, rule)))
     blocks = [Prose("No rows that the model has not seen were given to tell how good it is: add --data TEST.", "gap")]
     if held_out is not None:
         losses = f"{held_out.log_loss:.4f} nats a row, that of the class frequencies {held_out.base_log_loss:.4f}"
@@ -44,20 +58,26 @@ def held_out_section(report: EvaluateReport | None, held_out: HeldOut | None = N
     return Section("good", QUESTION, blocks)
 
 
-def _blocks(report: EvaluateReport) -> Iterator[Block]:
+def _blocks(report: EvaluateReport, rule: Rule | None) -> Iterator[Block]:
     shown = shown_labels(report)
     names = [report.labels[c] for c in shown]
     yield Prose(_verdict(report))
     yield _figures(report)
+    own = ruled(report, rule) if rule is not None and decides(rule) else None
+    if rule is not None and own is not None:
+        yield from rule_blocks(report, rule, own)
     if len(shown) < len(report.labels):
         yield Prose(f"Of {len(report.labels):,} labels the {len(shown)} with the most rows are shown.", "gap")
     if len(report.labels) == 2:
-        yield _thresholds(report)
+        yield from threshold_blocks(report, rule)
         yield Pictures(_curves(report, [1]))
     else:
-        confusion = [[report.confusion[a][b] for b in shown] for a in shown]
+        cells = report.confusion if own is None else own.confusion.tolist()
+        confusion = [[cells[a][b] for b in shown] for a in shown]
         drawing = confusion_map("Confusion", names, confusion)
         yield Picture("confusion", "Confusion.", _confused(names, confusion), drawing, wide=True)
+        if own is None and len(names) <= MOST_CELLS:
+            yield confusion_grid("Confusion where the likeliest class is decided", names, confusion)
         yield LabelSwitch(names, 0)
         yield Pictures(_curves(report, shown))
     yield _per_label(report, shown)
@@ -102,29 +122,6 @@ def _figures(report: EvaluateReport) -> Grid:
         std = [*(figure(report.std[name]) for name, _ in _TOLD), "–"]
         rows = [(told, f"{value} ± {spread}", other) for (told, value, other), spread in zip(rows, std, strict=True)]
     return Grid("Figures on rows not seen", ("figure", "model", "class frequencies"), rows, (1, 2))
-
-
-def _thresholds(report: EvaluateReport) -> Panel:
-    """The panel, and what it shows at first as a table for who has no script."""
-    log_p, codes, weights = report.pooled
-    table = threshold_table(log_p[1], codes == 1, weights)
-    start = int(np.searchsorted(table.thresholds, 0.5))
-    other, label = report.labels
-    confusion = report.confusion
-    rows = [(name, *(f"{n:,.10g}" for n in row)) for name, row in zip(report.labels, confusion, strict=True)]
-    headings = ("true \\ decided", other, label)
-    data = {
-        "label": label,
-        "other": other,
-        "t": table.thresholds.tolist(),
-        "tp": np.round(table.found, 6).tolist(),
-        "fp": np.round(table.false_alarms, 6).tolist(),
-        "positives": table.positives,
-        "negatives": table.negatives,
-        "start": start,
-    }
-    fallback = (Grid("Confusion where the likelier class is decided", headings, rows, (1, 2)),)
-    return Panel("thresholds", f"From which probability of {label} on?", data, fallback)
 
 
 def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:

@@ -47,11 +47,11 @@ def making_section(model: Model, files: Sequence[tuple[str, str]], lines: Sequen
     return Section("made", QUESTION, tuple(blocks))
 
 
-def evaluation_making(files: Sequence[str], recipe: Recipe | None) -> Section:
-    """Of an evaluation: files, and the recipe of what was learnt in it."""
+def evaluation_making(files: Sequence[str], recipe: Recipe | None, what: str = "data") -> Section:
+    """Of an evaluation: files and what they are, and the recipe of what was learnt in it."""
     facts = [("this page by", f"bncli {__version__}, Python {platform.python_version()}, NumPy {np.__version__}")]
     blocks: list[Block] = [Grid("Versions", ("what", "value"), facts)]
-    marks = [("data", path, print_) for path in files if (print_ := fingerprint(path)) is not None]
+    marks = [(what, path, print_) for path in files if (print_ := fingerprint(path)) is not None]
     if marks:
         blocks.append(Grid("Fingerprints", ("file", "path", "SHA-256"), marks))
     return Section("made", QUESTION, (*blocks, *([] if recipe is None else [_recipe(recipe)])))

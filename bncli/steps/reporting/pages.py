@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bncli.engine.model import HeldOut, Model
 from bncli.files.atomic import write_bytes
@@ -21,9 +21,10 @@ from bncli.steps.evaluating.report import EvaluateReport
 from bncli.steps.fit import FitReport
 from bncli.steps.reporting.construction import construction_section
 from bncli.steps.reporting.effects import effects_section
+from bncli.steps.reporting.groups import group_blocks
 from bncli.steps.reporting.held_out import held_out_section
 from bncli.steps.reporting.making import evaluation_making, making_section
-from bncli.steps.reporting.reliance import Scored, reliance_section
+from bncli.steps.reporting.reliance import Scored, reliance_section, seems_trained_on
 from bncli.steps.reporting.trying import trying_section
 from bncli.steps.reporting.words import count, figure
 
@@ -68,7 +69,7 @@ def model_page(model: Model, path: str, told: Told) -> Page:
     )
     files = [("model", path), *(("data", one) for one in told.data)]
     sections = (
-        held_out_section(None if told.scored is None else told.scored.report, told.held_out),
+        _good(model, told),
         effects_section(effects, schema.labels, weight),
         construction_section(model, told.scored),
         trying.section,
@@ -84,11 +85,25 @@ def model_page(model: Model, path: str, told: Told) -> Page:
     return Page(title, summary, sections, trying.program)
 
 
+def _good(model: Model, told: Told) -> Section:
+    """With a warning where the rows look like those of training."""
+    if told.scored is None:
+        return held_out_section(None, told.held_out)
+    section = held_out_section(told.scored.report, told.held_out, model.rule)
+    if not seems_trained_on(model, told.scored):
+        return section
+    same = "These rows have every value as often as the training rows, and are as many: they look like these themselves"
+    warning = Prose(f"{same}, on which a model looks better than it is. Give rows that it has not seen.", "warning")
+    return replace(section, blocks=(warning, *section.blocks))
+
+
 def evaluation_page(report: EvaluateReport, data: Sequence[str], recipe: Recipe | None) -> Page:
     """Of an evaluation; `recipe` None: of a model, which was not learnt here."""
     sections = [held_out_section(report)]
     if report.folds is not None or report.learning_curve:
         sections.append(Section("sure", "How sure is that?", tuple(_spread(report))))
+    if report.groups is not None:
+        sections.append(Section("groups", "For whom is it good?", tuple(group_blocks(report))))
     sections.append(evaluation_making(data, recipe))
     names = ", ".join(os.path.basename(one) for one in data)
     summary = f"How well {count(report.rows, 'row')} are told, {len(report.labels):,} labels: {report.protocol}."

@@ -19,6 +19,7 @@ from bncli.engine.monitoring.drift import Drift, drift_of
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.files.formats.report.blocks import Block, Grid, Prose, Section
 from bncli.steps.evaluating.report import EvaluateReport
+from bncli.steps.reporting.groups import group_blocks
 from bncli.steps.reporting.words import count, figure, listed, percent
 
 QUESTION = "Can I rely on it?"
@@ -53,8 +54,14 @@ def reliance_section(model: Model, scored: Scored | None, warnings: Sequence[str
     if scored is None:
         blocks.append(Prose("Missing and unseen values, drift and groups of rows need data: add --data TEST.", "gap"))
     else:
-        blocks += [*_columns(model, scored), *_groups(model, scored)]
+        blocks += [*_columns(model, scored), *_groups(model, scored), *group_blocks(scored.report)]
     return Section("rely", QUESTION, tuple(blocks))
+
+
+def seems_trained_on(model: Model, scored: Scored) -> bool:
+    """Whether the rows are as many as those of training, and have every value of every column as often."""
+    lines = [_column(model, scored, place).drift for place in range(len(scored.used))]
+    return scored.report.rows == model.n_rows and bool(lines) and all(one.psi == 0.0 for one in lines)
 
 
 def _rare(model: Model) -> Iterator[Block]:
@@ -140,7 +147,7 @@ def _groups(model: Model, scored: Scored) -> Iterator[Block]:
     worst = found[0]
     yield Prose(
         f"It fares worst where {worst[3]} is {worst[4]}: {percent(worst[1])} of {count(round(worst[2]), 'row')} are "
-        f"decided wrong, of all rows {percent(error)}."
+        f"decided wrong, of all rows {percent(error)}; log-loss {figure(worst[0])}, of all rows {figure(mean)}."
     )
     rows = [
         (name, value, f"{mass:,.10g}", percent(wrongs), f"{loss:.4f}")

@@ -92,8 +92,9 @@ def _metric(report: CompareReport, metric: str) -> Iterator[Block]:
     if summary is not None and summary.average_ranks:
         ranks = sorted(summary.average_ranks.items(), key=lambda one: one[1])
         drawing = share_bars("Average ranks", ranks, [f"{rank:.2f}" for _, rank in ranks])
-        best, sets = ranks[0], count(len(summary.sets), "data set")
-        sentence = f"{best[0]} has the best average rank, {best[1]:.2f} over {sets}."
+        best = [name for name, rank in ranks if rank <= ranks[0][1] + 1e-9]
+        verb, sets = "has" if len(best) == 1 else "share", count(len(summary.sets), "data set")
+        sentence = f"{listed(best)} {verb} the best average rank, {ranks[0][1]:.2f} over {sets}."
         yield Picture(f"ranks-{metric}", "Average ranks, 1 the best.", sentence, drawing)
     rows = [(data, *(_cell(report, data, name, metric) for name in trial.learners)) for data in trial.data]
     numbers = tuple(range(1, len(trial.learners) + 1))

@@ -115,13 +115,14 @@ def _blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, has_ef
     }
     blocks: list[Block] = [
         Prose(
-            "Choose values: the probability, and what speaks for it, follow. It begins with the middle of each column."
+            "Choose values: the probability, and what speaks for it, follow. "
+            "It begins with a value of each column that is common in training."
         ),
     ]
     if len(names) > MOST_INPUTS:
         rest = count(len(names) - MOST_INPUTS, "column")
         blocks.append(
-            Prose(f"The {MOST_INPUTS} columns that matter most can be chosen; {rest} more keep their middle.", "gap")
+            Prose(f"The {MOST_INPUTS} columns that matter most can be chosen; {rest} more keep a common value.", "gap")
         )
     cut = [name for name in shown if len(getattr(by_name[name], "levels", ())) > MOST_OPTIONS]
     if cut:
@@ -162,9 +163,10 @@ def typical_value(attribute: Attribute) -> float | str:
     if not cuts:
         return 0.0
     code = int(np.searchsorted(np.cumsum(weights), weights.sum() / 2))
-    step = (cuts[-1] - cuts[0]) / max(len(cuts) - 1, 1)
     if code == 0:
         return float(cuts[0])
-    middle = (cuts[code - 1] + cuts[code]) / 2 if code < len(cuts) else cuts[-1] + (step / 2 or abs(cuts[-1]) or 1.0)
+    # nothing is known of how far an open interval goes: no farther than its neighbour, or a tenth of the one cut
+    beyond = (cuts[-1] - cuts[-2]) / 2 if len(cuts) > 1 else abs(cuts[-1]) / 10
+    middle = (cuts[code - 1] + cuts[code]) / 2 if code < len(cuts) else cuts[-1] + (beyond or 1.0)
     short = float(f"{middle:.4g}")
     return short if bisect_left(cuts, short) == code else float(middle)

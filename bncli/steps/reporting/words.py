@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 
 def percent(share: float) -> str:
-    """A share in per cent with one decimal, or more where it is small.
+    """A share in per cent with one decimal, or more where it is small; the space in it breaks no line.
 
     >>> percent(0.1234), percent(0.00012), percent(1)
-    ('12.3 %', '0.012 %', '100.0 %')
+    ('12.3\\xa0%', '0.012\\xa0%', '100.0\\xa0%')
     """
-    return f"{100 * share:.2g} %" if 0 < share < 0.001 else f"{100 * share:.1f} %"
+    return f"{100 * share:.2g}\u00a0%" if 0 < share < 0.001 else f"{100 * share:.1f}\u00a0%"
 
 
 def figure(value: float | None) -> str:
@@ -24,14 +24,14 @@ def times(log_odds: float) -> str:
     """What log-odds do to odds, as a factor.
 
     >>> times(0.0), times(-math.log(4)), times(math.log(2000)), times(-math.log(2000))
-    ('× 1.00', '× 0.25', '× 2,000', '× 0.0005')
+    ('×\\xa01.00', '×\\xa00.25', '×\\xa02,000', '×\\xa00.0005')
     """
     if abs(log_odds) > 20:
-        return "× more than 10⁸" if log_odds > 0 else "× less than 10⁻⁸"
+        return "×\u00a0more than 10⁸" if log_odds > 0 else "×\u00a0less than 10⁻⁸"
     factor = math.exp(log_odds)
     if 0.1 <= factor < 10:
-        return f"× {factor:.2f}"
-    return f"× {factor:,.0f}" if factor >= 100 else f"× {factor:.2g}"
+        return f"×\u00a0{factor:.2f}"
+    return f"×\u00a0{factor:,.0f}" if factor >= 100 else f"×\u00a0{factor:.2g}"
 
 
 def count(number: float, what: str) -> str:

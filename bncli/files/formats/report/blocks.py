@@ -81,7 +81,7 @@ class Folded:
 class Panel:
     """What answers when it is touched: its kind is known to the script, which takes `data`; `fallback` stands before.
 
-    thresholds: {"label", "other", "t": [...], "tp": [...], "fp": [...], "positives", "negatives"}
+    thresholds: {"label", "other", "t": [...], "tp": [...], "fp": [...], "positives", "negatives", "start", "costs"}
     what-if: {"inputs": [{"name", "options" or null, "value"}], "effects": bool}
     """
 

@@ -120,15 +120,15 @@
   const thresholds = (panel, data) => {
     const { label, other, positives, negatives } = data;
     const slider = make("input", { type: "range", min: 0, max: data.t.length - 1, value: data.start, oninput: () => show() });
-    const cost = (what) => make("input", { type: "number", min: 0, step: "any", value: 1, "aria-label": what, oninput: () => show() });
-    const missed = cost(`Cost of a missed ${label}`), alarm = cost(`Cost of a false alarm, ${other} taken for ${label}`);
+    const cost = (what, start) => make("input", { type: "number", min: 0, step: "any", value: start, "aria-label": what, oninput: () => show() });
+    const missed = cost(`Cost of a missed ${label}`, data.costs[0]), alarm = cost(`Cost of a false alarm, ${other} taken for ${label}`, data.costs[1]);
     const value = make("output", { "aria-live": "polite" }), body = make("tbody");
     const price = (i) => (Number(missed.value) * (positives - data.tp[i]) + Number(alarm.value) * data.fp[i]) / (positives + negatives);
     const show = () => {
-      const i = Number(slider.value), tp = data.tp[i], fp = data.fp[i], all = positives + negatives;
+      const i = Number(slider.value), from = Number(data.t[i].toPrecision(4)), tp = data.tp[i], fp = data.fp[i], all = positives + negatives;
       const fn = positives - tp, tn = negatives - fp, told = tp + fp;
-      value.textContent = `${label} is decided from a probability of ${data.t[i]} on`;
-      slider.setAttribute("aria-valuetext", `${data.t[i]}`);
+      value.textContent = `${label} is decided from a probability of ${from} on`;
+      slider.setAttribute("aria-valuetext", `${from}`);
       const count = (number) => `${Number(number.toPrecision(10)).toLocaleString("en")}`;
       const rows = [
         [`${label} found`, count(tp)], [`${label} missed`, count(fn)],
