@@ -18,8 +18,7 @@ def decided_names(rule: Rule | None) -> tuple[str, ...]:
     """The columns that a rule asks for."""
     if rule is None:
         return ()
-    decides = (rule.costs, rule.threshold, rule.abstain_below) != (None, None, None)
-    asked = (("decision", decides), ("expected_cost", rule.costs is not None), ("set", rule.sets is not None))
+    asked = (("decision", rule.decides), ("expected_cost", rule.costs is not None), ("set", rule.sets is not None))
     return tuple(name for name, is_asked in asked if is_asked)
 
 

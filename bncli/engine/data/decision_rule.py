@@ -47,3 +47,8 @@ class Rule:
     abstain_below: float | None = None
     sets: Sets | None = None
     held_out: HeldOutScores | None = None
+
+    @property
+    def decides(self) -> bool:
+        """Whether it says more than the most probable label; sets are no decision."""
+        return (self.costs, self.threshold, self.abstain_below) != (None, None, None)
