@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.catalogue import CHOICES, KEYS, OPTIONS, WRITTEN_WHERE_USED
-from bncli.choices import Real, Whole, key_of
+from bncli.choices import CostNumbers, Criterion, Kind, Real, Whole, key_of
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
@@ -162,10 +162,27 @@ def _example(entry: Flag) -> str:
         return _default(default)
     if isinstance(entry.type, click.Choice):
         return _toml(entry.type.choices[0])
-    if isinstance(entry.type, KindType) and isinstance(entry.type.kind, Whole | Real):
-        return "2" if isinstance(entry.type.kind, Whole) else "60"
+    if isinstance(entry.type, KindType):
+        return _of_kind(entry.type.kind) or _toml(_shortest(entry))
+    return _toml(_shortest(entry))
+
+
+def _of_kind(kind: Kind) -> str | None:
+    """A value of a kind as TOML; None where its words say it."""
+    if isinstance(kind, Whole):
+        return "2"
+    if isinstance(kind, Real):
+        return "60" if kind.below > 1 else "0.1"
+    if isinstance(kind, CostNumbers):
+        return _toml("no:yes=5,yes:no=1")
+    return _toml(kind.words[0]) if isinstance(kind, Criterion) else None
+
+
+def _shortest(entry: Flag) -> str:
+    """The first of what may be typed."""
+    words = [word for word, _ in entry.words]
     shortest = str(entry.metavar).split("|")[0].split("[")[0]
-    return _toml({"CHAR": ",", "A,B": "1,1000"}.get(shortest, words[0] if words else shortest))
+    return {"CHAR": ",", "A,B": "1,1000"}.get(shortest, words[0] if words else shortest)
 
 
 def _default(text: str) -> str:

@@ -15,7 +15,7 @@ REPORT = flag(
     group="Output",
     metavar="FILE",
     setting=False,
-    help="Write one page to look at as well, an HTML file (bncli help report).",
+    help="Write a page to look at too (bncli help report).",
 )
 
 

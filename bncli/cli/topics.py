@@ -30,10 +30,8 @@ OF_COMMANDS = {
     "count": ("counts", "discretize", "structures"),
     "merge": ("counts", "files"),
     "fit": (
-        *("quick-start", "which-one", "structures", "parameters", "penalties", "smoothing", "data", "options"),
-        *("decisions", "monotone"),
-        "cluster",
-        "python",
+        *("quick-start", "which-one", "structures", "parameters"),
+        *("decisions", "python"),
     ),
     "score": ("score", "monitor", "explain", "what-if", "decisions", "missing-values", "data", "shell", "cluster"),
     "monitor": ("monitor", "score", "json"),
