@@ -8,10 +8,11 @@ what is left to gain is under a share ENOUGH of its statistical error; to go on 
 
 d being found by conjugate gradients (`newton_direction`) whose products with H_S cost but a share of a pass (Byrd,
 Chin, Neveitt & Nocedal 2011, SIAM Journal on Optimization 21). Value and gradient are those of all rows, so the optimum
-is that of all rows; the sample only says which way leads there. Where it says so badly, all rows do: if WINDOW
-iterations gained less a pass than is to be expected of their Hessian, the products are with it; and where no lower
-point lies along d the method that descends the samples takes over. To be expected is that a direction found in k
-products lowers the gain predicted to ROUGH^2 of what it was, for k + 1 passes; k is that of the sample's last one.
+is that of all rows; the sample only says which way leads there. After WINDOW iterations that is weighed by how far a
+pass lowers the logarithm of the gain predicted: where all rows would lower it further, the products are with their
+Hessian, as long as that is so. Until it was tried, a direction found in k products is expected to lower the gain to
+ROUGH^2 of what it was, for k + 1 passes and a share of the preconditioner; k is that of the sample's last one. Where no
+lower point lies along d the method that descends the samples takes over.
 
 Stops are those of `bncli.engine.optimizers.quasi_newton`; what is predicted is g'H_S^-1 g / 2. Iteration 0 is the
 start, 1 the end of the samples, which is left for the start if it is no better, and all others are steps on all rows.
@@ -24,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -121,16 +122,15 @@ class _Run:
 
     def descend(self, sample: Sampled) -> StoppedBy | None:
         """Newton steps till there is a reason to stop; None where no lower point lies along one of them."""
-        curvature = _Curvature(sample.objective, sample.share, TRUNCATION, self._here.point)
+        curvatures = _Curvatures(sample, self._objective, self._here.point)
         values = deque([self._here.value], maxlen=NEWTON_WINDOW + 1)
-        gains: deque[tuple[float, float]] = deque(maxlen=WINDOW + 1)
         while True:
-            here = self._here
-            gained_at = self._spent
+            here, began = self._here, self._spent
+            curvature = curvatures.chosen(here.point)
             direction = curvature.direction(here)
             self._products += curvature.used * curvature.share
             slope = float(direction @ here.gradient)
-            gains.append((gained_at, -slope))
+            curvatures.predicted(-slope)
             reason = self._finished(-slope / 2, values)
             if reason is not None:
                 return reason
@@ -139,8 +139,7 @@ class _Run:
                 return None
             self._arrive(found, step)
             values.append(found.value)
-            if curvature.share < 1 and len(gains) > WINDOW and _slow(gains, curvature.used):
-                curvature = _Curvature(self._objective, 1.0, ROUGH, found.point)
+            curvatures.spent(self._spent - began)
             curvature.refresh.at(found.point, curvature.spent)
 
     def _finished(self, predicted: float, values: deque[float]) -> StoppedBy | None:
@@ -220,13 +219,54 @@ class _Run:
         self._report(Step(self._iteration, here.value, _norm(here.gradient), step, *spent), here.point)
 
 
+class _Curvatures:
+    """The Hessians of a sample and of all rows, and which of them gains more."""
+
+    def __init__(self, sample: Sampled, objective: Objective, point: Array) -> None:
+        self._sampled = self._last = _Curvature(sample.objective, sample.share, TRUNCATION, point)
+        self._objective = objective
+        self._all: _Curvature | None = None
+        self._made, self._gain, self._passes = self._sampled, 0.0, 0.0
+
+    def chosen(self, point: Array) -> _Curvature:
+        """That which gains more a pass: measured over its last steps, or expected."""
+        sampled = self._sampled
+        if len(sampled.steps) < WINDOW:
+            return sampled
+        if self._all is None:
+            if sampled.rate >= -2 * math.log(ROUGH) / (sampled.used + 1 + COST[1] / WINDOW):
+                return sampled
+            self._all = _Curvature(self._objective, 1.0, ROUGH, point)
+        self._last = sampled if self._all.steps and self._all.rate < sampled.rate else self._all
+        return self._last
+
+    def predicted(self, gain: float) -> None:
+        """What the step before lowered is known with the gain predicted after it."""
+        if self._passes and gain > 0:
+            self._made.steps.append((math.log(self._gain / gain), self._passes))
+        self._made, self._gain = self._last, gain
+
+    def spent(self, passes: float) -> None:
+        """The passes of the step that was predicted last."""
+        self._passes = passes
+
+
 class _Curvature:
-    """The Hessian of a sample, or of all rows: a product with it costs a `share` of a pass."""
+    """The Hessian of a sample, or of all rows: a product with it costs a `share` of a pass.
+
+    `steps`: by how much each of the last lowered the logarithm of the gain predicted, and its passes.
+    """
 
     def __init__(self, objective: Objective, share: float, truncation: float, point: Array) -> None:
         self._objective, self.share, self._truncation = objective, share, truncation
         self.refresh = Refresh(replace(objective, precondition=objective.refreshed(point, COST[1])))
         self.spent = self.used = 0
+        self.steps: deque[tuple[float, float]] = deque(maxlen=WINDOW)
+
+    @property
+    def rate(self) -> float:
+        """Of the last steps, a pass."""
+        return sum(lowered for lowered, _ in self.steps) / sum(passes for _, passes in self.steps)
 
     def direction(self, here: Probe) -> Array:
         """The Newton direction; it took so many products as `used` says from now on."""
@@ -234,16 +274,6 @@ class _Curvature:
         found, self.used = newton_direction(product, self.refresh.precondition, here.gradient, self._truncation)
         self.spent += self.used
         return found
-
-
-def _slow(gains: Sequence[tuple[float, float]], products: int) -> bool:
-    """Whether a direction of so many products on all rows lowers the gain predicted more a pass.
-
-    gains: the passes spent when each was predicted, and the gain predicted.
-    """
-    (spent_before, before), (spent, now) = gains[0], gains[-1]
-    lowered = math.log(before / now) / (spent - spent_before) if now > 0 else math.inf
-    return lowered < -2 * math.log(ROUGH) / (products + 1)
 
 
 def _norm(vector: Array) -> float:
