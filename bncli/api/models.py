@@ -188,9 +188,10 @@ class Model:
     def flip(
         self, table: Any, columns: Iterable[str] = (), changes: int = 2, *, allow_missing_columns: bool = False
     ) -> list[str]:
-        """The fewest values (`A=v; B=w`) that, changed, lead to another label, the empty text for none, row by row.
+        """The fewest values (`A=v; B=w`) that, changed, lead to another decision, the empty text for none, row by row.
 
-        At most `changes` values of these columns, none: of all, may change.
+        Decided is by the rule of the model, or where it has none for the most probable label. At most `changes` values
+        of these columns, none: of all, may change.
         """
         asked = Questions(flip=True, flip_columns=tuple(columns), flip_changes=changes)
         return [str(text) for (texts,) in self._asked(table, asked, allow_missing_columns) for text in texts]
@@ -218,7 +219,7 @@ class Model:
     def _asked(self, table: Any, questions: Questions, allow_missing_columns: bool) -> Iterator[tuple[Any, ...]]:
         """The columns of the answers, block by block."""
         rows = ScoredRows(self._model)
-        rows.ask(self._model, questions)
+        rows.ask(self._model, questions, self._model.rule)
         for block in self._blocks(table, rows, 1, allow_missing_columns):
             yield block.added
 

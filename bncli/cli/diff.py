@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.cli import options
+from bncli.cli.calibration_facts import calibration_facts
 from bncli.cli.command import declare
 from bncli.cli.console import Console
+from bncli.cli.decision_tables import rule_lines
 from bncli.cli.flags import Paths, flag
 from bncli.errors import UsageError
 
@@ -45,7 +47,7 @@ _SHOWN = 4
     "The exit code is 0 whether they differ or not.",
 )
 def command(**typed: Any) -> None:
-    """Compares schema, cuts, arcs, tables and options, and what the models say of a table."""
+    """Compares schema, cuts, arcs, tables, options, calibration and decisions, and what the models say of a table."""
     _refuse_idle(typed)
     source = None if typed["data"] is None else options.source(typed, (typed["data"],))
     from bncli.steps.diff import diff
@@ -82,6 +84,8 @@ def lines(report: DiffReport) -> list[str]:
             "options",
             [f"{name} {_text(one)} -> {_text(other)}" for name, (one, other) in report.options_changed.items()],
         ),
+        ("calibration", _calibration_lines(report)),
+        ("decides", _rule_lines(report)),
         (
             "learnt from",
             [] if report.rows_learnt_from is None else ["{:,} -> {:,} rows".format(*report.rows_learnt_from)],
@@ -115,6 +119,25 @@ def _table_lines(report: DiffReport) -> list[str]:
     if tables.changed:
         told.insert(0, f"{len(tables.changed):,} changed, by up to {tables.largest:.2g} nats")
     return [f"{', '.join(told)}; {tables.same:,} the same"] if told else []
+
+
+def _calibration_lines(report: DiffReport) -> list[str]:
+    if report.calibration is None:
+        return []
+    told = [{} if one is None else calibration_facts(one, report.labels) for one in report.calibration]
+    same = told[0].get("calibration") == told[1].get("calibration")
+    return [" -> ".join(_text(one.get("log-loss" if same else "calibration")) for one in told)]
+
+
+def _rule_lines(report: DiffReport) -> list[str]:
+    if report.rule is None:
+        return []
+    from bncli.files.decision_rules import summary_json
+
+    told = ["; ".join([] if one is None else rule_lines(summary_json(one), report.labels)) for one in report.rule]
+    if told[0] == told[1]:
+        return [f"{told[0] or 'by rows held out'}, by other numbers"]
+    return [" -> ".join(one or "the most probable label" for one in told)]
 
 
 def _text(value: object) -> str:

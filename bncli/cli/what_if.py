@@ -27,7 +27,8 @@ WHAT_IF = (
         "--flip",
         group=_GROUP,
         is_flag=True,
-        help="The fewest changed values that lead to another label (flip), the most probable of them.",
+        help="The fewest changed values that lead to another label (flip), the most probable of them: to another "
+        "decision where the model or an option says what to decide.",
     ),
     flag(
         "--flip-columns",

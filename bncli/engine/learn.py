@@ -28,6 +28,7 @@ from bncli.engine.decisions.holding_out import learn_with_rule
 from bncli.engine.decisions.rules import Wanted, rule_of
 from bncli.engine.doubts import doubts_about
 from bncli.engine.model import ChosenPenalty, HeldOut, Model, Parameters
+from bncli.engine.monitoring.tallies import plain_frequencies
 from bncli.engine.prediction.directions import check_directions
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag, Regions, Structure
@@ -105,8 +106,10 @@ def _weighted(rows: list[Columns], recipe: Recipe, given: Given, reading: Readin
     class_weights = class_weights_of(recipe.class_weights, rows[0])
     if class_weights is None:
         return _calibrated(rows, recipe, given, reading, run)
-    learnt = _calibrated([reweighted(rows.pop(), class_weights)], recipe, given, reading, run)
-    return replace(learnt, model=replace(learnt.model, class_weights=tuple(class_weights.tolist())))
+    columns = rows.pop()
+    learnt = _calibrated([reweighted(columns, class_weights)], recipe, given, reading, run)
+    plain, weights = plain_frequencies(learnt.model, columns), tuple(class_weights.tolist())
+    return replace(learnt, model=replace(learnt.model, class_weights=weights, plain_frequencies=plain))
 
 
 def _calibrated(rows: list[Columns], recipe: Recipe, given: Given, reading: Reading, run: Run) -> Learnt:

@@ -8,6 +8,7 @@ the attributes and methods that the three have in common, and beyond this room b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, singledispatch
@@ -357,7 +358,8 @@ class Model:
     n_rows counts the training rows; version is the version of bncli that learnt it. penalty_cv is there if the recipe
     leaves the penalty to cross-validation, restarts if it asks for random starts, self_test once it is written. The
     structure of an ensemble is that of its heaviest component. sampled_rows: as of `Cuts`. class_weights: by what the
-    rows of each label were multiplied; None where each counted as it was. calibration: what is done to the
+    rows of each label were multiplied; None where each counted as it was. plain_frequencies: then, of each
+    attribute used, what rows with each value and with none weighed before that. calibration: what is done to the
     probabilities of the predictor. rule: how to decide by the probabilities.
     """
 
@@ -372,6 +374,7 @@ class Model:
     sampled_rows: int | None = None
     self_test: SelfTest | None = None
     class_weights: tuple[float, ...] | None = None
+    plain_frequencies: Mapping[int, tuple[float, ...]] | None = None
     rule: Rule | None = None
     calibration: Calibration | None = None
 

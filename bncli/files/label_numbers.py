@@ -55,19 +55,25 @@ def costs_stated(value: Any) -> Any:
 
 
 def _read_costs(path: str) -> dict[str, float]:
-    """A heading with the decisions, then a line a true label: every cost of every line is there."""
+    """A heading with the decisions, then a line a true label; an empty field is a cost only of a right decision.
+
+    The field above the labels may be anything, or (R writes so) not be there.
+    """
     rows = csv_rows(small_text(path), path)
     if len(rows) < 2 or len(rows[0][1]) < 2:
         what = "this is no table of costs"
-        raise BncliError(what, where=path, hint="a first line with the decisions, then a line a true label")
-    decisions = rows[0][1][1:]
+        hint = "commas between fields; a first line with the decisions, then a line a true label"
+        raise BncliError(what, where=path, hint=hint)
+    heading = rows[0][1]
+    decisions = heading if all(len(fields) == len(heading) + 1 for _, fields in rows[1:]) else heading[1:]
     found: dict[str, float] = {}
     for line, (true, *costs) in rows[1:]:
         where = f"{path}, line {line}"
         if len(costs) != len(decisions):
-            raise BncliError(f"{len(costs)} costs for {len(decisions)} decisions", where=where)
+            what = f"{len(costs)} costs for {len(decisions)} decision{'s' * (len(decisions) != 1)}"
+            raise BncliError(what, where=where, hint="a line holds a true label, then a cost for each decision")
         for decision, text in zip(decisions, costs, strict=True):
-            cost = decimal(text)
+            cost = 0.0 if not text and decision == true else decimal(text)
             if cost is None or cost < 0:
                 said = f"costs {text!r}" if text else "has no cost"
                 what = f"deciding {decision!r} where {true!r} is true {said}"

@@ -64,6 +64,7 @@ _DESCRIPTION = "model.json"
 _ALL_TABLES = "tables.npy"
 _SELF_TEST = "self_test"
 _CLASS_WEIGHTS = "class_weights"
+_PLAIN = "plain_frequencies"
 _SELF_TEST_ARRAYS = ("self_test/codes.npy", "self_test/probabilities.npy")
 
 
@@ -101,7 +102,10 @@ def _describe(model: Model) -> dict[str, Any]:
     restarts = {} if model.restarts is None else {RESTARTS: restarts_json(model.restarts)}
     sampled = {} if model.sampled_rows is None else {SAMPLED: model.sampled_rows}
     self_test = {} if model.self_test is None else {_SELF_TEST: model.self_test.n_rows}
-    class_weights = {} if model.class_weights is None else {_CLASS_WEIGHTS: list(model.class_weights)}
+    class_weights: dict[str, Any] = {} if model.class_weights is None else {_CLASS_WEIGHTS: list(model.class_weights)}
+    if model.plain_frequencies is not None:
+        names = {i: model.schema.attributes[i].name for i in model.plain_frequencies}
+        class_weights[_PLAIN] = {names[i]: list(weights) for i, weights in model.plain_frequencies.items()}
     calibration = {} if model.calibration is None else {CALIBRATION: calibration_json(model.calibration)}
     return (
         chosen
@@ -130,7 +134,7 @@ def read_model(path: str) -> Model:
     with open_archive(path) as archive:
         document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        optional = (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, _CLASS_WEIGHTS, CALIBRATION, DECISIONS, *KEYS)
+        optional = (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, _CLASS_WEIGHTS, _PLAIN, CALIBRATION, DECISIONS, *KEYS)
         fields = document.fields(keys, optional)
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
@@ -151,6 +155,7 @@ def read_model(path: str) -> Model:
             read_restarts(fields[RESTARTS]) if RESTARTS in fields else None,
             fields[SAMPLED].integer(1) if SAMPLED in fields else None,
             class_weights=_read_class_weights(fields[_CLASS_WEIGHTS], schema) if _CLASS_WEIGHTS in fields else None,
+            plain_frequencies=_read_plain(fields[_PLAIN], schema) if _PLAIN in fields else None,
             rule=read_rule(fields[DECISIONS], schema.labels) if DECISIONS in fields else None,
         )
         if CALIBRATION in fields:
@@ -165,6 +170,19 @@ def _read_class_weights(node: Node, schema: Schema) -> tuple[float, ...]:
     if not schema.label_frequencies or min(weights) == 0:
         node.fail("class weights are above 0, and go with the key 'label_frequencies' of the schema")
     return weights
+
+
+def _read_plain(node: Node, schema: Schema) -> dict[int, tuple[float, ...]]:
+    """Weights of the values of attributes and of none, by the attribute's index."""
+    found, members = {}, node.members()
+    for i, attribute in enumerate(schema.attributes):
+        if (weights := members.pop(attribute.name, None)) is not None:
+            found[i] = tuple(weight.number() for weight in weights.items())
+            if len(found[i]) != attribute.cardinality + 1 or min(found[i]) < 0:
+                weights.fail(f"expected {attribute.cardinality + 1} numbers of at least 0")
+    if members:
+        node.fail(f"there is no attribute {next(iter(members))!r}")
+    return found
 
 
 def _version(model: Model) -> int:

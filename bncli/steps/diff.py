@@ -1,4 +1,4 @@
-"""How two models differ: schema, cuts, arcs, tables, options, and, on a table, what they say of its rows.
+"""How two models differ: schema, cuts, arcs, tables, options, calibration, rule, and what they say of a table.
 
 Everything is compared by name: columns, labels, values. Table entries are compared where both models have a table over
 the same attributes with the same values; of an ensemble these are those of its sum, or where there is none (and of an
@@ -10,13 +10,15 @@ Conventions: the rows are read once for each model, each as that model reads the
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from bncli.engine.calibration.maps import Calibration
+from bncli.engine.data.decision_rule import Rule
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, Index
@@ -24,6 +26,8 @@ from bncli.engine.model import Ensemble, Model, Pool, Tables
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.named_structure import NamedDag, NamedStructure, name_structure
 from bncli.errors import UsageError
+from bncli.files.calibrations import calibration_json
+from bncli.files.decision_rules import summary_json
 from bncli.files.model import dump_model, read_model
 from bncli.files.score_layout import most_probable
 from bncli.files.table import Batches, Source
@@ -59,12 +63,14 @@ class TableChanges(NamedTuple):
 class DiffReport:
     """What B has and A lacks is added, what A has and B lacks removed; pairs are (of A, of B).
 
-    class_name, label_order, rows: None where they agree. decisions: None without a table.
+    labels: those of A. class_name, label_order, calibration, rule, rows_learnt_from: None where they agree.
+    decisions: None without a table.
     """
 
     a: str
     b: str
     same_bytes: bool
+    labels: tuple[str, ...]
     class_name: tuple[str, str] | None
     label_order: tuple[tuple[str, ...], tuple[str, ...]] | None
     attributes_added: tuple[str, ...]
@@ -77,18 +83,27 @@ class DiffReport:
     regions_added: tuple[tuple[str, ...], ...]
     regions_removed: tuple[tuple[str, ...], ...]
     options_changed: Mapping[str, tuple[Any, Any]]
+    calibration: tuple[Calibration | None, Calibration | None] | None
+    rule: tuple[Rule | None, Rule | None] | None
     rows_learnt_from: tuple[int, int] | None
     tables: TableChanges
     decisions: Decisions | None
 
     def as_json(self) -> dict[str, Any]:
         """Every field by name; of the decisions `rows`, `changed_decisions` and `max_abs_dp`."""
-        fields = {"class" if name == "class_name" else name: value for name, value in asdict(self).items()}
-        del fields["decisions"]
+        told = {field.name: getattr(self, field.name) for field in fields(self)}
+        found = {"class" if name == "class_name" else name: value for name, value in told.items()}
+        del found["decisions"], found["labels"]
         rows, changed, max_dp = (None, None, None) if self.decisions is None else self.decisions
-        fields["options_changed"] = {name: list(pair) for name, pair in self.options_changed.items()}
-        fields["tables"] = self.tables._asdict()
-        return fields | {"rows": rows, "changed_decisions": changed, "max_abs_dp": max_dp}
+        found["options_changed"] = {name: list(pair) for name, pair in self.options_changed.items()}
+        found["calibration"] = _pair_json(self.calibration, calibration_json)
+        found["rule"] = _pair_json(self.rule, summary_json)
+        found["tables"] = self.tables._asdict()
+        return found | {"rows": rows, "changed_decisions": changed, "max_abs_dp": max_dp}
+
+
+def _pair_json(pair: tuple[Any, Any] | None, as_json: Callable[[Any], dict[str, Any]]) -> list[Any] | None:
+    return None if pair is None else [None if one is None else as_json(one) for one in pair]
 
 
 def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> DiffReport:
@@ -103,6 +118,7 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
     return DiffReport(
         a=a,
         b=b,
+        labels=ours.labels,
         same_bytes=dump_model(one) == dump_model(other),
         class_name=None if ours.class_name == theirs.class_name else (ours.class_name, theirs.class_name),
         label_order=None if ours.labels == theirs.labels else (ours.labels, theirs.labels),
@@ -113,6 +129,8 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
         levels_changed=tuple(name for name, change in changes.items() if change == "levels"),
         **_graphs(name_structure(one.structure, ours), name_structure(other.structure, theirs)),
         options_changed=_options(one, other),
+        calibration=None if one.calibration == other.calibration else (one.calibration, other.calibration),
+        rule=None if one.rule == other.rule else (one.rule, other.rule),
         rows_learnt_from=None if one.n_rows == other.n_rows else learnt_from,
         tables=_tables(one, other, {name for name, change in changes.items() if change is not None}),
         decisions=None if source is None else _decisions(one, other, source, run),

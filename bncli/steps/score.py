@@ -110,7 +110,7 @@ def score(
     stopwatch(Stage("score"))
     model = read_model(model_path)
     rule = rule_to_score(model, output.decisions, output.prior is not None, stopwatch)
-    rows = _rows(model, (unseen or model.schema.unseen) == "error", output, stopwatch)
+    rows = _rows(model, (unseen or model.schema.unseen) == "error", output, rule, stopwatch)
     if monitor is not None:
         rows.watch(model)
     with Batches(
@@ -148,13 +148,13 @@ def _tell_reasons(model: Model, output: Output, watch: Watch) -> None:
         watch(Note(f"log-odds and contributions are those before the {method} calibration"))
 
 
-def _rows(model: Model, strict: bool, output: Output, watch: Watch) -> ScoredRows:
+def _rows(model: Model, strict: bool, output: Output, rule: Rule | None, watch: Watch) -> ScoredRows:
     """What scores; a note where what it tells needs a word."""
     shift = _shift(model, output.prior, watch)
     _tell_reasons(model, output, watch)
     rows = ScoredRows(model, strict, output.explain, shift)
     if output.questions.any:
-        rows.ask(model, output.questions)
+        rows.ask(model, output.questions, rule)
     return rows
 
 

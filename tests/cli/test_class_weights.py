@@ -126,6 +126,10 @@ def test_codes_and_evaluation_and_comparison_weigh_too(bncli: Bncli) -> None:
     assert "learners" in json.loads(compared.out)
 
 
+def test_a_label_that_does_not_exist_is_wrong_usage(bncli: Bncli) -> None:
+    assert bncli("fit", "tumours.csv", "--class-weights", "bengn=2", "-o", "m.bnc").code == 2
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

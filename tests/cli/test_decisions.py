@@ -56,6 +56,21 @@ def test_costs_of_a_file_and_typed_are_the_same_rule(bncli: Bncli) -> None:
     assert rows(bncli("score", "m.bnc", "tumours.csv", "-q", "--costs", "costs.csv").out) == found
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        ",benign,malignant\nbenign,,1\nmalignant,8,\n",  # right decisions left out
+        "benign,malignant\nbenign,0,1\nmalignant,8,0\n",  # nothing above the labels
+        '\ufeff"",malignant,benign\r\n\r\nmalignant,0,8\r\nbenign,1,0\r\n',
+    ],
+)
+def test_tables_of_costs_as_people_write_them(bncli: Bncli, content: str) -> None:
+    fit(bncli)
+    Path("costs.csv").write_text(content, encoding="utf-8", newline="")
+    of_file, typed = (bncli("score", "m.bnc", "tumours.csv", "-q", "--costs", said) for said in ("costs.csv", COSTS))
+    assert (of_file.code, of_file.out) == (0, typed.out)
+
+
 def test_costs_between_three_classes(bncli: Bncli) -> None:
     costs = "setosa:versicolor=1,setosa:virginica=1,versicolor:setosa=1,versicolor:virginica=20," \
             "virginica:setosa=1,virginica:versicolor=1"  # fmt: skip
@@ -241,6 +256,11 @@ def test_bad_input_is_named(bncli: Bncli, words: str, message: str) -> None:
         ("true,benign,malignant\nbenign,0,1\nbenign,3,1\n", "stands there twice"),
         ("true,benign,review\nbenign,0,1\nmalignant,3,1\n", "names the label 'review'"),
         ("", "this is no table of costs"),
+        (
+            ";benign;malignant\nbenign;0;1\nmalignant;3;0\n",
+            "no table of costs, costs.csv; commas between fields",
+        ),
+        (",benign,malignant\nbenign,0,\nmalignant,3,0\n", "deciding 'malignant' where 'benign' is true has no cost"),
     ],
 )
 def test_tables_of_costs_that_are_none(bncli: Bncli, content: str, message: str) -> None:

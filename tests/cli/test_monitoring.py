@@ -165,3 +165,28 @@ def test_what_does_not_go_together(bncli: Bncli, words: tuple[str, ...], said: s
     assert done.code == 2
     assert done.err.startswith(f"Error: {said}")
     assert not Path("s.csv").exists()
+
+
+@pytest.mark.parametrize("param", ["map", "weighted"])
+def test_class_weights_are_no_drift(bncli: Bncli, param: str) -> None:
+    """Drift is told against the rows as they were, so that the very rows learnt from have a PSI of 0."""
+    words = ("--param", param, "--class-weights", "malignant=20", "-o", "m.bnc")
+    assert bncli("fit", "tumours.csv", *words).code == 0
+    ran = bncli("score", "m.bnc", "tumours.csv", "-o", "s.csv", "--monitor", "m.json", "--fail-on-drift")
+    assert ran.code == 0
+    found = json.loads(Path("m.json").read_text())
+    assert [one["psi"] for one in found["attributes"]] == pytest.approx([0.0] * len(found["attributes"]), abs=1e-12)
+    assert bncli("verify", "m.bnc").code == 0
+    table = Path("tumours.csv").read_text().splitlines()
+    Path("some.csv").write_text("\n".join([table[0], *[row for row in table if row.endswith("malignant")]]))
+    assert bncli("score", "m.bnc", "some.csv", "-o", "s.csv", "--monitor", "m.json", "--fail-on-drift").code == 4
+
+
+def test_class_weights_and_missing_values_are_no_drift(bncli: Bncli) -> None:
+    words = ("--param", "map", "--class-weights", "cultivar_1=20", "-o", "m.bnc")
+    for policy in ("level", "marginalize"):
+        assert bncli("fit", "wine_holes.csv", *words, "--missing-policy", policy).code == 0
+        assert bncli("score", "m.bnc", "wine_holes.csv", "-o", "s.csv", "--monitor", "m.json").code == 0
+        found = json.loads(Path("m.json").read_text())
+        assert any(one["missing"] for one in found["attributes"])
+        assert [one["psi"] for one in found["attributes"]] == pytest.approx([0.0] * len(found["attributes"]), abs=1e-12)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,38 @@ def test_a_flip_flips(bncli: Bncli) -> None:
         writer.writerows(changed)
     after = rows_of(bncli("score", "m.bnc", "changed.csv").out)
     assert all(one["prediction"] != other["prediction"] for one, other in zip(found, after, strict=True))
+
+
+def test_a_flip_flips_the_decision(bncli: Bncli) -> None:
+    """Where the model decides by costs, or an option says a threshold, the decision flips and not the prediction."""
+    costs = ("--costs", "benign:malignant=1,malignant:benign=30")
+    assert bncli("fit", "tumours.csv", "--param", "map", *costs, "-o", "m.bnc").code == 0
+    table = rows_of(Path("tumours.csv").read_text())[:60]
+    write_rows("some.csv", table)
+    values_of = {}
+    for attribute in json.loads(bncli("inspect", "m.bnc", "--json").out)["attributes"]:
+        cuts = attribute.get("cuts", [])
+        middles = [(low + high) / 2 for low, high in itertools.pairwise(cuts)]
+        numbers = [cuts[0] - 1, *middles, cuts[-1] + 1] if cuts else []
+        values_of[attribute["name"]] = attribute.get("levels", numbers)
+    for said in (("--prior", "benign=0.9,malignant=0.1"), ("--threshold", "0.02")):
+        found = rows_of(bncli("score", "m.bnc", "some.csv", *said, "--flip", "--flip-changes", "1").out)
+        assert any(row["decision"] != row["prediction"] for row in found)
+        reached: list[set[str]] = [set() for _ in table]
+        for name, values in values_of.items():
+            for value in values:
+                write_rows("changed.csv", [row | {name: value} for row in table])
+                for row, after in zip(reached, rows_of(bncli("score", "m.bnc", "changed.csv", *said).out), strict=True):
+                    row.add(after["decision"])
+        for row, labels in zip(found, reached, strict=True):
+            assert bool(row["flip"]) == (len(labels) > 1)
+
+
+def write_rows(path: str, rows: Sequence[Mapping[str, object]]) -> None:
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def test_next_best_names_a_missing_column(bncli: Bncli) -> None:

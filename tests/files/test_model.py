@@ -162,6 +162,14 @@ def test_an_option_that_an_older_recipe_does_not_know_had_no_effect(tmp_path: Pa
     assert older.recipe == MODEL.recipe.replaced(smoothing=None)
 
 
+@pytest.mark.parametrize(
+    "damaged", [{"nobody": [1.0]}, {SCHEMA.attributes[0].name: [1.0]}, {SCHEMA.attributes[0].name: "much"}, [1.0]]
+)
+def test_plain_frequencies_are_checked(tmp_path: Path, damaged: object) -> None:
+    with pytest.raises(ModelError, match="plain_frequencies"):
+        read(tmp_path, forged(BYTES, lambda description: description.update(plain_frequencies=damaged)))
+
+
 def test_models_without_any_table(tmp_path: Path) -> None:
     model = model_of(replace(SCHEMA, attributes=SCHEMA.attributes[2:]), Dag(((), ()), ()))
     assert_same(read(tmp_path, dump_model(model)), model)

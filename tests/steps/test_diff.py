@@ -12,6 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bncli.cli.diff import lines
+from bncli.engine.calibration.maps import Calibration, Temperature
+from bncli.engine.data.decision_rule import Rule
 from bncli.engine.model import Tables
 from bncli.errors import ModelError, UsageError
 from bncli.files.model import read_model, write_model
@@ -167,5 +170,28 @@ def test_blocks_of_other_sizes_go_in_step(sizes: list[int], data: st.DataObject)
 
 def test_every_field_is_in_the_json(models: dict[str, str]) -> None:
     report = diff(models["tan"], models["nb"], WINE)
-    names = {"class" if name == "class_name" else name for name in DiffReport.__dataclass_fields__} - {"decisions"}
+    names = {"class" if name == "class_name" else name for name in DiffReport.__dataclass_fields__} - {
+        "decisions",
+        "labels",
+    }
     assert set(report.as_json()) == names | {"rows", "changed_decisions", "max_abs_dp"}
+
+
+def test_a_calibration_and_a_rule_are_differences(models: dict[str, str], tmp_path: Path) -> None:
+    """Models that say other probabilities, or decide otherwise, are never called the same."""
+    plain = read_model(models["tan"])
+    hot, cold = (Calibration(Temperature(t), 100, 0.5, 0.4) for t in (2.0, 0.5))
+    paths = [str(tmp_path / f"{name}.bnc") for name in ("hot", "cold", "bold")]
+    write_model(paths[0], replace(plain, calibration=hot))
+    write_model(paths[1], replace(plain, calibration=cold))
+    write_model(paths[2], replace(plain, rule=Rule(abstain_below=0.6)))
+    report = diff(paths[0], paths[1])
+    assert (report.calibration, report.rule, report.options_changed) == ((hot, cold), None, {})
+    assert [one["temperature"] for one in report.as_json()["calibration"]] == [2.0, 0.5]
+    assert "calibration temperature 2 -> temperature 0.5" in lines(report)
+    report = diff(models["tan"], paths[2])
+    assert report.calibration is None
+    assert report.as_json()["rule"] == [None, {"abstain_below": 0.6}]
+    told = "decides     the most probable label -> none where no label has a probability of 0.6"
+    assert lines(report) == [told]
+    assert lines(diff(models["tan"], paths[0])) == ["calibration none -> temperature 2"]

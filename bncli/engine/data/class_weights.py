@@ -16,7 +16,7 @@ import numpy as np
 from bncli.choices import label_numbers
 from bncli.engine.data.columns import Columns
 from bncli.engine.kernels.arrays import Array
-from bncli.errors import BncliError
+from bncli.errors import BncliError, UsageError
 
 BALANCED = "balanced"
 
@@ -24,7 +24,7 @@ BALANCED = "balanced"
 def class_weights_of(words: str | None, columns: Columns) -> Array | None:
     """The number of each label (K,), from `balanced` or `label=number,...`; a label that is not named has 1.
 
-    None where nothing is asked for. BncliError for a label that the class does not have.
+    None where nothing is asked for. UsageError for a label that the class does not have.
     """
     if words is None or columns.label is None:
         return None
@@ -37,7 +37,8 @@ def class_weights_of(words: str | None, columns: Columns) -> Array | None:
     numbers = label_numbers(words)
     for label in numbers:
         if label not in labels:
-            raise unknown_label(label, labels, "--class-weights", columns.class_name)
+            error = unknown_label(label, labels, "--class-weights", columns.class_name)
+            raise UsageError(error.what, hint=error.hint)
     return np.array([numbers.get(label, 1.0) for label in labels])
 
 

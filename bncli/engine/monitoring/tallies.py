@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bncli.engine.data.encoding import Encoded
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.encoding import Encoded, encode_attributes
 from bncli.engine.data.schema import Attribute
 from bncli.engine.kernels.arrays import Array, Codes, Integers
 from bncli.engine.model import Model
@@ -69,10 +70,21 @@ class AttributeTally:
         return self.unseen + (0 if self.missing_counts else self.missing)
 
 
-def attribute_tally(attribute: Attribute, n_rows: int) -> AttributeTally:
-    """With no rows yet; `n_rows` is the number of training rows."""
-    weights = [*attribute.frequencies, *([attribute.missing_weight] if attribute.missing_weight else [])]
-    training = np.array(weights, np.float64)
+def plain_frequencies(model: Model, columns: Columns) -> dict[int, tuple[float, ...]]:
+    """Of each attribute that the model looks at: the weight of the rows with each value, and with none it knows."""
+    used = sorted(model.attributes)
+    encoded = encode_attributes(columns, model.schema, used)
+    found = {}
+    for i, codes in zip(used, encoded.codes, strict=True):
+        n_codes = model.schema.attributes[i].cardinality + 1
+        found[i] = tuple(np.bincount(codes, columns.weights, n_codes).astype(np.float64).tolist())
+    return found
+
+
+def attribute_tally(attribute: Attribute, n_rows: int, plain: Sequence[float] | None = None) -> AttributeTally:
+    """With no rows yet; `n_rows` is the number of training rows, `plain` as in `plain_frequencies`."""
+    *known, missing = (*attribute.frequencies, attribute.missing_weight) if plain is None else plain
+    training = np.array([*known, *([missing] if attribute.missing_weight else [])], np.float64)
     if training.sum() > n_rows:
         training *= n_rows / training.sum()
     has_missing = attribute.missing or attribute.missing_weight > 0
@@ -113,7 +125,8 @@ class Watcher:
 
     def __init__(self, model: Model, used: Sequence[int]) -> None:
         schema = model.schema
-        attributes = [attribute_tally(schema.attributes[i], model.n_rows) for i in used]
+        plain = model.plain_frequencies or {}
+        attributes = [attribute_tally(schema.attributes[i], model.n_rows, plain.get(i)) for i in used]
         self.tally = Tally(attributes, np.zeros(len(schema.labels)), classes=np.zeros(len(schema.labels)))
         self.no_log_p = ""
         self.joint: JointModel | None = None

@@ -2,12 +2,13 @@
 
 All sets of one attribute with all their values are tried, then all of two, and so on up to a limit: the search is exact
 within it. Of the changes of the same number that lead to another label, that is told after which this label is the most
-probable.
+probable. The label of a row is the most probable one, or that which a rule decides for.
 
 Conventions: an attribute is changed to another of its values, in codes: a number to another interval. A missing value
 may become any; nothing becomes missing. The change that comes first in the schema's order wins a tie. Rows that flip
-with fewer changes are not looked at again, so a change that leaves a value as it is flips nothing. Cost: a scoring of
-the rows left for each set of changes.
+with fewer changes are not looked at again, so a change that leaves a value as it is flips nothing. To abstain is no
+label that a change leads to; a row abstained from flips to any. Cost: a scoring of the rows left for each set of
+changes.
 """
 
 from __future__ import annotations
@@ -24,20 +25,36 @@ from bncli.errors import UsageError
 
 MOST_CHANGES = 50_000
 """Sets of changes that are tried for a row."""
+_LEAST = float(np.finfo(np.float64).min)
+"""In place of ln 0: costs may decide for a label that is impossible."""
 Change = tuple[tuple[int, int], ...]
 """(position of the attribute, its new code), ascending."""
 
 
+def _most_probable(log_p: Array) -> Index:
+    found: Index = log_p.argmax(axis=0)
+    return found
+
+
 class Flips:
-    """What may change: positions in `used`, at most `most` at a time; score(codes) is log P(y | x_t), (K, N)."""
+    """What may change: positions in `used`, at most `most` at a time; score(codes) is log P(y | x_t), (K, N).
+
+    decide(log P): the labels (N,), below 0 for none; the most probable one where nothing is said.
+    """
 
     def __init__(
-        self, schema: Schema, used: Sequence[int], allowed: Sequence[int], most: int, score: Callable[..., Array]
+        self,
+        schema: Schema,
+        used: Sequence[int],
+        allowed: Sequence[int],
+        most: int,
+        score: Callable[..., Array],
+        decide: Callable[[Array], Index] = _most_probable,
     ) -> None:
         attributes = [schema.attributes[i] for i in used]
         self._sizes = {p: attributes[p].n_values for p in sorted(allowed)}
         self._words = {p: _words(attributes[p]) for p in self._sizes}
-        self._most, self._score = most, score
+        self._most, self._score, self._decide = most, score, decide
         n_changes = _n_changes(list(self._sizes.values()), most)
         if n_changes > MOST_CHANGES:
             what = f"there are {n_changes:,} ways to change up to {most} of {len(self._sizes)} columns"
@@ -51,7 +68,7 @@ class Flips:
 
     def changes(self, codes: Sequence[Codes], log_p: Array) -> list[Change]:
         """The changes for every row, () for none; log_p (K, N) is of the rows as they are."""
-        labels = log_p.argmax(axis=0)
+        labels = self._decide(log_p)
         found: list[Change] = [()] * len(labels)
         left: Index = np.arange(len(labels))
         for size in range(1, self._most + 1):
@@ -72,7 +89,9 @@ class Flips:
             for p, code in change:
                 given[p] = np.full_like(codes[p], code)
             log_p = self._score(given)
-            reached = np.where(log_p.argmax(axis=0) == labels, -np.inf, log_p.max(axis=0))
+            told = self._decide(log_p)
+            own = np.maximum(log_p[told, np.arange(len(told))], _LEAST)
+            reached = np.where((told == labels) | (told < 0), -np.inf, own)
             for row in np.flatnonzero(reached > best).tolist():
                 chosen[row] = change
             best = np.maximum(best, reached)

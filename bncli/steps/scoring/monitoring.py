@@ -54,7 +54,7 @@ def _size(psi: float | None) -> str:
 def write_found(path: str, model: Model, watcher: Watcher | None, watch: Watch) -> Monitored:
     """Writes what was counted, and notes what it lacks."""
     assert watcher is not None
-    if model.class_weights is not None:
+    if model.class_weights is not None and model.plain_frequencies is None:
         watch(Note("drift is told against training rows that weigh as --class-weights said in fit"))
     if watcher.no_log_p:
         watch(Note(f"no ln P(x): {watcher.no_log_p}"))

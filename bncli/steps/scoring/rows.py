@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from bncli.engine.calibration.maps import Temperature
 from bncli.engine.data.columns import UNSEEN, CategoricalColumn
+from bncli.engine.data.decision_rule import Rule
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.data.schema import CategoricalAttribute, source_column
 from bncli.engine.decisions.prior import shifted
@@ -83,13 +84,13 @@ class ScoredRows:
         self.watcher = Watcher(model, self._scorer.used)
         self.needed = (*self.needed, model.schema.class_name)
 
-    def ask(self, model: Model, questions: Questions) -> None:
-        """Answers these of every row."""
+    def ask(self, model: Model, questions: Questions, rule: Rule | None) -> None:
+        """Answers these of every row, decided by this rule."""
 
         def score(codes: Sequence[Codes]) -> Array:
             return self._final(uncalibrated(self._scorer, codes))
 
-        self.asked = Asked(model, self._scorer.used, questions, score, self.shift)
+        self.asked = Asked(model, self._scorer.used, questions, score, self.shift, rule)
 
     def add(self, others: Counts) -> None:
         """Counts rows that were scored elsewhere."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from numpy.typing import NDArray
 
 from bncli.choices import decimal
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns
+from bncli.engine.data.decision_rule import Rule
 from bncli.engine.data.forms import NumberForm
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
-from bncli.engine.kernels.arrays import Array, Codes
+from bncli.engine.decisions.deciding import Decider
+from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model
 from bncli.engine.networks.joint_model import JointModel
 from bncli.engine.what_if.flips import Flips
@@ -30,7 +33,7 @@ class Questions:
     """changes: (column, value) that is set in every row beside the row as it is, the empty value for missing.
 
     flip: tell the fewest changes, of `flip_changes` values at most, of these columns (none: of all), that lead to
-    another label. surprise: tell -ln P(x). labels_only: no probabilities.
+    another decision. surprise: tell -ln P(x). labels_only: no probabilities.
     """
 
     next_best: bool = False
@@ -50,6 +53,7 @@ class Asked:
     """A model made ready for questions; UsageError or ModelError where one cannot be asked.
 
     used: the schema's attributes of the codes; score(codes) is what is said in the end, log P(y | x_t) (K, N).
+    rule: how rows are decided, whose decision flips; None, or one that has sets alone: the most probable label does.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class Asked:
         questions: Questions,
         score: Callable[[Sequence[Codes]], Array],
         shift: Array | None = None,
+        rule: Rule | None = None,
     ) -> None:
         self._questions, self._score = questions, score
         self._attributes = [model.schema.attributes[i] for i in used]
@@ -70,7 +75,8 @@ class Asked:
         self._flips = None
         if questions.flip:
             allowed = [_position(name, names, model.schema) for name in questions.flip_columns or names]
-            self._flips = Flips(model.schema, used, allowed, questions.flip_changes, score)
+            decide = partial(_decided, rule, self._labels)
+            self._flips = Flips(model.schema, used, allowed, questions.flip_changes, score, decide)
 
     @property
     def added(self) -> tuple[Added, ...]:
@@ -110,6 +116,13 @@ class Asked:
         for position, code in self._changes:
             given[position] = np.full_like(codes[position], code)
         return self._score(given)
+
+
+def _decided(rule: Rule | None, labels: tuple[str, ...], log_p: Array) -> Index:
+    """The label decided for, (N,), or where nothing is decided the most probable one."""
+    if rule is None or not rule.decides:
+        return most_probable(log_p)
+    return Decider.of(replace(rule, sets=None), labels).decide(log_p).codes
 
 
 def _missing(columns: Columns, attribute: Attribute, rows: slice) -> NDArray[np.bool_]:

@@ -59,6 +59,23 @@ def test_words() -> None:
     assert told == ["age>65.5", "age<=18", "age<=18", "age<=18"]  # of the last, unknown, a tie is the first label
 
 
+def test_what_flips_is_what_is_decided() -> None:
+    """With a bar of its own, not the label that is more probable; nobody is led to a row without a decision."""
+    schema = schema_of([4], 2)
+    of_second = np.array([0.05, 0.2, 0.4, 0.9])
+
+    def score(codes: list[np.ndarray]) -> np.ndarray:
+        return np.log([1 - of_second[codes[0]], of_second[codes[0]]])
+
+    def decide(log_p: np.ndarray) -> np.ndarray:
+        p = np.exp(log_p[1])
+        return np.where(p > 0.5, -1, (p > 0.1).astype(np.intp))
+
+    codes = [np.arange(4, dtype=np.uint8)]
+    flips = Flips(schema, (0,), (0,), 1, score, decide)
+    assert flips.changes(codes, score(codes)) == [((0, 2),), ((0, 0),), ((0, 0),), ((0, 0),)]
+
+
 def test_too_many_ways_are_refused() -> None:
     schema = schema_of([9] * 40, 2)
     with pytest.raises(UsageError, match="63,540 ways to change up to 2 of 40 columns"):
