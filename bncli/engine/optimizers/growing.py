@@ -11,7 +11,7 @@ Chin, Neveitt & Nocedal 2011, SIAM Journal on Optimization 21). Value and gradie
 is that of all rows; the sample only says which way leads there. After WINDOW iterations that is weighed by how far a
 pass lowers the logarithm of the gain predicted: where all rows would lower it further, the products are with their
 Hessian, as long as that is so. Until it was tried, a direction found in k products is expected to lower the gain to
-ROUGH^2 of what it was, for k + 1 passes and a share of the preconditioner; k is that of the sample's last one. Where no
+ROUGH^2 of what it was, for k + 1 passes and what a preconditioner costs; k is that of the sample's last one. Where no
 lower point lies along d the method that descends the samples takes over.
 
 Stops are those of `bncli.engine.optimizers.quasi_newton`; what is predicted is g'H_S^-1 g / 2. Iteration 0 is the
@@ -49,7 +49,7 @@ LOOSEST = 1e-2
 """The largest tolerance on a sample, as a share of the objective."""
 TRUNCATION = 0.1
 """Of the conjugate gradients: products cost a share of a pass, and what a rough direction leaves costs whole ones."""
-WINDOW = 3
+WINDOW = 4
 """So many iterations tell what a pass gains."""
 
 
@@ -234,7 +234,7 @@ class _Curvatures:
         if len(sampled.steps) < WINDOW:
             return sampled
         if self._all is None:
-            if sampled.rate >= -2 * math.log(ROUGH) / (sampled.used + 1 + COST[1] / WINDOW):
+            if sampled.rate >= -2 * math.log(ROUGH) / (sampled.used + 1 + COST[1]):
                 return sampled
             self._all = _Curvature(self._objective, 1.0, ROUGH, point)
         self._last = sampled if self._all.steps and self._all.rate < sampled.rate else self._all
