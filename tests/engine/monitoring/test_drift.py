@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -29,6 +29,8 @@ def test_psi_is_its_formula(pairs: list[tuple[int, int]]) -> None:
 def test_p_is_that_of_a_contingency_table(pairs: list[tuple[int, int]]) -> None:
     new, old = np.array(pairs, np.float64).T
     oracle = stats.chi2_contingency(np.stack([new, old]), correction=False)
+    # values expected less than once are joined with others
+    assume(oracle.expected_freq[0].min() >= 1)
     assert homogeneity(new, old) == pytest.approx(oracle.pvalue, abs=1e-10)
 
 
