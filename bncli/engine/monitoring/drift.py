@@ -73,14 +73,32 @@ def psi(counts: Array, training: Array) -> float:
 
 
 def homogeneity(counts: Array, training: Array) -> float:
-    """The p value of Pearson's chi-squared test that two samples, counts of k values, are of one distribution."""
+    """The p value of Pearson's chi-squared test that two samples, counts of k values, are of one distribution.
+
+    Where all values but one are expected less than once among the new rows, all together, that of Fisher's exact test
+    that they are not more.
+    """
     n, n_training = counts.sum(), training.sum()
-    rows = _pooled(np.stack([counts, training]), (counts + training) * n / (n + n_training))
+    often = (counts + training) * n / (n + n_training)
+    rows = _pooled(np.stack([counts, training]), often)
     expected = rows.sum(axis=0) * np.array([[n], [n_training]]) / (n + n_training)
     if expected.shape[1] < 2:
-        return 1.0
+        rare = often < 1
+        return 1.0 if rare.all() else _tail(counts[rare].sum(), training[rare].sum(), n, n_training)
     statistic = ((rows - expected) ** 2 / expected).sum()
     return float(special.chdtrc(expected.shape[1] - 1, statistic))
+
+
+def _tail(rare: float, rare_in_training: float, n: float, n_training: float) -> float:
+    """That chance puts as many of the rare values, or more, among the n new rows: hypergeometric."""
+    total = rare + rare_in_training
+    x = np.arange(rare, min(total, n) + 1)
+    log_p = _log_choose(total, x) + _log_choose(n + n_training - total, n - x) - _log_choose(n + n_training, n)
+    return float(min(np.exp(log_p).sum(), 1.0))
+
+
+def _log_choose(n: float, k: Array | float) -> Array:
+    return np.asarray(special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1))
 
 
 def _pooled(rows: Array, expected: Array) -> Array:

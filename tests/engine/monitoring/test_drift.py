@@ -34,6 +34,16 @@ def test_p_is_that_of_a_contingency_table(pairs: list[tuple[int, int]]) -> None:
     assert homogeneity(new, old) == pytest.approx(oracle.pvalue, abs=1e-10)
 
 
+@given(st.integers(0, 5), st.integers(1, 40), st.integers(0, 5), st.integers(100, 3000))
+def test_p_of_a_rare_value_is_exact(rare: int, common: int, rare_before: int, common_before: int) -> None:
+    table = np.array([[rare, common], [rare_before, common_before]])
+    expected = table[:, 0].sum() * table[0].sum() / table.sum()
+    assume(rare + rare_before > 0)
+    assume(expected < 0.999)
+    oracle = stats.fisher_exact(table, alternative="greater")
+    assert homogeneity(*table.astype(np.float64)) == pytest.approx(oracle.pvalue, rel=1e-8)
+
+
 def test_p_nears_that_of_a_single_sample_where_training_is_large() -> None:
     new, old = np.array([30.0, 50.0, 40.0]), np.array([3e7, 4e7, 5e7])
     expected = stats.chisquare(new, old / old.sum() * new.sum())
