@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from bncli.choices import flag_of
 from bncli.commands import COMMANDS
 from bncli.errors import BncliError, UsageError
 
@@ -95,9 +96,10 @@ def blamed(error: BncliError) -> BncliError:
     """The error, with the place where the value was set that it speaks of."""
     places = [
         setting.where
-        for setting in settings_of_run().values()
+        for name, setting in settings_of_run().items()
         for text in (setting.value if isinstance(setting.value, tuple) else [setting.value])
-        if isinstance(text, str) and (repr(text) in error.what or text == error.where)
+        if isinstance(text, str)
+        and (repr(text) in error.what or text == error.where or error.what.startswith(f"{flag_of(name)} "))
     ]
     if not places or places[0] in error.where:
         return error
