@@ -211,7 +211,10 @@ def is_refused(words: Mapping[str, Any]) -> bool:
 
 
 def case(words: Mapping[str, Any]) -> Any:
-    return pytest.param(words, id=" ".join(f"{key}={value}" for key, value in words.items()))
+    """Every optimizer beside every method is a sweep of its own: beside the default one is enough between whiles."""
+    is_sweep = "optimizer" in words and words["param"] != PARAMETERS.default
+    marks = [pytest.mark.slow] if is_sweep else []
+    return pytest.param(words, id=" ".join(f"{key}={value}" for key, value in words.items()), marks=marks)
 
 
 CASES = [
