@@ -48,8 +48,8 @@ def said_of(options: Mapping[str, Any], words: Sequence[str] = (*COLUMNS, *FILES
     said = {key: value for key, value in options.items() if value is not None}
     for key in ("class_", "weights"):
         if not isinstance(said.get(key, ""), str):
-            what = f"{key} is a {type(said[key]).__name__}, and should be the name of a column"
-            raise UsageError(what, hint="put the values into the table")
+            what = f"{key} is a {type(said[key]).__name__}, and should be the name of a column, a text"
+            raise UsageError(what, hint="values go into the table; a column called 1 is '1'")
     return {_SOURCE_NAMES.get(key, key): _field(key, value) for key, value in said.items()}
 
 
@@ -150,11 +150,13 @@ def column_of(values: Any, name: str) -> pa.Array:
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         what = f"column {name!r} is a {type(values).__name__}, and should be a list or an array"
         raise UsageError(what, hint="a table of one row has columns of one value, as in {'a': [1]}")
+    if not hasattr(values, "__len__"):
+        values = list(values)  # it can be read but once
     try:
         found = pa.array(values, from_pandas=True)
         if not _is_strange(found.type):
             return found
-    except (pa.ArrowException, ValueError, TypeError, NotImplementedError):
+    except (pa.ArrowException, ValueError, TypeError, NotImplementedError, OverflowError):
         pass
     listed = list(values)
     if (wrong := next((value for value in listed if isinstance(value, _HOLDERS)), None)) is not None:
