@@ -70,6 +70,8 @@ def _scorer(model: Model) -> tuple[PortableScorer, bool]:
     plain = portable(model)
     if len(plain.labels) < 2 or not plain.inputs:
         raise ModelError("every row gets the same probabilities")
+    if plain.calibration is not None:
+        raise ModelError("the model is calibrated by a map of its probabilities, and values do not add up to them")
     try:
         found: PortableScorer | None = _over_effects(model, plain)
     except ModelError:
