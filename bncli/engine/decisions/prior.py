@@ -4,8 +4,9 @@
 
 pi is the prior that the model was learnt under: the class frequencies of its rows, class weights heeded; of a model
 calibrated by a map a class, those of the calibration rows, whose frequencies such a map makes its probabilities have
-(a temperature cannot move them). This is Bayes' rule where P(x | y) stays what it was (Saerens, Latinne & Decaestecker 2002, Neural Computation 14), for every kind of
-model; the logarithm ln pi'(y) - ln pi(y) is one number a class. Cost: an addition and a sum a row and class.
+(a temperature cannot move them). This is Bayes' rule where P(x | y) stays what it was (Saerens, Latinne & Decaestecker
+2002, Neural Computation 14), for every kind of model; the logarithm ln pi'(y) - ln pi(y) is one number a class. Cost:
+an addition and a sum a row and class.
 """
 
 from __future__ import annotations
