@@ -48,8 +48,10 @@ def _of_column(by: str, groups: Sequence[Group], error: float, two: bool) -> Ite
         TextColumn("gap", [f"{(group.figures['error'] or 0.0) - error:+.4f}" for group in groups]),
         *(TextColumn(n.replace("_", "-"), [_number(group.figures[n]) for group in groups]) for n in _FIGURES),
     ]
-    for name in groups[0].decided:
-        shown.append(TextColumn(name.replace("_", "-"), [_number(group.decided[name]) for group in groups]))
+    shown += [
+        TextColumn(name.replace("_", "-"), [_number(group.decided[name]) for group in groups])
+        for name in groups[0].decided
+    ]
     if two:
         from bncli.engine.evaluation.groups import RATES
 

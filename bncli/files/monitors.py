@@ -11,6 +11,7 @@ out the rest again, so that what is said agrees with what was counted.
 from __future__ import annotations
 
 import hashlib
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ def _model_json(model: MonitoredModel) -> dict[str, Any]:
 
 
 def _counts_json(tally: Tally) -> dict[str, Any]:
-    moments = {name: [one.n, one.total, one.squares] for name, one in _moments(tally).items()}
+    moments = {name: [one.n, float(one.total), float(one.squares)] for name, one in _moments(tally).items()}
     return moments | {
         "predictions": _whole(tally.predictions),
         "classes": _whole(tally.classes),
@@ -196,4 +197,4 @@ def _read_moments(node: Node) -> Moments:
     items = node.items()
     if len(items) != 3:
         node.fail("expected a number of rows, a sum and a sum of squares")
-    return Moments(items[0].integer(0), items[1].number(), items[2].number())
+    return Moments(items[0].integer(0), Fraction(items[1].number()), Fraction(items[2].number()))

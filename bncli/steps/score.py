@@ -127,7 +127,8 @@ def score(
             if cluster is None:
                 _stream(batches, rows, scores, len(layout.kept))
             else:
-                plan = ScorePlan(model, source, layout, path, output.format, rows.strict, rows.shift)
+                how = (rows.strict, rows.shift, monitor is not None, output.questions)
+                plan = ScorePlan(model, source, layout, path, output.format, *how)
                 _gather(batches, rows, scores, files_on_cluster(cluster, plan, source.paths, stopwatch))
     tell_unreached(rule, model.schema.labels, rows.highest, stopwatch)
     found = None if monitor is None else write_found(monitor, model, rows.watcher, run.watch)

@@ -154,7 +154,6 @@ def test_codes_and_counts_make_models_that_are_watched_alike(bncli: Bncli) -> No
     [
         (("--fail-on-drift",), "--fail-on-drift has no effect without --monitor"),
         (("--monitor", "-"), "--monitor needs a file"),
-        (("--monitor", "m.json", "--cluster", "local:1"), "--monitor counts in one process"),
         (("--monitor", "iris.csv"), "cannot write 'iris.csv': it is read from"),
         (("--monitor", "s.csv"), "cannot write 's.csv': it is written"),
     ],
