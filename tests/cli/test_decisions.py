@@ -111,7 +111,7 @@ def test_a_threshold_that_no_row_reaches_is_told(bncli: Bncli) -> None:
     assert told in " ".join(ran.err.split())
     assert {row["decision"] for row in rows(ran.out)} == {"benign"}
     model = package.load("m.bnc")
-    with pytest.warns(UserWarning) as warned:
+    with pytest.warns(UserWarning, match="no row reaches") as warned:
         model.decide("low.csv", threshold=0.95)
     assert [str(one.message) for one in warned] == [told]
     model.decide("low.csv", threshold=0.5)

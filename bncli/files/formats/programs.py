@@ -74,6 +74,11 @@ def data_text(scorer: PortableScorer, target: Target) -> str:
     return "{\n" + ",\n".join(fields) + "\n}"
 
 
+def decides(text: str) -> bool:
+    """Whether a program with such data decides."""
+    return '\n  "decisions": ' in text
+
+
 def _decisions(rule: Rule) -> dict[str, Any]:
     known = {
         "costs": None if rule.costs is None else [list(row) for row in rule.costs],
