@@ -35,15 +35,16 @@ def fit(table: Any, *, threads: int = 1, progress: Told = None, **options: Any) 
     """Learns a model from a table: a path, a data frame, a dictionary of columns.
 
     Options are those of `bncli fit` by their words with `_` for `-` (`structure`, `param`, `k`, `penalty`, `seed`, ...;
-    `structure` may be a file, `cuts` is one), and of the table: `class_` (the column to predict; else one called
-    `class`, else the last), `ignore`, `categorical`, `numeric` (lists of columns), `weights` (a column), `missing`
-    (texts that mean a missing value), `dates`, `drop_unlabelled`. The same rows and options give the same bytes as the
-    command, on any number of threads.
+    `structure` may be a file, `cuts` is one; `log_p_quantiles=True`), and of the table: `class_` (the column to
+    predict; else one called `class`, else the last), `ignore`, `categorical`, `numeric` (lists of columns), `weights`
+    (a column), `missing` (texts that mean a missing value), `dates`, `drop_unlabelled`. The same rows and options give
+    the same bytes as the command, on any number of threads.
 
     `progress` is called with every event (`bncli.watch`); without it notes are issued as warnings of Python's kind
     `UserWarning`, and True shows a bar besides. Raises BncliError: one line that says what, where and what to do;
     TypeError for an unknown option.
     """
+    extras = fitting.Extras(log_p_quantiles=bool(options.pop("log_p_quantiles", False)))
     columns, words = _parted(options)
     chosen = _learning(words)
     with ExitStack() as kept:
@@ -51,7 +52,7 @@ def fit(table: Any, *, threads: int = 1, progress: Told = None, **options: Any) 
         source = kept.enter_context(source_of(table, **columns))
         path = str(Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="bncli-")), "model.bnc"))
         run = run_of(threads, kept.enter_context(watching(progress)))
-        report = fitting.fit(source, chosen.recipe, output=path, supplied=chosen.supplied, run=run)
+        report = fitting.fit(source, chosen.recipe, output=path, supplied=chosen.supplied, extras=extras, run=run)
         told = report.as_json()
         del told["model"]
         return Model(read_model(path), told)

@@ -40,6 +40,7 @@ from bncli.files.decision_rules import DECISIONS, read_rule, rule_json
 from bncli.files.documents import Node, parse
 from bncli.files.families import are_many, families_json, read_families
 from bncli.files.graphs import graph_json, read_graph
+from bncli.files.log_p import TRAINING_LOG_P, read_training_log_p, training_log_p_json
 from bncli.files.penalties import penalty_json, read_penalty, read_restarts, restarts_json
 from bncli.files.predictors import (
     CHOSEN,
@@ -107,6 +108,7 @@ def _describe(model: Model) -> dict[str, Any]:
         names = {i: model.schema.attributes[i].name for i in model.plain_frequencies}
         class_weights[_PLAIN] = {names[i]: list(weights) for i, weights in model.plain_frequencies.items()}
     calibration = {} if model.calibration is None else {CALIBRATION: calibration_json(model.calibration)}
+    log_p = {} if model.log_p is None else {TRAINING_LOG_P: training_log_p_json(model.log_p)}
     return (
         chosen
         | restarts
@@ -115,6 +117,7 @@ def _describe(model: Model) -> dict[str, Any]:
         | class_weights
         | ({} if model.rule is None else {DECISIONS: rule_json(model.rule)})
         | calibration
+        | log_p
         | {
             "format": "bncli-model",
             "version": _version(model),
@@ -134,8 +137,18 @@ def read_model(path: str) -> Model:
     with open_archive(path) as archive:
         document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        optional = (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, _CLASS_WEIGHTS, _PLAIN, CALIBRATION, DECISIONS, *KEYS)
-        fields = document.fields(keys, optional)
+        optional = (
+            CHOSEN,
+            RESTARTS,
+            SAMPLED,
+            _SELF_TEST,
+            _CLASS_WEIGHTS,
+            _PLAIN,
+            CALIBRATION,
+            DECISIONS,
+            TRAINING_LOG_P,
+        )
+        fields = document.fields(keys, (*optional, *KEYS))
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
         families = read_families(fields["families"], schema, structure)
@@ -160,6 +173,8 @@ def read_model(path: str) -> Model:
         )
         if CALIBRATION in fields:
             model = replace(model, calibration=read_calibration(fields[CALIBRATION], len(schema.labels)))
+        if TRAINING_LOG_P in fields:
+            model = replace(model, log_p=read_training_log_p(fields[TRAINING_LOG_P]))
         if _SELF_TEST not in fields:
             return model
         return replace(model, self_test=_read_self_test(archive, model, fields[_SELF_TEST].integer(1)))
@@ -190,7 +205,7 @@ def _version(model: Model) -> int:
     predictor = model.predictor
     if model.schema.label_frequencies or model.class_weights is not None:
         return VERSION
-    if model.calibration is not None or model.rule is not None:
+    if model.calibration is not None or model.rule is not None or model.log_p is not None:
         return VERSION
     if model.self_test is not None:
         return _WITHOUT_LABEL_FREQUENCIES

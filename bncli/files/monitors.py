@@ -16,19 +16,30 @@ from typing import Any
 
 import numpy as np
 
+from bncli.engine.data.log_p import QUANTILES
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 from bncli.engine.monitoring.drift import ALPHA, LEAST_PSI, LEAST_UNKNOWN, Drift
 from bncli.engine.monitoring.monitor import Monitor, MonitoredModel
-from bncli.engine.monitoring.surprise import QUANTILES, Sketch
+from bncli.engine.monitoring.surprise import Sketch
 from bncli.engine.monitoring.tallies import AttributeTally, Moments, Tally
 from bncli.files.atomic import write_bytes
 from bncli.files.documents import Node, dump, read_document
+from bncli.files.log_p import TRAINING_LOG_P, read_training_log_p, training_log_p_json
 from bncli.files.model import dump_model
 
 VERSION = 1
 _TOLD = ("rows", "drift", "drifted", "attributes", "predictions", "mean_confidence", "mean_log_p", "no_log_p")
-_TOLD_TOO = ("log_p_quantiles", "log_loss", "labelled_rows", "class_shares", "held_out_log_loss", "limits", "reference")
+_TOLD_TOO = (
+    "log_p_quantiles",
+    "log_loss",
+    "labelled_rows",
+    "class_shares",
+    "held_out_log_loss",
+    "limits",
+    "reference",
+    "below_training",
+)
 _MOMENTS = ("confidence", "log_p", "log_loss")
 
 
@@ -36,13 +47,15 @@ def monitored(model: Model) -> MonitoredModel:
     """The model as a monitor names it; its fingerprint is of the bytes of the model file."""
     fingerprint = hashlib.sha256(dump_model(model)).hexdigest()[:32]
     held_out = None if model.penalty_cv is None else model.penalty_cv.log_loss
-    return MonitoredModel(fingerprint, model.schema.class_name, model.schema.labels, model.n_rows, held_out)
+    said = (fingerprint, model.schema.class_name, model.schema.labels, model.n_rows, held_out)
+    return MonitoredModel(*said, model.log_p)
 
 
 def monitor_json(monitor: Monitor) -> dict[str, Any]:
     """The content of a monitor file."""
     tally, model = monitor.tally, monitor.model
-    return {
+    below = {} if monitor.below_training is None else {"below_training": monitor.below_training}
+    return below | {
         "format": "bncli-monitor",
         "version": VERSION,
         "rows": tally.rows,
@@ -90,6 +103,7 @@ def _model_json(model: MonitoredModel) -> dict[str, Any]:
         "labels": list(model.labels),
         "rows": model.rows,
         "held_out_log_loss": model.held_out_log_loss,
+        **({} if model.log_p is None else {TRAINING_LOG_P: training_log_p_json(model.log_p)}),
     }
 
 
@@ -139,7 +153,7 @@ def read_monitor(path: str) -> Monitor:
 
 
 def _read_model(node: Node) -> MonitoredModel:
-    fields = node.fields(("fingerprint", "class", "labels", "rows", "held_out_log_loss"))
+    fields = node.fields(("fingerprint", "class", "labels", "rows", "held_out_log_loss"), (TRAINING_LOG_P,))
     held_out = fields["held_out_log_loss"]
     return MonitoredModel(
         fields["fingerprint"].text(),
@@ -147,6 +161,7 @@ def _read_model(node: Node) -> MonitoredModel:
         fields["labels"].texts(),
         fields["rows"].integer(0),
         None if held_out.value is None else held_out.number(),
+        read_training_log_p(fields[TRAINING_LOG_P]) if TRAINING_LOG_P in fields else None,
     )
 
 

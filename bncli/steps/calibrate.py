@@ -98,7 +98,7 @@ def calibrated(model: Model, source: Source, method: str, *, run: Run = Run()) -
             "the threshold or the prediction sets that rows held out gave are of the probabilities before, and left out"
         )
         run.watch(Note(f"{what}: say score --threshold, or learn again", warning=True))
-    return with_self_test(replace(model, calibration=calibration, rule=rule))
+    return with_self_test(replace(model, calibration=calibration, rule=rule, log_p=None))
 
 
 def _weights(rows: Columns, model: Model) -> Array | None:

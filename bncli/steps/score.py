@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 
 from bncli.engine.calibration.maps import Temperature
 from bncli.engine.data.decision_rule import Rule
+from bncli.engine.data.log_p import QUANTILES
 from bncli.engine.data.schema import Unseen
 from bncli.engine.decisions.prior import TRAINING, prior_shift
 from bncli.engine.decisions.rules import Wanted
@@ -153,6 +154,9 @@ def _rows(model: Model, strict: bool, output: Output, rule: Rule | None, watch: 
     """What scores; a note where what it tells needs a word."""
     shift = _shift(model, output.prior, watch)
     _tell_reasons(model, output, watch)
+    if output.questions.surprise and model.log_p is not None:
+        told = [f"{100 * q:g} % above {-model.log_p.quantiles[QUANTILES.index(q)]:.4g}" for q in (0.01, 0.05, 0.5)]
+        watch(Note(f"surprise of the training rows: {', '.join(told)}"))
     rows = ScoredRows(model, strict, output.explain, shift)
     if output.questions.any:
         rows.ask(model, output.questions, rule)
