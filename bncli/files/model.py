@@ -167,17 +167,27 @@ def read_model(path: str) -> Model:
             read_penalty(fields[CHOSEN]) if CHOSEN in fields else None,
             read_restarts(fields[RESTARTS]) if RESTARTS in fields else None,
             fields[SAMPLED].integer(1) if SAMPLED in fields else None,
-            class_weights=_read_class_weights(fields[_CLASS_WEIGHTS], schema) if _CLASS_WEIGHTS in fields else None,
-            plain_frequencies=_read_plain(fields[_PLAIN], schema) if _PLAIN in fields else None,
-            rule=read_rule(fields[DECISIONS], schema.labels) if DECISIONS in fields else None,
         )
-        if CALIBRATION in fields:
-            model = replace(model, calibration=read_calibration(fields[CALIBRATION], len(schema.labels)))
-        if TRAINING_LOG_P in fields:
-            model = replace(model, log_p=read_training_log_p(fields[TRAINING_LOG_P]))
+        model = _with_later_keys(model, fields)
         if _SELF_TEST not in fields:
             return model
         return replace(model, self_test=_read_self_test(archive, model, fields[_SELF_TEST].integer(1)))
+
+
+def _with_later_keys(model: Model, fields: dict[str, Node]) -> Model:
+    """With what files of the first versions never had."""
+    schema, found = model.schema, dict[str, Any]()
+    if _CLASS_WEIGHTS in fields:
+        found["class_weights"] = _read_class_weights(fields[_CLASS_WEIGHTS], schema)
+    if _PLAIN in fields:
+        found["plain_frequencies"] = _read_plain(fields[_PLAIN], schema)
+    if DECISIONS in fields:
+        found["rule"] = read_rule(fields[DECISIONS], schema.labels)
+    if CALIBRATION in fields:
+        found["calibration"] = read_calibration(fields[CALIBRATION], len(schema.labels))
+    if TRAINING_LOG_P in fields:
+        found["log_p"] = read_training_log_p(fields[TRAINING_LOG_P])
+    return replace(model, **found)
 
 
 def _read_class_weights(node: Node, schema: Schema) -> tuple[float, ...]:

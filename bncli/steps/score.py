@@ -128,8 +128,7 @@ def score(
             if cluster is None:
                 _stream(batches, rows, scores, len(layout.kept))
             else:
-                how = (rows.strict, rows.shift, monitor is not None, output.questions)
-                plan = ScorePlan(model, source, layout, path, output.format, *how)
+                plan = _plan(model, source, layout, output, rows)
                 _gather(batches, rows, scores, files_on_cluster(cluster, plan, source.paths, stopwatch))
     tell_unreached(rule, model.schema.labels, rows.highest, stopwatch)
     found = None if monitor is None else write_found(monitor, model, rows.watcher, run.watch)
@@ -189,6 +188,13 @@ def _sent(source: Source, run: Run) -> Iterator[Cluster | None]:
     with connected(run.cluster) as cluster:
         check_workers(cluster, files, run.watch)
         yield cluster
+
+
+def _plan(model: Model, source: Source, layout: Layout, output: Output, rows: ScoredRows) -> ScorePlan:
+    """What the workers must know."""
+    path = None if output.path == "-" else output.path
+    how = (rows.strict, rows.shift, rows.watcher is not None, output.questions)
+    return ScorePlan(model, source, layout, path, output.format, *how)
 
 
 def _gather(batches: Batches, rows: ScoredRows, scores: ScoreFile, files: Iterable[ScoredFile]) -> None:
