@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bncli.files.formats import ProgramFormat
-from bncli.files.formats.programs import Target, answers, data_text, text_of
+from bncli.files.formats.programs import Target, answers, data_text, decides, text_of
 
 if TYPE_CHECKING:
     from bncli.engine.prediction.portable import PortableScorer
@@ -230,4 +230,5 @@ FORMAT = ProgramFormat(
     run_javascript,
     "Node",
     decide=decide_javascript,
+    decides=decides,
 )

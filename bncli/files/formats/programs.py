@@ -83,6 +83,11 @@ def _calibration(found: PortableMap) -> dict[str, Any]:
     return {"powers": found.powers} if found.powers else {"lines": found.lines}
 
 
+def decides(text: str) -> bool:
+    """Whether a program with such data decides."""
+    return '\n  "decisions": ' in text
+
+
 def _decisions(rule: Rule) -> dict[str, Any]:
     known = {
         "costs": None if rule.costs is None else [list(row) for row in rule.costs],
