@@ -228,8 +228,11 @@ def test_words_can_be_told_from_the_paper(browser: Browser, made: tuple[str, Pat
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return other_pages(tmp_path_factory.mktemp("others"))
+
+
+def other_pages(folder: Path) -> list[Path]:
     """Pages that are not of a model: monitors, a comparison, a table, an evaluation."""
-    folder = tmp_path_factory.mktemp("others")
     data, model = str(SAMPLES / "tumours.csv"), str(folder / "m.bnc")
     lines = Path(data).read_text(encoding="utf-8").splitlines(keepends=True)
     monitors = []
