@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import re
+import shlex
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -16,6 +18,7 @@ import pytest
 from bncli.cli.run import run
 from bncli.errors import UsageError
 from bncli.files.formats.report.page import SCRIPT_LIMIT, inert, part
+from bncli.files.formats.svg.effect_curves import share_bars
 from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.fit import fit
@@ -67,8 +70,12 @@ class Read(HTMLParser):
             self.shown.append(data)
 
     @property
+    def by_lines(self) -> str:
+        return "".join(self.shown)
+
+    @property
     def text(self) -> str:
-        return " ".join("".join(self.shown).split())
+        return " ".join(self.by_lines.split())
 
 
 def written(path: Path, header: list[str], rows: list[list[object]]) -> Path:
@@ -392,3 +399,22 @@ def test_groups_that_were_asked_for_are_in_the_pages(tmp_path: Path) -> None:
         assert {cells[i]: cells[i + 1] for i in (6, 12)} == {name: str(n) for name, n in sizes.items()}
         assert "By name it fares worst for" in Read(page.read_text(encoding="utf-8")).text
     assert run(["report", model, "--by", "name", "-q", "-o", str(pages[0])]) == 2
+
+
+def test_the_command_line_of_a_page_makes_the_same_model_again(page: tuple[str, Path], tmp_path: Path) -> None:
+    text, data = page
+    (line,) = re.findall(r"bncli fit TRAIN .*", Read(text).by_lines)
+    words = [{"TRAIN": str(data), "MODEL.bnc": str(tmp_path / "again.bnc")}.get(one, one) for one in shlex.split(line)]
+    assert run([*words[1:], "-q"]) == 0
+    told = Read(text).text
+    assert hashlib.sha256((tmp_path / "again.bnc").read_bytes()).hexdigest() in told
+
+
+def test_names_of_sets_that_are_shortened_can_be_told_apart() -> None:
+    names = [
+        ("top-left-square", f"{side}-middle-square-of-the-board", "bottom-right-square") for side in ("top", "low")
+    ]
+    source = share_bars("t", [(name, 1.0) for name in names], ["1", "1"]).source()
+    told = re.findall(r'text-anchor="end">([^<]*)<', source)
+    assert len(set(told)) == 2
+    assert all("&amp; bottom-ri" in one for one in told)

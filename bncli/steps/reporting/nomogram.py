@@ -10,6 +10,8 @@ from bncli.steps.effects import EffectsReport
 from bncli.steps.reporting.words import percent
 
 MOST_SCALES = 15
+_LEAST_POINTS = 0.5
+"""Of 100: what moves the sum by less is left out."""
 _MOST_VALUES = 40
 
 
@@ -18,6 +20,8 @@ def nomogram_picture(report: EffectsReport, labels: tuple[str, ...]) -> Picture 
     single = [one for one in report.effects if len(one.attributes) == 1 and one.share > 0][:MOST_SCALES]
     if not single:
         return None
+    ranges = [float(np.ptp(one.values[:, 1])) for one in single]
+    single = [one for one, range_ in zip(single, ranges, strict=True) if 100 * range_ >= _LEAST_POINTS * max(ranges)]
     scales = []
     for one in single:
         values = one.values[:, 1].tolist()
