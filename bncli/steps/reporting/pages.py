@@ -19,6 +19,7 @@ from bncli.steps.effects import effects_report
 from bncli.steps.evaluating.pictures import learning_curve_panels
 from bncli.steps.evaluating.report import EvaluateReport
 from bncli.steps.fit import FitReport
+from bncli.steps.reporting.beside import Beside
 from bncli.steps.reporting.construction import construction_section
 from bncli.steps.reporting.effects import effects_section
 from bncli.steps.reporting.groups import group_blocks
@@ -33,12 +34,15 @@ _MOST_FOLDS = 50
 
 @dataclass(frozen=True)
 class Told:
-    """What is known of a model beside itself: rows it was tried on and their files, what learning said of it."""
+    """What is known of a model beside itself: rows it was tried on and their files, what learning said of it,
+    other models on the same rows.
+    """
 
     scored: Scored | None = None
     data: Sequence[str] = ()
     warnings: Sequence[str] = ()
     held_out: HeldOut | None = None
+    beside: Sequence[Beside] = ()
 
 
 def check_page(path: str | None, inputs: Sequence[str | None]) -> None:
@@ -89,7 +93,7 @@ def _good(model: Model, told: Told) -> Section:
     """With a warning where the rows look like those of training."""
     if told.scored is None:
         return held_out_section(None, told.held_out)
-    section = held_out_section(told.scored.report, told.held_out, model.rule)
+    section = held_out_section(told.scored.report, told.held_out, model.rule, told.beside)
     if not seems_trained_on(model, told.scored):
         return section
     same = "These rows have every value as often as the training rows, and are as many: they look like these themselves"
@@ -97,9 +101,11 @@ def _good(model: Model, told: Told) -> Section:
     return replace(section, blocks=(warning, *section.blocks))
 
 
-def evaluation_page(report: EvaluateReport, data: Sequence[str], recipe: Recipe | None) -> Page:
-    """Of an evaluation; `recipe` None: of a model, which was not learnt here."""
-    sections = [held_out_section(report)]
+def evaluation_page(
+    report: EvaluateReport, data: Sequence[str], recipe: Recipe | None, beside: Sequence[Beside] = ()
+) -> Page:
+    """Of an evaluation; `recipe` None: of a model, which was not learnt here; other models `beside` on its rows."""
+    sections = [held_out_section(report, beside=beside)]
     if report.folds is not None or report.learning_curve:
         sections.append(Section("sure", "How sure is that?", tuple(_spread(report))))
     if report.groups is not None:
