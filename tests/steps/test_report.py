@@ -25,6 +25,7 @@ from bncli.recipe import Recipe
 from bncli.steps.evaluate import evaluate_model
 from bncli.steps.fit import fit
 from bncli.steps.report import report
+from bncli.steps.reporting import pages
 from tests.transcripts import ROOT
 
 SAMPLES = ROOT / "sample_data"
@@ -425,8 +426,8 @@ def test_names_of_sets_that_are_shortened_can_be_told_apart() -> None:
 def beside_page(folder: Path, *words: str) -> str:
     """Of a model on rows not seen, with others beside it: the table of figures and what follows, as text."""
     lines = (SAMPLES / "tumours.csv").read_text(encoding="utf-8").splitlines(keepends=True)
-    for part, rows in {"train": lines[1::2], "test": lines[2::2]}.items():
-        (folder / f"{part}.csv").write_text("".join([lines[0], *rows]), encoding="utf-8")
+    for name, rows in {"train": lines[1::2], "test": lines[2::2]}.items():
+        (folder / f"{name}.csv").write_text("".join([lines[0], *rows]), encoding="utf-8")
     for structure in ("tan", "nb", "kdb"):
         model = str(folder / f"{structure}.bnc")
         assert (
@@ -481,3 +482,15 @@ def test_a_model_beside_tells_the_same_class_and_rows_are_read_twice(
         assert run(words) == code
         assert line in capsys.readouterr().err
     assert not (tmp_path / "x.html").exists()
+
+
+def test_a_panel_that_finds_no_room_says_so_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = SAMPLES / "tumours.csv"
+    whole = page_of(data, tmp_path, param="map")
+    assert '"effects":true' in whole
+    monkeypatch.setattr(pages, "MOST_BYTES", len(whole.encode()) - 1)
+    assert '"effects":false' in page_of(data, tmp_path, param="map")
+    monkeypatch.setattr(pages, "MOST_BYTES", 0)
+    none = page_of(data, tmp_path, param="map")
+    assert "panel-what-if" not in none
+    assert re.search("No row can be tried here: a model of [0-9]+ table entries makes the page larger", Read(none).text)

@@ -8,6 +8,7 @@ much so many rows can tell, not how the model was learnt.
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,7 @@ MOST_NUMBERS = 60_000
 MOST_SENTENCES = 8
 """Classes of which every picture has a sentence each."""
 _STRONGEST = 8
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 _LEAST_SHARE = 1e-6
 
 
@@ -224,9 +226,11 @@ def _ends(values: Array, errors: Array) -> Array:
     return np.concatenate(((values - errors).ravel(), (values + errors).ravel(), values.ravel()))
 
 
-def _thousandths(values: Array) -> list[list[int]]:
-    """A list a class, of whole numbers."""
-    return [[int(v) for v in column] for column in np.round(1000 * values.reshape(-1, values.shape[-1]).T).tolist()]
+def _thousandths(values: Array) -> list[str]:
+    """A text a class: whole thousandths, three letters of base64 each, the most significant first; 0 is 2^17."""
+    whole = np.clip(np.round(1000 * values.reshape(-1, values.shape[-1]).T), -(1 << 17), (1 << 17) - 1) + (1 << 17)
+    octets = (whole.astype(np.int64)[..., None] >> np.array([12, 6, 0])) & 63
+    return ["".join(_LETTERS[one] for one in row.ravel().tolist()) for row in octets]
 
 
 def _sentence(of: str, label: int, effect: NamedEffect, names: Sequence[str], values: Array, rows: Array) -> str:

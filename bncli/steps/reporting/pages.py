@@ -26,7 +26,7 @@ from bncli.steps.reporting.groups import group_blocks
 from bncli.steps.reporting.held_out import held_out_section
 from bncli.steps.reporting.making import evaluation_making, making_section
 from bncli.steps.reporting.reliance import Scored, reliance_section, seems_trained_on
-from bncli.steps.reporting.trying import trying_section
+from bncli.steps.reporting.trying import MOST_BYTES, trying_sections
 from bncli.steps.reporting.words import count, figure
 
 _MOST_FOLDS = 50
@@ -67,26 +67,35 @@ def model_page(model: Model, path: str, told: Told) -> Page:
     schema = model.schema
     effects = effects_report(model)
     weight = sum(schema.attributes[0].frequencies) + schema.attributes[0].missing_weight if schema.attributes else 0.0
-    trying = trying_section(model, path, effects)
     again = shlex.join(
         ["bncli", "report", path, *(word for one in told.data for word in ("--data", one)), "-o", "report.html"]
     )
     files = [("model", path), *(("data", one) for one in told.data)]
-    sections = (
+    before = (
         _good(model, told),
         effects_section(effects, schema.labels, weight),
         construction_section(model, told.scored),
-        trying.section,
-        reliance_section(model, told.scored, told.warnings),
-        making_section(model, files, [again]),
     )
+    after = (reliance_section(model, told.scored, told.warnings), making_section(model, files, [again]))
     title = f"{os.path.basename(path)}: {schema.class_name}"
     labels = " or ".join(schema.labels) if len(schema.labels) <= 6 else count(len(schema.labels), "label")
     learnt = f"learnt from {count(model.n_rows, 'row')} ({model.recipe.structure}, {model.recipe.param})"
     summary = (
         f"A model that tells {schema.class_name} ({labels}) from {count(len(model.attributes), 'column')}, {learnt}."
     )
-    return Page(title, summary, sections, trying.program)
+    pages = (
+        Page(title, summary, (*before, trying.section, *after), trying.program)
+        for trying in trying_sections(model, path, effects)
+    )
+    return _with_room(pages)
+
+
+def _with_room(pages: Iterator[Page]) -> Page:
+    """The first that is small enough, else the last."""
+    for page in pages:
+        if len(html_page(page).encode()) <= MOST_BYTES:
+            break
+    return page
 
 
 def _good(model: Model, told: Told) -> Section:
