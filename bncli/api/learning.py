@@ -57,7 +57,9 @@ def fit(table: Any, *, unseen: Unseen = "average", threads: int = 1, progress: T
         path = str(Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="bncli-")), "model.bnc"))
         run = run_of(threads, kept.enter_context(watching(progress)))
         supplied = chosen.supplied
-        report = fitting.fit(source, chosen.recipe, output=path, supplied=supplied, unseen=unseen, extras=extras, run=run)
+        report = fitting.fit(
+            source, chosen.recipe, output=path, supplied=supplied, unseen=unseen, extras=extras, run=run
+        )
         told = report.as_json()
         del told["model"]
         return Model(read_model(path), told)

@@ -49,10 +49,10 @@ def _class(report: DescribeReport) -> Iterator[Block]:
 def _columns(report: DescribeReport) -> Iterator[Block]:
     others = [column for column in report.columns if column.name != report.class_name]
     order = sorted(others, key=lambda column: -(column.bits or 0.0))
-    telling = [(column.name, column.bits or 0.0) for column in order if column.bits][:_MOST_BARS]
+    telling = [((column.name,), column.bits or 0.0) for column in order if column.bits][:_MOST_BARS]
     if telling:
         drawing = share_bars("Bits about the class", telling, [f"{bits:.3f}" for _, bits in telling])
-        sentence = f"{telling[0][0]} tells most of the class, {telling[0][1]:.3f} bits."
+        sentence = f"{telling[0][0][0]} tells most of the class, {telling[0][1]:.3f} bits."
         yield Picture("bits", "Bits about the class.", sentence, drawing)
     left_out = [column.name for column in others if not column.use]
     if left_out:
@@ -91,7 +91,9 @@ def _metric(report: CompareReport, metric: str) -> Iterator[Block]:
     summary = report.summaries.get(metric)
     if summary is not None and summary.average_ranks:
         ranks = sorted(summary.average_ranks.items(), key=lambda one: one[1])
-        drawing = share_bars("Average ranks", ranks, [f"{rank:.2f}" for _, rank in ranks])
+        drawing = share_bars(
+            "Average ranks", [((name,), rank) for name, rank in ranks], [f"{rank:.2f}" for _, rank in ranks]
+        )
         best = [name for name, rank in ranks if rank <= ranks[0][1] + 1e-9]
         verb, sets = "has" if len(best) == 1 else "share", count(len(summary.sets), "data set")
         sentence = f"{listed(best)} {verb} the best average rank, {ranks[0][1]:.2f} over {sets}."
