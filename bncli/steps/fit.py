@@ -132,8 +132,8 @@ def fit(
     stopwatch = Stopwatch(warned := Warnings(run.watch))
     tracer = Trace(stopwatch)
     moves = Moves(tracer)
-    with placing(source, run._replace(watch=moves)) as run:
-        learnt = _learnt(source, recipe, supplied, unseen, run)
+    with placing(source, recipe, supplied, model_path, run._replace(watch=moves)) as ready:
+        learnt = _learnt(ready.source, recipe, ready.supplied, unseen, ready.run)
     tracer(Stage("write"))
     if trace is not None:
         tracer.write(trace)
