@@ -105,7 +105,6 @@ def compare(
     folds: int = 5,
     repeats: int = 1,
     seed: int = 0,
-    unseen: Unseen = "average",
     threads: int = 1,
     progress: Told = None,
     **columns: Any,
@@ -113,7 +112,9 @@ def compare(
     """Learners beside each other on the files of several tables, on the same folds: what `bncli compare --json` says.
 
     learners: a name and the options of each as a command line has them, {"tree": "--structure tan --param map"}.
+    `unseen` and what is said of the columns: as to `fit`.
     """
+    unseen: Unseen = columns.pop("unseen", "average")
     chosen = [learner(f"{name}={options}", seed) for name, options in learners.items()]
     said, words = _parted(columns)
     if words:
