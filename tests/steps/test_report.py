@@ -494,3 +494,21 @@ def test_a_panel_that_finds_no_room_says_so_and_what_to_do(tmp_path: Path, monke
     none = page_of(data, tmp_path, param="map")
     assert "panel-what-if" not in none
     assert re.search("No row can be tried here: a model of [0-9]+ table entries makes the page larger", Read(none).text)
+
+
+def test_a_page_of_a_comparison_draws_ranks_and_every_learner_against_the_baseline(tmp_path: Path) -> None:
+    data = [str(SAMPLES / f"{name}.csv") for name in ("iris", "tumours", "wine")]
+    learners = [word for name in ("nb", "kdb") for word in ("--learner", f"{name}=--structure {name} --param map")]
+    words = ["--folds", "2", "--jobs", "1", "-q"]
+    found = {}
+    for n in (1, 3):
+        assert run(["compare", *data[:n], *learners, *words, "--report", str(tmp_path / "c.html")]) == 0
+        found[n] = (tmp_path / "c.html").read_text(encoding="utf-8")
+    assert 'id="picture-scatter-' not in found[1]
+    metrics = re.findall('<section id="by-([a-z_]+)"', found[3])
+    assert metrics
+    for metric in metrics:
+        assert f'id="picture-ranks-{metric}"' in found[3]
+        (scatter,) = re.findall(f'id="picture-scatter-{metric}".*?</figure>', found[3], re.DOTALL)
+        assert scatter.count("<circle") == 3
+    assert "a bar joins learners that are not told apart" in Read(found[3]).text
