@@ -246,16 +246,24 @@ def test_an_interrupt_leaves_nothing(codes: Path, tmp_path: Path, ending: str) -
     assert not list(tmp_path.iterdir())
 
 
-def test_workers_die_in_the_middle(codes: Path, model: bytes, tmp_path: Path) -> None:
-    """One: the other makes again what was lost. Both: the command ends by itself."""
+def test_a_worker_dies_in_the_middle(codes: Path, model: bytes, tmp_path: Path) -> None:
+    """The other makes again what was lost."""
     folder = tmp_path / "cluster"
     folder.mkdir()
     with started(folder, 2) as processes:
         ended = _killing(processes, 0, codes, tmp_path / "one.bnc")
         assert ended.code == 0, ended.err
         assert (tmp_path / "one.bnc").read_bytes() == model
+
+
+@pytest.mark.slow
+def test_all_workers_die_in_the_middle(codes: Path, tmp_path: Path) -> None:
+    """The command ends by itself, after as long as new ones are waited for."""
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    with started(folder, 1) as processes:
         began = time.monotonic()
-        ended = _killing(processes, 1, codes, tmp_path / "none.bnc")
+        ended = _killing(processes, 0, codes, tmp_path / "none.bnc")
         assert ended.code == 1
         assert ended.err.splitlines()[-1].startswith("Error: the cluster has no workers any more; start workers")
         assert time.monotonic() - began < 90
@@ -294,7 +302,13 @@ def test_a_worker_that_cannot_see_the_data(cluster: Processes, tmp_path: Path) -
     assert re.fullmatch(said, ended.err)
 
 
-@pytest.mark.parametrize("greeting", [b"", b"SSH-2.0-OpenSSH_9.2\r\n"], ids=["silent", "another-protocol"])
+@pytest.mark.parametrize(
+    "greeting",
+    [
+        pytest.param(b"", id="silent", marks=pytest.mark.slow),  # waits for as long as the command does
+        pytest.param(b"SSH-2.0-OpenSSH_9.2\r\n", id="another-protocol"),
+    ],
+)
 def test_somebody_else_answers(greeting: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=_greet, args=(server, greeting), daemon=True).start()
