@@ -36,16 +36,18 @@ def fit(table: Any, *, unseen: Unseen = "average", threads: int = 1, progress: T
     """Learns a model from a table: a path, a data frame, a dictionary of columns.
 
     Options are those of `bncli fit` by their words with `_` for `-` (`structure`, `param`, `k`, `penalty`, `seed`, ...;
-    `structure` may be a file, `cuts` is one), and of the table: `class_` (the column to predict; else one called
-    `class`, else the last), `ignore`, `categorical`, `numeric` (lists of columns), `weights` (a column), `missing`
-    (texts that mean a missing value), `dates`, `decimal`, `schema` (a file), `drop_unlabelled`, `on_bad_row`, and of a
-    file `format`, `delimiter`, `encoding`. unseen: what `bncli score` does about values that training never saw,
-    `average` or `error`. The same rows and options give the same bytes as the command, on any number of threads.
+    `structure` may be a file, `cuts` is one; `log_p_quantiles=True`), and of the table: `class_` (the column to
+    predict; else one called `class`, else the last), `ignore`, `categorical`, `numeric` (lists of columns), `weights`
+    (a column), `missing` (texts that mean a missing value), `dates`, `decimal`, `schema` (a file), `drop_unlabelled`,
+    `on_bad_row`, and of a file `format`, `delimiter`, `encoding`. unseen: what `bncli score` does about values that
+    training never saw, `average` or `error`. The same rows and options give the same bytes as the command, on any
+    number of threads.
 
     `progress` is called with every event (`bncli.watch`); without it notes are issued as warnings of Python's kind
     `UserWarning`, and True shows a bar besides. Raises BncliError: one line that says what, where and what to do;
     TypeError for an unknown option.
     """
+    extras = fitting.Extras(log_p_quantiles=bool(options.pop("log_p_quantiles", False)))
     columns, words = _parted(options)
     chosen = _learning(words)
     one_of("unseen", unseen)
@@ -54,7 +56,10 @@ def fit(table: Any, *, unseen: Unseen = "average", threads: int = 1, progress: T
         source = kept.enter_context(source_of(table, **columns))
         path = str(Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="bncli-")), "model.bnc"))
         run = run_of(threads, kept.enter_context(watching(progress)))
-        report = fitting.fit(source, chosen.recipe, output=path, supplied=chosen.supplied, unseen=unseen, run=run)
+        supplied = chosen.supplied
+        report = fitting.fit(
+            source, chosen.recipe, output=path, supplied=supplied, unseen=unseen, extras=extras, run=run
+        )
         told = report.as_json()
         del told["model"]
         return Model(read_model(path), told)
@@ -107,7 +112,9 @@ def compare(
     """Learners beside each other on the files of several tables, on the same folds: what `bncli compare --json` says.
 
     learners: a name and the options of each as a command line has them, {"tree": "--structure tan --param map"}.
+    `unseen` and what is said of the columns: as to `fit`.
     """
+    unseen: Unseen = columns.pop("unseen", "average")
     chosen = [learner(f"{name}={options}", seed) for name, options in learners.items()]
     unseen = one_of("unseen", columns.pop("unseen", "average"))
     said, words = _parted(columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +31,7 @@ from bncli.files.model import dump_model, read_model
 from bncli.files.monitors import monitor_json, monitored
 from bncli.files.table import Batches
 from bncli.steps.effects import NamedEffect, effects_report
-from bncli.steps.scoring.deciding import rule_to_score, wanted_of
+from bncli.steps.scoring.deciding import rule_to_score, tell_unreached, wanted_of
 from bncli.steps.scoring.rows import ScoredBlock, ScoredRows
 from bncli.steps.scoring.what_if import Questions
 
@@ -133,13 +134,18 @@ class Model:
         wanted = wanted_of(instead)
         with in_python(), watching(None) as watch:
             rule = rule_to_score(self._model, wanted, prior is not None, watch)
-        if rule is None:
-            hint = "say costs, a threshold, abstain_below or sets"
-            raise UsageError("the model does not say what to decide", hint=hint)
-        shift = None if prior is None else prior_shift(self._model, prior)
-        decider = Decider.of(rule, tuple(self.classes_))
-        scores = self._scored(table, 0, threads, allow_missing_columns, said)
-        return Decisions.of([decider.decide(shifted(p, shift)) for p, _ in scores], self.classes_)
+            if rule is None:
+                hint = "say costs, a threshold, abstain_below or sets"
+                raise UsageError("the model does not say what to decide", hint=hint)
+            shift = None if prior is None else prior_shift(self._model, prior)
+            decider = Decider.of(rule, tuple(self.classes_))
+            blocks, highest = list[Decided](), -math.inf
+            for p, _ in self._scored(table, 0, threads, allow_missing_columns, said):
+                log_p = shifted(p, shift)
+                highest = max(highest, float(log_p[1].max()))
+                blocks.append(decider.decide(log_p))
+            tell_unreached(rule, tuple(self.classes_), highest, watch)
+        return Decisions.of(blocks, self.classes_)
 
     def explain(
         self, table: Any, n: int = 3, *, threads: int = 1, allow_missing_columns: bool = False, **said: Any

@@ -92,6 +92,9 @@ WRONG = [
     ("temperature", {"rows": 0}, "out of range"),
     ("temperature", {"scales": [1]}, "unknown key 'scales'"),
     ("temperature", {"method": None}, "expected a text"),
+    ("temperature", {"label_frequencies": [1.0, 2.0, 3.0]}, "unknown key 'label_frequencies'"),
+    ("isotonic", {"label_frequencies": [1.0, 2.0, 0.0]}, "the weight of a label is above 0"),
+    ("isotonic", {"label_frequencies": [1.0, 2.0]}, "there is a number for each label"),
     ("per-class", {"scales": [1.0]}, "there is a number for each label"),
     ("per-class", {"scales": [1.0, -1.0, 1.0]}, "no scale is below 0"),
     ("isotonic", {"knots": []}, "these are not the maps of the labels"),
@@ -240,6 +243,24 @@ def test_weights_are_heeded(folder: Path) -> None:
     assert isinstance(other.map, Isotonic)
     np.testing.assert_allclose(one.map.knots[0].values, other.map.knots[0].values, rtol=1e-12)
     assert one.after == pytest.approx(other.after)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_other_class_frequencies_are_told_and_undone(folder: Path, method: str) -> None:
+    header, *rows = (folder / "tic_tac_toe_1.csv").read_text().splitlines()
+    rare = [row for i, row in enumerate(rows) if not row.endswith("positive") or i % 6 == 0]
+    (folder / "rare_1.csv").write_text("\n".join([header, *rare, ""]))
+    (folder / "rare.bnc").write_bytes((folder / "tic_tac_toe.bnc").read_bytes())
+    path, heard = calibrated(folder, "rare", method, "rare_c.bnc")
+    told = [text for text in heard if text.startswith("the classes are not as frequent here as in training")]
+    assert len(told) == 1
+    assert ("a temperature cannot follow" in told[0]) == (method == "temperature")
+    assert not any("as frequent" in text for text in calibrated(folder, "tic_tac_toe", method)[1])
+    if method != "temperature":
+        model, table = bncli.load(path), str(folder / "tic_tac_toe_1.csv")
+        share = float(np.mean([row.endswith("positive") for row in rows]))
+        assert abs(model.predict_proba(table)[:, 1].mean() - share) > 0.1
+        assert abs(model.predict_proba(table, prior="training")[:, 1].mean() - share) < 0.05
 
 
 def test_bad_input_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

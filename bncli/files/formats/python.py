@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from bncli.files.formats import ProgramFormat
-from bncli.files.formats.programs import Target, answers, data_text, text_of
+from bncli.files.formats.programs import Target, answers, data_text, decides, text_of
 
 if TYPE_CHECKING:
     from bncli.engine.prediction.portable import PortableScorer
@@ -207,5 +207,11 @@ def _answers(answer: str, text: str, rows: list[dict[str, Any]]) -> list[Any]:
 
 
 FORMAT = ProgramFormat(
-    "python", "a Python module that scores rows by itself", (".py",), write_python, run_python, decide=decide_python
+    "python",
+    "a Python module that scores rows by itself",
+    (".py",),
+    write_python,
+    run_python,
+    decide=decide_python,
+    decides=decides,
 )
