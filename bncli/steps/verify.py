@@ -209,6 +209,8 @@ def _ran(asked: Callable[..., T], text: str | bytes, probes: ProbeRows, where: s
 
 def _reason(error: Exception) -> str:
     """In one line; an error of a reader's own without its place and advice."""
+    if isinstance(error, (LookupError, TypeError, ValueError)):
+        return "it is not as bncli writes one, or needs columns that this model does not have"
     lines = [
         line for line in (error.what if isinstance(error, BncliError) else str(error)).splitlines() if line.strip()
     ]
