@@ -80,8 +80,7 @@ class Browser:
         for domain in ("Page", "Runtime", "Log", "Network"):
             page.call(f"{domain}.enable")
         page.resize(width, height)
-        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-        page.call("Emulation.setEmulatedMedia", {"features": scheme})
+        page.colour("dark" if dark else "light")
         page.call("Page.navigate", {"url": file.resolve().as_uri()})
         page.wait_for("document.readyState === 'complete'")
         return page
@@ -146,6 +145,10 @@ class PageOfFile:
     def resize(self, width: int, height: int = 900) -> None:
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", metrics)
+
+    def colour(self, scheme: str) -> None:
+        """As a reader has it who prefers `dark` or `light`."""
+        self.call("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
 
     def press(self, key: str) -> None:
         """A key of the keyboard, by its name."""

@@ -1,12 +1,15 @@
 """Effects to look at: the share of every set of attributes, then its numbers, curves as bars.
 
 Conventions: bars have one scale for all curves, so that they can be compared. Of two classes the log-odds of the
-second are shown; the most important effects in full, of what is too wide the strongest entries.
+second are shown; the most important effects in full, of what is too wide the strongest entries. Pairs are heat maps of
+shaded cells, with their numbers where there is room for these; of several classes for the one that they move most.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
+import string
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +26,10 @@ _MOST_COLUMNS = 8
 _MOST_LINES = 60
 _BAR = 16
 """Characters on either side of zero."""
+_MOST_SHADED = 26
+"""Columns of a heat map, which are told by a letter each."""
+_ABOVE, _BELOW = " ░▒▓█", " ·∘○●"
+_LEGEND = "Cells of pairs: ░▒▓█ above 0, ·∘○● below, in quarters of the largest number of a table."
 
 
 def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Table]:
@@ -37,7 +44,10 @@ def effect_tables(report: EffectsReport, labels: Sequence[str]) -> list[str | Ta
         tables += [f"... and {count + len(hidden):,} more with {together} together", ""]
     shown = [effect for effect in report.effects[:_SHOWN] if effect.values.any()]
     scale = max((_largest(effect.values) for effect in shown if len(effect.attributes) == 1), default=0.0)
-    return [*tables, *(_numbers(effect, labels, scale) for effect in shown)]
+    if any(len(effect.attributes) == 2 for effect in shown):
+        tables += [_LEGEND, ""]
+    tables += itertools.chain.from_iterable(_numbers(effect, labels, scale) for effect in shown)
+    return [*tables, *(_nomogram(report, labels[1]) if len(labels) == 2 else ())]
 
 
 def _preface(report: EffectsReport, labels: Sequence[str]) -> list[str]:
@@ -57,17 +67,17 @@ def _shares(effects: Sequence[NamedEffect]) -> Table:
     return _table("Shares of the score's variance", ("share", "effect", ""), rows, (0,))
 
 
-def _numbers(effect: NamedEffect, labels: Sequence[str], scale: float) -> Table:
-    """A curve, a grid, or what is strongest."""
+def _numbers(effect: NamedEffect, labels: Sequence[str], scale: float) -> list[str | Table]:
+    """A curve, a grid, a heat map, or what is strongest."""
     two = len(labels) == 2
     order, n_lines = len(effect.attributes), effect.values.shape[0]
     if order == 1 and two and n_lines <= _MOST_LINES:
-        return _curve(effect, scale)
+        return [_curve(effect, scale)]
     if order == 1 and len(labels) <= _MOST_COLUMNS and n_lines <= _MOST_LINES:
-        return _grid(effect, effect.values, labels)
-    if order == 2 and two and effect.values.shape[1] <= _MOST_COLUMNS and n_lines <= _MOST_LINES:
-        return _grid(effect, effect.values[:, :, 1], effect.names[1])
-    return _strongest(effect, labels)
+        return [_grid(effect, effect.values, labels)]
+    if order == 2 and n_lines <= _MOST_LINES and effect.values.shape[1] <= _MOST_SHADED:
+        return _heat_map(effect, labels)
+    return [_strongest(effect, labels)]
 
 
 def _curve(effect: NamedEffect, scale: float) -> Table:
@@ -88,6 +98,46 @@ def _grid(effect: NamedEffect, values: Array, columns: Sequence[str]) -> Table:
     lines = zip(effect.names[0], values.tolist(), strict=True)
     rows = ((name, *map(_signed, numbers)) for name, numbers in lines)
     return _table(_title(effect), (effect.attributes[0], *columns), rows, range(1, len(columns) + 1))
+
+
+def _heat_map(effect: NamedEffect, labels: Sequence[str]) -> list[str | Table]:
+    """Of two classes with numbers in the cells where these have room, else of the class moved most, in shades alone."""
+    label = 1 if len(labels) == 2 else int(abs(effect.values).max(axis=(0, 1)).argmax())
+    title = _title(effect) if len(labels) == 2 else f"{_title(effect)}, of {labels[label]}"
+    values, (down, across) = effect.values[:, :, label], effect.attributes
+    most = _largest(values) or 1.0
+    marks = [[_mark(value / most) for value in row] for row in values.tolist()]
+    if len(labels) == 2 and values.shape[1] <= _MOST_COLUMNS:
+        told = (map(_signed, row) for row in values.tolist())
+        cells = (map(" ".join, zip(*row, strict=True)) for row in zip(marks, told, strict=True))
+        rows = ((name, *row) for name, row in zip(effect.names[0], cells, strict=True))
+        return [_table(title, (down, *effect.names[1]), rows, range(1, values.shape[1] + 1))]
+    letters = string.ascii_lowercase[: values.shape[1]]
+    shaded = ((name, "".join(2 * mark for mark in row)) for name, row in zip(effect.names[0], marks, strict=True))
+    key = ", ".join(f"{letter} {name}" for letter, name in zip(letters, effect.names[1], strict=True))
+    return [_table(title, (down, " ".join(letters)), shaded, ()), f"{across}: {key}; the largest is {most:.3f}", ""]
+
+
+def _mark(share: float) -> str:
+    """A cell of a heat map, of a number between -1 and 1."""
+    return (_ABOVE if share >= 0 else _BELOW)[math.ceil(4 * abs(share) - 0.5)]
+
+
+def _nomogram(report: EffectsReport, label: str) -> list[str | Table]:
+    """The points of each value, and the probability of the label by their sum."""
+    from bncli.steps.reporting.nomogram import nomogram_points, nomogram_scales
+
+    single = nomogram_scales(report)
+    if not single:
+        return []
+    points = nomogram_points(report, single)
+    rows = [
+        (one.name, ", ".join(f"{name} {at:.0f}" for name, at in sorted(one.values, key=lambda pair: pair[1])))
+        for one in points.scales
+    ]
+    sums = [(f"{sum_:.0f}", f"{p:g}") for p, sum_ in points.sums if 0 <= sum_ <= points.total]
+    tables: list[str | Table] = [_table("Nomogram: points to add up", ("attribute", "points of its values"), rows, ())]
+    return tables + ([_table("", ("sum of points", f"P({label})"), sums, (0, 1))] if sums else [])
 
 
 def _strongest(effect: NamedEffect, labels: Sequence[str]) -> Table:

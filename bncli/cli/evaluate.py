@@ -117,7 +117,7 @@ FIGURES = (
     options.TABLE,
     options.UNSEEN,
     options.MISSING_COLUMNS,
-    (options.BY, RELIABILITY, PREDICTIONS, PICTURES, CURVE, pages.REPORT, options.SCORES),
+    (options.BY, RELIABILITY, PREDICTIONS, PICTURES, CURVE, pages.REPORT, pages.BESIDE, options.SCORES),
     (options.CLUSTER,),
     options.RUNNING,
     more="Cuts and structure are learnt anew inside every fold. "
@@ -141,18 +141,22 @@ def command(**typed: Any) -> None:
             report = _tested(typed, decisions, source, console)
         else:
             report = _measured(typed, chosen, source, test, console)
-        pages.write_page(typed, lambda: _page(typed, report, chosen.recipe))
+        pages.write_page(typed, lambda: _page(typed, report, chosen.recipe, test or source, console))
         if console.as_json:
             console.json(report)
         else:
             console.tables(*_tables(report))
 
 
-def _page(typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe) -> Page:
+def _page(typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe, tested: Source, console: Console) -> Page:
+    """The page, with what other models say of the rows tested."""
+    from bncli.steps.reporting.beside import models_beside
     from bncli.steps.reporting.pages import evaluation_page
+    from bncli.watch import Run
 
-    tested = (typed["test"],) if typed["test"] else typed["data"]
-    return evaluation_page(report, tested, None if typed["model"] else recipe)
+    run = Run(options.threads(typed), watch=console.watch)
+    beside = models_beside(typed["beside"], tested.class_name, report.labels, tested, run)
+    return evaluation_page(report, tested.paths, None if typed["model"] else recipe, beside)
 
 
 def _decisions_of_model(typed: Mapping[str, Any]) -> Wanted | None:
@@ -228,10 +232,25 @@ def _refuse_idle(typed: Mapping[str, Any]) -> None:
         )
     if typed["model"] or typed["test"]:
         options.refuse_cluster(typed, f"{'--model' if typed['model'] else '--test'}: its tasks are folds")
+    _refuse_idle_beside(typed)
     if typed["csv"] and not typed["train_rows"] and not idle:
         raise UsageError("--csv has no effect without --train-rows", hint="it is the file of the learning curve")
     if idle:
         raise UsageError(f"{idle[0]} has no effect with {why}", hint="leave one of them out")
+
+
+def _refuse_idle_beside(typed: Mapping[str, Any]) -> None:
+    """UsageError where other models are named for no page, or would be tested on rows that they may have learnt."""
+    if not typed["beside"]:
+        return
+    if not typed["report"]:
+        raise UsageError("--beside has no effect without --report", hint="its figures stand on the page: --report FILE")
+    if not (typed["model"] or typed["test"]):
+        hint = "name rows that no model has seen: --test FILE, or --model FILE; compare has learners side by side"
+        raise UsageError("--beside has no effect with cross-validation: a model has learnt its rows", hint=hint)
+    from bncli.steps.reporting.beside import check_beside
+
+    check_beside(typed["beside"], (typed["test"],) if typed["test"] else typed["data"])
 
 
 def _test_source(typed: Mapping[str, Any]) -> Source | None:

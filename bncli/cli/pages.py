@@ -17,6 +17,14 @@ REPORT = flag(
     setting=False,
     help="Write a page to look at too (bncli help report).",
 )
+BESIDE = flag(
+    "--beside",
+    group="Output",
+    multiple=True,
+    metavar="MODEL",
+    setting=False,
+    help="Another model of the same class, whose figures on the same rows stand beside on the page; may be repeated.",
+)
 
 
 def check_page(typed: Mapping[str, Any], *others: str | None) -> None:

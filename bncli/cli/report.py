@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.cli import options
+from bncli.cli import options, pages
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 from bncli.cli.flags import Paths, flag
@@ -20,6 +20,7 @@ bncli report data.bnc --data test.csv -o report.html     all of it, in one file 
 bncli report data.bnc -o report.html                     what needs no data
 bncli report data.bnc --data test.csv -o report.html --svg pictures
 bncli report data.bnc --data test.csv --by sex -o report.html      and for whom it is good
+bncli report data.bnc --data test.csv --beside nb.bnc -o report.html     beside another model
 """
 
 MODEL = click.argument("model", metavar="MODEL", cls=Paths)
@@ -42,6 +43,7 @@ PICTURES = flag("--svg", group="Output", metavar="DIR", help="Every picture as a
     options.UNSEEN,
     options.MISSING_COLUMNS,
     (options.BY,),
+    (pages.BESIDE,),
     (options.output("The page [MODEL with the ending .html]."), PICTURES),
     (options.JSON, options.QUIET, options.THREADS, options.CONFIG, options.DEBUG),
     more="The page holds figures, curves and tables, never rows; it loads nothing and opens offline.",
@@ -51,17 +53,19 @@ def command(**typed: Any) -> None:
     if typed["model"] == "-":
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
     from bncli.files.paths import beside
-    from bncli.steps.report import report
+    from bncli.steps.report import Others, report
     from bncli.watch import Run
 
-    if typed["by"] and not typed["data"]:
-        raise UsageError("--by has no effect without --data", hint="name labelled rows: --data TEST.csv")
+    idle = [name for name in ("--by", "--beside") if typed[name[2:]]] if not typed["data"] else []
+    if idle:
+        raise UsageError(f"{idle[0]} has no effect without --data", hint="name labelled rows: --data TEST.csv")
     output = options.output_path(typed) or beside((typed["model"],), ".html")
     source = options.source(typed, tuple(typed["data"])) if typed["data"] else None
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
         run = Run(options.threads(typed), watch=console.watch)
+        others = Others(typed["by"], typed["beside"])
         found = report(
-            typed["model"], source, output=output, svg=typed["svg"], unseen=typed["unseen"], by=typed["by"], run=run
+            typed["model"], source, output=output, svg=typed["svg"], unseen=typed["unseen"], others=others, run=run
         )
         console.summary(summary(found))
         if console.as_json:

@@ -147,8 +147,8 @@ def fit(
     stopwatch = Stopwatch(warned := Warnings(run.watch))
     tracer = Trace(stopwatch)
     moves = Moves(tracer)
-    with placing(source, run._replace(watch=moves)) as run:
-        learnt = _learnt(source, recipe, supplied, unseen, run, extras.log_p_quantiles)
+    with placing(source, recipe, supplied, model_path, run._replace(watch=moves)) as ready:
+        learnt = _learnt(ready.source, recipe, ready.supplied, unseen, ready.run, extras.log_p_quantiles)
     tracer(Stage("write"))
     if extras.trace is not None:
         tracer.write(extras.trace)

@@ -19,6 +19,7 @@ from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.table import Source
 from bncli.steps.evaluating.by_column import attributes_of, carrying, group_columns, with_groups
 from bncli.steps.evaluating.testing import read_test, single_report, tested_rows
+from bncli.steps.reporting.beside import check_beside, models_beside
 from bncli.steps.reporting.pages import Told, model_page
 from bncli.steps.reporting.reliance import Scored
 from bncli.steps.run import Stopwatch
@@ -43,6 +44,14 @@ class ReportReport:
         return {**self.__dict__, **lists}
 
 
+@dataclass(frozen=True)
+class Others:
+    """Columns whose values make groups of rows with figures of their own; files of models that stand beside."""
+
+    by: Sequence[str] = ()
+    beside: Sequence[str] = ()
+
+
 def report(
     path: str,
     source: Source | None,
@@ -50,32 +59,40 @@ def report(
     output: str,
     svg: str | None = None,
     unseen: Unseen | None = None,
-    by: Sequence[str] = (),
+    others: Others = Others(),
     run: Run = Run(),
 ) -> ReportReport:
     """The page on the model at `path`; without a `source` it tells what needs no data. `svg`: a folder of pictures.
 
-    `by`: columns whose values make groups of rows with figures of their own.
+    `others`: what is measured on the same rows beside the model as a whole.
     """
     refuse_ending(output, (), "the page is written as plain text")
-    inputs = () if source is None else (*source.paths, source.schema_file)
+    inputs = () if source is None else (*source.paths, source.schema_file, *others.beside)
     check_outputs((output,), (path, *inputs))
+    check_beside(others.beside, () if source is None else source.paths)
     if svg is not None:
         check_folder(svg)
     watch = Stopwatch(run.watch)
     model = read_model(path)
     if unseen is not None:
         model = replace(model, schema=replace(model.schema, unseen=unseen))
-    scored = None if source is None else _scored(model, carrying(source, by), run._replace(watch=watch))
+    told = Told() if source is None else _told(model, source, others, run._replace(watch=watch))
     watch(Stage("report"))
-    page = model_page(model, path, Told(scored, () if source is None else source.paths))
+    page = model_page(model, path, told)
     watch(Stage("write"))
     pictures = () if svg is None else write_pictures(page.sections, svg)
     text = html_page(page).encode()
     write_bytes(output, text)
     words = tuple(one.word for one in page.sections)
-    rows = None if scored is None else scored.report.rows
+    rows = None if told.scored is None else told.scored.report.rows
     return ReportReport(path, output, len(text), words, pictures, rows, watch.seconds())
+
+
+def _told(model: Model, source: Source, others: Others, run: Run) -> Told:
+    schema = model.schema
+    scored = _scored(model, carrying(source, others.by), run)
+    beside = models_beside(others.beside, schema.class_name, schema.labels, source, run)
+    return Told(scored, source.paths, beside=beside)
 
 
 def _scored(model: Model, source: Source, run: Run) -> Scored:

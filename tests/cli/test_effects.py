@@ -30,13 +30,46 @@ def test_a_curve_has_bars_on_both_sides(capfdbinary: pytest.CaptureFixture[bytes
 
 def test_a_grid_is_for_what_is_narrow(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     pair = NamedEffect(("colour", "age"), 0.2, np.ones((9, 2, 2)), (COLOUR, AGE), (None, None))
-    wide = NamedEffect(("age", "colour"), 0.05, np.arange(36.0).reshape(2, 9, 2), (AGE, COLOUR), (None, None))
+    many = CategoricalAttribute("colour", False, (1.0,) * 30, tuple(f"c{i}" for i in range(30)))
+    wide = NamedEffect(("age", "colour"), 0.05, np.arange(120.0).reshape(2, 30, 2), (AGE, many), (None, None))
     text = shown(EffectsReport(np.zeros(2), (pair, wide), 12), ["no", "yes"], capfdbinary)
     assert "average score of 12 models" in text
-    assert " colour   <=27.5    >27.5" in text
+    assert " colour     <=27.5      >27.5" in text
+    assert " c0       █ +1.000   █ +1.000" in text
     assert "age by colour (5.0%), strongest" in text
-    assert " >27.5   c8       yes      +35.000" in text
-    assert "+34.000" not in text
+    assert " >27.5   c29      yes     +119.000" in text
+    assert "+118.000" not in text
+
+
+def test_a_wide_pair_is_a_heat_map_of_shades(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    values = np.zeros((2, 9, 2))
+    values[0, :, 1] = [4, 3, 2, 1, 0, -1, -2, -3, -4]
+    pair = NamedEffect(("age", "colour"), 0.2, values, (AGE, COLOUR), (None, None))
+    text = shown(EffectsReport(np.zeros(2), (pair,), 1), ["no", "yes"], capfdbinary)
+    assert "Cells of pairs: ░▒▓█ above 0, ·∘○● below" in text
+    assert " <=27.5   ██▓▓▒▒░░  ··∘∘○○●●\n" in text
+    assert "colour: a c0, b c1, c c2, d c3, e c4, f c5, g c6, h c7, i c8; the largest is 4.000" in text
+
+
+def test_points_of_a_nomogram_add_up_to_the_probability(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    other = NamedEffect(("colour",), 0.2, np.zeros((9, 2)), (COLOUR,), (None,))
+    other.values[1] = [-0.5, 0.5]
+    text = shown(EffectsReport(np.array([-1.0, 1.0]), (CURVE, other), 1), ["no", "yes"], capfdbinary)
+    assert " age         <=27.5 0, >27.5 100" in text
+    assert " colour      c0 0, c2 0, c3 0, c4 0, c5 0, c6 0, c7 0, c8 0, c1 33" in text
+    # of points s the log-odds are 1 - 1 + 1.5 s / 100
+    assert "             0      0.5\n" in text
+    assert "           133" not in text
+    assert "            92      0.8\n" in text
+
+
+def test_many_classes_show_a_pair_for_the_one_that_it_moves_most(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    values = np.zeros((2, 2, 3))
+    values[1, 0] = [-1.0, 3.0, -2.0]
+    pair = NamedEffect(("age", "age"), 0.2, values, (AGE, AGE), (None, None))
+    text = shown(EffectsReport(np.zeros(3), (pair,), 1), ["a", "b", "c"], capfdbinary)
+    assert "age by age (20.0%), of b" in text
+    assert " >27.5    ██\n" in text
 
 
 def test_many_classes_are_columns_or_the_strongest(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -46,7 +79,7 @@ def test_many_classes_are_columns_or_the_strongest(capfdbinary: pytest.CaptureFi
     text = shown(EffectsReport(np.array([1.0, -1.0, 0.0]), (curve, pair), 1), labels, capfdbinary)
     assert "Base: a +1.000, b -1.000, c +0.000" in text
     assert " <=27.5   +1.000   -1.000   +0.000" in text
-    assert " >27.5   c8       c        +53.000" in text
+    assert "age by colour (10.0%), of c" in text
     many = NamedEffect(("age",), 1.0, np.arange(20.0).reshape(2, 10), (AGE,), (None,))
     assert "age (100.0%), strongest" in shown(EffectsReport(np.zeros(10), (many,), 1), list("abcdefghij"), capfdbinary)
 

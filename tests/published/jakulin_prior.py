@@ -104,7 +104,7 @@ def drawing() -> str:
         above = sum(upwards > across for _, across, upwards in pairs)
         panels.append(Panel(name, pairs, len(pairs) - above, 0, above))
     title = "Minus the log posterior (upwards) beside the log-loss by the bootstrap"
-    return scatter_plots(title, "bootstrap", panels, lower_is_better=True)
+    return scatter_plots(title, "bootstrap", panels, lower_is_better=True).source()
 
 
 def by_set() -> dict[str, list[Point]]:

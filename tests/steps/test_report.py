@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
+import math
 import re
+import shlex
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -16,10 +19,13 @@ import pytest
 from bncli.cli.run import run
 from bncli.errors import UsageError
 from bncli.files.formats.report.page import SCRIPT_LIMIT, inert, part
+from bncli.files.formats.svg.effect_curves import share_bars
 from bncli.files.table import Source
 from bncli.recipe import Recipe
+from bncli.steps.evaluate import evaluate_model
 from bncli.steps.fit import fit
 from bncli.steps.report import report
+from bncli.steps.reporting import pages
 from tests.transcripts import ROOT
 
 SAMPLES = ROOT / "sample_data"
@@ -67,8 +73,12 @@ class Read(HTMLParser):
             self.shown.append(data)
 
     @property
+    def by_lines(self) -> str:
+        return "".join(self.shown)
+
+    @property
     def text(self) -> str:
-        return " ".join("".join(self.shown).split())
+        return " ".join(self.by_lines.split())
 
 
 def written(path: Path, header: list[str], rows: list[list[object]]) -> Path:
@@ -392,3 +402,113 @@ def test_groups_that_were_asked_for_are_in_the_pages(tmp_path: Path) -> None:
         assert {cells[i]: cells[i + 1] for i in (6, 12)} == {name: str(n) for name, n in sizes.items()}
         assert "By name it fares worst for" in Read(page.read_text(encoding="utf-8")).text
     assert run(["report", model, "--by", "name", "-q", "-o", str(pages[0])]) == 2
+
+
+def test_the_command_line_of_a_page_makes_the_same_model_again(page: tuple[str, Path], tmp_path: Path) -> None:
+    text, data = page
+    (line,) = re.findall(r"bncli fit TRAIN .*", Read(text).by_lines)
+    words = [{"TRAIN": str(data), "MODEL.bnc": str(tmp_path / "again.bnc")}.get(one, one) for one in shlex.split(line)]
+    assert run([*words[1:], "-q"]) == 0
+    told = Read(text).text
+    assert hashlib.sha256((tmp_path / "again.bnc").read_bytes()).hexdigest() in told
+
+
+def test_names_of_sets_that_are_shortened_can_be_told_apart() -> None:
+    names = [
+        ("top-left-square", f"{side}-middle-square-of-the-board", "bottom-right-square") for side in ("top", "low")
+    ]
+    source = share_bars("t", [(name, 1.0) for name in names], ["1", "1"]).source()
+    told = re.findall(r'text-anchor="end">([^<]*)<', source)
+    assert len(set(told)) == 2
+    assert all("&amp; bottom-ri" in one for one in told)
+
+
+def beside_page(folder: Path, *words: str) -> str:
+    """Of a model on rows not seen, with others beside it: the table of figures and what follows, as text."""
+    lines = (SAMPLES / "tumours.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    for name, rows in {"train": lines[1::2], "test": lines[2::2]}.items():
+        (folder / f"{name}.csv").write_text("".join([lines[0], *rows]), encoding="utf-8")
+    for structure in ("tan", "nb", "kdb"):
+        model = str(folder / f"{structure}.bnc")
+        assert (
+            run(["fit", str(folder / "train.csv"), "--structure", structure, "--param", "map", "-q", "-o", model]) == 0
+        )
+    assert run([word.replace("FOLDER", str(folder)) for word in words]) == 0
+    return Read(re.sub("(</t[dh]>)", r" \1", (folder / "r.html").read_text(encoding="utf-8"))).text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", "FOLDER/tan.bnc", "--data", "FOLDER/test.csv", "-o", "FOLDER/r.html"),
+        ("evaluate", "FOLDER/test.csv", "--model", "FOLDER/tan.bnc", "--report", "FOLDER/r.html"),
+    ],
+    ids=["report", "evaluate"],
+)
+def test_other_models_stand_beside_with_their_own_figures(words: tuple[str, ...], tmp_path: Path) -> None:
+    others = ("--beside", "FOLDER/nb.bnc", "--beside", "FOLDER/kdb.bnc", "-q")
+    text = beside_page(tmp_path, *words, *others)
+    assert "figure model nb kdb class frequencies" in text
+    losses = {}
+    for name in ("tan", "nb", "kdb"):
+        found = evaluate_model(str(tmp_path / f"{name}.bnc"), Source((str(tmp_path / "test.csv"),)))
+        log_p, codes, _ = found.pooled
+        losses[name] = -log_p[codes, range(len(codes))]
+    (told,) = re.findall(r"log-loss, nats a row ([\d. ]+?) Brier", text)
+    assert told.split()[:3] == [f"{losses[name].mean():.4f}" for name in ("tan", "nb", "kdb")]
+    gaps = losses["nb"] - losses["tan"]
+    error = 2 * gaps.std() / math.sqrt(len(gaps))
+    way = "differs from" if abs(gaps.mean()) <= error else "is below" if gaps.mean() > 0 else "is above"
+    assert f"log-loss {way} that of nb by {abs(gaps.mean()):.4f} nats a row (± {error:.4f}" in text
+
+
+def test_a_model_beside_tells_the_same_class_and_rows_are_read_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["fit", str(SAMPLES / "iris.csv"), "--param", "map", "-q", "-o", str(tmp_path / "iris.bnc")]) == 0
+    beside_page(tmp_path, "report", "FOLDER/tan.bnc", "-q", "-o", "FOLDER/r.html")
+    shown = ["report", str(tmp_path / "tan.bnc"), "--data", str(tmp_path / "test.csv"), "-o", str(tmp_path / "x.html")]
+    for words, code, line in (
+        (
+            [*shown, "--beside", str(tmp_path / "iris.bnc")],
+            3,
+            "has to tell diagnosis (benign, malignant); this one tells",
+        ),
+        ([*shown[:3], "-", *shown[4:], "--beside", str(tmp_path / "nb.bnc")], 2, "the standard input cannot be"),
+        ([*shown[:2], "--beside", str(tmp_path / "nb.bnc")], 2, "--beside has no effect without --data"),
+        (["evaluate", shown[3], "--beside", shown[1]], 2, "--beside has no effect without --report"),
+        (["evaluate", shown[3], "--beside", shown[1], "--report", shown[-1]], 2, "with cross-validation"),
+    ):
+        assert run(words) == code
+        assert line in capsys.readouterr().err
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_a_panel_that_finds_no_room_says_so_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = SAMPLES / "tumours.csv"
+    whole = page_of(data, tmp_path, param="map")
+    assert '"effects":true' in whole
+    monkeypatch.setattr(pages, "MOST_BYTES", len(whole.encode()) - 1)
+    assert '"effects":false' in page_of(data, tmp_path, param="map")
+    monkeypatch.setattr(pages, "MOST_BYTES", 0)
+    none = page_of(data, tmp_path, param="map")
+    assert "panel-what-if" not in none
+    assert re.search("No row can be tried here: a model of [0-9]+ table entries makes the page larger", Read(none).text)
+
+
+def test_a_page_of_a_comparison_draws_ranks_and_every_learner_against_the_baseline(tmp_path: Path) -> None:
+    data = [str(SAMPLES / f"{name}.csv") for name in ("iris", "tumours", "wine")]
+    learners = [word for name in ("nb", "kdb") for word in ("--learner", f"{name}=--structure {name} --param map")]
+    words = ["--folds", "2", "--jobs", "1", "-q"]
+    found = {}
+    for n in (1, 3):
+        assert run(["compare", *data[:n], *learners, *words, "--report", str(tmp_path / "c.html")]) == 0
+        found[n] = (tmp_path / "c.html").read_text(encoding="utf-8")
+    assert 'id="picture-scatter-' not in found[1]
+    metrics = re.findall('<section id="by-([a-z_]+)"', found[3])
+    assert metrics
+    for metric in metrics:
+        assert f'id="picture-ranks-{metric}"' in found[3]
+        (scatter,) = re.findall(f'id="picture-scatter-{metric}".*?</figure>', found[3], re.DOTALL)
+        assert scatter.count("<circle") == 3
+    assert "a bar joins learners that are not told apart" in Read(found[3]).text

@@ -79,6 +79,8 @@ OVERLAPS = """(() => {
 })()"""
 WIDE = """[...document.querySelectorAll("main *")].filter(e => !e.closest(".scroll, pre, svg")
   && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display === "block").map(e => e.outerHTML.slice(0, 99))"""
+SQUEEZED = """[...document.querySelectorAll(".scroll th, .scroll td")].filter(e => e.checkVisibility()
+  && /[^\\s-]{7}/.test(e.textContent) && e.clientWidth < 50).map(e => e.textContent.slice(0, 20))"""
 SHOWN = """[...document.querySelectorAll("#good [data-label]")].filter(g => g.getClientRects().length)
   .map(g => g.dataset.label).join()"""
 SWITCH = """document.querySelectorAll("[data-switch]").forEach(s => {
@@ -129,6 +131,7 @@ def test_nothing_is_wider_than_the_window(page: PageOfFile, width: int) -> None:
     page.resize(width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(WIDE) == []
+    assert page.evaluate(SQUEEZED) == []
     page.resize(1300)
 
 
@@ -228,8 +231,11 @@ def test_words_can_be_told_from_the_paper(browser: Browser, made: tuple[str, Pat
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return other_pages(tmp_path_factory.mktemp("others"))
+
+
+def other_pages(folder: Path) -> list[Path]:
     """Pages that are not of a model: monitors, a comparison, a table, an evaluation."""
-    folder = tmp_path_factory.mktemp("others")
     data, model = str(SAMPLES / "tumours.csv"), str(folder / "m.bnc")
     lines = Path(data).read_text(encoding="utf-8").splitlines(keepends=True)
     monitors = []
@@ -262,5 +268,6 @@ def test_pages_that_are_not_of_a_model_are_quiet_and_fit_every_window(browser: B
             page.resize(width)
             assert (path.name, page.evaluate("document.documentElement.scrollWidth") <= width) == (path.name, True)
             assert (path.name, page.evaluate(WIDE)) == (path.name, [])
+            assert (path.name, page.evaluate(SQUEEZED)) == (path.name, [])
         assert (path.name, page.evaluate(OVERLAPS)) == (path.name, [])
         assert {tag: ratio for tag, ratio in page.evaluate(CONTRAST).items() if ratio < 4.5} == {}

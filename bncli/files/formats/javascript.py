@@ -5,12 +5,14 @@ The module is run by Node, where that is at hand, before it is kept: `run`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bncli.files.formats import ProgramFormat
 from bncli.files.formats.programs import Target, answers, data_text, decides, text_of
 
 if TYPE_CHECKING:
+    from bncli.engine.kernels.arrays import Array
     from bncli.engine.prediction.portable import PortableScorer
 
 _PROGRAM = """\
@@ -32,7 +34,7 @@ export const labels = MODEL.labels;
 /** The probability of every label. */
 export function predict_proba(row) {{
   const codes = MODEL.inputs.map((one) => codeOf(one, row));
-  const totals = MODEL.labels.map(() => 0);
+  {kind} totals = MODEL.labels.map(() => 0);
   let scores = [];
   for (const stage of STAGES) {{
     scores = stage.anew ? stage.shift.slice() : scores.map((score, r) => score + stage.shift[r]);
@@ -41,7 +43,7 @@ export function predict_proba(row) {{
     }}
     softmax(scores).forEach((share, label) => {{ totals[label] += stage.weight * share; }});
   }}
-  const whole = totals.reduce((a, b) => a + b);
+{calibrate}  const whole = totals.reduce((a, b) => a + b);
   return Object.fromEntries(MODEL.labels.map((label, i) => [label, totals[i] / whole]));
 }}
 
@@ -51,7 +53,7 @@ export function predict(row) {{
   return MODEL.labels.reduce((best, label) => (probabilities[label] > probabilities[best] ? label : best));
 }}
 
-{decide}/** The code of a value: what is not known has the one past the last, frequencies.length. */
+{decide}{calibration}/** The code of a value: what is not known has the one past the last, frequencies.length. */
 function codeOf(one, row) {{
   if (!Object.prototype.hasOwnProperty.call(row, one.name)) {{
     throw new Error(`the row has no column ${{JSON.stringify(one.name)}}`);
@@ -70,10 +72,15 @@ function codeOf(one, row) {{
   if (typeof value !== "number" || !Number.isFinite(value)) {{
     throw new Error(`column ${{JSON.stringify(one.name)}}: ${{JSON.stringify(text)}} is no number`);
   }}
+  return countBelow(one.cuts, value);
+}}
+
+/** How many of the ascending numbers are less than the value. */
+function countBelow(numbers, value) {{
   let low = 0;
-  for (let high = one.cuts.length; low < high;) {{
+  for (let high = numbers.length; low < high;) {{
     const middle = (low + high) >> 1;
-    if (one.cuts[middle] < value) low = middle + 1; else high = middle;
+    if (numbers[middle] < value) low = middle + 1; else high = middle;
   }}
   return low;
 }}
@@ -113,9 +120,9 @@ function prepared(table) {{
     }}
     return [place, table.digits[i], table.shape[i], shares];
   }});
-  return {{ axes, entries: table.entries }};
+  return {{ axes, entries: {entries} }};
 }}
-
+{unpacked}
 for (const one of MODEL.inputs) {{
   if (one.codes) one.codes = new Map(one.codes);
 }}
@@ -123,6 +130,40 @@ const STAGES = MODEL.stages.map((stage) => ({{ ...stage, tables: stage.tables.ma
 """
 
 
+_CALIBRATE = "  totals = calibrated(totals, scores);\n"
+_POWERS = """\
+/** Shares in proportion to exp(scale * ln P + shift). */
+function calibrated(totals, scores) {
+  let logs = totals.length === 2 ? [0, scores[0]] : scores;
+  if (STAGES.length === 1) {
+    const highest = Math.max(...logs);
+    const whole = highest + Math.log(logs.map((one) => Math.exp(one - highest)).reduce((a, b) => a + b));
+    logs = logs.map((one) => one - whole);
+  } else {
+    const whole = totals.reduce((a, b) => a + b);
+    logs = totals.map((total) => Math.log(Math.max(total / whole, 1e-300)));
+  }
+  const [scales, shifts] = MODEL.calibration.powers;
+  logs = logs.map((one, label) => scales[label] * one + shifts[label]);
+  const highest = Math.max(...logs);
+  return logs.map((one) => Math.exp(one - highest));
+}
+
+"""
+_LINES = """\
+/** Shares in proportion to what the line of every label makes of P; of two labels the second has one alone. */
+function calibrated(totals) {
+  const whole = totals.reduce((a, b) => a + b);
+  const lines = MODEL.calibration.lines;
+  const found = lines.map(([ends, starts, levels, slopes], i) => {
+    const share = totals[i + totals.length - lines.length] / whole;
+    const place = countBelow(ends, share);
+    return levels[place] + slopes[place] * (share - starts[place]);
+  });
+  return lines.length > 1 ? found : [1 - found[0], found[0]];
+}
+
+"""
 _USAGE = '//     decide({"column": value, ...})         ->  the label decided for, null for none\n'
 _DECIDE = """\
 /** The label that the costs, the threshold or the bound to abstain below decide for, or null. */
@@ -148,9 +189,61 @@ def write_javascript(scorer: PortableScorer, target: Target) -> str:
     """The text of the module."""
     plain = {"class_name": text_of(scorer.class_name), "name": text_of(target.name)}
     usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
-    return _PROGRAM.format(data=data_text(scorer, target), usage=usage, decide=decide, **plain)
+    tables = {"data": data_text(scorer, target), "entries": "table.entries", "unpacked": ""}
+    return _PROGRAM.format(usage=usage, decide=decide, **tables, **_calibrating(scorer), **plain)
 
 
+def _calibrating(scorer: PortableScorer) -> dict[str, str]:
+    """The parts of the program that apply a map of the probabilities."""
+    known = scorer.calibration
+    if known is None:
+        return {"kind": "const", "calibrate": "", "calibration": ""}
+    return {"kind": "let", "calibrate": _CALIBRATE, "calibration": _POWERS if known.powers else _LINES}
+
+
+def packed_javascript(scorer: PortableScorer, target: Target) -> str:
+    """The text of a module that only predicts, whose tables take seven or eight letters an entry.
+
+    An entry is a whole number of 40 bits, or of 48, in base64, times a step of its row of scores: it is off by at most
+    2^-40 (2^-48) of twice the largest entry of the row, and 0 is exactly 0. 40 bits where that is less than 2e-10 over
+    all tables together.
+    """
+    plain = {"class_name": text_of(scorer.class_name), "name": text_of(target.name)}
+    together = sum(float(abs(table.entries).max(initial=0.0)) for table in scorer.tables)
+    width = 5 if together * 2**-39 <= 2e-10 else 6
+    tables = {
+        "data": data_text(scorer, target, partial(_packed, width)),
+        "entries": "table.entries.map(unpacked)",
+        "unpacked": _UNPACKED.replace("WIDTH", str(width)),
+    }
+    return _PROGRAM.format(usage="", decide="", **tables, **_calibrating(scorer), **plain)
+
+
+def _packed(width: int, entries: Array) -> list[Any]:
+    """[step, letters] of each row of scores."""
+    import base64
+
+    found: list[Any] = []
+    for row in entries:
+        zero = 1 << (8 * width - 1)
+        step = float(abs(row).max(initial=0.0)) / (zero - 1) or 1.0
+        octets = ((row / step).round() + zero).astype(">u8").view("u1").reshape(-1, 8)[:, 8 - width :]
+        found.append([step, base64.b64encode(octets.tobytes()).decode()])
+    return found
+
+
+_UNPACKED = """\
+
+/** The numbers behind letters of base64: WIDTH bytes each, times a step. */
+function unpacked([step, letters]) {
+  const bytes = atob(letters);
+  return Array.from({ length: bytes.length / WIDTH }, (_, i) => {
+    let whole = 0;
+    for (let b = WIDTH * i; b < WIDTH * (i + 1); b++) whole = 256 * whole + bytes.charCodeAt(b);
+    return step * (whole - 2 ** (8 * WIDTH - 1));
+  });
+}
+"""
 _RUNNER = """\
 import { readFileSync } from "node:fs";
 import * as program from "./program.mjs";

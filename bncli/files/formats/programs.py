@@ -6,7 +6,11 @@
                  "tables": [{"inputs": [p, ...], "digits": [[digit of every code], ...], "shape": [...],
                              "averaged": [0 or 1, ...] or [], "entries": [[number of every cell], ...]}]}]}
 
-with a list of `entries` a score row, and where the program decides
+with a list of `entries` a score row, of a calibrated model one of
+
+    "calibration": {"powers": [[scale of every label], [shift]]} or {"lines": [[ends, starts, levels, slopes], ...]}
+
+and where the program decides
 
     "decisions": {"costs": [[of true label and decision], ...], "threshold": p, "abstain_below": p}
 
@@ -28,7 +32,8 @@ from bncli.errors import BncliError
 if TYPE_CHECKING:
     from bncli.engine.data.decision_rule import Rule
     from bncli.engine.explanation.portable_effects import PortableEffects
-    from bncli.engine.prediction.portable import PortableScorer, PortableTable
+    from bncli.engine.kernels.arrays import Array
+    from bncli.engine.prediction.portable import PortableMap, PortableScorer, PortableTable
 
 _UNSEEN = re.compile(
     "[\\x7f-\\x9f\\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
@@ -58,10 +63,16 @@ class Target(NamedTuple):
     rule: Rule | None = None
 
 
-def data_text(scorer: PortableScorer, target: Target) -> str:
-    """The data, a line a table."""
+def listed(entries: Array) -> list[Any]:
+    """The entries of a table as numbers."""
+    found: list[Any] = entries.tolist()
+    return found
+
+
+def data_text(scorer: PortableScorer, target: Target, written: Callable[[Array], list[Any]] = listed) -> str:
+    """The data, a line a table, whose entries are `written` in this form."""
     inputs = ",\n".join("    " + text_of(one) for one in _inputs(scorer))
-    stages = ",\n".join(_stage_text(scorer, s) for s in range(len(scorer.stages)))
+    stages = ",\n".join(_stage_text(scorer, s, written) for s in range(len(scorer.stages)))
     fields = [
         f'  "class": {text_of(scorer.class_name)}',
         f'  "labels": {text_of(list(scorer.labels))}',
@@ -69,9 +80,14 @@ def data_text(scorer: PortableScorer, target: Target) -> str:
         f'  "missing_numbers": {text_of(list(target.missing_numbers))}',
         f'  "inputs": [\n{inputs}\n  ]',
         f'  "stages": [\n{stages}\n  ]',
+        *([] if scorer.calibration is None else [f'  "calibration": {text_of(_calibration(scorer.calibration))}']),
         *([] if target.rule is None else [f'  "decisions": {text_of(_decisions(target.rule))}']),
     ]
     return "{\n" + ",\n".join(fields) + "\n}"
+
+
+def _calibration(found: PortableMap) -> dict[str, Any]:
+    return {"powers": found.powers} if found.powers else {"lines": found.lines}
 
 
 def decides(text: str) -> bool:
@@ -104,20 +120,20 @@ def _inputs(scorer: PortableScorer) -> list[dict[str, Any]]:
     return found
 
 
-def _stage_text(scorer: PortableScorer, number: int) -> str:
+def _stage_text(scorer: PortableScorer, number: int, written: Callable[[Array], list[Any]]) -> str:
     stage = scorer.stages[number]
-    tables = ",\n".join("      " + text_of(_table(table)) for table in stage.tables)
+    tables = ",\n".join("      " + text_of(_table(table, written)) for table in stage.tables)
     head = f'"weight": {text_of(stage.weight)}, "anew": {int(stage.anew)}, "shift": {text_of(stage.shift.tolist())}'
     return f'    {{{head}, "tables": [\n{tables}\n    ]}}'
 
 
-def _table(table: PortableTable) -> dict[str, Any]:
+def _table(table: PortableTable, written: Callable[[Array], list[Any]]) -> dict[str, Any]:
     return {
         "inputs": list(table.inputs),
         "digits": [list(map(int, digits)) for digits in table.digits],
         "shape": list(table.shape),
         "averaged": [] if table.averages is None else [int(average is not None) for average in table.averages],
-        "entries": table.entries.tolist(),
+        "entries": written(table.entries),
     }
 
 

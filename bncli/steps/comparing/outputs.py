@@ -8,11 +8,13 @@ from __future__ import annotations
 import csv as csv_format
 import io
 import math
+from collections.abc import Sequence
 
 from bncli.engine.evaluation.significance import win_draw_loss
 from bncli.errors import BncliError, UsageError
 from bncli.files.atomic import write_bytes
 from bncli.files.formats.svg.critical_difference import critical_difference_diagram
+from bncli.files.formats.svg.drawing import Drawing
 from bncli.files.formats.svg.scatter import Panel, scatter_plots
 from bncli.files.latex import write_tables
 from bncli.files.paths import refuse_ending
@@ -85,33 +87,49 @@ def _write_csv(report: CompareReport, path: str) -> None:
 
 def _diagram(report: CompareReport, path: str) -> str:
     metric = report.metrics[0]
-    summary = report.summaries.get(metric)
-    if summary is None or summary.critical_difference is None:
+    drawing = rank_diagram(report, metric)
+    if drawing is None:
         what = f"there are not two learners with {told(metric)} on two data sets to draw average ranks of"
         raise BncliError(what, where=path)
+    return drawing.source()
+
+
+def rank_diagram(report: CompareReport, metric: str) -> Drawing | None:
+    """Average ranks, and who is not told apart; None where nothing is tested."""
+    summary = report.summaries.get(metric)
+    if summary is None or summary.critical_difference is None:
+        return None
     title = f"Average ranks by {told(metric)} over {len(summary.sets)} data sets"
     return critical_difference_diagram(title, summary.average_ranks, summary.groups, summary.critical_difference)
 
 
 def _scatter(report: CompareReport, path: str) -> str:
     metric = report.metrics[0]
+    panels = scatter_panels(report, metric)
+    if metric in COSTS and not panels:
+        what = f"no data set has {told(metric)} of {report.baseline} and of another learner to draw"
+        raise BncliError(what, where=path, hint="parameters in closed form have none; name another --baseline")
+    return scatter_drawing(report, metric, panels).source()
+
+
+def scatter_panels(report: CompareReport, metric: str) -> list[Panel]:
+    """Every learner against the baseline; of costs those that have any."""
     others = [name for name in report.trial.learners if name != report.baseline]
-    lower = metric not in HIGHER_IS_BETTER
+    panels = [_panel(report, name, metric) for name in others]
+    return [panel for panel in panels if panel.points] if metric in COSTS else panels
+
+
+def scatter_drawing(report: CompareReport, metric: str, panels: Sequence[Panel]) -> Drawing:
+    """A panel a learner, a point a data set."""
     title = f"{told(metric)} on each data set: every learner against {report.baseline}"
-    panels = [_panel(report, name) for name in others]
-    if metric in COSTS:
-        panels = [panel for panel in panels if panel.points]
-        if not panels:
-            what = f"no data set has {told(metric)} of {report.baseline} and of another learner to draw"
-            raise BncliError(what, where=path, hint="parameters in closed form have none; name another --baseline")
+    lower = metric not in HIGHER_IS_BETTER
     return scatter_plots(
         title, report.baseline, panels, lower_is_better=lower, logarithmic=True if metric in COSTS else None
     )
 
 
-def _panel(report: CompareReport, learner: str) -> Panel:
+def _panel(report: CompareReport, learner: str, metric: str) -> Panel:
     """The data sets on which both have finite figures; a logarithm asks for costs above 0."""
-    metric = report.metrics[0]
     least = {"fit_seconds": 1e-9, "iterations": 0.5, "passes": 0.5}.get(metric, -math.inf)
     points: list[tuple[str, float, float]] = []
     for data in report.trial.data:

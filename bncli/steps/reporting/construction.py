@@ -201,10 +201,11 @@ def _table(model: Model, family: Family, table: Array) -> Grid:
         digits = np.unravel_index(cell, family.shape)
         values = [named[int(digit)] for named, digit in zip(names, digits, strict=True)]
         rows.append((*values, *(f"{number:.4g}" for number in numbers[cell, :_LABELS])))
+    first, *others = (attributes[a].name for a in family.attributes)
     kind = (
-        "P(first | the others, class)"
+        f"P({first} | {', '.join((*others, model.schema.class_name))})"
         if is_network and family.child is not None
-        else "Added to the score of each class"
+        else f"What {' & '.join((first, *others))} adds to the score of each class"
     )
     more = "" if len(rows) == len(table) else f", the first {len(rows)} of {len(table):,} rows"
     more += "" if len(labels) == len(model.schema.labels) else f", the first {len(labels)} labels"

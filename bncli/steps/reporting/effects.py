@@ -8,6 +8,7 @@ much so many rows can tell, not how the model was learnt.
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,7 @@ MOST_NUMBERS = 60_000
 MOST_SENTENCES = 8
 """Classes of which every picture has a sentence each."""
 _STRONGEST = 8
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 _LEAST_SHARE = 1e-6
 
 
@@ -60,6 +62,14 @@ class Told:
         if len(self.labels) <= MOST_SENTENCES:
             return range(len(self.labels))
         return (int(np.abs(values.reshape(-1, len(self.labels))).max(axis=0).argmax()),)
+
+    def prefixed(self, sentence: str) -> str:
+        """Of too many labels the sentence is not of the one that is drawn."""
+        return (
+            sentence
+            if len(self.labels) <= MOST_SENTENCES
+            else f"What it says most: {sentence[0].lower()}{sentence[1:]}"
+        )
 
     @property
     def single(self) -> dict[str, NamedEffect]:
@@ -89,8 +99,8 @@ def _blocks(told: Told) -> Iterator[Block]:
         yield LabelSwitch(labels, told.label)
     if len(labels) == 2 and (picture := nomogram_picture(report, labels)) is not None:
         yield picture
-    pictures, left_out = _pictures(told, some)
-    yield Pictures(pictures)
+    alone, pairs, left_out = _pictures(told, some)
+    yield from (Pictures(pictures) for pictures in (alone, pairs) if pictures)
     yield from _larger(told, some)
     hidden = some[MOST_EFFECTS:]
     if hidden or report.left_out or left_out:
@@ -117,7 +127,7 @@ def _preface(told: Told) -> str:
 
 def _shares(told: Told, effects: Sequence[NamedEffect]) -> Picture:
     listed = effects[:LISTED]
-    rows = [(" & ".join(one.attributes), one.share) for one in listed]
+    rows = [(one.attributes, one.share) for one in listed]
     drawing = share_bars("Shares of the score's variance", rows, [percent(one.share) for one in listed])
     total, n = 0.0, 0
     for one in effects:
@@ -128,9 +138,9 @@ def _shares(told: Told, effects: Sequence[NamedEffect]) -> Picture:
     return Picture("shares", "What matters most.", f"{those} {percent(total)} of the score's variance.", drawing)
 
 
-def _pictures(told: Told, effects: Sequence[NamedEffect]) -> tuple[list[Picture], list[NamedEffect]]:
-    """Those of one and two attributes, and what finds no room."""
-    pictures, left_out, numbers = list[Picture](), list[NamedEffect](), 0
+def _pictures(told: Told, effects: Sequence[NamedEffect]) -> tuple[list[Picture], list[Picture], list[NamedEffect]]:
+    """Those of one attribute, of two, and what finds no room."""
+    alone, pairs, left_out, numbers = list[Picture](), list[Picture](), list[NamedEffect](), 0
     for number, one in enumerate(effects[:MOST_EFFECTS], 1):
         if len(one.attributes) > 2:
             continue
@@ -139,9 +149,12 @@ def _pictures(told: Told, effects: Sequence[NamedEffect]) -> tuple[list[Picture]
         if numbers > MOST_NUMBERS:
             left_out.append(one)
             continue
-        draw = _single if len(one.attributes) == 1 else _pair
-        pictures.append(draw(told, one, kept, f"effect-{number:02d}"))
-    return pictures, left_out
+        name = f"effect-{number:02d}"
+        if len(one.attributes) == 1:
+            alone.append(_single(told, one, kept, name))
+        else:
+            pairs.append(_pair(told, one, kept, name))
+    return alone, pairs, left_out
 
 
 def _kept(attribute: Attribute) -> Index:
@@ -185,6 +198,7 @@ def _single(told: Told, effect: NamedEffect, kept: Sequence[Index], name: str) -
         redraw |= {"inside": INSIDE, "values": _thousandths(values), "rows": np.round(rows, 1).tolist()}
         redraw |= {"base": told.report.base.tolist()}
     sentences = [_sentence(told.labels[label], label, effect, names, values, rows) for label in told.told_of(values)]
+    sentences = [told.prefixed(one) for one in sentences]
     if len(codes) < attribute.cardinality:
         rest = f" Shown are the {len(codes)} commonest of {attribute.cardinality:,} values."
         sentences = [f"{one}{rest}" for one in sentences]
@@ -212,9 +226,11 @@ def _ends(values: Array, errors: Array) -> Array:
     return np.concatenate(((values - errors).ravel(), (values + errors).ravel(), values.ravel()))
 
 
-def _thousandths(values: Array) -> list[list[int]]:
-    """A list a class, of whole numbers."""
-    return [[int(v) for v in column] for column in np.round(1000 * values.reshape(-1, values.shape[-1]).T).tolist()]
+def _thousandths(values: Array) -> list[str]:
+    """A text a class: whole thousandths, three letters of base64 each, the most significant first; 0 is 2^17."""
+    whole = np.clip(np.round(1000 * values.reshape(-1, values.shape[-1]).T), -(1 << 17), (1 << 17) - 1) + (1 << 17)
+    octets = (whole.astype(np.int64)[..., None] >> np.array([12, 6, 0])) & 63
+    return ["".join(_LETTERS[one] for one in row.ravel().tolist()) for row in octets]
 
 
 def _sentence(of: str, label: int, effect: NamedEffect, names: Sequence[str], values: Array, rows: Array) -> str:
@@ -250,6 +266,7 @@ def _pair(told: Told, effect: NamedEffect, kept: Sequence[Index], name: str) -> 
     drawing = heat_map(title, axes[0], axes[1], values[..., told.label])
     redraw = _redrawn_map(values, alone) if len(told.labels) > 2 else None
     sentences = [_pair_sentence(told.labels[label], axes, values[..., label]) for label in told.told_of(values)]
+    sentences = [told.prefixed(one) for one in sentences]
     if any(len(codes) < attribute.cardinality for codes, attribute in zip(kept, effect.seen, strict=True)):
         sentences = [f"{one} Of many values the commonest are shown." for one in sentences]
     return _told_picture(name, f"{title} ({percent(effect.share)}).", sentences, drawing, redraw)

@@ -12,6 +12,7 @@ from bncli.files.formats.report.blocks import Block, Grid, LabelSwitch, Picture,
 from bncli.files.formats.svg.heat_maps import confusion_map
 from bncli.files.formats.svg.unit_curves import Points, reliability_dots, unit_curves
 from bncli.steps.evaluating.report import EvaluateReport
+from bncli.steps.reporting.beside import Beside, beside_sentence
 from bncli.steps.reporting.deciding import (
     MOST_CELLS,
     confusion_grid,
@@ -39,10 +40,17 @@ _TOLD = (
 )
 
 
-def held_out_section(report: EvaluateReport | None, held_out: HeldOut | None = None) -> Section:
-    """The section; None: no rows were given. `held_out`: losses of rows that learning chose something by."""
+def held_out_section(
+    report: EvaluateReport | None,
+    held_out: HeldOut | None = None,
+    beside: Sequence[Beside] = (),
+) -> Section:
+    """The section; None: no rows were given. `held_out`: losses of rows that learning chose something by.
+
+    `beside`: other models on the same rows.
+    """
     if report is not None:
-        return Section("good", QUESTION, tuple(_blocks(report)))
+        return Section("good", QUESTION, tuple(_blocks(report, beside)))
     blocks = [Prose("No rows that the model has not seen were given to tell how good it is: add --data TEST.", "gap")]
     if held_out is not None:
         losses = f"{held_out.log_loss:.4f} nats a row, that of the class frequencies {held_out.base_log_loss:.4f}"
@@ -51,11 +59,13 @@ def held_out_section(report: EvaluateReport | None, held_out: HeldOut | None = N
     return Section("good", QUESTION, blocks)
 
 
-def _blocks(report: EvaluateReport) -> Iterator[Block]:
+def _blocks(report: EvaluateReport, beside: Sequence[Beside]) -> Iterator[Block]:
     shown = shown_labels(report)
     names = [report.labels[c] for c in shown]
     yield Prose(_verdict(report))
-    yield _figures(report)
+    yield _figures(report, beside)
+    if beside:
+        yield Prose(" ".join(beside_sentence(report, other) for other in beside))
     rows = report.decisions.rows
     rule, own = (None, None) if rows is None else (rows.rule, ruled(report, rows))
     if rule is not None and own is not None:
@@ -99,7 +109,8 @@ def _verdict(report: EvaluateReport) -> str:
     return "".join(lines)
 
 
-def _figures(report: EvaluateReport) -> Grid:
+def _figures(report: EvaluateReport, beside: Sequence[Beside]) -> Grid:
+    """Of the model, of others beside it, and of the class frequencies."""
     supports = np.array([figures.support for figures in report.per_label])
     shares = supports / supports.sum()
     base = {
@@ -110,12 +121,19 @@ def _figures(report: EvaluateReport) -> Grid:
         "balanced_accuracy": 1 / max(int((supports > 0).sum()), 1),
         "mcc": 0.0,
     }
-    rows = [(told, figure(report.metrics[name]), figure(base.get(name))) for name, told in _TOLD]
-    rows.append(("skill score: log-loss saved", figure(report.skill_score), figure(0.0)))
+    columns = [_column(report), *(_column(one.report) for one in beside)]
     if report.std is not None:
         std = [*(figure(report.std[name]) for name, _ in _TOLD), "–"]
-        rows = [(told, f"{value} ± {spread}", other) for (told, value, other), spread in zip(rows, std, strict=True)]
-    return Grid("Figures on rows not seen", ("figure", "model", "class frequencies"), rows, (1, 2))
+        columns[0] = [f"{value} ± {spread}" for value, spread in zip(columns[0], std, strict=True)]
+    columns.append([*(figure(base.get(name)) for name, _ in _TOLD), figure(0.0)])
+    names = [*(told for _, told in _TOLD), "skill score: log-loss saved"]
+    headings = ("figure", "model", *(one.name for one in beside), "class frequencies")
+    rows = list(zip(names, *columns, strict=True))
+    return Grid("Figures on rows not seen", headings, rows, tuple(range(1, len(headings))))
+
+
+def _column(report: EvaluateReport) -> list[str]:
+    return [*(figure(report.metrics[name]) for name, _ in _TOLD), figure(report.skill_score)]
 
 
 def _curves(report: EvaluateReport, shown: Sequence[int]) -> list[Picture]:

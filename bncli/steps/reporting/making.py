@@ -12,6 +12,7 @@ import numpy as np
 
 from bncli import __version__
 from bncli.choices import flag_of
+from bncli.engine.data.schema import CategoricalAttribute
 from bncli.engine.model import Model
 from bncli.errors import BncliError
 from bncli.files.formats.report.blocks import Block, Grid, Listing, Prose, Section
@@ -38,7 +39,7 @@ def making_section(model: Model, files: Sequence[tuple[str, str]], lines: Sequen
     if marks:
         blocks.append(Grid("Fingerprints", ("file", "path", "SHA-256"), marks))
     blocks.append(_recipe(model.recipe))
-    command = fit_command(model.recipe, schema.class_name)
+    command = fit_command(model)
     if command is None:
         blocks.append(Prose("The recipe cannot be typed as one command: a file was supplied for a part of it.", "gap"))
     else:
@@ -76,9 +77,14 @@ def _recipe(recipe: Recipe) -> Grid:
     return Grid(f"The recipe: {count(len(set_), 'option')} that had a part", ("option", "value"), set_)
 
 
-def fit_command(recipe: Recipe, class_name: str) -> str | None:
-    """The shortest `bncli fit` that means this recipe; None where none does."""
-    words = {key: value for key, value in recipe.as_dict().items() if value is not None}
+def fit_command(model: Model) -> str | None:
+    """The shortest `bncli fit` that means the recipe of a model; None where none does."""
+    # a model in which no levels are pooled does not say whether they might have been: without the rule they are not
+    has_names = any(isinstance(one, CategoricalAttribute) for one in model.schema.attributes)
+    recipe = model.recipe.replaced(group_levels=model.recipe.group_levels or ("off" if has_names else "auto"))
+    words = {key: value for key, value in recipe.as_dict().items() if value is not None and _typable(key, value)}
+    if not _means(words, recipe):
+        words.pop("smoothing", None)  # it is recorded of a start that is not made, too, where it cannot be typed
     if not _means(words, recipe):
         return None
     for key in reversed(list(words)):
@@ -88,7 +94,11 @@ def fit_command(recipe: Recipe, class_name: str) -> str | None:
     typed: list[str] = []
     for key, value in words.items():
         typed += [flag_of(key)] if value is True else [flag_of(key), str(value)]
-    return shlex.join(["bncli", "fit", "TRAIN", "--class", class_name, *typed, "-o", "MODEL.bnc"])
+    return shlex.join(["bncli", "fit", "TRAIN", "--class", model.schema.class_name, *typed, "-o", "MODEL.bnc"])
+
+
+def _typable(key: str, value: Any) -> bool:
+    return (key, value) != ("discretize", "auto")
 
 
 def _means(words: dict[str, Any], recipe: Recipe) -> bool:

@@ -19,13 +19,14 @@ from bncli.steps.effects import effects_report
 from bncli.steps.evaluating.pictures import learning_curve_panels
 from bncli.steps.evaluating.report import EvaluateReport
 from bncli.steps.fit import FitReport
+from bncli.steps.reporting.beside import Beside
 from bncli.steps.reporting.construction import construction_section
 from bncli.steps.reporting.effects import effects_section
 from bncli.steps.reporting.groups import group_blocks
 from bncli.steps.reporting.held_out import held_out_section
 from bncli.steps.reporting.making import evaluation_making, making_section
 from bncli.steps.reporting.reliance import Scored, reliance_section, seems_trained_on
-from bncli.steps.reporting.trying import trying_section
+from bncli.steps.reporting.trying import MOST_BYTES, trying_sections
 from bncli.steps.reporting.words import count, figure
 
 _MOST_FOLDS = 50
@@ -33,12 +34,15 @@ _MOST_FOLDS = 50
 
 @dataclass(frozen=True)
 class Told:
-    """What is known of a model beside itself: rows it was tried on and their files, what learning said of it."""
+    """What is known of a model beside itself: rows it was tried on and their files, what learning said of it,
+    other models on the same rows.
+    """
 
     scored: Scored | None = None
     data: Sequence[str] = ()
     warnings: Sequence[str] = ()
     held_out: HeldOut | None = None
+    beside: Sequence[Beside] = ()
 
 
 def check_page(path: str | None, inputs: Sequence[str | None]) -> None:
@@ -63,33 +67,42 @@ def model_page(model: Model, path: str, told: Told) -> Page:
     schema = model.schema
     effects = effects_report(model)
     weight = sum(schema.attributes[0].frequencies) + schema.attributes[0].missing_weight if schema.attributes else 0.0
-    trying = trying_section(model, path, effects)
     again = shlex.join(
         ["bncli", "report", path, *(word for one in told.data for word in ("--data", one)), "-o", "report.html"]
     )
     files = [("model", path), *(("data", one) for one in told.data)]
-    sections = (
+    before = (
         _good(model, told),
         effects_section(effects, schema.labels, weight),
         construction_section(model, told.scored),
-        trying.section,
-        reliance_section(model, told.scored, told.warnings),
-        making_section(model, files, [again]),
     )
+    after = (reliance_section(model, told.scored, told.warnings), making_section(model, files, [again]))
     title = f"{os.path.basename(path)}: {schema.class_name}"
     labels = " or ".join(schema.labels) if len(schema.labels) <= 6 else count(len(schema.labels), "label")
     learnt = f"learnt from {count(model.n_rows, 'row')} ({model.recipe.structure}, {model.recipe.param})"
     summary = (
         f"A model that tells {schema.class_name} ({labels}) from {count(len(model.attributes), 'column')}, {learnt}."
     )
-    return Page(title, summary, sections, trying.program)
+    pages = (
+        Page(title, summary, (*before, trying.section, *after), trying.program)
+        for trying in trying_sections(model, path, effects)
+    )
+    return _with_room(pages)
+
+
+def _with_room(pages: Iterator[Page]) -> Page:
+    """The first that is small enough, else the last."""
+    for page in pages:
+        if len(html_page(page).encode()) <= MOST_BYTES:
+            break
+    return page
 
 
 def _good(model: Model, told: Told) -> Section:
     """With a warning where the rows look like those of training."""
     if told.scored is None:
         return held_out_section(None, told.held_out)
-    section = held_out_section(told.scored.report, told.held_out)
+    section = held_out_section(told.scored.report, told.held_out, told.beside)
     if not seems_trained_on(model, told.scored):
         return section
     same = "These rows have every value as often as the training rows, and are as many: they look like these themselves"
@@ -97,9 +110,11 @@ def _good(model: Model, told: Told) -> Section:
     return replace(section, blocks=(warning, *section.blocks))
 
 
-def evaluation_page(report: EvaluateReport, data: Sequence[str], recipe: Recipe | None) -> Page:
-    """Of an evaluation; `recipe` None: of a model, which was not learnt here."""
-    sections = [held_out_section(report)]
+def evaluation_page(
+    report: EvaluateReport, data: Sequence[str], recipe: Recipe | None, beside: Sequence[Beside] = ()
+) -> Page:
+    """Of an evaluation; `recipe` None: of a model, which was not learnt here; other models `beside` on its rows."""
+    sections = [held_out_section(report, beside=beside)]
     if report.folds is not None or report.learning_curve:
         sections.append(Section("sure", "How sure is that?", tuple(_spread(report))))
     if report.groups is not None:

@@ -72,8 +72,8 @@ def _rare(model: Model) -> Iterator[Block]:
             if 0 < rows < FEW:
                 found.append(f"{attribute.name} {name}")
     if found:
-        values = count(len(found), "value")
-        yield Prose(f"{values} had fewer than {FEW} training rows, so that little is known of them: {listed(found)}.")
+        values, them = count(len(found), "value"), "it" if len(found) == 1 else "them"
+        yield Prose(f"{values} had fewer than {FEW} training rows, so that little is known of {them}: {listed(found)}.")
     else:
         yield Prose(f"Every value that the model knows had {FEW} training rows or more.")
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from bncli.files.formats.report.blocks import Block, Grid, Listing, Page, Picture, Prose, Section
 from bncli.files.formats.svg.effect_curves import share_bars
-from bncli.steps.comparing.report import HIGHER_IS_BETTER, CompareReport, told
+from bncli.steps.comparing.outputs import rank_diagram, scatter_drawing, scatter_panels
+from bncli.steps.comparing.report import HIGHER_IS_BETTER, CompareReport, Summary, told
 from bncli.steps.describe import DescribeReport
 from bncli.steps.reporting.making import evaluation_making
 from bncli.steps.reporting.words import count, figure, listed, percent
@@ -49,10 +50,10 @@ def _class(report: DescribeReport) -> Iterator[Block]:
 def _columns(report: DescribeReport) -> Iterator[Block]:
     others = [column for column in report.columns if column.name != report.class_name]
     order = sorted(others, key=lambda column: -(column.bits or 0.0))
-    telling = [(column.name, column.bits or 0.0) for column in order if column.bits][:_MOST_BARS]
+    telling = [((column.name,), column.bits or 0.0) for column in order if column.bits][:_MOST_BARS]
     if telling:
         drawing = share_bars("Bits about the class", telling, [f"{bits:.3f}" for _, bits in telling])
-        sentence = f"{telling[0][0]} tells most of the class, {telling[0][1]:.3f} bits."
+        sentence = f"{telling[0][0][0]} tells most of the class, {telling[0][1]:.3f} bits."
         yield Picture("bits", "Bits about the class.", sentence, drawing)
     left_out = [column.name for column in others if not column.use]
     if left_out:
@@ -90,16 +91,46 @@ def _metric(report: CompareReport, metric: str) -> Iterator[Block]:
     better = "more" if metric in HIGHER_IS_BETTER else "less"
     summary = report.summaries.get(metric)
     if summary is not None and summary.average_ranks:
-        ranks = sorted(summary.average_ranks.items(), key=lambda one: one[1])
-        drawing = share_bars("Average ranks", ranks, [f"{rank:.2f}" for _, rank in ranks])
-        best = [name for name, rank in ranks if rank <= ranks[0][1] + 1e-9]
-        verb, sets = "has" if len(best) == 1 else "share", count(len(summary.sets), "data set")
-        sentence = f"{listed(best)} {verb} the best average rank, {ranks[0][1]:.2f} over {sets}."
-        yield Picture(f"ranks-{metric}", "Average ranks, 1 the best.", sentence, drawing)
+        yield _ranks(report, metric, summary)
+    yield from _against_baseline(report, metric)
     rows = [(data, *(_cell(report, data, name, metric) for name in trial.learners)) for data in trial.data]
     numbers = tuple(range(1, len(trial.learners) + 1))
     caption = f"{told(metric)}: mean ± standard deviation; {better} is better, * the best"
     yield Grid(caption, ("data", *trial.learners), rows, numbers)
+
+
+def _ranks(report: CompareReport, metric: str, summary: Summary) -> Picture:
+    """With who cannot be told apart, where that is tested."""
+    ranks = sorted(summary.average_ranks.items(), key=lambda one: one[1])
+    best = [name for name, rank in ranks if rank <= ranks[0][1] + 1e-9]
+    verb, sets = "has" if len(best) == 1 else "share", count(len(summary.sets), "data set")
+    sentence = f"{listed(best)} {verb} the best average rank, {ranks[0][1]:.2f} over {sets}."
+    drawing = rank_diagram(report, metric)
+    if drawing is None:
+        drawing = share_bars("Average ranks", [((name,), rank) for name, rank in ranks], [f"{r:.2f}" for _, r in ranks])
+        return Picture(f"ranks-{metric}", "Average ranks, 1 the best.", sentence, drawing)
+    alike = [name for group in summary.groups if best[0] in group for name in group if name not in best]
+    if alike:
+        apart = f"{listed(alike)} {'is' if len(alike) == 1 else 'are'} not told apart from the best"
+    else:
+        apart = "the best is told apart from all others" if len(best) < len(ranks) else "nobody is told apart"
+    sentence += f" By the test of Nemenyi (5 %) {apart}; a bar joins learners that are not told apart."
+    return Picture(f"ranks-{metric}", "Average ranks, 1 the best.", sentence, drawing, wide=True)
+
+
+def _against_baseline(report: CompareReport, metric: str) -> Iterator[Picture]:
+    """Every learner against the baseline, a point a data set; of one data set the table says it all."""
+    panels = scatter_panels(report, metric)
+    if len(report.trial.data) < 2 or not any(panel.points for panel in panels):
+        return
+    most = max(panels, key=lambda panel: panel.better - panel.worse)
+    n = most.better + most.equal + most.worse
+    sets = f"{most.better} of {count(n, 'data set')}, worse on {most.worse}"
+    sentence = f"{most.name} is better than {report.baseline} on {sets}."
+    if most.better <= most.worse:
+        sentence = f"No learner is better than {report.baseline} on more data sets than it is worse on."
+    drawing = scatter_drawing(report, metric, panels)
+    yield Picture(f"scatter-{metric}", f"Every learner against {report.baseline}.", sentence, drawing, wide=True)
 
 
 def _cell(report: CompareReport, data: str, learner: str, metric: str) -> str:

@@ -7,7 +7,8 @@ the probability and what it is made of; where a model is no sum of tables (an av
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 from bncli.engine.prediction.portable import PortableScorer, PortableStage, PortableTable, portable
 from bncli.errors import ModelError
-from bncli.files.formats.javascript import write_javascript
+from bncli.files.formats.javascript import packed_javascript
 from bncli.files.formats.programs import Target
 from bncli.files.formats.report.blocks import Block, Panel, Prose, Section
 from bncli.files.reading.source import Tokens
@@ -28,14 +29,16 @@ from bncli.steps.effects import EffectsReport
 from bncli.steps.reporting.words import count
 
 QUESTION = "Why this row?"
-MOST_ENTRIES = 25_000
-"""Numbers of a scorer that has room in a page."""
-MOST_LETTERS = 450_000
-"""Of the program, names and all."""
+MOST_BYTES = 990_000
+"""Of a page with the program in it."""
+_LETTERS_AN_ENTRY = 6
+"""At least."""
 MOST_INPUTS = 60
 MOST_OPTIONS = 200
-_DECIMALS = 12
-"""Of entries: thousands of them together are right to 1e-9."""
+
+
+_ZERO = 1e-13
+"""Log-odds that come of rounding alone."""
 
 
 class Trying(NamedTuple):
@@ -45,40 +48,40 @@ class Trying(NamedTuple):
     program: str
 
 
-def trying_section(model: Model, path: str, effects: EffectsReport) -> Trying:
-    """The section on the model in the file at `path`."""
+def trying_sections(model: Model, path: str, effects: EffectsReport) -> Iterator[Trying]:
+    """The section on the model in the file at `path`, from the one that says most to the one that needs least room.
+
+    The last says why there is none; that a program is too large is known when the page is there.
+    """
+    entries = 0
     try:
-        scorer, has_effects = _scorer(model)
-        program = _program(model, path, scorer)
+        plain = portable(model)
+        if len(plain.labels) < 2 or not plain.inputs:
+            raise ModelError("every row gets the same probabilities")
+        if plain.calibration is not None:
+            raise ModelError("the model is calibrated by a map of its probabilities, and values do not add up to them")
+        entries = sum(table.entries.size for table in plain.tables)
+        for scorer, has_effects in _scorers(model, plain):
+            if sum(table.entries.size for table in scorer.tables) * _LETTERS_AN_ENTRY <= MOST_BYTES:
+                section = Section("row", QUESTION, _blocks(model, scorer, effects, has_effects))
+                yield Trying(section, _program(model, path, scorer))
+        why = f"a model of {entries:,} table entries makes the page larger than 1 MB"
+        hint = "export --to javascript writes the program as a file of its own; score --explain does it for tables."
     except ModelError as error:
-        what = f"No row can be tried here: {error.what}. score --explain does it for rows in a table."
-        return Trying(Section("row", QUESTION, (Prose(what, "gap"),)), "")
-    return Trying(Section("row", QUESTION, _blocks(model, scorer, effects, has_effects)), program)
+        why, hint = error.what, "score --explain does it for rows in a table."
+    yield Trying(Section("row", QUESTION, (Prose(f"No row can be tried here: {why}. {hint}", "gap"),)), "")
 
 
 def _program(model: Model, path: str, scorer: PortableScorer) -> str:
     tokens = Tokens.of(model.schema.missing_tokens)
-    target = Target(PurePath(path).name.removesuffix(".bnc"), tokens.text, tokens.number)
-    program = write_javascript(scorer, target)
-    if len(program) > MOST_LETTERS:
-        raise ModelError(f"the program that scores rows has {len(program):,} letters, too many for a page")
-    return program
+    return packed_javascript(scorer, Target(PurePath(path).name.removesuffix(".bnc"), tokens.text, tokens.number))
 
 
-def _scorer(model: Model) -> tuple[PortableScorer, bool]:
-    """The model as tables, and whether these are its effects; ModelError where they find no room in a page."""
-    plain = portable(model)
-    if len(plain.labels) < 2 or not plain.inputs:
-        raise ModelError("every row gets the same probabilities")
-    try:
-        found: PortableScorer | None = _over_effects(model, plain)
-    except ModelError:
-        found = None
-    for scorer, has_effects in ((found, True), (_rounded(plain), False)):
-        if scorer is not None and sum(table.entries.size for table in scorer.tables) <= MOST_ENTRIES:
-            return scorer, has_effects
-    entries = sum(table.entries.size for table in plain.tables)
-    raise ModelError(f"the model has {entries:,} table entries, more than have room in a page ({MOST_ENTRIES:,})")
+def _scorers(model: Model, plain: PortableScorer) -> Iterator[tuple[PortableScorer, bool]]:
+    """Those that may do, and whether their tables are the effects of the model."""
+    with suppress(ModelError):
+        yield _over_effects(model, plain), True
+    yield plain, False
 
 
 def _over_effects(model: Model, plain: PortableScorer) -> PortableScorer:
@@ -87,20 +90,24 @@ def _over_effects(model: Model, plain: PortableScorer) -> PortableScorer:
     k = len(plain.labels)
 
     def scores(contrasts: Array) -> Array:
-        return np.round(contrasts[1:2] if k == 2 else contrasts * ((k - 1) / k), _DECIMALS)
+        return contrasts[1:2] if k == 2 else contrasts * ((k - 1) / k)
 
-    tables = tuple(PortableTable(t.inputs, t.digits, t.shape, scores(t.entries)) for t in effects.tables)
-    tables = tuple(table for table in tables if table.entries.any())
+    told = (PortableTable(t.inputs, t.digits, t.shape, scores(t.entries)) for t in effects.tables)
+    tables = tuple(_without_unobserved(table) for table in told if table.entries.any())
     stage = PortableStage(1.0, True, scores(effects.constant[:, None])[:, 0], tables)
     return replace(plain, stages=(stage,))
 
 
-def _rounded(plain: PortableScorer) -> PortableScorer:
-    def table(one: PortableTable) -> PortableTable:
-        return replace(one, entries=np.round(one.entries, _DECIMALS))
-
-    stages = (replace(stage, tables=tuple(map(table, stage.tables))) for stage in plain.stages)
-    return replace(plain, stages=tuple(stages))
+def _without_unobserved(table: PortableTable) -> PortableTable:
+    """Without the entries for "unobserved" where these are 0: the mean along the axis, unless they are a network's."""
+    entries = table.entries.reshape(-1, *table.shape)
+    kept = entries[(slice(None), *(slice(0, n - 1) for n in table.shape))]
+    hidden = [np.moveaxis(entries, axis, 0)[-1] for axis in range(1, entries.ndim)]
+    if not all(np.allclose(one, 0.0, rtol=0.0, atol=_ZERO) for one in hidden):
+        return table
+    shape = tuple(n - 1 for n in table.shape)
+    averages = (None,) * len(shape)
+    return PortableTable(table.inputs, table.digits, shape, kept.reshape(len(entries), -1), averages)
 
 
 def _blocks(model: Model, scorer: PortableScorer, effects: EffectsReport, has_effects: bool) -> Sequence[Block]:

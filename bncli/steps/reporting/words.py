@@ -23,14 +23,16 @@ def figure(value: float | None) -> str:
 def times(log_odds: float) -> str:
     """What log-odds do to odds, as a factor.
 
-    >>> times(0.0), times(-math.log(4)), times(math.log(2000)), times(-math.log(2000))
-    ('×\\xa01.00', '×\\xa00.25', '×\\xa02,000', '×\\xa00.0005')
+    >>> times(0.0), times(-math.log(4)), times(math.log(2000)), times(-math.log(2000)), times(-math.log(83210))
+    ('×\\xa01.00', '×\\xa00.25', '×\\xa02,000', '×\\xa00.0005', '÷\\xa083,000')
     """
     if abs(log_odds) > 20:
         return "×\u00a0more than 10⁸" if log_odds > 0 else "×\u00a0less than 10⁻⁸"
     factor = math.exp(log_odds)
     if 0.1 <= factor < 10:
         return f"×\u00a0{factor:.2f}"
+    if factor < 1e-4:
+        return f"÷\u00a0{float(f'{1 / factor:.2g}'):,.0f}"
     return f"×\u00a0{factor:,.0f}" if factor >= 100 else f"×\u00a0{factor:.2g}"
 
 

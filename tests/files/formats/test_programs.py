@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import re
 import shutil
 from dataclasses import replace
 from typing import Any
@@ -83,6 +86,31 @@ def test_javascript(model: Model, case: Case) -> None:
         said = javascript.run_javascript(javascript.write_javascript(portable(one), TARGET), probes.rows())
         assert said is not None
         assert np.abs(np.array(said).T - probes.probabilities).max() < 1e-12
+        packed = javascript.run_javascript(javascript.packed_javascript(portable(one), TARGET), probes.rows())
+        assert np.abs(np.array(packed).T - probes.probabilities).max() < 1e-9
+
+
+@given(
+    st.lists(st.lists(st.floats(-30, 30), min_size=3, max_size=3), min_size=1, max_size=5),
+    st.sampled_from([1e-6, 1.0, 1e3]),
+)
+def test_packed_entries_are_what_they_were(rows: list[list[float]], scale: float) -> None:
+    entries = scale * np.array(rows)
+    schema = Schema("class", ("a", "b"), (NumericAttribute("n", False, (1.0, 1.0, 1.0), (0.5, 1.5)),))
+    dag = Dag(((),), (0,))
+    tables = Tables(np.zeros(2), dag.families((3,)), (np.stack((entries[0], -entries[0]), axis=1),))
+    scorer = portable(Model(schema, dag, tables, Recipe(), 2, "1"))
+    table = replace(scorer.stages[0].tables[0], entries=entries)
+    stage = replace(scorer.stages[0], tables=(table,))
+    text = javascript.packed_javascript(replace(scorer, stages=(stage,)), TARGET)
+    width = int(re.findall(r"bytes.length / (\d)", text)[0])
+    (told,) = re.findall(r'"entries": (\[.*\])}', text)
+    for (step, letters), row in zip(json.loads(told), entries, strict=True):
+        octets = base64.b64decode(letters)
+        wholes = [int.from_bytes(octets[i : i + width], "big") for i in range(0, len(octets), width)]
+        read = step * (np.array(wholes, np.float64) - 2.0 ** (8 * width - 1))
+        assert np.abs(read - row).max() <= min(2e-10, 2.0 ** (1 - 8 * width) * np.abs(row).max())
+        assert np.array_equal(read == 0, np.abs(row) <= step / 2)
 
 
 @pytest.mark.parametrize("form", [python, javascript])

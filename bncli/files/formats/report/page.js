@@ -17,6 +17,11 @@
   const signed = (number) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(3);
   const clipped = (share) => Math.min(Math.max(share, 0), 1);
 
+  const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  /** Whole numbers out of three letters each. */
+  const wholes = (text) => text.match(/.../g).map((three) =>
+    [...three].reduce((sum, letter) => 64 * sum + LETTERS.indexOf(letter), 0) - (1 << 17));
+
   // --- pictures of another class -----------------------------------------------------------------------------------
 
   /** How low and high each value's log-odds may be: twice the standard error of so many rows. */
@@ -83,6 +88,10 @@
   };
 
   const DRAW = { steps, bars, map };
+  for (const one of Object.values(DATA.pictures)) {
+    if (one.values) one.values = one.values.map(wholes);
+    for (const layer of one.layers || []) layer[0] = layer[0].map(wholes);
+  }
   for (const select of document.querySelectorAll("[data-switch]")) {
     const section = select.closest("section");
     select.addEventListener("change", () => {

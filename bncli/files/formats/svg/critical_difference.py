@@ -33,8 +33,8 @@ _TOP = 84.0
 
 def critical_difference_diagram(
     title: str, ranks: Mapping[str, float], groups: Sequence[Sequence[str]], difference: float
-) -> str:
-    """The SVG text: average ranks by name, groups not significantly different, the critical difference."""
+) -> Drawing:
+    """Average ranks by name, groups not significantly different, the critical difference."""
     worst_first = sorted(ranks, key=lambda name: -ranks[name])
     half = len(ranks) // 2
     sides = worst_first[:half], worst_first[: half - 1 if half else None : -1]
@@ -52,7 +52,7 @@ def critical_difference_diagram(
     for side, end in zip(sides, ends, strict=True):
         for row, name in enumerate(side):
             _draw_label(drawing, name, ranks[name], scale.x(ranks[name]), end, first_row + _ROW * row)
-    return drawing.source()
+    return drawing
 
 
 class _Scale:

@@ -23,6 +23,8 @@ NAMES, BARS, ROW = 112.0, 170.0, 17.0
 """Of a picture of bars: room for the names, then for the bars, and the height of a row."""
 BAR = 9.0
 _WEIGHTS = 40.0
+_MOST_NAMES = 250.0
+"""Of a picture of shares: room for the names of sets."""
 _HEAD = 22.0
 
 
@@ -127,14 +129,29 @@ def bound_outline(low: float, high: float, y: float) -> str:
     return "M{0:.1f} {2:.1f}H{1:.1f}".format(*ends, y)
 
 
-def share_bars(title: str, rows: Sequence[tuple[str, float]], told: Sequence[str]) -> Drawing:
-    """Bars from 0 on, the longest as long as there is room, each with its number in words behind it."""
-    names, bars = 150.0, 130.0
-    drawing = Drawing(WIDTH, ROW * len(rows) + 8, title)
+def share_bars(title: str, rows: Sequence[tuple[Sequence[str], float]], told: Sequence[str]) -> Drawing:
+    """Bars from 0 on, the longest as long as there is room, each with its number in words behind it.
+
+    A row is of one name, or of several joined by `&`, each of which keeps its part of the room.
+    """
+    bars = 130.0
+    names = min(max((text_width(" & ".join(row), 11) for row, _ in rows), default=0.0) + 8, _MOST_NAMES)
+    words_behind = max((text_width(words, 11) for words in told), default=0.0)
+    drawing = Drawing(names + bars + words_behind + 12, ROW * len(rows) + 8, title)
     most = max((value for _, value in rows), default=0.0) or 1.0
-    for i, ((name, value), words) in enumerate(zip(rows, told, strict=True)):
+    for i, ((parts, value), words) in enumerate(zip(rows, told, strict=True)):
         top = ROW * i + (ROW - BAR) / 2 + 2
-        drawing.text(names - 6, top + BAR, shortened(name, names - 8, 11), anchor="end", size=11, tip=name)
+        name = " & ".join(parts)
+        drawing.text(names - 6, top + BAR, _fitted(parts, names - 8), anchor="end", size=11, tip=name)
         drawing.bar(names, top, max(bars * value / most, 0.5), BAR, f"{name}: {words}", kind="raise")
         drawing.text(names + bars * value / most + 6, top + BAR, words, size=11)
     return drawing
+
+
+def _fitted(parts: Sequence[str], width: float) -> str:
+    """The names joined, shortened to equal parts of the width where they find no room together."""
+    whole = " & ".join(parts)
+    if text_width(whole, 11) <= width:
+        return whole
+    room = max((width - (len(parts) - 1) * text_width(" & ", 11)) / len(parts), 24.0)
+    return shortened(" & ".join(shortened(part, room, 11) for part in parts), width, 11)

@@ -31,7 +31,8 @@ class HeatAxis:
 
 def heat_map(title: str, down: HeatAxis, across: HeatAxis, cells: Array) -> Drawing:
     """cells (values down, values across); edges and cells share one scale, the largest number of all."""
-    drawing = Drawing(WIDTH, TOP + MARGIN + SIDE + _room(across.values) + 16, title)
+    below_all = 14.0 if _lie(across.values) else _room(across.values)
+    drawing = Drawing(WIDTH, TOP + MARGIN + SIDE + below_all + 20, title)
     wide, high = SIDE / cells.shape[1], SIDE / cells.shape[0]
     scale = heat_scale(cells, down.alone, across.alone)
     left, top = LEFT, TOP + MARGIN + 4
@@ -48,7 +49,7 @@ def heat_map(title: str, down: HeatAxis, across: HeatAxis, cells: Array) -> Draw
     _draw_names(drawing, down, across, top)
     drawing.text(4, 14, shortened(f"↓ {down.name}", 150, 11), size=11, tip=down.name)
     drawing.text(WIDTH - 4, 14, shortened(f"{across.name} →", 170, 11), anchor="end", size=11, tip=across.name)
-    drawing.text(WIDTH - 4, drawing.height - 4, f"full colour: {scale:.2g}", anchor="end", size=10)
+    drawing.text(WIDTH - 4, drawing.height - 4, f"full colour: ±{scale:.2g} log-odds", anchor="end", size=10)
     return drawing
 
 
@@ -75,6 +76,11 @@ def _room(names: Sequence[str]) -> float:
     return min(_NAMES, max((text_width(name, 10) for name in names), default=0.0)) + 10
 
 
+def _lie(names: Sequence[str]) -> bool:
+    """Whether all names find room side by side."""
+    return all(text_width(name, 10) + 4 <= SIDE / len(names) for name in names)
+
+
 def _draw_names(drawing: Drawing, down: HeatAxis, across: HeatAxis, top: float) -> None:
     """As many as there is room for."""
     high, wide = SIDE / len(down.values), SIDE / len(across.values)
@@ -82,6 +88,10 @@ def _draw_names(drawing: Drawing, down: HeatAxis, across: HeatAxis, top: float) 
         y = top + (i + 0.5) * high + 3
         name = down.values[i]
         drawing.text(LEFT - 5, y, shortened(name, LEFT - 10, 10), anchor="end", size=10, tip=name)
+    if _lie(across.values):
+        for j, name in enumerate(across.values):
+            drawing.text(LEFT + (j + 0.5) * wide, top + SIDE + 12, name, anchor="middle", size=10)
+        return
     for j in _spread(len(across.values), wide):
         x = LEFT + (j + 0.5) * wide + 3
         name = across.values[j]

@@ -34,8 +34,8 @@ class Panel:
 
 def scatter_plots(
     title: str, baseline: str, panels: Sequence[Panel], *, lower_is_better: bool, logarithmic: bool | None = None
-) -> str:
-    """The SVG text; where axes are to be `logarithmic`, all figures are positive."""
+) -> Drawing:
+    """A panel a learner; where axes are to be `logarithmic`, all figures are positive."""
     columns = min(_COLUMNS, math.ceil(math.sqrt(len(panels))))
     wide, high = _LEFT + SIDE + _RIGHT, _ABOVE + SIDE + _BELOW
     drawing = Drawing(columns * wide, _HEAD + math.ceil(len(panels) / columns) * high, title)
@@ -48,7 +48,7 @@ def scatter_plots(
         for data, across, upwards in panel.points:
             tip = f"{data}: {upwards:.6g} ({baseline}: {across:.6g})"
             drawing.dot(left + SIDE * axis.share(across), top + SIDE * (1 - axis.share(upwards)), tip)
-    return drawing.source()
+    return drawing
 
 
 def _draw_frame(drawing: Drawing, axis: Axis, left: float, top: float, name: str, baseline: str) -> None:

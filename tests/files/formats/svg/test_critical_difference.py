@@ -30,7 +30,7 @@ def drawn(ranks: dict[str, float], difference: float) -> Drawn:
     """The diagram read back: texts (words, left, feet, anchor, right), thin lines, thick bars."""
     names = list(ranks)
     groups = [[names[j] for j in group] for group in cliques(list(ranks.values()), difference)]
-    source = critical_difference_diagram("Average ranks", ranks, groups, difference)
+    source = critical_difference_diagram("Average ranks", ranks, groups, difference).source()
     root = ElementTree.fromstring(source)
     texts = []
     for element in root.iter(f"{SVG}text"):

@@ -16,7 +16,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def plots(panels: list[Panel], *, lower_is_better: bool = True) -> ElementTree.Element:
-    return ElementTree.fromstring(scatter_plots("title", "base", panels, lower_is_better=lower_is_better))
+    return ElementTree.fromstring(scatter_plots("title", "base", panels, lower_is_better=lower_is_better).source())
 
 
 def words(root: ElementTree.Element) -> list[str]:
