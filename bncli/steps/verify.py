@@ -140,7 +140,7 @@ def verify(model_path: str, against: str | None = None, *, seed: int = 0) -> Ver
     report = VerifyReport(model_path, model.version, against, form.word, own, None)
     if isinstance(form, NetworkFormat):
         return replace(report, export=_network(model, form, content, against, rng))
-    probes, text = probe_rows(model, EXPORT_ROWS, rng), content.decode() if form.is_text else content
+    probes, text = probe_rows(model, EXPORT_ROWS, rng), _text(content, against) if form.is_text else content
     report = replace(report, export=_program(form, text, probes, against), rounded=form.rounds)
     if form.decide is None or not form.decides(text):
         return report
@@ -194,6 +194,14 @@ def _program(form: ProgramFormat, text: str | bytes, probes: ProbeRows, where: s
         n_labels = len(probes.probabilities)
         raise ModelError(f"the program does not tell of {n_labels} labels a row", where=where, hint=_EXPORT)
     return Compared(probes.n_rows, float(np.abs(said - probes.probabilities).max(initial=0.0)))
+
+
+def _text(content: bytes, where: str) -> str:
+    """Of a program; ModelError for bytes that are none."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ModelError(f"the program fails to be read: {_reason(error)}", where=where, hint=_EXPORT) from error
 
 
 def _ran(asked: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str) -> T:
