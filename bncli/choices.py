@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 import re
 from collections.abc import Mapping
@@ -199,18 +200,26 @@ class ClassNumbers(NamedTuple):
 def label_numbers(text: str, words: tuple[str, ...] = (), what: str = "label=NUMBER") -> dict[str, float]:
     """The numbers in `label=number,...`; a field with a comma in its label stands in double quotes, as in CSV."""
     found: dict[str, float] = {}
-    for field in next(csv.reader([text.strip()], skipinitialspace=True), []):
+    fields = next(csv.reader([text.strip()], skipinitialspace=True), [])
+    for field, following in itertools.zip_longest(fields, fields[1:]):
         label, equals, number = (part.strip() for part in field.rpartition("="))
         value = decimal(number)
         if not equals or value is None:
             other = "".join(f", nor {word}" for word in words)
-            raise ValueError(f"{field!r} is not {what}{other}, and {text!r} no file")
+            quoted = "" if equals or following is None else _quoting(field, following, text)
+            raise ValueError(f"{field!r} is not {what}{other}, and {text!r} no file{quoted}")
         if label in found:
             raise ValueError(f"{label!r} stands there twice")
         found[label] = value
     if not found:
         raise ValueError("no label has a number")
     return found
+
+
+def _quoting(field: str, following: str, text: str) -> str:
+    """How a pair is typed whose label may have been cut at its comma, these being the halves."""
+    bare = f"{field}{', ' if f'{field}, {following}' in text else ','}{following}".replace('"', "")
+    return f"""; a label with a comma is typed in double quotes with its number: '"{bare}"'"""
 
 
 def written_numbers(numbers: Mapping[str, float]) -> str:

@@ -41,6 +41,8 @@ fit monks1.csv --numeric a1 --numeric a2 --increasing a1 --decreasing a2 --penal
 fit iris.csv --structure nb --param map --class-weights balanced -q -o weighted.bnc
 fit tumours.csv --param map --threshold best:f1 --abstain-below 0.6 --sets 0.2 --sets-by all -q -o decides.bnc
 fit tumours.csv --structure nb --param map --costs benign:malignant=1,malignant:benign=2 -q -o costs.bnc
+fit iris.csv --param map --log-p-quantiles -q -o kept.bnc
+export costs.bnc --to python -q -o costs.py
 learn-structure iris.csv -q -o tan.json
 learn-structure monks1.csv --structure kikuchi -q -o regions.json
 learn-structure monks1.csv --structure kikuchi --bootstrap 2 --degrees-of-freedom joint -q -o checked.json
@@ -94,6 +96,8 @@ fit tumours.csv --structure nb --param map --threshold 0.4 --abstain-below 0.6 -
 fit tumours.csv --structure nb --param map --costs benign:malignant=1,malignant:benign=2
 evaluate tumours.csv --param map --structure nb --threshold 0.4 --abstain-below 0.6 --sets 0.2 --folds 2
 evaluate tumours.csv --param map --structure nb --costs benign:malignant=1,malignant:benign=2 --folds 2
+evaluate tumours.csv --model costs.bnc --abstain-below 0.6 --by size
+inspect kept.bnc
 inspect temperature.bnc
 inspect isotonic.bnc
 inspect per-class.bnc
@@ -149,6 +153,8 @@ encode iris.csv -o iris.codes
 discretize dated.csv
 score tan.bnc iris.csv -o scores.csv
 score tan.bnc iris.csv -o scores.csv --monitor monitor.json
+score kept.bnc iris.csv -o scores.csv --monitor kept.json
+monitor kept.json kept.json
 monitor monitor.json monitor.json --svg drift.svg
 score tan.bnc iris.csv -o scores.csv --flip --set petal_width=1
 score tan.bnc less.csv -o scores.csv --allow-missing-columns --explain 2
@@ -161,6 +167,7 @@ verify tan.bnc
 report tan.bnc -o tan.html
 report tan.bnc --data iris.csv -o tan.html --svg drawn
 verify tan.bnc --against tan.bif
+verify costs.bnc --against costs.py
 diff tan.bnc holes.bnc
 diff tan.bnc em.bnc
 diff tan.bnc few.bnc

@@ -16,10 +16,11 @@ from pyarrow import parquet
 from bncli.api.linear_algebra import one_thread
 from bncli.api.models import Model
 from bncli.api.progress import Told, run_of, watching
-from bncli.api.tables import columns_said, source_of
-from bncli.api.wording import COLUMNS, in_python
+from bncli.api.tables import one_of, said_of, source_of
+from bncli.api.wording import COLUMNS, FILES, in_python
 from bncli.cli.learner_words import learner, typed_options
 from bncli.cli.learning import Learning, learning
+from bncli.engine.data.schema import Unseen
 from bncli.engine.evaluation.validate import Protocol
 from bncli.errors import BncliError, UsageError
 from bncli.files.label_numbers import costs_stated, numbers_stated
@@ -31,27 +32,34 @@ from bncli.steps import simulate as simulating
 
 
 @in_python()
-def fit(table: Any, *, threads: int = 1, progress: Told = None, **options: Any) -> Model:
+def fit(table: Any, *, unseen: Unseen = "average", threads: int = 1, progress: Told = None, **options: Any) -> Model:
     """Learns a model from a table: a path, a data frame, a dictionary of columns.
 
     Options are those of `bncli fit` by their words with `_` for `-` (`structure`, `param`, `k`, `penalty`, `seed`, ...;
-    `structure` may be a file, `cuts` is one), and of the table: `class_` (the column to predict; else one called
-    `class`, else the last), `ignore`, `categorical`, `numeric` (lists of columns), `weights` (a column), `missing`
-    (texts that mean a missing value), `dates`, `drop_unlabelled`. The same rows and options give the same bytes as the
-    command, on any number of threads.
+    `structure` may be a file, `cuts` is one; `log_p_quantiles=True`), and of the table: `class_` (the column to
+    predict; else one called `class`, else the last), `ignore`, `categorical`, `numeric` (lists of columns), `weights`
+    (a column), `missing` (texts that mean a missing value), `dates`, `decimal`, `schema` (a file), `drop_unlabelled`,
+    `on_bad_row`, and of a file `format`, `delimiter`, `encoding`. unseen: what `bncli score` does about values that
+    training never saw, `average` or `error`. The same rows and options give the same bytes as the command, on any
+    number of threads.
 
     `progress` is called with every event (`bncli.watch`); without it notes are issued as warnings of Python's kind
     `UserWarning`, and True shows a bar besides. Raises BncliError: one line that says what, where and what to do;
     TypeError for an unknown option.
     """
+    extras = fitting.Extras(log_p_quantiles=bool(options.pop("log_p_quantiles", False)))
     columns, words = _parted(options)
     chosen = _learning(words)
+    one_of("unseen", unseen)
     with ExitStack() as kept:
         kept.enter_context(one_thread())
         source = kept.enter_context(source_of(table, **columns))
         path = str(Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="bncli-")), "model.bnc"))
         run = run_of(threads, kept.enter_context(watching(progress)))
-        report = fitting.fit(source, chosen.recipe, output=path, supplied=chosen.supplied, run=run)
+        supplied = chosen.supplied
+        report = fitting.fit(
+            source, chosen.recipe, output=path, supplied=supplied, unseen=unseen, extras=extras, run=run
+        )
         told = report.as_json()
         del told["model"]
         return Model(read_model(path), told)
@@ -75,12 +83,13 @@ def evaluate(
     `by`: columns whose values have figures of their own; `reliability=True`: bins of probabilities; as with these
     flags. A model that is there is tested by `model.evaluate`.
     """
-    reliability = bool(options.pop("reliability", False))
+    reliability, unseen = bool(options.pop("reliability", False)), one_of("unseen", options.pop("unseen", "average"))
     columns, words = _parted(options)
     chosen = _learning(words)
     outputs = evaluating.Outputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
     with one_thread(), watching(progress) as watch, ExitStack() as files:
         how: dict[str, Any] = {"supplied": chosen.supplied, "outputs": outputs, "run": run_of(threads, watch)}
+        how["unseen"] = unseen
         source = files.enter_context(source_of(table, **columns))
         if test is not None:
             tested = files.enter_context(source_of(test, **columns))
@@ -103,15 +112,18 @@ def compare(
     """Learners beside each other on the files of several tables, on the same folds: what `bncli compare --json` says.
 
     learners: a name and the options of each as a command line has them, {"tree": "--structure tan --param map"}.
+    `unseen` and what is said of the columns: as to `fit`.
     """
+    unseen: Unseen = columns.pop("unseen", "average")
     chosen = [learner(f"{name}={options}", seed) for name, options in learners.items()]
     said, words = _parted(columns)
     if words:
         raise TypeError(f"compare() got an unexpected keyword argument {next(iter(words))!r}")
-    with one_thread(), watching(progress) as watch, ExitStack() as files:
+    with in_python(), one_thread(), watching(progress) as watch, ExitStack() as files:
+        one_of("unseen", unseen)
         sources = [files.enter_context(source_of(table, **said)) for table in map(_path, tables)]
         run = run_of(threads, watch)
-        return comparing.compare(sources, chosen, Protocol(folds, repeats, seed), run=run).as_json()
+        return comparing.compare(sources, chosen, Protocol(folds, repeats, seed), unseen=unseen, run=run).as_json()
 
 
 @in_python()
@@ -147,9 +159,10 @@ def _path(table: Any) -> str:
 
 
 def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is said of the columns, as fields of a source, and the options of learning."""
-    said = {key: value for key, value in options.items() if key in COLUMNS}
-    return columns_said(said), {key: value for key, value in options.items() if key not in COLUMNS}
+    """What is said of the table, as fields of a source, and the options of learning."""
+    of_table = (*COLUMNS, *FILES)
+    said = {key: value for key, value in options.items() if key in of_table}
+    return said_of(said), {key: value for key, value in options.items() if key not in of_table}
 
 
 def _learning(words: Mapping[str, Any]) -> Learning:
@@ -157,7 +170,7 @@ def _learning(words: Mapping[str, Any]) -> Learning:
     known = typed_options()
     for word in words:
         if word not in known and word != "seed":
-            near = get_close_matches(word, [*known, "seed", *COLUMNS], 1)
+            near = get_close_matches(word, [*known, "seed", "unseen", *COLUMNS, *FILES], 1)
             hint = f"did you mean {near[0]!r}?" if near else "options are the words of bncli fit, with _ for -"
             raise TypeError(f"there is no option {word!r}; {hint}")
     files = {key: os.fspath(words[key]) for key in ("structure", "cuts") if isinstance(words.get(key), os.PathLike)}

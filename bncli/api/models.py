@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -14,9 +16,10 @@ from numpy.typing import NDArray
 
 from bncli.api.linear_algebra import one_thread
 from bncli.api.progress import run_of, watching
-from bncli.api.tables import columns_said, source_of
-from bncli.api.wording import COLUMNS, in_python
+from bncli.api.tables import LABELLED, SCORED, one_of, said_of, source_of
+from bncli.api.wording import in_python
 from bncli.engine import model as engine
+from bncli.engine.data.schema import Unseen
 from bncli.engine.decisions.deciding import Decided, Decider
 from bncli.engine.decisions.prior import prior_shift, shifted
 from bncli.engine.explanation.contributions import Explanation
@@ -28,7 +31,7 @@ from bncli.files.model import dump_model, read_model
 from bncli.files.monitors import monitor_json, monitored
 from bncli.files.table import Batches
 from bncli.steps.effects import NamedEffect, effects_report
-from bncli.steps.scoring.deciding import rule_to_score, wanted_of
+from bncli.steps.scoring.deciding import rule_to_score, tell_unreached, wanted_of
 from bncli.steps.scoring.rows import ScoredBlock, ScoredRows
 from bncli.steps.scoring.what_if import Questions
 
@@ -98,20 +101,25 @@ class Model:
         prior: Mapping[str, float] | Literal["training"] | None = None,
         threads: int = 1,
         allow_missing_columns: bool = False,
+        **said: Any,
     ) -> Array:
         """P(y | x_t), shape (N, K): a row of the table a row, a label a column.
 
         prior: class frequencies to score under, a probability a label; `training`: those of the data, class weights
         undone; None: those learnt under. Columns that the model does not look at are left aside; one that it needs and
-        the table lacks is an error, or unknown in every row. Raises BncliError.
+        the table lacks is an error, or unknown in every row. Here and wherever rows are scored can be said `unseen`,
+        `missing` and of a file `format`, `delimiter`, `encoding`, `on_bad_row`, as to `fit` (rows that are skipped are
+        not in the result); without them the model says what is missing or unseen. Raises BncliError.
         """
         shift = None if prior is None else prior_shift(self._model, prior)
-        found = [np.exp(shifted(p, shift)).T for p, _ in self._scored(table, 0, threads, allow_missing_columns)]
+        found = [np.exp(shifted(p, shift)).T for p, _ in self._scored(table, 0, threads, allow_missing_columns, said)]
         return np.concatenate(found) if found else np.empty((0, len(self.classes_)))
 
-    def predict(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False) -> NDArray[Any]:
+    def predict(
+        self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **said: Any
+    ) -> NDArray[Any]:
         """The most probable label of every row (N,), the first of equals."""
-        scores = self._scored(table, 0, threads, allow_missing_columns)
+        scores = self._scored(table, 0, threads, allow_missing_columns, said)
         found = [self.classes_[log_p.argmax(axis=0)] for log_p, _ in scores]
         return np.concatenate(found) if found else self.classes_[:0]
 
@@ -122,49 +130,57 @@ class Model:
         `bncli score`; prior: as in `predict_proba`. Raises BncliError where neither says what to decide.
         """
         prior = instead.pop("prior", None)
+        said = {key: instead.pop(key) for key in (*SCORED, "unseen") if key in instead}
         wanted = wanted_of(instead)
         with in_python(), watching(None) as watch:
             rule = rule_to_score(self._model, wanted, prior is not None, watch)
-        if rule is None:
-            hint = "say costs, a threshold, abstain_below or sets"
-            raise UsageError("the model does not say what to decide", hint=hint)
-        shift = None if prior is None else prior_shift(self._model, prior)
-        decider = Decider.of(rule, tuple(self.classes_))
-        scores = self._scored(table, 0, threads, allow_missing_columns)
-        return Decisions.of([decider.decide(shifted(p, shift)) for p, _ in scores], self.classes_)
+            if rule is None:
+                hint = "say costs, a threshold, abstain_below or sets"
+                raise UsageError("the model does not say what to decide", hint=hint)
+            shift = None if prior is None else prior_shift(self._model, prior)
+            decider = Decider.of(rule, tuple(self.classes_))
+            blocks, highest = list[Decided](), -math.inf
+            for p, _ in self._scored(table, 0, threads, allow_missing_columns, said):
+                log_p = shifted(p, shift)
+                highest = max(highest, float(log_p[1].max()))
+                blocks.append(decider.decide(log_p))
+            tell_unreached(rule, tuple(self.classes_), highest, watch)
+        return Decisions.of(blocks, self.classes_)
 
     def explain(
-        self, table: Any, n: int = 3, *, threads: int = 1, allow_missing_columns: bool = False
+        self, table: Any, n: int = 3, *, threads: int = 1, allow_missing_columns: bool = False, **said: Any
     ) -> list[Reasons]:
         """Why each row got its label: the n largest contributions, by falling size; UsageError for n below 1."""
         if not isinstance(n, int) or n < 1:
             raise UsageError(f"n is {n!r}, and should be a whole number from 1 on: that many contributions are told")
         return [
             reasons
-            for log_p, why in self._scored(table, n, threads, allow_missing_columns)
+            for log_p, why in self._scored(table, n, threads, allow_missing_columns, said)
             for reasons in self._reasons(log_p, why)
         ]
 
     def _scored(
-        self, table: Any, explain: int, threads: int, allow_missing_columns: bool
+        self, table: Any, explain: int, threads: int, allow_missing_columns: bool, said: Mapping[str, Any]
     ) -> Iterator[tuple[Array, Explanation | None]]:
         """log P(y | x_t), (K, rows), of consecutive rows, and why."""
         rows = ScoredRows(self._model, explain=explain)
-        for _, log_p, why, _ in self._blocks(table, rows, threads, allow_missing_columns):
+        for _, log_p, why, _ in self._blocks(table, rows, threads, allow_missing_columns, said):
             yield log_p, why
 
-    def _blocks(self, table: Any, rows: ScoredRows, threads: int, allow_missing_columns: bool) -> Iterator[ScoredBlock]:
-        said = {"allow_missing_columns": True} if allow_missing_columns else {}
+    def _blocks(
+        self, table: Any, rows: ScoredRows, threads: int, allow_missing_columns: bool, said: Mapping[str, Any]
+    ) -> Iterator[ScoredBlock]:
+        of_source = said_of({key: value for key, value in said.items() if key != "unseen"}, SCORED)
+        of_source |= {"allow_missing_columns": True} if allow_missing_columns else {}
         schema, run = self._model.schema, run_of(threads)
-        with (
-            in_python(),
-            one_thread(),
-            source_of(table, **said) as source,
-            Batches(source, schema, rows.needed, run=run) as batches,
-        ):
-            rows.absent = batches.absent
-            for batch in batches:
-                yield from rows.score(batch)
+        with in_python(), one_thread(), source_of(table, **of_source) as source:
+            rows.strict = (one_of("unseen", said.get("unseen")) or schema.unseen) == "error"
+            with Batches(source, schema, rows.needed, texts=rows.texts_wanted(), run=run) as batches:
+                rows.absent = batches.absent
+                for batch in batches:
+                    if rows.strict:
+                        rows.refuse_unseen(batch, batches.kept_names)
+                    yield from rows.score(batch)
 
     def _reasons(self, log_p: Array, why: Explanation | None) -> Iterator[Reasons]:
         assert why is not None
@@ -178,15 +194,23 @@ class Model:
             numbers = float(why.log_odds[t]), float(why.base[t])
             yield Reasons(label, *numbers, tuple(found), float(why.rest[t]))
 
-    def what_if(self, table: Any, changes: Mapping[str, Any], *, allow_missing_columns: bool = False) -> Array:
+    def what_if(
+        self, table: Any, changes: Mapping[str, Any], *, allow_missing_columns: bool = False, **said: Any
+    ) -> Array:
         """P(y | x_t) with the values `changes` (by column; None: missing) in every row, shape (N, K)."""
         texts = tuple((name, "" if value is None else str(value)) for name, value in changes.items())
-        answers = self._asked(table, Questions(changes=texts), allow_missing_columns)
+        answers = self._asked(table, Questions(changes=texts), allow_missing_columns, said)
         found = [np.exp(np.stack(columns[1:], axis=1)) for columns in answers]
         return np.concatenate(found) if found else np.empty((0, len(self.classes_)))
 
     def flip(
-        self, table: Any, columns: Iterable[str] = (), changes: int = 2, *, allow_missing_columns: bool = False
+        self,
+        table: Any,
+        columns: Iterable[str] = (),
+        changes: int = 2,
+        *,
+        allow_missing_columns: bool = False,
+        **said: Any,
     ) -> list[str]:
         """The fewest values (`A=v; B=w`) that, changed, lead to another decision, the empty text for none, row by row.
 
@@ -194,33 +218,37 @@ class Model:
         of these columns, none: of all, may change.
         """
         asked = Questions(flip=True, flip_columns=tuple(columns), flip_changes=changes)
-        return [str(text) for (texts,) in self._asked(table, asked, allow_missing_columns) for text in texts]
+        return [str(text) for (texts,) in self._asked(table, asked, allow_missing_columns, said) for text in texts]
 
-    def next_best(self, table: Any, *, allow_missing_columns: bool = False) -> list[str]:
+    def next_best(self, table: Any, *, allow_missing_columns: bool = False, **said: Any) -> list[str]:
         """The missing column of each row whose value is expected to tell most of the class; empty: none."""
-        answers = self._asked(table, Questions(next_best=True), allow_missing_columns)
+        answers = self._asked(table, Questions(next_best=True), allow_missing_columns, said)
         return [str(text) for (texts,) in answers for text in texts]
 
-    def surprise(self, table: Any, *, allow_missing_columns: bool = False) -> Array:
+    def surprise(self, table: Any, *, allow_missing_columns: bool = False, **said: Any) -> Array:
         """-ln P(x_t) in nats, (N,); ModelError where the model is no network with probabilities."""
-        found = [column for (column,) in self._asked(table, Questions(surprise=True), allow_missing_columns)]
+        found = [column for (column,) in self._asked(table, Questions(surprise=True), allow_missing_columns, said)]
         return np.concatenate(found) if found else np.empty(0)
 
-    def monitor(self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False) -> dict[str, Any]:
+    def monitor(
+        self, table: Any, *, threads: int = 1, allow_missing_columns: bool = False, **said: Any
+    ) -> dict[str, Any]:
         """What `score --monitor` would write of these rows: drift against training, predictions, ln P(x)."""
         rows = ScoredRows(self._model)
         rows.watch(self._model)
-        for _ in self._blocks(table, rows, threads, allow_missing_columns):
+        for _ in self._blocks(table, rows, threads, allow_missing_columns, said):
             pass
         watcher = rows.watcher
         assert watcher is not None
         return monitor_json(Monitor(monitored(self._model), watcher.tally, watcher.no_log_p))
 
-    def _asked(self, table: Any, questions: Questions, allow_missing_columns: bool) -> Iterator[tuple[Any, ...]]:
+    def _asked(
+        self, table: Any, questions: Questions, allow_missing_columns: bool, said: Mapping[str, Any]
+    ) -> Iterator[tuple[Any, ...]]:
         """The columns of the answers, block by block."""
         rows = ScoredRows(self._model)
         rows.ask(self._model, questions, self._model.rule)
-        for block in self._blocks(table, rows, 1, allow_missing_columns):
+        for block in self._blocks(table, rows, 1, allow_missing_columns, said):
             yield block.added
 
     def effects(self) -> tuple[NamedEffect, ...]:
@@ -237,25 +265,28 @@ class Model:
         *,
         by: str | Iterable[str] = (),
         reliability: bool = False,
+        unseen: Unseen | None = None,
         threads: int = 1,
         allow_missing_columns: bool = False,
         **said: Any,
     ) -> dict[str, Any]:
         """How well the model predicts the rows of a labelled table: what `bncli evaluate --model --json` says.
 
-        `by`, `reliability`: as in `bncli.evaluate`. Of the columns can be said `class_`, `weights`, `missing` and
-        `drop_unlabelled`, as to `fit`; of decisions what `decide` takes instead of those of the model. Raises
-        BncliError.
+        `by`, `reliability`: as in `bncli.evaluate`. Of the table can be said `class_`, `weights`, `missing`,
+        `drop_unlabelled`, `on_bad_row` and of a file how to read it, as to `fit`; of decisions what `decide` takes
+        instead of those of the model. Raises BncliError.
         """
         from bncli.steps.evaluate import Outputs, evaluate_learnt
 
-        columns = {key: said.pop(key) for key in COLUMNS if key in said}
-        source_said = columns_said(columns) | ({"allow_missing_columns": True} if allow_missing_columns else {})
+        of_source = said_of({key: said.pop(key) for key in LABELLED if key in said}, LABELLED)
+        of_source |= {"allow_missing_columns": True} if allow_missing_columns else {}
         outputs = Outputs(by=(by,) if isinstance(by, str) else tuple(by), reliability=reliability)
         wanted = wanted_of(said)
-        with in_python(), one_thread(), watching(None) as watch, source_of(table, **source_said) as source:
+        with in_python(), one_thread(), watching(None) as watch, source_of(table, **of_source) as source:
             run = run_of(threads, watch)
-            return evaluate_learnt(self._model, source, outputs=outputs, decisions=wanted, run=run).as_json()
+            schema = self._model.schema
+            model = replace(self._model, schema=replace(schema, unseen=one_of("unseen", unseen) or schema.unseen))
+            return evaluate_learnt(model, source, outputs=outputs, decisions=wanted, run=run).as_json()
 
     def calibrate(
         self,
@@ -268,12 +299,12 @@ class Model:
     ) -> Model:
         """A model of the same tables whose probabilities are corrected by rows that it was not learnt from.
 
-        method: temperature, isotonic or per-class (see `bncli help calibration`). Of the columns can be said `class_`,
-        `weights`, `missing` and `drop_unlabelled`, as to `fit`. Raises BncliError.
+        method: temperature, isotonic or per-class (see `bncli help calibration`). Of the table can be said `class_`,
+        `weights`, `missing`, `drop_unlabelled` and of a file how to read it, as to `fit`. Raises BncliError.
         """
         from bncli.steps.calibrate import calibrated
 
-        said = columns_said(columns) | ({"allow_missing_columns": True} if allow_missing_columns else {})
+        said = said_of(columns, LABELLED) | ({"allow_missing_columns": True} if allow_missing_columns else {})
         with in_python(), one_thread(), source_of(table, **said) as source:
             return Model(calibrated(self._model, source, method, run=run_of(threads)), self.report)
 

@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bncli.api.wording import COLUMNS, FILES
+from bncli.cli.options import decimal_of, delimiter_of, words_of_data
 from bncli.errors import BncliError, UsageError
 from bncli.files.table import Source
 
@@ -31,22 +33,41 @@ NAME = "the table"
 _ARROW = (pa.Table, pa.RecordBatch)
 
 
-COLUMNS = ("class_", "ignore", "categorical", "numeric", "weights", "missing", "dates", "drop_unlabelled")
-"""What can be said of the columns of a table, besides the options of learning."""
-_SOURCE_NAMES = {"class_": "class_name", "missing": "missing_tokens"}
+LABELLED = ("class_", "weights", "missing", "drop_unlabelled", "on_bad_row", *FILES)
+"""What can be said of a labelled table whose columns a model knows."""
+SCORED = ("missing", "on_bad_row", *FILES)
+"""What can be said of rows for a model."""
+_SOURCE_NAMES = {"class_": "class_name", "missing": "missing_tokens", "schema": "schema_file"}
 
 
-def columns_said(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of the columns, as fields of a source; TypeError for a word that says nothing of them."""
+def said_of(options: Mapping[str, Any], words: Sequence[str] = (*COLUMNS, *FILES)) -> dict[str, Any]:
+    """What is said of a table, as fields of a source; TypeError for a word that says nothing of it."""
     for key in options:
-        if key not in COLUMNS:
-            raise TypeError(f"nothing is called {key!r} here; of columns can be said {', '.join(COLUMNS)}")
+        if key not in words:
+            raise TypeError(f"nothing is called {key!r} here; of a table can be said {', '.join(words)}")
     said = {key: value for key, value in options.items() if value is not None}
     for key in ("class_", "weights"):
         if not isinstance(said.get(key, ""), str):
-            what = f"{key} is a {type(said[key]).__name__}, and should be the name of a column"
-            raise UsageError(what, hint="put the values into the table")
-    return {_SOURCE_NAMES.get(key, key): (value,) if _is_name(key, value) else value for key, value in said.items()}
+            what = f"{key} is a {type(said[key]).__name__}, and should be the name of a column, a text"
+            raise UsageError(what, hint="values go into the table; a column called 1 is '1'")
+    return {_SOURCE_NAMES.get(key, key): _field(key, value) for key, value in said.items()}
+
+
+def _field(key: str, value: Any) -> Any:
+    """The value as a source holds it; UsageError for one that cannot be."""
+    if key in ("delimiter", "decimal"):
+        return (delimiter_of if key == "delimiter" else decimal_of)(str(value))
+    if key in ("schema", "on_bad_row"):
+        return os.fspath(value)
+    return (value,) if _is_name(key, value) else one_of(key, value)
+
+
+def one_of(key: str, value: Any) -> Any:
+    """The value; UsageError where it should be one of some words and is none."""
+    words = words_of_data().get(key)
+    if words is not None and value is not None and value not in words:
+        raise UsageError(f"{key} is {value!r}, and should be one of {', '.join(map(repr, words))}")
+    return value
 
 
 def _is_name(key: str, value: Any) -> bool:
@@ -61,6 +82,8 @@ def source_of(data: Any, **options: Any) -> Iterator[Source]:
     if isinstance(data, (str, os.PathLike)):
         yield Source((os.fspath(data),), **said)
         return
+    if idle := next((key for key in FILES if key in said), None):
+        raise UsageError(f"{idle}= says how a file is read, and the table is none", hint="leave it out")
     table = table_of(data)
     with tempfile.TemporaryDirectory(prefix="bncli-") as folder:
         path = str(Path(folder, "table.arrow"))
@@ -127,11 +150,13 @@ def column_of(values: Any, name: str) -> pa.Array:
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         what = f"column {name!r} is a {type(values).__name__}, and should be a list or an array"
         raise UsageError(what, hint="a table of one row has columns of one value, as in {'a': [1]}")
+    if not hasattr(values, "__len__"):
+        values = list(values)  # it can be read but once
     try:
         found = pa.array(values, from_pandas=True)
         if not _is_strange(found.type):
             return found
-    except (pa.ArrowException, ValueError, TypeError, NotImplementedError):
+    except (pa.ArrowException, ValueError, TypeError, NotImplementedError, OverflowError):
         pass
     listed = list(values)
     if (wrong := next((value for value in listed if isinstance(value, _HOLDERS)), None)) is not None:

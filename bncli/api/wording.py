@@ -15,9 +15,34 @@ from contextlib import contextmanager
 
 from bncli.errors import BncliError
 
-COLUMNS = ("class_", "ignore", "categorical", "numeric", "weights", "missing", "dates", "drop_unlabelled")
-"""What can be said of the columns of a table, besides the options of learning."""
-_OTHERS = ("seed", "threads", "test", "folds", "repeats", "rows", "by", "reliability", "allow_missing_columns")
+COLUMNS = (
+    "class_",
+    "ignore",
+    "categorical",
+    "numeric",
+    "weights",
+    "missing",
+    "dates",
+    "decimal",
+    "schema",
+    "drop_unlabelled",
+    "on_bad_row",
+)
+"""What can be said of the columns and rows of a table, besides the options of learning."""
+FILES = ("format", "delimiter", "encoding")
+"""What can be said of a file that is a table."""
+_OTHERS = (
+    "unseen",
+    "seed",
+    "threads",
+    "test",
+    "folds",
+    "repeats",
+    "rows",
+    "by",
+    "reliability",
+    "allow_missing_columns",
+)
 _FLAG = re.compile(r"""(?<![\w'"-])--([a-z][a-z0-9-]*)(?: ('[^']*'|[\w.+-]*[\w+]))?""")
 
 
@@ -43,7 +68,7 @@ def in_keywords(text: str) -> str:
 
     if "--" not in text:
         return text
-    keywords = {_flag_of(key): key for key in (*typed_options(), *COLUMNS, *_OTHERS)}
+    keywords = {_flag_of(key): key for key in (*typed_options(), *COLUMNS, *FILES, *_OTHERS)}
     text = re.sub(r"(?<=^Invalid value for )'(--[a-z-]+)'", r"\1", text)
     return _FLAG.sub(lambda match: _keyword(match, keywords), text)
 
@@ -67,10 +92,11 @@ def _is_value(flag: str, word: str) -> bool:
     """Whether the option takes the word."""
     from bncli.catalogue import LEARNING
     from bncli.choices import Choice
+    from bncli.cli.options import words_of_data
 
     entry = next((one for one in LEARNING if one.flag == f"--{flag}"), None)
     if entry is None:
-        return False
+        return word in words_of_data().get(flag.replace("-", "_"), ())
     if isinstance(entry, Choice):
         return word.partition(":")[0] in entry.words
     return word in getattr(entry.kind, "words", ())

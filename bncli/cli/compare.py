@@ -150,6 +150,7 @@ def command(**typed: Any) -> None:
     from bncli.watch import Run
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
+        console.notes(learner_words.idle_notes(who, sources))
         report = compare(
             sources,
             who,

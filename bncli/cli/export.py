@@ -168,6 +168,6 @@ def summary(report: ExportReport) -> list[str]:
         rows = f"{report.rows:,} {'made-up' if report.arcs is None else 'random'} rows"
         lines.append(f"verified    on {rows}: max |dP| {report.max_dp:.1e}")
     if report.rounding is not None:
-        loss = f"max |dP| {report.rounding.max_dp:.1e}, log-loss +{report.rounding.log_loss:.1e}"
+        loss = f"max |dP| {report.rounding.max_dp:.1e}, log-loss {report.rounding.log_loss:+.1e}"
         lines.append(f"rounding    costs on them: {loss}")
     return [*lines, *([f"written     {report.output}"] if report.output else [])]

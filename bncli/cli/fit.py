@@ -38,6 +38,14 @@ TRACE = flag(
     metavar="FILE",
     help="Write a CSV row for each iteration of the optimizer.",
 )
+QUANTILES = flag(
+    "--log-p-quantiles",
+    group="Output",
+    everyday=False,
+    is_flag=True,
+    help="Keep in the model how probable its training rows were, quantiles of ln P(x) of 10,000 at most, for score "
+    "--monitor and --surprise; of networks.",
+)
 DRY_RUN = flag(
     "--dry-run",
     group="Output",
@@ -55,7 +63,7 @@ _NAMED = 8
     learning.ALL,
     (*options.TABLE, learning.FROM_COUNTS),
     options.UNSEEN,
-    (options.output("The model file [NAME.bnc beside DATA]."), pages.REPORT, TRACE, DRY_RUN),
+    (options.output("The model file [NAME.bnc beside DATA]."), pages.REPORT, TRACE, QUANTILES, DRY_RUN),
     (options.CLUSTER,),
     options.RUNNING,
     more="The defaults stand in brackets.",
@@ -67,11 +75,14 @@ def command(**typed: Any) -> None:
         options.refuse_cluster(typed, "--from-counts: counts have no rows to share out")
     chosen = learning.learning(typed)
     source = None if counts is not None else options.source(typed, typed["data"])
-    from bncli.steps.fit import fit, fit_counts
+    from bncli.steps.fit import Extras, fit, fit_counts
     from bncli.watch import Run
 
     if typed["report"] and typed["dry_run"]:
         raise UsageError("--report has no effect with --dry-run: nothing is learnt", hint="leave one of them out")
+    if typed["log_p_quantiles"] and counts is not None:
+        what = "--log-p-quantiles has no effect with --from-counts, which has no rows"
+        raise UsageError(what, hint="leave one of them out")
     pages.check_page(typed, typed["output"])
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
@@ -88,7 +99,8 @@ def command(**typed: Any) -> None:
         if source is None:
             report = fit_counts(str(counts), chosen.recipe, **how)
         else:
-            report = fit(source, chosen.recipe, trace=options.named(typed["trace"]), **how)
+            extras = Extras(options.named(typed["trace"]), typed["log_p_quantiles"])
+            report = fit(source, chosen.recipe, extras=extras, **how)
         pages.write_page(typed, lambda: _page(report))
         console.summary(summary(report, chosen.supplied.structure_path))
         if console.as_json:

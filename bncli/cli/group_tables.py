@@ -31,12 +31,13 @@ def group_tables(report: EvaluateReport) -> Iterator[str | Table]:
     for by in columns:
         own = [group for group in report.groups.groups if group.by == by]
         order = sorted(own, key=lambda group: -abs((group.figures["error"] or 0.0) - error))
+        decided = report.decisions.rows is not None
         yield from _of_column(by, order[:MOST_SHOWN], error, len(report.labels) == 2)
         if (hidden := len(own) - MOST_SHOWN) > 0:
             yield f"... and {hidden:,} more groups nearer to all rows; --json has them"
         fairness = [one for one in report.groups.fairness if one.by == by]
         if len(fairness) == 1:
-            yield from _gaps(fairness[0])
+            yield from _gaps(fairness[0], "Rates of decisions" if decided else "Rates")
 
 
 def _of_column(by: str, groups: Sequence[Group], error: float, two: bool) -> Iterator[str | Table]:
@@ -46,6 +47,10 @@ def _of_column(by: str, groups: Sequence[Group], error: float, two: bool) -> Ite
         TextColumn("95 %", [_interval(group) for group in groups]),
         TextColumn("gap", [f"{(group.figures['error'] or 0.0) - error:+.4f}" for group in groups]),
         *(TextColumn(n.replace("_", "-"), [_number(group.figures[n]) for group in groups]) for n in _FIGURES),
+    ]
+    shown += [
+        TextColumn(name.replace("_", "-"), [_number(group.decided[name]) for group in groups])
+        for name in groups[0].decided
     ]
     if two:
         from bncli.engine.evaluation.groups import RATES
@@ -59,7 +64,7 @@ def _of_column(by: str, groups: Sequence[Group], error: float, two: bool) -> Ite
 _FIGURES = ("log_loss", "auc", "ece")
 
 
-def _gaps(fairness: Fairness) -> Iterator[str | Table]:
+def _gaps(fairness: Fairness, what: str) -> Iterator[str | Table]:
     """The gaps of the rates of the second label."""
     gaps = {**fairness.gaps, "equalized_odds": fairness.equalized_odds}
     names = TextColumn(f"of {fairness.label}", [_NAMES[name] for name in gaps])
@@ -67,7 +72,7 @@ def _gaps(fairness: Fairness) -> Iterator[str | Table]:
         TextColumn("highest - lowest", [_gap(gap, "difference") for gap in gaps.values()]),
         TextColumn("lowest / highest", [_gap(gap, "ratio") for gap in gaps.values()]),
     ]
-    yield from fitted_tables(f"Rates over the groups of {fairness.by}", names, columns)
+    yield from fitted_tables(f"{what} over the groups of {fairness.by}", names, columns)
 
 
 def _gap(gap: Gap | None, name: str) -> str:

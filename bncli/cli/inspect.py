@@ -195,6 +195,10 @@ def _decisions(report: step.ModelReport) -> dict[str, str]:
         found["classes weigh"] = ", ".join(f"{label} {weight:.4g}" for label, weight in weighed)
     if report.calibration is not None:
         found |= calibration_facts(report.calibration, report.labels)
+    if report.log_p is not None:
+        low, middle = report.log_p.quantiles[0], report.log_p.quantiles[3]
+        told = f"mean {report.log_p.mean:.4g}, 1 % below {low:.4g}, half below {middle:.4g}"
+        found["ln P(x)"] = f"{told} ({report.log_p.rows:,} training rows)"
     if report.rule is not None:
         found["decides"] = "; ".join(rule_lines(summary_json(report.rule), report.labels))
     return found

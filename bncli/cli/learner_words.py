@@ -21,6 +21,7 @@ from bncli.cli.presets import PRESETS
 from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
+    from bncli.files.table import Source
     from bncli.recipe import Recipe
     from bncli.steps.comparing.learners import Learner
 
@@ -82,6 +83,21 @@ def typed_options(options: str = "") -> dict[str, Any]:
     """What the options of learning say, by key; as in `fit`, None where nothing was typed."""
     with _command().make_context("--learner", shlex.split(options)) as context:
         return dict(context.params)
+
+
+def idle_notes(compared: Iterable[Learner], sources: Iterable[Source]) -> list[str]:
+    """A note for each learner and `.codes` file whose rows are cut already, where the learner says how to cut them."""
+    from bncli.files.reading.coded import are_codes
+
+    coded = [source.paths[0] for source in sources if are_codes(source.paths)]
+    keys = [key_of(entry.flag) for entry in catalogue.LEARNING if entry.group == catalogue.CUTTING]
+    notes = []
+    for one in compared if coded else ():
+        typed = typed_options(one.options)
+        flags = " and ".join(flag_of(key) for key in keys if typed[key] is not None)
+        if flags:
+            notes += [f"on {path}, whose rows are codes, {one.name} goes without its {flags}" for path in coded]
+    return notes
 
 
 def help_rows(*, everything: bool) -> tuple[tuple[str, str], ...]:

@@ -33,8 +33,6 @@ def refuse_idle_monitor(typed: Mapping[str, Any]) -> None:
         raise UsageError("--fail-on-drift has no effect without --monitor", hint="say --monitor FILE.json")
     if typed["monitor"] == "-":
         raise UsageError("--monitor needs a file, not the standard output", hint="say --monitor FILE.json")
-    if typed["monitor"] is not None and typed["cluster"] is not None:
-        raise UsageError("--monitor counts in one process, not on a cluster", hint="leave --cluster out")
 
 
 def monitor_lines(found: Monitored | None, fails: bool) -> list[str]:

@@ -245,7 +245,7 @@ def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
     return Source(
         paths=paths,
         format=typed.get("format"),
-        delimiter=_delimiter(typed.get("delimiter")),
+        delimiter=delimiter_of(typed.get("delimiter")),
         class_name=typed.get("class_name"),
         ignore=typed.get("ignore", ()),
         categorical=typed.get("categorical", ()),
@@ -256,13 +256,13 @@ def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
         on_bad_row=typed.get("on_bad_row", "fail"),
         drop_unlabelled=typed.get("drop_unlabelled", False),
         dates=typed.get("dates", "auto"),
-        decimal=_decimal(typed.get("decimal")),
+        decimal=decimal_of(typed.get("decimal")),
         encoding=typed.get("encoding"),
         allow_missing_columns=typed.get("allow_missing_columns", False),
     )
 
 
-def _delimiter(text: str | None) -> str | None:
+def delimiter_of(text: str | None) -> str | None:
     """One character; the tab may be written as a word or with a backslash, for it is hard to type."""
     if text is None:
         return None
@@ -272,10 +272,26 @@ def _delimiter(text: str | None) -> str | None:
     return character
 
 
-def _decimal(mark: str | None) -> str | None:
+def decimal_of(mark: str | None) -> str | None:
+    """The mark, if it is one."""
     if mark not in (None, ".", ","):
         raise UsageError(f"--decimal takes a point or a comma, not {mark!r}")
     return mark
+
+
+def words_of_data() -> dict[str, tuple[str, ...]]:
+    """The words that flags about DATA take, by the names of the flags; of some a file may stand in their place."""
+
+    def nothing() -> None:
+        """Never called: only the options are of use."""
+
+    callback: Any = nothing
+    for decorator in (*TABLE, *UNSEEN):
+        callback = decorator(callback)
+    found = {
+        one.name: getattr(one.type, "choices", (one.metavar or "").split("|")) for one in callback.__click_params__
+    }
+    return {name: tuple(filter(str.islower, words)) for name, words in found.items() if any(map(str.islower, words))}
 
 
 def threads(typed: Mapping[str, Any]) -> int:

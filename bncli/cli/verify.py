@@ -37,7 +37,8 @@ AGAINST = flag(
     (options.JSON, options.QUIET),
     (options.SEED, options.CONFIG, options.DEBUG),
     more="A model carries some made-up rows with their probabilities; they are scored again. The exit code is 0 where "
-    "no probability differs by more than 1e-9, else 3. A program is run: name none that you do not trust.",
+    "no probability differs by more than 1e-9, nor any decision of a program that decides, else 3. A program is run: "
+    "name none that you do not trust.",
 )
 def command(**typed: Any) -> None:
     """Scores the rows that the model carries again, and says by how much that differs."""
@@ -58,4 +59,6 @@ def summary(report: VerifyReport) -> list[str]:
     for name, part in (("self-test", report.self_test), (report.format or "", report.export)):
         if part is not None:
             told.append(f"{name:<12}{part.rows:,} made-up rows: max |dP| {part.max_dp:.1e}")
+    if report.decisions is not None:
+        told.append(f"{'decisions':<12}{report.decisions.rows:,} made-up rows: all as the model decides")
     return [*told, "verified"]

@@ -66,10 +66,6 @@ def refuse_idle_questions(typed: Mapping[str, Any]) -> None:
     for name in ("flip_columns", "flip_changes"):
         if typed[name] and not typed["flip"]:
             raise UsageError(f"--{name.replace('_', '-')} has no effect without --flip", hint="say --flip")
-    asked = [name for name in ("set", "flip", "next_best", "surprise") if typed[name]]
-    if asked and typed["cluster"] is not None:
-        what = f"--{asked[0].replace('_', '-')} is answered in one process, not on a cluster"
-        raise UsageError(what, hint="leave --cluster out")
 
 
 def questions(typed: Mapping[str, Any]) -> Questions:

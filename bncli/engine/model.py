@@ -18,6 +18,7 @@ import numpy as np
 
 from bncli.engine.calibration.maps import Calibration
 from bncli.engine.data.decision_rule import Rule
+from bncli.engine.data.log_p import TrainingLogP
 from bncli.engine.data.schema import Schema
 from bncli.engine.data.self_test import SelfTest
 from bncli.engine.kernels.arrays import Array
@@ -360,7 +361,8 @@ class Model:
     structure of an ensemble is that of its heaviest component. sampled_rows: as of `Cuts`. class_weights: by what the
     rows of each label were multiplied; None where each counted as it was. plain_frequencies: then, of each
     attribute used, what rows with each value and with none weighed before that. calibration: what is done to the
-    probabilities of the predictor. rule: how to decide by the probabilities.
+    probabilities of the predictor. rule: how to decide by the probabilities. log_p: ln P(x) of training rows, where
+    that was asked for.
     """
 
     schema: Schema
@@ -377,6 +379,7 @@ class Model:
     plain_frequencies: Mapping[int, tuple[float, ...]] | None = None
     rule: Rule | None = None
     calibration: Calibration | None = None
+    log_p: TrainingLogP | None = None
 
     @property
     def tables(self) -> Tables:

@@ -10,6 +10,7 @@ from bncli.files.documents import Node
 
 CALIBRATION = "calibration"
 """The key in a model file."""
+_FREQUENCIES = "label_frequencies"
 _KEYS = {"temperature": ("temperature",), "per-class": ("scales", "shifts"), "isotonic": ("knots",)}
 
 
@@ -17,7 +18,8 @@ def calibration_json(calibration: Calibration) -> dict[str, Any]:
     """`log_loss` is that of the calibration rows, before and after, in nats a row."""
     numbers = _numbers(calibration.map)
     log_loss = {"before": calibration.before, "after": calibration.after}
-    return {"method": calibration.map.method, "rows": calibration.rows, "log_loss": log_loss, **numbers}
+    counted = {_FREQUENCIES: list(calibration.frequencies)} if calibration.frequencies else {}
+    return {"method": calibration.map.method, "rows": calibration.rows, "log_loss": log_loss, **counted, **numbers}
 
 
 def _numbers(found: CalibrationMap) -> dict[str, Any]:
@@ -36,10 +38,14 @@ def read_calibration(node: Node, n_labels: int) -> Calibration:
     method = members["method"].text()
     if method not in METHODS:
         members["method"].fail(f"no calibration is called {method!r}")
-    fields = node.fields(("method", "rows", "log_loss", *_KEYS[method]))
+    counted = () if method == Temperature.method else (_FREQUENCIES,)
+    fields = node.fields(("method", "rows", "log_loss", *_KEYS[method]), counted)
     losses = fields["log_loss"].fields(("before", "after"))
     before, after = losses["before"].number(), losses["after"].number()
-    return Calibration(_map(fields, method, n_labels), fields["rows"].integer(1), before, after)
+    frequencies = _row(fields[_FREQUENCIES], n_labels) if _FREQUENCIES in fields else ()
+    if frequencies and min(frequencies) <= 0:
+        fields[_FREQUENCIES].fail("the weight of a label is above 0")
+    return Calibration(_map(fields, method, n_labels), fields["rows"].integer(1), before, after, frequencies)
 
 
 def _map(fields: dict[str, Node], method: str, n_labels: int) -> CalibrationMap:

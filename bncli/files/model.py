@@ -40,6 +40,7 @@ from bncli.files.decision_rules import DECISIONS, read_rule, rule_json
 from bncli.files.documents import Node, parse
 from bncli.files.families import are_many, families_json, read_families
 from bncli.files.graphs import graph_json, read_graph
+from bncli.files.log_p import TRAINING_LOG_P, read_training_log_p, training_log_p_json
 from bncli.files.penalties import penalty_json, read_penalty, read_restarts, restarts_json
 from bncli.files.predictors import (
     CHOSEN,
@@ -107,6 +108,7 @@ def _describe(model: Model) -> dict[str, Any]:
         names = {i: model.schema.attributes[i].name for i in model.plain_frequencies}
         class_weights[_PLAIN] = {names[i]: list(weights) for i, weights in model.plain_frequencies.items()}
     calibration = {} if model.calibration is None else {CALIBRATION: calibration_json(model.calibration)}
+    log_p = {} if model.log_p is None else {TRAINING_LOG_P: training_log_p_json(model.log_p)}
     return (
         chosen
         | restarts
@@ -115,6 +117,7 @@ def _describe(model: Model) -> dict[str, Any]:
         | class_weights
         | ({} if model.rule is None else {DECISIONS: rule_json(model.rule)})
         | calibration
+        | log_p
         | {
             "format": "bncli-model",
             "version": _version(model),
@@ -134,8 +137,18 @@ def read_model(path: str) -> Model:
     with open_archive(path) as archive:
         document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        optional = (CHOSEN, RESTARTS, SAMPLED, _SELF_TEST, _CLASS_WEIGHTS, _PLAIN, CALIBRATION, DECISIONS, *KEYS)
-        fields = document.fields(keys, optional)
+        optional = (
+            CHOSEN,
+            RESTARTS,
+            SAMPLED,
+            _SELF_TEST,
+            _CLASS_WEIGHTS,
+            _PLAIN,
+            CALIBRATION,
+            DECISIONS,
+            TRAINING_LOG_P,
+        )
+        fields = document.fields(keys, (*optional, *KEYS))
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
         families = read_families(fields["families"], schema, structure)
@@ -154,15 +167,27 @@ def read_model(path: str) -> Model:
             read_penalty(fields[CHOSEN]) if CHOSEN in fields else None,
             read_restarts(fields[RESTARTS]) if RESTARTS in fields else None,
             fields[SAMPLED].integer(1) if SAMPLED in fields else None,
-            class_weights=_read_class_weights(fields[_CLASS_WEIGHTS], schema) if _CLASS_WEIGHTS in fields else None,
-            plain_frequencies=_read_plain(fields[_PLAIN], schema) if _PLAIN in fields else None,
-            rule=read_rule(fields[DECISIONS], schema.labels) if DECISIONS in fields else None,
         )
-        if CALIBRATION in fields:
-            model = replace(model, calibration=read_calibration(fields[CALIBRATION], len(schema.labels)))
+        model = _with_later_keys(model, fields)
         if _SELF_TEST not in fields:
             return model
         return replace(model, self_test=_read_self_test(archive, model, fields[_SELF_TEST].integer(1)))
+
+
+def _with_later_keys(model: Model, fields: dict[str, Node]) -> Model:
+    """With what files of the first versions never had."""
+    schema, found = model.schema, dict[str, Any]()
+    if _CLASS_WEIGHTS in fields:
+        found["class_weights"] = _read_class_weights(fields[_CLASS_WEIGHTS], schema)
+    if _PLAIN in fields:
+        found["plain_frequencies"] = _read_plain(fields[_PLAIN], schema)
+    if DECISIONS in fields:
+        found["rule"] = read_rule(fields[DECISIONS], schema.labels)
+    if CALIBRATION in fields:
+        found["calibration"] = read_calibration(fields[CALIBRATION], len(schema.labels))
+    if TRAINING_LOG_P in fields:
+        found["log_p"] = read_training_log_p(fields[TRAINING_LOG_P])
+    return replace(model, **found)
 
 
 def _read_class_weights(node: Node, schema: Schema) -> tuple[float, ...]:
@@ -190,7 +215,7 @@ def _version(model: Model) -> int:
     predictor = model.predictor
     if model.schema.label_frequencies or model.class_weights is not None:
         return VERSION
-    if model.calibration is not None or model.rule is not None:
+    if model.calibration is not None or model.rule is not None or model.log_p is not None:
         return VERSION
     if model.self_test is not None:
         return _WITHOUT_LABEL_FREQUENCIES

@@ -11,23 +11,35 @@ out the rest again, so that what is said agrees with what was counted.
 from __future__ import annotations
 
 import hashlib
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from bncli.engine.data.log_p import QUANTILES
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
 from bncli.engine.monitoring.drift import ALPHA, LEAST_PSI, LEAST_UNKNOWN, Drift
 from bncli.engine.monitoring.monitor import Monitor, MonitoredModel
-from bncli.engine.monitoring.surprise import QUANTILES, Sketch
+from bncli.engine.monitoring.surprise import Sketch
 from bncli.engine.monitoring.tallies import AttributeTally, Moments, Tally
 from bncli.files.atomic import write_bytes
 from bncli.files.documents import Node, dump, read_document
+from bncli.files.log_p import TRAINING_LOG_P, read_training_log_p, training_log_p_json
 from bncli.files.model import dump_model
 
 VERSION = 1
 _TOLD = ("rows", "drift", "drifted", "attributes", "predictions", "mean_confidence", "mean_log_p", "no_log_p")
-_TOLD_TOO = ("log_p_quantiles", "log_loss", "labelled_rows", "class_shares", "held_out_log_loss", "limits", "reference")
+_TOLD_TOO = (
+    "log_p_quantiles",
+    "log_loss",
+    "labelled_rows",
+    "class_shares",
+    "held_out_log_loss",
+    "limits",
+    "reference",
+    "below_training",
+)
 _MOMENTS = ("confidence", "log_p", "log_loss")
 
 
@@ -35,13 +47,15 @@ def monitored(model: Model) -> MonitoredModel:
     """The model as a monitor names it; its fingerprint is of the bytes of the model file."""
     fingerprint = hashlib.sha256(dump_model(model)).hexdigest()[:32]
     held_out = None if model.penalty_cv is None else model.penalty_cv.log_loss
-    return MonitoredModel(fingerprint, model.schema.class_name, model.schema.labels, model.n_rows, held_out)
+    said = (fingerprint, model.schema.class_name, model.schema.labels, model.n_rows, held_out)
+    return MonitoredModel(*said, model.log_p)
 
 
 def monitor_json(monitor: Monitor) -> dict[str, Any]:
     """The content of a monitor file."""
     tally, model = monitor.tally, monitor.model
-    return {
+    below = {} if monitor.below_training is None else {"below_training": monitor.below_training}
+    return below | {
         "format": "bncli-monitor",
         "version": VERSION,
         "rows": tally.rows,
@@ -89,11 +103,12 @@ def _model_json(model: MonitoredModel) -> dict[str, Any]:
         "labels": list(model.labels),
         "rows": model.rows,
         "held_out_log_loss": model.held_out_log_loss,
+        **({} if model.log_p is None else {TRAINING_LOG_P: training_log_p_json(model.log_p)}),
     }
 
 
 def _counts_json(tally: Tally) -> dict[str, Any]:
-    moments = {name: [one.n, one.total, one.squares] for name, one in _moments(tally).items()}
+    moments = {name: [one.n, float(one.total), float(one.squares)] for name, one in _moments(tally).items()}
     return moments | {
         "predictions": _whole(tally.predictions),
         "classes": _whole(tally.classes),
@@ -138,7 +153,7 @@ def read_monitor(path: str) -> Monitor:
 
 
 def _read_model(node: Node) -> MonitoredModel:
-    fields = node.fields(("fingerprint", "class", "labels", "rows", "held_out_log_loss"))
+    fields = node.fields(("fingerprint", "class", "labels", "rows", "held_out_log_loss"), (TRAINING_LOG_P,))
     held_out = fields["held_out_log_loss"]
     return MonitoredModel(
         fields["fingerprint"].text(),
@@ -146,6 +161,7 @@ def _read_model(node: Node) -> MonitoredModel:
         fields["labels"].texts(),
         fields["rows"].integer(0),
         None if held_out.value is None else held_out.number(),
+        read_training_log_p(fields[TRAINING_LOG_P]) if TRAINING_LOG_P in fields else None,
     )
 
 
@@ -196,4 +212,4 @@ def _read_moments(node: Node) -> Moments:
     items = node.items()
     if len(items) != 3:
         node.fail("expected a number of rows, a sum and a sum of squares")
-    return Moments(items[0].integer(0), items[1].number(), items[2].number())
+    return Moments(items[0].integer(0), Fraction(items[1].number()), Fraction(items[2].number()))

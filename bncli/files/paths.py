@@ -16,7 +16,7 @@ def beside(paths: tuple[str, ...], suffix: str) -> str:
     if len(paths) != 1 or paths[0] == "-":
         what = "the standard input" if paths == ("-",) else "several files"
         raise UsageError(f"data from {what} needs -o FILE", hint=f"for example -o data{suffix}")
-    if _is_special(paths[0]):
+    if is_special(paths[0]):
         raise UsageError(f"data from {paths[0]} needs -o FILE", hint=f"for example -o data{suffix}")
     path = paths[0].rstrip("/") or "/"
     if os.path.isdir(path):
@@ -38,7 +38,7 @@ def check_outputs(outputs: Iterable[str | None], inputs: Iterable[str | None]) -
 
 def refuse_ending(path: str | None, endings: Iterable[str], what: str) -> None:
     """UsageError when the ending of an output asks for something else than `what`: compression, another format."""
-    if path is None or path == "-" or _is_special(path):
+    if path is None or path == "-" or is_special(path):
         return
     ending = os.path.splitext(path)[1].lower()
     if ending in _COMPRESSED:
@@ -51,7 +51,7 @@ def refuse_overwriting(outputs: Iterable[str | None], inputs: Iterable[str | Non
     """UsageError when an output is one of the inputs or one of the other outputs."""
     taken = {_identity(path): f"is read from {path!r}" for path in inputs if path and path != "-"}
     for path in outputs:
-        if path is None or _is_special(path):
+        if path is None or is_special(path):
             continue
         if _identity(path) in taken:
             raise UsageError(f"cannot write {path!r}: it {taken[_identity(path)]}", hint="choose another name")
@@ -67,6 +67,6 @@ def _identity(path: str) -> object:
     return status.st_dev, status.st_ino  # hard links, and names that differ in case alone where the system ignores it
 
 
-def _is_special(path: str) -> bool:
+def is_special(path: str) -> bool:
     """Whether writing to it replaces nothing: a pipe, a terminal, /dev/null."""
     return path.startswith("/dev/") or (os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)))

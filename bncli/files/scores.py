@@ -77,9 +77,15 @@ class PieceMaker:
         self._layout = layout
         self._writer = _chosen(output, output_format).write(io.BytesIO(), layout, True)
 
-    def piece(self, kept: Sequence[pa.Array], log_probabilities: Array, explanation: Explanation | None) -> bytes:
+    def piece(
+        self,
+        kept: Sequence[pa.Array],
+        log_probabilities: Array,
+        explanation: Explanation | None,
+        added: Sequence[Sequence[str] | Array] = (),
+    ) -> bytes:
         """As `ScoreFile.write`."""
-        made = self._writer.piece(Predictions.of(self._layout, kept, log_probabilities, explanation))
+        made = self._writer.piece(Predictions.of(self._layout, kept, log_probabilities, explanation, added))
         # of a record batch that is a slice of a longer one, no more than its own rows
         sent: bytes = (made.serialize() if isinstance(made, pa.RecordBatch) else made).to_pybytes()
         return sent

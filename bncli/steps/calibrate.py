@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from bncli.engine.calibration.fitting import FEW_FOR_ISOTONIC, HOTTEST, fit_calibration, refuse_few
-from bncli.engine.calibration.maps import METHODS, Calibration, Isotonic, Temperature
+from bncli.engine.calibration.maps import METHODS, Calibration, Isotonic, PerClass, Temperature
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.decisions.rules import without_held_out
 from bncli.engine.evaluation.validate import predict
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
+from bncli.engine.monitoring.drift import drift_of
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.verification import with_self_test
 from bncli.errors import BncliError, UsageError
@@ -87,13 +88,17 @@ def calibrated(model: Model, source: Source, method: str, *, run: Run = Run()) -
     log_p = predict(model, rows, allow_missing=source.allow_missing_columns)
     calibration = fit_calibration(method, log_p, labels, weights)
     _warn(calibration, run.watch)
+    counts = np.bincount(labels, weights, len(model.schema.labels)).astype(np.float64)
+    _tell_prior(model, counts, method, rows.n_rows, run.watch)
+    if method != Temperature.method:
+        calibration = calibration._replace(frequencies=tuple(counts.tolist()))
     rule = None if model.rule is None else without_held_out(model.rule)
     if rule != model.rule:
         what = (
             "the threshold or the prediction sets that rows held out gave are of the probabilities before, and left out"
         )
         run.watch(Note(f"{what}: say score --threshold, or learn again", warning=True))
-    return with_self_test(replace(model, calibration=calibration, rule=rule))
+    return with_self_test(replace(model, calibration=calibration, rule=rule, log_p=None))
 
 
 def _weights(rows: Columns, model: Model) -> Array | None:
@@ -116,6 +121,27 @@ def _are_training_rows(rows: Columns, weights: Array | None, model: Model) -> bo
         if not np.allclose(found, told, rtol=1e-9, atol=0):
             return False
     return True
+
+
+def _tell_prior(model: Model, counts: Array, method: str, n_rows: int, watch: Watch) -> None:
+    """A word where the classes are surely not as frequent as in training; counts (K,): their weights here."""
+    training = np.array(model.schema.label_frequencies)
+    if not len(training):
+        return
+    here, there = (own * min(n / own.sum(), 1) for own, n in ((counts, n_rows), (training, model.n_rows)))
+    if not drift_of(here, there, 0, 1).drifted:
+        return
+    shares, before = counts / counts.sum(), training / training.sum()
+    most = int(np.abs(shares - before).argmax())
+    what = (
+        f"the classes are not as frequent here as in training ({model.schema.labels[most]} {shares[most]:.3g}, "
+        f"there {before[most]:.3g})"
+    )
+    if method == Temperature.method:
+        how = f"say --method {PerClass.method}, or calibrate on rows like those of training and score with --prior"
+        watch(Note(f"{what}, which a temperature cannot follow: {how}", warning=True))
+    else:
+        watch(Note(f"{what}: probabilities are under the frequencies here, from which --prior reckons"))
 
 
 def _warn(calibration: Calibration, watch: Watch) -> None:

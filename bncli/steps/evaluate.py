@@ -264,7 +264,9 @@ def _averaged(protocol: str, columns: Columns, timed_folds: list[TimedFold]) -> 
         confusion=confusion.tolist(),
         per_label=per_label(confusion),
         pooled=pooled,
-        decisions=decision_report([fold.examined.decided for fold in folds], pooled),
+        decisions=decision_report(
+            [fold.examined.decided for fold in folds], pooled, [f.rows for f in folds if not f.repeat]
+        ),
         std=summarized([report.metrics for report in reports], METRICS, stdev, at_least=2),
         folds=reports,
         scored=None if folds[0].scored is None else mean_scores([fold.scored for fold in folds if fold.scored]),

@@ -183,10 +183,9 @@ def _refuse_other_decisions(
 ) -> None:
     """BncliError where the program decides otherwise than `score`, but for rows within TOLERANCE of either decision."""
     assert form.decide is not None
-    found, decider = form.decide(text, probes.rows()), Decider.of(rule, labels)
-    p = np.maximum(probes.probabilities, np.finfo(np.float64).tiny)
-    expected = np.array([*labels, None], dtype=object)[decider.decide(np.log(p)).codes]
-    others = int(((expected != np.array(found, dtype=object)) & (decider.margins(p) > TOLERANCE)).sum())
+    found = form.decide(text, probes.rows())
+    assert found is not None
+    others = Decider.of(rule, labels).disagreements(probes.probabilities, found, labels, TOLERANCE)
     if others:
         message = f"the program would decide otherwise than the model in {others:,} of {probes.n_rows:,} made-up rows"
         raise BncliError(message, hint="this is a fault of bncli: report it")

@@ -6,15 +6,19 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+from bncli.catalogue import MARGINALIZED
 from bncli.engine.calibration.maps import Calibration
 from bncli.engine.data.schema import NumericAttribute, Reading, Schema, Unseen
 from bncli.engine.learn import Learnt, learn, learn_from_counts, missing_policy
 from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, Model, Restarts, StoppedBy, TriedCandidate
+from bncli.engine.monitoring.surprise import even_sample, training_log_p
+from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.verification import with_self_test
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag
+from bncli.errors import ModelError, UsageError
 from bncli.files.calibrations import CALIBRATION, calibration_json
 from bncli.files.counts import read_counts
 from bncli.files.decision_rules import summary_json
@@ -30,7 +34,7 @@ from bncli.steps.cluster.fitting import placing, refuse_on_cluster
 from bncli.steps.regions import RegionsReport, regions_report
 from bncli.steps.run import Moves, NamedMove, Stopwatch, Trace, Warnings, limited
 from bncli.steps.supplied_files import Supplied
-from bncli.watch import Run, Stage
+from bncli.watch import Note, Run, Stage
 
 
 @dataclass(frozen=True)
@@ -107,13 +111,20 @@ class FitReport:
         return fields | lists | words | {"held_out": held_out, "restarts": restarts}
 
 
+class Extras(NamedTuple):
+    """What is made beside the model: a file of the optimizer's iterations; quantiles of ln P(x) of training rows."""
+
+    trace: str | None = None
+    log_p_quantiles: bool = False
+
+
 def fit(
     source: Source,
     recipe: Recipe,
     *,
     output: str | None = None,
     supplied: Supplied = Supplied(),
-    trace: str | None = None,
+    extras: Extras = Extras(),
     unseen: Unseen = "average",
     run: Run = Run(),
 ) -> FitReport:
@@ -125,34 +136,61 @@ def fit(
     model_path = beside(source.paths, ".bnc") if output is None else output
     for path in source.paths:
         check_data(path)  # or its missing folder would be missed as that of the model
-    check_outputs((model_path, trace, source.bad_rows_file), (*source.paths, source.schema_file, *supplied.paths))
+    check_outputs(
+        (model_path, extras.trace, source.bad_rows_file), (*source.paths, source.schema_file, *supplied.paths)
+    )
     recipe = supplied.recipe(recipe)
+    if extras.log_p_quantiles:
+        _refuse_quantiles(recipe)
     if run.cluster is not None:
         refuse_on_cluster(source, recipe, supplied)
     stopwatch = Stopwatch(warned := Warnings(run.watch))
     tracer = Trace(stopwatch)
     moves = Moves(tracer)
-    with placing(source, run._replace(watch=moves)) as run:
-        learnt = _learnt(source, recipe, supplied, unseen, run)
+    with placing(source, recipe, supplied, model_path, run._replace(watch=moves)) as ready:
+        learnt = _learnt(ready.source, recipe, ready.supplied, unseen, ready.run, extras.log_p_quantiles)
     tracer(Stage("write"))
-    if trace is not None:
-        tracer.write(trace)
+    if extras.trace is not None:
+        tracer.write(extras.trace)
     write_model(model_path, with_self_test(learnt.model))
     report = _report(model_path, learnt, supplied.structure)
     schema = learnt.model.schema
     return report(moves=moves.named(schema), warnings=tuple(warned.texts), seconds=stopwatch.seconds())
 
 
-def _learnt(source: Source, recipe: Recipe, supplied: Supplied, unseen: Unseen, run: Run) -> Learnt:
+def _refuse_quantiles(recipe: Recipe) -> None:
+    """UsageError for parameters that have no P(x)."""
+    if recipe.param not in MARGINALIZED:
+        what = (
+            f"--log-p-quantiles has no effect with --param {recipe.param}: only a network with probabilities has P(x)"
+        )
+        raise UsageError(what, hint=f"use --param {', '.join(MARGINALIZED)}, or leave it out")
+    if recipe.calibrate is not None:
+        what = "--log-p-quantiles has no effect with --calibrate: a calibrated model is no network any more"
+        raise UsageError(what, hint="leave one of them out")
+
+
+def _learnt(
+    source: Source, recipe: Recipe, supplied: Supplied, unseen: Unseen, run: Run, log_p_quantiles: bool
+) -> Learnt:
     run.watch(Stage("read"))
     columns = [supplied.read(source, run, recipe)]
-    return learn(
+    sample = even_sample(columns[0]) if log_p_quantiles else None
+    learnt = learn(
         columns.pop(),  # nothing holds the table here, so that it may be freed on the way
         recipe,
         given=supplied,
         reading=Reading(source.missing_tokens, unseen),
         run=limited(run),
     )
+    if sample is None:
+        return learnt
+    try:
+        found = training_log_p(learnt.model, sample, compile_scorer(learnt.model).used)
+    except ModelError as error:
+        run.watch(Note(f"no quantiles of ln P(x): {error.what}", warning=True))
+        return learnt
+    return replace(learnt, model=replace(learnt.model, log_p=found))
 
 
 def fit_counts(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from bncli.engine.calibration.maps import Calibration
 from bncli.engine.counting.counted_rows import CountedRows
 from bncli.engine.data.decision_rule import Rule
+from bncli.engine.data.log_p import TrainingLogP
 from bncli.engine.data.schema import Attribute, Cuts, Schema
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import ChosenPenalty, Ensemble, Model, Path, Predictor, Restarts, Tables, TriedCandidate
@@ -29,6 +30,7 @@ from bncli.files.decision_rules import summary_json
 from bncli.files.ensembles import trials_json
 from bncli.files.formats import EXPORTS
 from bncli.files.graphs import graph_json
+from bncli.files.log_p import TRAINING_LOG_P, training_log_p_json
 from bncli.files.model import format_version, read_model
 from bncli.files.penalties import arcs_json, restarts_json, shrinkage_json, tried_json
 from bncli.files.places import cannot_read
@@ -86,7 +88,7 @@ class ModelReport:
     an ensemble, for which there were `trials`, `tables` and `structure` are those of the heaviest of its `components`.
     missing_tokens: None = those that mean a missing value by default. `penalty` is None for parameters in closed form;
     penalty_cv says how it was chosen, if it was, and `restarts` where random starts ended. label_frequencies,
-    class_weights and rule as the model has them.
+    class_weights, rule and log_p as the model has them.
     """
 
     format: str
@@ -117,6 +119,7 @@ class ModelReport:
     class_weights: tuple[float, ...] | None = None
     rule: Rule | None = None
     calibration: Calibration | None = None
+    log_p: TrainingLogP | None = None
 
     @property
     def marginalizes(self) -> bool:
@@ -176,6 +179,8 @@ class ModelReport:
             found["class_weights"] = list(self.class_weights)
         if self.calibration is not None:
             found[CALIBRATION] = calibration_json(self.calibration)
+        if self.log_p is not None:
+            found[TRAINING_LOG_P] = training_log_p_json(self.log_p)
         return found if self.rule is None else found | {"decisions": summary_json(self.rule)}
 
 
@@ -291,6 +296,7 @@ def _report(model: Model, version: int, tables: bool, effects: bool) -> ModelRep
         class_weights=model.class_weights,
         rule=model.rule,
         calibration=model.calibration,
+        log_p=model.log_p,
         parameters=model.predictor.n_parameters,
         tables=_tables(model.tables, model.schema) if tables else None,
         effects=effects_report(model) if effects else None,

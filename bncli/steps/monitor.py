@@ -67,15 +67,18 @@ class MonitorReport:
         over = ("psi", "p", "missing", "unseen", "drift")
         return {
             "model": together["model"],
-            **{key: together[key] for key in _ALL},
+            **_figures(together),
             "attributes": [
                 one | {"series": {key: [each[key] for each in series[one["name"]]] for key in over}}
                 for _, one in _numbered(together)
             ],
-            "monitors": [
-                {"file": file} | {key: one[key] for key in _ALL} for file, one in zip(self.files, single, strict=True)
-            ],
+            "monitors": [{"file": file} | _figures(one) for file, one in zip(self.files, single, strict=True)],
         }
+
+
+def _figures(content: dict[str, Any]) -> dict[str, Any]:
+    """Of a monitor, what is not about single attributes."""
+    return {key: content[key] for key in (*_ALL, "below_training") if key in content}
 
 
 def _numbered(content: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:

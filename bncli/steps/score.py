@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 
 from bncli.engine.calibration.maps import Temperature
 from bncli.engine.data.decision_rule import Rule
+from bncli.engine.data.log_p import QUANTILES
 from bncli.engine.data.schema import Unseen
 from bncli.engine.decisions.prior import TRAINING, prior_shift
 from bncli.engine.decisions.rules import Wanted
@@ -127,7 +128,7 @@ def score(
             if cluster is None:
                 _stream(batches, rows, scores, len(layout.kept))
             else:
-                plan = ScorePlan(model, source, layout, path, output.format, rows.strict, rows.shift)
+                plan = _plan(model, source, layout, output, rows)
                 _gather(batches, rows, scores, files_on_cluster(cluster, plan, source.paths, stopwatch))
     tell_unreached(rule, model.schema.labels, rows.highest, stopwatch)
     found = None if monitor is None else write_found(monitor, model, rows.watcher, run.watch)
@@ -152,6 +153,9 @@ def _rows(model: Model, strict: bool, output: Output, rule: Rule | None, watch: 
     """What scores; a note where what it tells needs a word."""
     shift = _shift(model, output.prior, watch)
     _tell_reasons(model, output, watch)
+    if output.questions.surprise and model.log_p is not None:
+        told = [f"{100 * q:g} % above {-model.log_p.quantiles[QUANTILES.index(q)]:.4g}" for q in (0.01, 0.05, 0.5)]
+        watch(Note(f"surprise of the training rows: {', '.join(told)}"))
     rows = ScoredRows(model, strict, output.explain, shift)
     if output.questions.any:
         rows.ask(model, output.questions, rule)
@@ -184,6 +188,13 @@ def _sent(source: Source, run: Run) -> Iterator[Cluster | None]:
     with connected(run.cluster) as cluster:
         check_workers(cluster, files, run.watch)
         yield cluster
+
+
+def _plan(model: Model, source: Source, layout: Layout, output: Output, rows: ScoredRows) -> ScorePlan:
+    """What the workers must know."""
+    path = None if output.path == "-" else output.path
+    how = (rows.strict, rows.shift, rows.watcher is not None, output.questions)
+    return ScorePlan(model, source, layout, path, output.format, *how)
 
 
 def _gather(batches: Batches, rows: ScoredRows, scores: ScoreFile, files: Iterable[ScoredFile]) -> None:

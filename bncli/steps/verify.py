@@ -2,29 +2,41 @@
 
 The self-test (`engine/prediction/verification.py`) tells whether this machine, with its libraries, says what the one
 said that learnt the model. A program or a network is then compared with the model on made-up rows of its own: values of
-every level and on both sides of every cut, missing and unseen ones, for a program; random states for a network.
+every level and on both sides of every cut, missing and unseen ones, for a program; random states for a network. A
+program that decides is asked for its decisions too.
 
 Conventions: what differs by no more than TOLERANCE agrees. A program is run, so it should be one that is trusted.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from bncli.engine.decisions.deciding import Decider
 from bncli.engine.model import Model
 from bncli.engine.networks.agreement import largest_difference, same_nodes
 from bncli.engine.networks.naming import name_network
 from bncli.engine.networks.normalisation import equivalent_network
-from bncli.engine.prediction.probe_rows import probe_rows
+from bncli.engine.prediction.probe_rows import ProbeRows, probe_rows
 from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE, largest_change
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.formats import NetworkFormat, ProgramFormat, by_ending, export_formats
 from bncli.files.model import read_model
 from bncli.files.places import cannot_read
+
+T = TypeVar("T")
+
+
+class Decisions(NamedTuple):
+    """On how many rows, and in how many of them an export decides otherwise, near ties aside."""
+
+    rows: int
+    others: int
 
 
 class Compared(NamedTuple):
@@ -42,7 +54,8 @@ class Compared(NamedTuple):
 class VerifyReport:
     """The self-test, None where the model carries none; the comparison with the export, None where none is named.
 
-    rounded: the format of the export is one whose numbers may be rounded.
+    rounded: the format of the export is one whose numbers may be rounded. decisions: None where the model or the export
+    does not decide; own_rule: the export decides, and the model does not.
     """
 
     model: str
@@ -52,6 +65,8 @@ class VerifyReport:
     self_test: Compared | None
     export: Compared | None
     rounded: bool = False
+    decisions: Decisions | None = None
+    own_rule: bool = False
 
     @property
     def compared(self) -> tuple[Compared, ...]:
@@ -67,7 +82,17 @@ class VerifyReport:
             what = f"the {self.format} file differs from the model {self.model}: {_far(self.export)}"
             hint = _ROUNDED if self.rounded else "export the model again"
             return ModelError(what, where=self.against or "", hint=hint)
-        return None
+        return self._wrong_decisions()
+
+    def _wrong_decisions(self) -> ModelError | None:
+        if self.own_rule:
+            what = f"the {self.format} file decides, and the model {self.model} has no rule for decisions"
+        elif self.decisions is not None and self.decisions.others:
+            rows, others = self.decisions
+            what = f"the {self.format} file decides otherwise than the model in {others:,} of {rows:,} made-up rows"
+        else:
+            return None
+        return ModelError(what, where=self.against or "", hint="export the model again")
 
     def as_json(self) -> dict[str, Any]:
         """`rows` and `max_dp` are those of all comparisons together."""
@@ -79,6 +104,7 @@ class VerifyReport:
             "against": self.against,
             "format": self.format,
             **{name: None if part is None else part._asdict() for name, part in parts.items()},
+            **({} if self.decisions is None else {"decisions": self.decisions._asdict()}),
             "verified": self.fault is None,
             "rows": sum(one.rows for one in self.compared),
             "max_dp": worst,
@@ -111,12 +137,20 @@ def verify(model_path: str, against: str | None = None, *, seed: int = 0) -> Ver
     except OSError as error:
         raise cannot_read(against, error, BncliError, what=" the export") from error
     rng = np.random.Generator(np.random.PCG64(seed))
+    report = VerifyReport(model_path, model.version, against, form.word, own, None)
     if isinstance(form, NetworkFormat):
-        export = _network(model, form, content, against, rng)
-    else:
-        export = _program(model, form, content, against, rng)
-    rounds = isinstance(form, ProgramFormat) and form.rounds
-    return VerifyReport(model_path, model.version, against, form.word, own, export, rounds)
+        return replace(report, export=_network(model, form, content, against, rng))
+    probes, text = probe_rows(model, EXPORT_ROWS, rng), content.decode() if form.is_text else content
+    report = replace(report, export=_program(form, text, probes, against), rounded=form.rounds)
+    if form.decide is None or not form.decides(text):
+        return report
+    if model.rule is None or not model.rule.decides:
+        return replace(report, own_rule=True)
+    found = _ran(form.decide, text, probes, against)
+    assert found is not None
+    decider, labels = Decider.of(replace(model.rule, sets=None), model.schema.labels), model.schema.labels
+    others = decider.disagreements(probes.probabilities, found, labels, TOLERANCE)
+    return replace(report, decisions=Decisions(probes.n_rows, others))
 
 
 def _format(path: str) -> NetworkFormat | ProgramFormat:
@@ -150,24 +184,27 @@ def _network(model: Model, form: NetworkFormat, content: bytes, where: str, rng:
 _EXPORT = "name an export of this model, or export it again"
 
 
-def _program(model: Model, form: ProgramFormat, content: bytes, where: str, rng: np.random.Generator) -> Compared:
+def _program(form: ProgramFormat, text: str | bytes, probes: ProbeRows, where: str) -> Compared:
     """Against a program; ModelError where it fails or tells of other labels."""
-    probes = probe_rows(model, EXPORT_ROWS, rng)
-    try:
-        found = form.run(content.decode() if form.is_text else content, probes.rows())
-    except UsageError:
-        raise
-    except Exception as error:  # whatever a program, or what runs it, may raise
-        raise ModelError(
-            f"the program fails on rows for this model: {_reason(error)}", where=where, hint=_EXPORT
-        ) from error
+    found = _ran(form.run, text, probes, where)
     if found is None:
         raise BncliError(f"{form.needs} is not at hand, which runs this export", where=where, hint="install it")
     said = np.array(found, dtype=float).T if len({len(row) for row in found}) == 1 else np.empty((0, 0))
     if said.shape != probes.probabilities.shape:
-        n_labels = len(model.schema.labels)
+        n_labels = len(probes.probabilities)
         raise ModelError(f"the program does not tell of {n_labels} labels a row", where=where, hint=_EXPORT)
     return Compared(probes.n_rows, float(np.abs(said - probes.probabilities).max(initial=0.0)))
+
+
+def _ran(asked: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str) -> T:
+    """What a program answers; ModelError where it fails."""
+    try:
+        return asked(text, probes.rows())
+    except UsageError:
+        raise
+    except Exception as error:  # whatever a program, or what runs it, may raise
+        what = f"the program fails on rows for this model: {_reason(error)}"
+        raise ModelError(what, where=where, hint=_EXPORT) from error
 
 
 def _reason(error: Exception) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 import bncli
 from bncli import Classifier
+from bncli.api.tables import table_of
 from bncli.errors import BncliError, UsageError
 from bncli.files.model import dump_model
 
@@ -145,3 +146,20 @@ def test_what_a_frame_cannot_be() -> None:
     assert bncli.fit(lists, ignore="l", progress=lambda event: None, **NB).feature_names_in_.tolist() == ["a"]
     with pytest.raises(ValueError, match="ignore='l'"):
         Classifier(**NB).fit(lists[["a", "l"]], lists["class"])
+
+
+def test_numbers_that_no_integer_of_arrow_holds() -> None:
+    large = [10**30 + i * 10**28 for i in range(40)]
+    rows = {"a": large, "class": ["x"] * 20 + ["y"] * 20}
+    plain = {"a": [float(value) for value in large], "class": rows["class"]}
+    said: dict[str, Any] = {"structure": "nb", "param": "map"}
+    assert np.array_equal(bncli.fit(rows, **said).predict_proba(rows), bncli.fit(plain, **said).predict_proba(plain))
+    found = table_of({"a": [10**400, 1]})
+    assert found["a"].to_pylist() == [str(10**400), "1"]
+
+
+def test_a_column_that_can_be_read_but_once() -> None:
+    """Arrow reads up to what it does not know, and the rest would be all."""
+    values = [1, 2.5, "x", None]
+    assert table_of({"a": (value for value in values)}).equals(table_of({"a": values}))
+    assert len(table_of({"a": iter(values), "b": values})) == 4

@@ -26,7 +26,6 @@ NOWHERE = "tcp://127.0.0.1:1"
         ),
         (("--structure", "nb", "--param", "extended", "--early-stop", "cv"), "--early-stop looks at single rows"),
         (("--param", "map", "--missing-policy", "marginalize"), "missing values are not marginalized on a cluster"),
-        (("--structure", "nb"), "on a cluster fit reads a file of codes"),
     ],
 )
 def test_fit_says_what_a_cluster_does_not_do(bncli: Bncli, options: tuple[str, ...], said: str) -> None:
@@ -35,13 +34,12 @@ def test_fit_says_what_a_cluster_does_not_do(bncli: Bncli, options: tuple[str, .
     assert done.err.startswith(f"Error: {said}")
 
 
-def test_fit_of_parts_says_what_to_type(bncli: Bncli) -> None:
-    Path("my parts").mkdir()
-    Path("b.csv.gz").touch()
-    done = bncli("fit", "my parts/", "b.csv.gz", "--structure", "nb", "--cluster", NOWHERE, "-o", "x.bnc")
+def test_fit_leaves_the_standard_input_to_one_machine(bncli: Bncli) -> None:
+    done = bncli("fit", "-", "--structure", "nb", "--cluster", NOWHERE, "-o", "x.bnc")
     assert done.code == 2
-    hint = "bncli encode 'my parts/' b.csv.gz -o 'my parts.codes' --cluster ..., then bncli fit 'my parts.codes'"
-    assert hint in done.err
+    assert done.err.startswith(
+        "Error: the workers of a cluster cannot read the standard input; put the table into a file"
+    )
 
 
 def test_encode_leaves_the_standard_input_to_one_machine(bncli: Bncli) -> None:

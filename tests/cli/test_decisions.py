@@ -110,6 +110,13 @@ def test_a_threshold_that_no_row_reaches_is_told(bncli: Bncli) -> None:
     )
     assert told in " ".join(ran.err.split())
     assert {row["decision"] for row in rows(ran.out)} == {"benign"}
+    model = package.load("m.bnc")
+    with pytest.warns(UserWarning, match="no row reaches") as warned:
+        model.decide("low.csv", threshold=0.95)
+    assert [str(one.message) for one in warned] == [told]
+    model.decide("low.csv", threshold=0.5)
+    with pytest.warns(UserWarning, match="no row reaches"):
+        model.decide("tumours.csv", threshold=0.5, prior={"benign": 1 - 1e-12, "malignant": 1e-12})
     Path("none.csv").write_text(Path("low.csv").read_text().splitlines()[0] + "\n")
     for words in (("low.csv", "--threshold", "0.5"), ("low.csv",), ("none.csv", "--threshold", "0.95")):
         assert "no row reaches" not in bncli("score", "m.bnc", *words).err

@@ -54,6 +54,17 @@ def test_auto_takes_the_codes_and_says_so(bncli: Bncli) -> None:
     assert "takes the cuts of the codes" in ran.err
 
 
+def test_compare_says_which_cuts_of_a_learner_are_idle(bncli: Bncli) -> None:
+    bncli("encode", "iris.csv")
+    learners = ("a=--structure nb --param map", "b=--structure nb --param map --discretize equal-width --bins 3")
+    words = [word for learner in learners for word in ("--learner", learner)]
+    ran = bncli("compare", "iris.codes", "monks1.csv", *words, "--folds", 2)
+    assert ran.code == 0
+    note = "Note: on iris.codes, whose rows are codes, b goes without its --discretize and --bins"
+    assert [line for line in ran.err.splitlines() if "codes" in line] == [note]
+    assert "goes without" not in bncli("compare", "iris.csv", *words, "--folds", 2).err
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -71,7 +82,12 @@ def test_auto_takes_the_codes_and_says_so(bncli: Bncli) -> None:
         ("encode iris.csv -o i.parquet", "cannot write 'i.parquet': a table is encoded as a file of codes"),
         ("encode iris.csv -o i.codes.gz", "not compressed"),
         ("score m.bnc iris.codes", "rows in codes"),
-        ("evaluate iris.codes --model m.bnc", "rows in codes"),
+        (
+            "evaluate iris.codes --model m.bnc",
+            "rows in codes, and a model is tested on the values of a table, iris.codes;",
+        ),
+        ("evaluate iris.csv --test iris.codes", "name the table that was encoded"),
+        ("calibrate m.bnc iris.codes -o c.bnc", "rows in codes, and a model is tested"),
         ("describe iris.codes", "rows in codes"),
         ("fit iris.codes monks1.csv -o b.bnc", "rows in codes"),
     ],
@@ -81,7 +97,8 @@ def test_what_makes_no_sense_with_codes_is_refused(bncli: Bncli, words: str, tol
     bncli("discretize", "iris.csv", "--cuts-out", "cuts.json")
     bncli("fit", "iris.csv", "--param", "map", "-o", "m.bnc")
     ran = bncli(*words.split())
-    assert ran.code == 3 if words.startswith("score") else ran.code in (1, 2)
+    of_table = ("describe iris.codes", "fit iris.codes monks1.csv -o b.bnc")
+    assert ran.code == (3 if words.startswith("score") else 1 if words in of_table else 2)
     assert not any(Path(name).exists() for name in ("i.parquet", "i.codes.gz"))
     assert told in ran.err
     assert len(ran.err.splitlines()) == 1

@@ -119,3 +119,60 @@ def test_reliability_is_told_in_python_too(bncli: Bncli) -> None:
     expected = json.loads(ran.out)
     for key in ("reliability", "brier_parts", "ece_equal_mass"):
         assert json.loads(json.dumps(found[key])) == expected[key]
+
+
+def rates_of(found: dict[str, Any], value: str) -> dict[str, float]:
+    """The shares told of the group of this value."""
+    (group,) = [one for one in found["groups"] if one["value"] == value]
+    (rates,) = group["rates"]
+    return {name: rate["share"] for name, rate in rates.items() if isinstance(rate, dict)}
+
+
+@pytest.mark.parametrize(
+    "rule", [("--costs", COSTS), ("--threshold", "0.02"), ("--abstain-below", "0.9"), ("--costs", COSTS, "--stored")]
+)
+def test_rates_of_groups_are_those_of_the_decisions(bncli: Bncli, rule: tuple[str, ...]) -> None:
+    """Against the column `decision` that `score` writes."""
+    lines = Path("tumours.csv").read_text().splitlines()
+    side = ["side", *("left" if i % 3 else "right" for i in range(len(lines) - 1))]
+    Path("tumours.csv").write_text("\n".join(f"{s},{line}" for s, line in zip(side, lines, strict=True)) + "\n")
+    is_stored, words = "--stored" in rule, tuple(word for word in rule if word != "--stored")
+    fit(bncli, "--ignore", "side", *(words if is_stored else ()))
+    words = () if is_stored else words
+    found, plain = evaluated(bncli, "--by", "side", *words), evaluated(bncli, "--by", "side", "--threshold", "0.5")
+    true, rows = scored(bncli, *words)
+    for value in ("left", "right"):
+        own = [(y, row["decision"]) for y, row, s in zip(true, rows, side[1:], strict=True) if s == value]
+        chosen = {kind: [d == "malignant" for y, d in own if kind in ("all", y)] for kind in ("all", *set(true))}
+        expected = {
+            "selection_rate": np.mean(chosen["all"]),
+            "true_positive_rate": np.mean(chosen["malignant"]),
+            "false_positive_rate": np.mean(chosen["benign"]),
+        }
+        assert rates_of(found, value) == pytest.approx(expected)
+        assert rates_of(plain, value) != pytest.approx(expected)
+        (group,) = [one for one in found["groups"] if one["value"] == value]
+        decided = [y == d for y, d in own if d]
+        assert group["decided_accuracy"] == pytest.approx(np.mean(decided))
+        assert ("cost" in group, "abstention" in group) == ("--costs" in rule, "--abstain-below" in rule)
+        if "--abstain-below" in rule:
+            assert group["abstention"] == pytest.approx(1 - len(decided) / len(own))
+    gaps = {rate: [rates_of(found, value)[rate] for value in ("left", "right")] for rate in expected}
+    for rate, shares in gaps.items():
+        assert found["fairness"][0][rate]["difference"] == pytest.approx(max(shares) - min(shares))
+
+
+def test_rates_under_cross_validation_are_those_of_the_folds_decisions(bncli: Bncli) -> None:
+    words = ("evaluate", "tumours.csv", *NB, "--repeats", "2", "--by", "size", "-q")
+    ran = bncli(*words, "--costs", COSTS, "--predictions", "p.csv", "--json", "--report", "e.html")
+    found = json.loads(ran.out)
+    with open("p.csv") as file:
+        likely = [float(row["p_malignant"]) for row in csv.DictReader(file)]
+    selected = np.mean([p * 8 > 1 - p for p in likely])
+    weights = [group["weight"] for group in found["groups"]]
+    rates = [group["rates"][0]["selection_rate"]["share"] for group in found["groups"]]
+    assert np.average(rates, weights=weights) == pytest.approx(selected)
+    assert selected != pytest.approx(np.mean([p > 0.5 for p in likely]))
+    assert "The models of the folds have a rule of their own" in Path("e.html").read_text()
+    assert "Rates of decisions over the groups" in " ".join(bncli(*words, "--costs", COSTS).out.split())
+    assert "Rates of decisions" not in bncli(*words).out

@@ -17,7 +17,7 @@ main()
 def test_encode_leaves_nothing_half_written(tmp_path: Path) -> None:
     shutil.copy(ROOT / "sample_data" / "tic_tac_toe.csv", tmp_path / "t.csv")
     words = ["encode", "t.csv", "-o", "t.codes"]
-    # Without -B, Python 3.11 would keep the bytecode of modules it first imports here cut at the limit, for all to read.
+    # without -B, Python 3.11 would keep the bytecode of modules that it compiles here, cut at the limit
     ran = subprocess.run([sys.executable, "-B", "-c", LIMITED, *words], cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 1
     assert ran.stderr.startswith("Error: cannot write")

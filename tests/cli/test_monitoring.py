@@ -12,6 +12,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import bncli as package
+from bncli.errors import ModelError
+from bncli.files.documents import parse
+from bncli.files.log_p import read_training_log_p, training_log_p_json
+from bncli.watch import silent
 from tests.cli.conftest import Bncli
 
 
@@ -154,7 +159,6 @@ def test_codes_and_counts_make_models_that_are_watched_alike(bncli: Bncli) -> No
     [
         (("--fail-on-drift",), "--fail-on-drift has no effect without --monitor"),
         (("--monitor", "-"), "--monitor needs a file"),
-        (("--monitor", "m.json", "--cluster", "local:1"), "--monitor counts in one process"),
         (("--monitor", "iris.csv"), "cannot write 'iris.csv': it is read from"),
         (("--monitor", "s.csv"), "cannot write 's.csv': it is written"),
     ],
@@ -190,3 +194,84 @@ def test_class_weights_and_missing_values_are_no_drift(bncli: Bncli) -> None:
         found = json.loads(Path("m.json").read_text())
         assert any(one["missing"] for one in found["attributes"])
         assert [one["psi"] for one in found["attributes"]] == pytest.approx([0.0] * len(found["attributes"]), abs=1e-12)
+
+
+def test_quantiles_of_training_are_kept_where_they_are_asked_for(bncli: Bncli) -> None:
+    """`score --surprise` of the training rows has these very quantiles; without the flag a model is as it was."""
+    words = ("fit", "iris.csv", "--structure", "tan", "--param", "map", "-q")
+    assert bncli(*words, "-o", "plain.bnc").code == bncli(*words, "--log-p-quantiles", "-o", "m.bnc").code == 0
+    said = json.loads(bncli("inspect", "m.bnc", "--json").out)
+    kept = said["training_log_p"]
+    ran = bncli("score", "m.bnc", "iris.csv", "--surprise", "-o", "s.csv")
+    surprises = -np.array([float(row["surprise"]) for row in rows_of("s.csv")])
+    assert kept["rows"] == 150
+    assert kept["mean"] == pytest.approx(surprises.mean())
+    for share, value in kept["quantiles"].items():
+        assert value == pytest.approx(np.quantile(surprises, float(share), method="inverted_cdf"))
+    lowest = kept["quantiles"]["0.01"]
+    assert f"Note: surprise of the training rows: 1 % above {-lowest:.4g}" in ran.err
+    assert f"1 % below {lowest:.4g}" in " ".join(bncli("inspect", "m.bnc").out.split())
+    plain = json.loads(bncli("inspect", "plain.bnc", "--json").out)
+    assert {key: value for key, value in said.items() if key not in ("training_log_p",)} == plain
+    assert package.fit("iris.csv", structure="tan", param="map", progress=silent)._model.log_p is None
+    package.fit("iris.csv", structure="tan", param="map", log_p_quantiles=True, progress=silent).save("p.bnc")
+    assert Path("p.bnc").read_bytes() == Path("m.bnc").read_bytes()
+
+
+def test_a_monitor_tells_of_rows_that_are_less_probable_than_those_of_training(bncli: Bncli) -> None:
+    words = ("--structure", "nb", "--param", "map", "--log-p-quantiles", "-q")
+    assert bncli("fit", "iris.csv", *words, "-o", "m.bnc").code == 0
+    rows = rows_of("iris.csv")
+    for row, other in zip(rows[:60], rows[::-1], strict=False):
+        row["petal_length"], row["sepal_width"] = other["petal_length"], "9.9"
+    write("new.csv", rows)
+    found = monitor_of(bncli, "new.csv")
+    lowest = found["model"]["training_log_p"]["quantiles"]["0.01"]
+    bncli("score", "m.bnc", "new.csv", "--surprise", "-o", "s.csv")
+    exact = np.mean([-float(row["surprise"]) < lowest for row in rows_of("s.csv")])
+    assert exact > 0.1
+    assert found["below_training"] == pytest.approx(exact, abs=0.05)
+    ran = bncli("score", "m.bnc", "new.csv", "-o", "s.csv", "--monitor", "monitor.json")
+    share = 100 * found["below_training"]
+    assert f"; {share:.3g} % of the rows below the 1 % quantile of ln P(x) in training" in ran.err
+    joined = json.loads(bncli("monitor", "monitor.json", "monitor.json", "--json").out)
+    assert joined["below_training"] == found["below_training"]
+    assert joined["monitors"][1]["below_training"] == found["below_training"]
+    assert bncli("calibrate", "m.bnc", "new.csv", "-o", "c.bnc", "-q").code == 0
+    assert "training_log_p" not in json.loads(bncli("inspect", "c.bnc", "--json").out)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("iris.csv",), "has no effect with --param weighted: only a network with probabilities has P(x)"),
+        (("iris.csv", "--param", "map", "--calibrate", "temperature"), "has no effect with --calibrate"),
+        (("--from-counts", "x.counts", "--param", "map", "--structure", "nb"), "with --from-counts, which has no rows"),
+    ],
+)
+def test_where_there_are_no_quantiles_of_training(bncli: Bncli, words: tuple[str, ...], message: str) -> None:
+    ran = bncli("fit", *words, "--log-p-quantiles", "-o", "m.bnc")
+    assert ran.code == 2
+    assert message in " ".join(ran.err.split())
+
+
+SHARES = ("0.01", "0.05", "0.25", "0.5", "0.75", "0.95", "0.99")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"rows": 0}, "out of range"),
+        ({"mean": "low"}, "expected a number"),
+        ({"quantiles": {"0.01": 1.0}}, "the key '0.05' is missing"),
+        ({"quantiles": {share: -float(share) for share in SHARES}}, "quantiles do not fall"),
+        ({"more": 1}, "unknown key 'more'"),
+    ],
+)
+def test_damaged_quantiles_are_told(change: dict[str, Any], said: str) -> None:
+    quantiles = {share: float(share) - 9 for share in SHARES}
+    content = {"rows": 5, "mean": -6.0, "quantiles": quantiles}
+    good = parse(json.dumps(content).encode(), "a file", ModelError)
+    assert training_log_p_json(read_training_log_p(good)) == content
+    with pytest.raises(ModelError, match=said):
+        read_training_log_p(parse(json.dumps(content | change).encode(), "a file", ModelError))

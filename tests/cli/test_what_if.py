@@ -140,7 +140,6 @@ def test_a_column_that_is_not_there_can_be_asked_for(bncli: Bncli) -> None:
         (("--flip", "--flip-columns", "shoe"), 2, "the model has no column 'shoe'"),
         (("--next-best",), 3, "the parameters 'weighted' of the model are not the probabilities of a network"),
         (("--surprise",), 3, "the parameters 'weighted' of the model are not the probabilities of a network"),
-        (("--flip", "--cluster", "local:1"), 2, "--flip is answered in one process"),
     ],
 )
 def test_what_cannot_be_asked(bncli: Bncli, words: tuple[str, ...], code: int, said: str) -> None:

@@ -25,7 +25,7 @@ def test_typed() -> None:
     kind = ClassNumbers(("balanced",))
     assert kind.read("balanced") == "balanced"
     assert kind.read(" yes = 5 , no=1.0") == "no=1,yes=5"
-    assert label_numbers('"a,b"=2,x=y=3') == {"a,b": 2.0, "x=y": 3.0}
+    assert label_numbers('"a,b"=2,x=y=3') == label_numbers('"a,b=2",x=y=3') == {"a,b": 2.0, "x=y": 3.0}
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,10 @@ def test_typed() -> None:
         ("even", "'even' is not label=NUMBER, nor balanced, and 'even' no file"),
         ("a=", "'a=' is not label=NUMBER"),
         ("a=nan", "is not label=NUMBER"),
+        ("a,b=2", """'a' is not label=NUMBER.*: '"a,b=2"'$"""),
+        ("a, b=2", """: '"a, b=2"'$"""),
+        ('c=1,x:"a,b"=2', """: '"x:a,b=2"'$"""),
+        ("a=1,b", "'b' is not label=NUMBER, nor balanced, and 'a=1,b' no file$"),
         ("a=1,a=2", "'a' stands there twice"),
         ("a=0", "the number of 'a' is not a finite number above 0"),
         ("a=-1", "the number of 'a' is not"),

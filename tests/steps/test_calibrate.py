@@ -92,6 +92,9 @@ WRONG = [
     ("temperature", {"rows": 0}, "out of range"),
     ("temperature", {"scales": [1]}, "unknown key 'scales'"),
     ("temperature", {"method": None}, "expected a text"),
+    ("temperature", {"label_frequencies": [1.0, 2.0, 3.0]}, "unknown key 'label_frequencies'"),
+    ("isotonic", {"label_frequencies": [1.0, 2.0, 0.0]}, "the weight of a label is above 0"),
+    ("isotonic", {"label_frequencies": [1.0, 2.0]}, "there is a number for each label"),
     ("per-class", {"scales": [1.0]}, "there is a number for each label"),
     ("per-class", {"scales": [1.0, -1.0, 1.0]}, "no scale is below 0"),
     ("isotonic", {"knots": []}, "these are not the maps of the labels"),
@@ -138,34 +141,53 @@ def test_a_calibration_is_replaced_and_not_heaped_on_another(folder: Path) -> No
     assert any(isinstance(event, Note) and "calibrated already" in event.text for event in heard)
 
 
-@pytest.mark.parametrize("form", ["python", "javascript", "sql", "scorecard"])
+@pytest.mark.parametrize("form", ["python", "javascript", "sql", "onnx", "scorecard"])
 def test_a_temperature_is_exported(folder: Path, form: str) -> None:
     path, _ = calibrated(folder, "tic_tac_toe", "temperature")
-    report = export(path, form)
+    agrees(path, form)
+    if form != "onnx":
+        assert export(path, form).text != export(str(folder / "tic_tac_toe.bnc"), form).text
+
+
+def agrees(path: str, form: str) -> None:
+    """What is exported says what the model does."""
+    if form == "onnx":
+        pytest.importorskip("onnxruntime")
+    out = f"{path}.{form}"
+    report = export(path, form, output=out, options={"digits": 15} if form == "scorecard" else {})
     if report.max_dp is None:
         pytest.skip(f"nothing at hand runs {form}")
     assert report.max_dp < 1e-9
-    assert report.text != export(str(folder / "tic_tac_toe.bnc"), form).text
 
 
 @pytest.mark.parametrize("method", ["per-class", "isotonic"])
-def test_other_maps_are_refused_where_they_cannot_be_said(folder: Path, method: str) -> None:
+@pytest.mark.parametrize("form", ["python", "javascript", "sql", "onnx"])
+@pytest.mark.parametrize("name", ["tic_tac_toe", "wine_holes"])
+def test_other_maps_are_exported(folder: Path, name: str, form: str, method: str) -> None:
+    path, _ = calibrated(folder, name, method)
+    agrees(path, form)
+
+
+@pytest.mark.parametrize("method", ["per-class", "isotonic"])
+def test_maps_are_refused_where_they_cannot_be_said(folder: Path, method: str) -> None:
     path, _ = calibrated(folder, "tic_tac_toe", method)
-    with pytest.raises(ModelError, match=f"calibrated by {method}, a map of probabilities"):
-        export(path, "python")
+    with pytest.raises(ModelError, match="no points add up to"):
+        export(path, "scorecard")
     with pytest.raises(ModelError, match="the model is calibrated"):
         export(path, "bif")
     with pytest.raises(ModelError, match="the model is calibrated"):
         simulate(path, 3)
 
 
-def test_an_average_of_models_is_no_sum_to_be_divided(folder: Path) -> None:
+def test_an_average_of_models_is_calibrated_in_programs(folder: Path) -> None:
     source = Source((str(folder / "tic_tac_toe_0.csv"),))
     fit(source, Recipe.of(structure="kikuchi"), output=str(folder / "averaged.bnc"))
     (folder / "averaged_1.csv").write_bytes((folder / "tic_tac_toe_1.csv").read_bytes())
     path, _ = calibrated(folder, "averaged", "temperature")
-    with pytest.raises(ModelError, match=r"averages .* models and is calibrated"):
-        export(path, "python")
+    agrees(path, "python")
+    agrees(path, "sql")
+    with pytest.raises(ModelError, match="no points add up to"):
+        export(path, "scorecard")
     assert verify(path).fault is None
 
 
@@ -221,6 +243,24 @@ def test_weights_are_heeded(folder: Path) -> None:
     assert isinstance(other.map, Isotonic)
     np.testing.assert_allclose(one.map.knots[0].values, other.map.knots[0].values, rtol=1e-12)
     assert one.after == pytest.approx(other.after)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_other_class_frequencies_are_told_and_undone(folder: Path, method: str) -> None:
+    header, *rows = (folder / "tic_tac_toe_1.csv").read_text().splitlines()
+    rare = [row for i, row in enumerate(rows) if not row.endswith("positive") or i % 6 == 0]
+    (folder / "rare_1.csv").write_text("\n".join([header, *rare, ""]))
+    (folder / "rare.bnc").write_bytes((folder / "tic_tac_toe.bnc").read_bytes())
+    path, heard = calibrated(folder, "rare", method, "rare_c.bnc")
+    told = [text for text in heard if text.startswith("the classes are not as frequent here as in training")]
+    assert len(told) == 1
+    assert ("a temperature cannot follow" in told[0]) == (method == "temperature")
+    assert not any("as frequent" in text for text in calibrated(folder, "tic_tac_toe", method)[1])
+    if method != "temperature":
+        model, table = bncli.load(path), str(folder / "tic_tac_toe_1.csv")
+        share = float(np.mean([row.endswith("positive") for row in rows]))
+        assert abs(model.predict_proba(table)[:, 1].mean() - share) > 0.1
+        assert abs(model.predict_proba(table, prior="training")[:, 1].mean() - share) < 0.05
 
 
 def test_bad_input_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bncli.engine.data.decision_rule import Rule
 from bncli.engine.model import Tables
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.files.model import read_model, write_model
@@ -181,3 +182,39 @@ def test_a_scorecard_agrees_where_it_is_hardly_rounded(tmp_path: Path) -> None:
         fault = verify(path, str(tmp_path / "x.csv")).fault
         assert (fault is None) == agrees
     assert "rounding may do that" in str(fault)
+
+
+@pytest.mark.parametrize(("form", "ending"), [("python", "py"), ("javascript", "js"), ("sql", "sql")])
+def test_decisions_are_compared_too(tmp_path: Path, form: str, ending: str) -> None:
+    """Of a program that decides by other costs, or by costs that the model does not have, the probabilities agree."""
+    if form == "javascript" and shutil.which("node") is None:
+        pytest.skip("Node is not at hand")
+    source, recipe = Source((str(SAMPLE_DATA / "wine_holes.csv"),)), Recipe.of(param="map")
+    plain, written = str(tmp_path / "plain.bnc"), str(tmp_path / f"m.{ending}")
+    fit(source, recipe, output=plain)
+    whole = read_model(plain)
+    labels = whole.schema.labels
+    costs = tuple(tuple(0.0 if y == d else 1.0 + 8 * (y == 0) for d in range(len(labels))) for y in range(len(labels)))
+    for name, rule in (("ruled", Rule(costs=costs)), ("other", Rule(abstain_below=0.6)), ("plain", None)):
+        write_model(str(tmp_path / f"{name}.bnc"), replace(whole, rule=rule))
+    ruled = str(tmp_path / "ruled.bnc")
+    export(
+        ruled, form, output=written, options={"key": "id", "input": "t", "dialect": "sqlite"} if form == "sql" else {}
+    )
+    report = verify(ruled, written)
+    assert report.fault is None
+    assert report.decisions is not None
+    assert report.decisions == (report.export.rows if report.export else 0, 0)
+    other = verify(str(tmp_path / "other.bnc"), written)
+    assert other.decisions is not None
+    assert other.decisions.others > 100
+    assert "decides otherwise than the model in" in str(other.fault)
+    assert other.export is not None
+    assert other.export.agrees
+    assert "has no rule for decisions" in str(verify(plain, written).fault)
+    export(
+        plain, form, output=written, options={"key": "id", "input": "t", "dialect": "sqlite"} if form == "sql" else {}
+    )
+    silent = verify(ruled, written)
+    assert silent.fault is None
+    assert silent.decisions is None

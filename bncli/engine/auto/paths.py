@@ -111,6 +111,6 @@ def _said(block: RowBlock, tables: Sequence[Array]) -> Array:
         scores = out[:, rows]
         for table, codes in zip(tables, block.state, strict=True):
             scores += np.take(table, codes[rows], axis=1, mode="clip")
-        scores -= scores.max(axis=0)
-        scores -= np.log(np.exp(scores).sum(axis=0))
+        scores -= np.maximum.reduce(scores, axis=0)
+        scores -= np.log(np.add.reduce(np.exp(scores), axis=0))
     return out

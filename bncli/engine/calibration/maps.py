@@ -84,9 +84,14 @@ METHODS = (Temperature.method, Isotonic.method, PerClass.method)
 
 
 class Calibration(NamedTuple):
-    """A map, how many rows it was learnt from, and their log-losses before and after, in nats a row."""
+    """A map, how many rows it was learnt from, and their log-losses before and after, in nats a row.
+
+    frequencies: the weight of each label among these rows, where the map says probabilities under them; empty where
+    those of training hold on.
+    """
 
     map: CalibrationMap
     rows: int
     before: float
     after: float
+    frequencies: tuple[float, ...] = ()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ MAX_JOINT = 1 << 22
 """Fusion is not tried where more joint configurations are possible; the group is closed instead."""
 WIDE_BYTES = 200 << 20
 """Codes are kept ready for indexing (8 bytes each) up to this size in all, in the narrowest type beyond it."""
+AT_A_TIME = 1 << 14
+"""Numbers that are looked up at a time where the loop is over configurations: they stay in cache."""
 
 
 @dataclass(frozen=True)
@@ -51,21 +54,30 @@ class Fusion:
         tables = []
         for members in self.members:
             if 0 < members.shape[0] < members.shape[1]:
-                sums = [np.take(cells, row, axis=1).sum(axis=1) for row in members]
-                tables.append(np.stack(sums, axis=1))
+                at_a_time = max(1, AT_A_TIME // (len(cells) * members.shape[1]))
+                some = [members[start : start + at_a_time] for start in range(0, len(members), at_a_time)]
+                sums = [np.add.reduce(cells.take(rows, axis=1), axis=2) for rows in some]
+                tables.append(sums[0] if len(sums) == 1 else np.concatenate(sums, axis=1))
                 continue
-            table = np.take(cells, members[:, 0], axis=1)
+            table = cells.take(members[:, 0], axis=1)
             for column in members.T[1:]:
-                table += np.take(cells, column, axis=1)
+                table += cells.take(column, axis=1)
             tables.append(table)
         return tables
 
     def gather(self, tables: Sequence[Array]) -> Array:
         """The transpose of `expand`: cells (any, n_cells) from one table (any, configurations) a group."""
-        targets = np.concatenate([members.ravel() for members in self.members])
-        widths = np.concatenate([np.full(len(members), members.shape[1]) for members in self.members])
-        rows = zip(*tables, strict=True)
-        return np.array([np.bincount(targets, np.repeat(np.concatenate(row), widths), self.n_cells) for row in rows])
+        targets, widths = self._targets
+        rows = (row[0] if len(row) == 1 else np.concatenate(row) for row in zip(*tables, strict=True))
+        return np.array([np.bincount(targets, row.repeat(widths), self.n_cells) for row in rows])
+
+    @cached_property
+    def _targets(self) -> tuple[Index, Index | int]:
+        """The cells of all configurations of all groups in turn, and how many each configuration has."""
+        if len(self.members) == 1:
+            return self.members[0].ravel(), self.members[0].shape[1]
+        widths = [np.full(len(members), members.shape[1]) for members in self.members]
+        return np.concatenate([members.ravel() for members in self.members]), np.concatenate(widths)
 
 
 def fuse(data: Dataset, families: Sequence[Family], max_configurations: int) -> Fusion:

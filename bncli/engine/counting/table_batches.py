@@ -60,6 +60,7 @@ class SuperAttribute:
     def size(self) -> int:
         return math.prod(self.shape)
 
+    @cached_property
     def margins(self) -> Array:
         """Zeros and ones (values of all attributes in turn, joint values): which joint values have which value."""
         digits = np.unravel_index(np.arange(self.size), self.shape)
@@ -73,8 +74,9 @@ class SuperAttribute:
 
     def rows(self, cardinality: int) -> Index:
         """Where `margins` has the values of these attributes, shape (attributes, values)."""
-        starts = np.cumsum([0, *self.shape[:-1]])[np.array(self.shape) == cardinality]
-        return np.asarray(starts[:, np.newaxis] + np.arange(cardinality))
+        starts = itertools.accumulate(self.shape, initial=0)
+        chosen = [start for start, radix in zip(starts, self.shape, strict=False) if radix == cardinality]
+        return np.array(chosen)[:, np.newaxis] + np.arange(cardinality)
 
 
 def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch]:
@@ -209,7 +211,7 @@ def _join(code: Index, other: Index, size: int) -> Index:
 
 def _within(p: SuperAttribute, counted: Array) -> Iterator[PairBatch]:
     """The pairs inside a super-attribute, from n[u, y]; each once."""
-    of_p = p.margins()
+    of_p = p.margins
     both = of_p[:, np.newaxis, :] * counted.T
     for batch in _batches(p, [p], (both @ of_p.T)[np.newaxis]):
         once = batch.i < batch.j
@@ -221,10 +223,10 @@ def _across(p: SuperAttribute, others: list[SuperAttribute], counted: Array) -> 
     """The pairs between p and others q of one shape, from n[q, u, y, v]; of one attribute the margins are known."""
     n_labels = counted.shape[2]
     if len(others[0].attributes) > 1:
-        counted = counted @ others[0].margins().T
+        counted = counted @ others[0].margins.T
     joint = counted.reshape(len(others), p.size, -1)
     if len(p.attributes) > 1:
-        joint = p.margins() @ joint
+        joint = p.margins @ joint
     return _batches(p, others, joint.reshape(len(others), sum(p.shape), n_labels, -1))
 
 
@@ -238,6 +240,6 @@ def _batches(p: SuperAttribute, others: list[SuperAttribute], joint: Array) -> I
             tables = joint[:, rows.reshape(-1, 1, 1), np.arange(n_labels)[:, np.newaxis], columns.ravel()]
         tables = tables.reshape(n_others, len(rows), a, n_labels, -1, b).transpose(0, 1, 4, 2, 5, 3)
         i, j = np.array(p.having(a)), np.array([q.having(b) for q in others])
-        first = np.broadcast_to(i[:, np.newaxis], tables.shape[:3])
-        second = np.broadcast_to(j[:, np.newaxis, :], tables.shape[:3])
+        every = np.zeros(tables.shape[:3], np.intp)
+        first, second = every + i[:, np.newaxis], every + j[:, np.newaxis, :]
         yield PairBatch(first.ravel(), second.ravel(), tables.reshape(-1, a, b, n_labels))

@@ -21,7 +21,7 @@ def directed(data: Dataset, increasing: Sequence[str], decreasing: Sequence[str]
     schema = data.schema
     if len(schema.labels) != 2:
         what = f"--{'increasing' if increasing else 'decreasing'} takes a class of two labels"
-        hint = "with several labels there is no one direction: make one of them the second, and all others the first"
+        hint = "towards one of several, learn a column that says 1 for it and 0 for all others (bncli help monotone)"
         raise UsageError(f"{what}, and {schema.class_name!r} has {len(schema.labels)}", hint=hint)
     attributes = list(schema.attributes)
     for flag, names, direction in (("--increasing", increasing, 1), ("--decreasing", decreasing, -1)):

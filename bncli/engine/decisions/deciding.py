@@ -9,6 +9,7 @@ sets         every label that reaches its bar (`conformal.py`)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,6 +72,13 @@ class Decider:
             codes = np.where(p.max(axis=0) < self.rule.abstain_below, ABSTAINED, codes)
         members = None if self.bars is None else p >= self.bars[:, np.newaxis]
         return Decided(codes, expected, members)
+
+    def disagreements(self, p: Array, found: Sequence[str | None], labels: tuple[str, ...], tolerance: float) -> int:
+        """Rows of P(y | x_t), (K, N), that are found decided otherwise, but for those as near to another decision."""
+        least = np.finfo(np.float64).tiny
+        expected = np.array([*labels, None], dtype=object)[self.decide(np.log(np.maximum(p, least))).codes]
+        others = (expected != np.array(found, dtype=object)) & (self.margins(np.maximum(p, least)) > tolerance)
+        return int(others.sum())
 
     def margins(self, p: Array) -> Array:
         """How far P(y | x_t), shape (K, N), lies from where the decision changes, (N,); costs over the largest."""

@@ -2,9 +2,11 @@
 
     P'(y | x) = P(y | x) pi'(y) / pi(y), over its sum over the classes
 
-pi is the prior that the model was learnt under: the class frequencies of its rows, class weights heeded. This is Bayes'
-rule where P(x | y) stays what it was (Saerens, Latinne & Decaestecker 2002, Neural Computation 14), for every kind of
-model; the logarithm ln pi'(y) - ln pi(y) is one number a class. Cost: an addition and a sum a row and class.
+pi is the prior that the model was learnt under: the class frequencies of its rows, class weights heeded; of a model
+calibrated by a map a class, those of the calibration rows, whose frequencies such a map makes its probabilities have
+(a temperature cannot move them). This is Bayes' rule where P(x | y) stays what it was (Saerens, Latinne & Decaestecker
+2002, Neural Computation 14), for every kind of model; the logarithm ln pi'(y) - ln pi(y) is one number a class. Cost:
+an addition and a sum a row and class.
 """
 
 from __future__ import annotations
@@ -33,15 +35,27 @@ def prior_shift(model: Model, prior: Mapping[str, float] | str) -> Array:
     if isinstance(prior, str):
         if prior != TRAINING:
             raise UsageError(f"{prior!r} is no prior", hint=f"say {TRAINING}, or a probability for every label")
-        if model.class_weights is None:
-            return np.zeros(len(model.schema.labels))
-        return np.asarray(-np.log(model.class_weights))
+        undone = np.zeros(len(model.schema.labels)) if model.class_weights is None else -np.log(model.class_weights)
+        return np.asarray(undone + _back_to_training(model))
     wanted = _checked(prior, model.schema.labels, model.schema.class_name)
-    own = np.array(model.schema.label_frequencies)
-    if not len(own) or own.min() <= 0:
+    own = _known(model.schema.label_frequencies)
+    return np.asarray(np.log(wanted) - np.log(own / own.sum()) + _back_to_training(model))
+
+
+def _back_to_training(model: Model) -> Array | float:
+    """From the class frequencies of the calibration rows to those of training, ln of their ratio."""
+    if model.calibration is None or not model.calibration.frequencies:
+        return 0.0
+    own, calibrated = _known(model.schema.label_frequencies), np.array(model.calibration.frequencies)
+    return np.asarray(np.log(own / own.sum()) - np.log(calibrated / calibrated.sum()))
+
+
+def _known(frequencies: tuple[float, ...]) -> Array:
+    """As an array; ModelError where nobody counted them, or a label had no rows."""
+    if not frequencies or min(frequencies) <= 0:
         what = "the model does not say how frequent its classes were, so its prior cannot be exchanged"
         raise ModelError(what, hint="fit it again: models keep that since format 7")
-    return np.asarray(np.log(wanted) - np.log(own / own.sum()))
+    return np.array(frequencies)
 
 
 def _checked(prior: Mapping[str, float], labels: tuple[str, ...], class_name: str) -> Array:

@@ -12,24 +12,36 @@ Figures that a rule does not ask for, and 0 / 0, are None.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.decisions.deciding import ABSTAINED, Decided, Decider
-from bncli.engine.kernels.arrays import Array, Integers, Mask
+from bncli.engine.data.decision_rule import Rule
+from bncli.engine.decisions.deciding import ABSTAINED, Decider
+from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
 from bncli.engine.model import Model
 
 DECISION_FIGURES = ("cost", "abstention", "decided_accuracy", "threshold", "coverage", "set_size")
 
 
+class DecidedRows(NamedTuple):
+    """What was decided of rows, (N,), ABSTAINED for nothing, and by which rule, without what it takes from rows."""
+
+    rule: Rule
+    codes: Index
+
+
 @dataclass(frozen=True)
 class DecisionFigures:
-    """The figures by name, only those asked for; the coverage of the rows of each label, None without sets."""
+    """The figures by name, only those asked for; the coverage of the rows of each label, None without sets.
+
+    rows: None where the rule has sets alone.
+    """
 
     figures: dict[str, float | None]
     class_coverage: tuple[float | None, ...] | None
-    costs: tuple[tuple[float, ...], ...] | None
+    rows: DecidedRows | None
 
 
 def measure_decisions(
@@ -42,25 +54,28 @@ def measure_decisions(
     decider = Decider.of(rule, model.schema.labels)
     decided = decider.decide(log_probabilities)
     weights = np.ones(len(labels)) if weights is None else weights
-    found = _of_decisions(decider, decided, labels, weights)
+    rows = DecidedRows(replace(rule, held_out=None), decided.codes)
+    found = figures_of(rows, labels, weights)
+    told = rows if rule.decides else None
     if decided.members is None:
-        return DecisionFigures(found, None, rule.costs)
+        return DecisionFigures(found, None, told)
     covered = decided.members[labels.astype(np.intp), np.arange(len(labels))]
     found["coverage"] = _mean(covered, weights, np.ones(len(labels), np.bool_))
     found["set_size"] = float(np.average(decided.members.sum(axis=0), weights=weights))
     by_class = tuple(_mean(covered, weights, labels == k) for k in range(len(log_probabilities)))
-    return DecisionFigures(found, by_class, rule.costs)
+    return DecisionFigures(found, by_class, told)
 
 
-def _of_decisions(decider: Decider, decided: Decided, labels: Integers, weights: Array) -> dict[str, float | None]:
-    rule, there = decider.rule, decided.codes != ABSTAINED
+def figures_of(rows: DecidedRows, labels: Integers, weights: Array) -> dict[str, float | None]:
+    """Those that the rule asks for of rows with these labels and weights (N,), but for its sets."""
+    rule, there = rows.rule, rows.codes != ABSTAINED
     found: dict[str, float | None] = {}
-    if decider.costs is not None:
-        found["cost"] = _mean(decider.costs[labels.astype(np.intp), decided.codes], weights, there)
+    if rule.costs is not None:
+        found["cost"] = _mean(np.array(rule.costs)[labels.astype(np.intp), rows.codes], weights, there)
     if rule.abstain_below is not None:
         found["abstention"] = _mean(~there, weights, np.ones(len(labels), np.bool_))
     if rule.decides:
-        found["decided_accuracy"] = _mean(decided.codes == labels, weights, there)
+        found["decided_accuracy"] = _mean(rows.codes == labels, weights, there)
     if rule.threshold is not None:
         found["threshold"] = rule.threshold.value
     return found

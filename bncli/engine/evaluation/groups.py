@@ -1,6 +1,7 @@
 """Figures by group: what a model is worth, and whom it selects, among the rows of each value of a column.
 
-Of a label c, with y_t the true and p_t the predicted label of a row, all shares weighted:
+Of a label c, with y_t the true and p_t the predicted label of a row, or the one decided for where the model has a rule
+for decisions, all shares weighted:
 
     selection rate        share of rows with p_t = c
     true positive rate    share of the rows of c with p_t = c
@@ -11,17 +12,19 @@ and over the groups of a column, of each rate the difference, highest - lowest, 
 ratios; the difference and ratio of the selection rate are known as those of demographic parity (Hardt, Price & Srebro
 2016; fairlearn has the same). With two classes they are told of the second label, else of every label.
 
-Conventions: a group without the rows that a rate is a share of has no rate (None), and takes no part in differences.
+Conventions: a group without the rows that a rate is a share of has no rate (None), and takes no part in differences. A
+row that is left undecided is selected for no label.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from bncli.engine.evaluation.decision_figures import DecidedRows, figures_of
 from bncli.engine.evaluation.intervals import Bounds, Interval, intervals, wilson
 from bncli.engine.evaluation.metrics import measure
 from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
@@ -47,7 +50,10 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """The rows of one value of a column `by`: figures and their intervals by name; rates by label, then by name."""
+    """The rows of one value of a column `by`: figures and their intervals by name; rates by label, then by name.
+
+    decided: figures of the decisions, empty where there are none.
+    """
 
     by: str
     value: str | None
@@ -56,6 +62,7 @@ class Group:
     figures: dict[str, float | None]
     intervals: Bounds
     rates: dict[str, dict[str, Rate | None]]
+    decided: dict[str, float | None]
 
 
 class Gap(NamedTuple):
@@ -89,11 +96,21 @@ def told_labels(labels: Sequence[str]) -> tuple[int, ...]:
 
 
 def measure_groups(
-    column: GroupColumn, labels: Sequence[str], log_p: Array, true: Integers, weights: Array | None
+    column: GroupColumn,
+    labels: Sequence[str],
+    log_p: Array,
+    true: Integers,
+    weights: Array | None,
+    decided: DecidedRows | None = None,
 ) -> list[Group]:
     """The groups of a column that have rows, in the order of its values; log_p (K, N), true labels and weights (N,)."""
     own = np.ones(len(true)) if weights is None else weights
-    return [_group(column, labels, code, log_p[:, rows], true[rows], own[rows]) for code, rows in _rows_of(column)]
+    found = []
+    for code, rows in _rows_of(column):
+        some = None if decided is None else decided._replace(codes=decided.codes[rows])
+        group = _group(labels, log_p[:, rows], true[rows], own[rows], some)
+        found.append(replace(group, by=column.name, value=column.values[code]))
+    return found
 
 
 def _rows_of(column: GroupColumn) -> Iterator[tuple[int, Index]]:
@@ -102,15 +119,15 @@ def _rows_of(column: GroupColumn) -> Iterator[tuple[int, Index]]:
     yield from zip(codes.tolist(), np.split(order, starts[1:]), strict=True)
 
 
-def _group(
-    column: GroupColumn, labels: Sequence[str], code: int, log_p: Array, true: Integers, weights: Array
-) -> Group:
+def _group(labels: Sequence[str], log_p: Array, true: Integers, weights: Array, decided: DecidedRows | None) -> Group:
+    """The group of these rows, without its name."""
     found = measure(log_p, true, None if (weights == 1).all() else weights)
     bounds = intervals(log_p, true, weights, found.confusion)
-    predicted = log_p.argmax(axis=0)
-    rates = {labels[c]: _rates(predicted == c, true == c, weights) for c in told_labels(labels)}
-    value, rows = column.values[code], len(true)
-    return Group(column.name, value, rows, float(weights.sum()), found.figures(), bounds, rates)
+    chosen = log_p.argmax(axis=0) if decided is None else decided.codes
+    of_decisions = {} if decided is None else figures_of(decided, true, weights)
+    of_decisions.pop("threshold", None)  # the same in every group
+    rates = {labels[c]: _rates(chosen == c, true == c, weights) for c in told_labels(labels)}
+    return Group("", None, len(true), float(weights.sum()), found.figures(), bounds, rates, of_decisions)
 
 
 def _rates(chosen: Mask, own: Mask, weights: Array) -> dict[str, Rate | None]:

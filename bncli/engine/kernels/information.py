@@ -32,17 +32,18 @@ def mutual_information(table: Array) -> Array:
 def conditional_mutual_information(table: Array) -> Array:
     """I(X; Z | Y) of tables n[a, b, y], shape (..., values, values, K) -> (...); not negative; 0 for an empty one."""
     shape, n_cells = table.shape[:-3], math.prod(table.shape[-3:])
-    left, right = table.sum(axis=-2, keepdims=True), table.sum(axis=-3, keepdims=True)
-    joint = table * right.sum(axis=-2, keepdims=True)
+    left, right = np.add.reduce(table, axis=-2, keepdims=True), np.add.reduce(table, axis=-3, keepdims=True)
+    joint = table * np.add.reduce(right, axis=-2, keepdims=True)
     independent = left * right
     # 0 ln 0 = 0: empty cells add nothing
-    seen = np.flatnonzero(table)
+    flat = table.ravel()
+    seen = flat.nonzero()[0]
     terms = joint.ravel()[seen]
     terms /= independent.ravel()[seen]
     np.log(terms, out=terms)
-    terms *= table.ravel()[seen]
+    terms *= flat[seen]
     sums = np.bincount(seen // max(n_cells, 1), terms, math.prod(shape)).reshape(shape)
-    total = table.reshape(*shape, n_cells).sum(axis=-1)
+    total = np.add.reduce(table.reshape(*shape, n_cells), axis=-1)
     # near independence, rounding may leave the sum just below 0
     return np.asarray(np.maximum(sums / np.where(total > 0, total, 1.0), 0.0))
 

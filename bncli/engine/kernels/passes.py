@@ -143,15 +143,16 @@ def residuals(scores: Array, labels: Integers, weights: Array | None) -> float:
 
     `scores` is contiguous.
     """
-    scores -= scores.max(axis=0)
+    # ufuncs by themselves: on few rows the methods max and sum cost as much again
+    scores -= np.maximum.reduce(scores, axis=0)
     flat = scores.reshape(-1)
     places = labels * np.intp(scores.shape[1])
     places += np.arange(len(labels))
     own = flat[places]
     np.exp(scores, out=scores)
-    norm = scores.sum(axis=0)
+    norm = np.add.reduce(scores, axis=0)
     if weights is None:
-        cll = float(own.sum()) - _sum_of_logs(norm)
+        cll = float(np.add.reduce(own)) - _sum_of_logs(norm)
     else:
         own -= np.log(norm)
         cll = float(own @ weights)
@@ -167,4 +168,4 @@ def _sum_of_logs(x: Array) -> float:
     """The sum of ln x by way of products: a logarithm costs ten times as much as a product. 1 <= x <= 2^16 or so."""
     whole = len(x) - len(x) % LOG_FACTORS
     products = np.multiply.reduce(x[:whole].reshape(LOG_FACTORS, -1), axis=0)
-    return float(np.log(products).sum() + np.log(x[whole:]).sum())
+    return float(np.add.reduce(np.log(products)) + np.add.reduce(np.log(x[whole:])))

@@ -19,6 +19,7 @@ on a subspace of the tables; the cells outside are solved one by one, by the dia
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -60,9 +61,14 @@ def scaled(sample: Sample, scale: Array, penalty: float, n_labels: int) -> Preco
     factor = np.copysign(np.maximum(np.abs(scale), LEAST_SCALE), scale)
     alike = len(factor) == len(sample.grams) == 1
     squares = np.stack([subspace.gram(row) for row in factor**-2.0])
-    pairs = zip(*np.broadcast_arrays(sample.grams, squares), strict=True)
-    inverses = np.stack([inverse(c, penalty * of) if penalty > 0 else _free_inverse(c, of) for c, of in pairs])
+    if penalty > 0:
+        inverses = inverses_of(sample.grams, penalty * squares)
+    else:
+        pairs = zip(*np.broadcast_arrays(sample.grams, squares), strict=True)
+        inverses = np.stack([_free_inverse(c, of) for c, of in pairs])
     dense = _blocks(inverses) if alike or penalty == 0 else _coupled(inverses, penalty * squares, n_labels)
+
+    unscaled = bool((factor == 1.0).all())
 
     def apply(g: Array) -> Array:
         gradient = g.reshape(n_labels, -1)
@@ -72,6 +78,9 @@ def scaled(sample: Sample, scale: Array, penalty: float, n_labels: int) -> Preco
             mean = _mean(gradient)
             out[:, top] = spread(mean[np.newaxis])[:, top]
             gradient = gradient - mean
+        if unscaled:
+            subspace.add(out, dense(subspace.restrict(gradient)))
+            return out.ravel()
         inside = np.zeros(out.shape)
         subspace.add(inside, dense(subspace.restrict(gradient / factor)))
         out += inside / factor
@@ -108,7 +117,7 @@ def _coupled(inverses: Array, of_penalty: Array, n_labels: int) -> Precondition:
 
     def apply(g: Array) -> Array:
         solved = np.matmul(inverses, g[:, :, np.newaxis])
-        t = inner @ (g - np.matmul(of_penalty, solved)[:, :, 0]).sum(axis=0)
+        t = inner @ np.add.reduce(g - np.matmul(of_penalty, solved)[:, :, 0], axis=0)
         return np.asarray((solved - np.matmul(inverses, of_penalty @ t[:, np.newaxis]))[:, :, 0] + t)
 
     return apply
@@ -215,6 +224,21 @@ def dense_work(n_blocks: int) -> float:
     return 0.06 * n_blocks + (0.2 if n_blocks > 1 else 0.0)
 
 
+def inverses_of(matrices: Array, penalties: Array) -> Array:
+    """`inverse` of each matrix with its penalty, (any, n, n), one of either for all; at once, unless one fails."""
+    added = np.broadcast_to(penalties, (max(len(matrices), len(penalties)), *penalties.shape[1:]))
+    diagonal = np.diagonal(matrices, axis1=1, axis2=2)
+    ridge = RIDGE * np.maximum(diagonal.mean(axis=1, keepdims=True), NOTHING)
+    ridges = np.where(diagonal + np.diagonal(added, axis1=1, axis2=2) <= NOTHING, 1.0, ridge)
+    if np.isfinite(ridge).all():
+        with suppress(np.linalg.LinAlgError):
+            raised = matrices + added + ridges[:, :, np.newaxis] * np.eye(matrices.shape[1])
+            factors = _inverse_of_triangle(np.asarray(np.linalg.cholesky(raised), np.float64))
+            return np.asarray(factors.transpose(0, 2, 1) @ factors)
+    pairs = zip(*np.broadcast_arrays(matrices, penalties), strict=True)
+    return np.stack([inverse(matrix, penalty) for matrix, penalty in pairs])
+
+
 def inverse(matrix: Array, penalty: Array | float = 0.0) -> Array:
     """(matrix + L + ridge I)^-1, the ridge raised until that is positive definite; rows of zeros get 1.
 
@@ -240,12 +264,13 @@ def inverse(matrix: Array, penalty: Array | float = 0.0) -> Array:
 
 def _inverse_of_triangle(lower: Array) -> Array:
     """[[A, 0], [B, D]]^-1 = [[A^-1, 0], [-D^-1 B A^-1, D^-1]]: a quarter of the work of a general inverse."""
-    n = len(lower)
+    n = lower.shape[-1]
     if n <= HALVED_FROM:
         return np.asarray(np.linalg.inv(lower))
     half = n // 2
     out = np.zeros(lower.shape)
-    out[:half, :half] = _inverse_of_triangle(lower[:half, :half])
-    out[half:, half:] = _inverse_of_triangle(lower[half:, half:])
-    out[half:, :half] = -(out[half:, half:] @ (lower[half:, :half] @ out[:half, :half]))
+    first, last = slice(half), slice(half, n)
+    out[..., first, first] = _inverse_of_triangle(lower[..., first, first])
+    out[..., last, last] = _inverse_of_triangle(lower[..., last, last])
+    out[..., last, first] = -(out[..., last, last] @ (lower[..., last, first] @ out[..., first, first]))
     return out

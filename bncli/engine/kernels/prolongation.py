@@ -37,8 +37,11 @@ class Subspace:
 
     def restrict(self, cells: Array) -> Array:
         """R' of cells (any, n_cells), shape (any, n)."""
-        out = np.zeros((len(cells), self.n))
-        out[:, : len(self.top)] = cells[:, self.top]
+        if len(self.top) == self.n:
+            out = cells.take(self.top, axis=1)
+        else:
+            out = np.zeros((len(cells), self.n))
+            out[:, : len(self.top)] = cells[:, self.top]
         if len(self._flat_cells):
             for row, total in zip(cells, out, strict=True):
                 total += np.bincount(self._flat_columns, row[self._flat_cells], self.n)

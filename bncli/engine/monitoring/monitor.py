@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from bncli.engine.data.log_p import TrainingLogP
 from bncli.engine.monitoring.drift import Drift, drift_of
 from bncli.engine.monitoring.tallies import Tally
 
@@ -14,7 +15,8 @@ from bncli.engine.monitoring.tallies import Tally
 class MonitoredModel(NamedTuple):
     """Which model scored the rows: a fingerprint of all that is in it, its class, labels and training rows.
 
-    `held_out_log_loss` is that of rows that were held out when it was learnt; None where none were.
+    `held_out_log_loss` is that of rows that were held out when it was learnt; None where none were. log_p: that of
+    training rows, None where the model does not keep it.
     """
 
     fingerprint: str
@@ -22,6 +24,7 @@ class MonitoredModel(NamedTuple):
     labels: tuple[str, ...]
     rows: int
     held_out_log_loss: float | None = None
+    log_p: TrainingLogP | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,13 @@ class Monitor:
             drift_of(one.counts, one.training, one.unknown, self.n_tests) if self.tally.rows else _NO_ROWS
             for one in self.tally.attributes
         )
+
+    @property
+    def below_training(self) -> float | None:
+        """The share of rows less probable than the lowest quantile of training; None where either is not known."""
+        if self.model.log_p is None or not self.tally.log_p.n:
+            return None
+        return self.tally.sketch.share_below(self.model.log_p.lowest)
 
     @property
     def n_tests(self) -> int:

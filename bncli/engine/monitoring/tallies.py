@@ -1,12 +1,14 @@
 """What is counted of a stream of scored rows: codes by attribute, predictions, confidence, ln P(x), log-loss.
 
-Everything is a sum over rows, so memory does not grow with them, and the tallies of several streams add up.
+Everything is a sum over rows, so memory does not grow with them, and the tallies of several streams add up. Sums are
+exact, so that neither the order of the rows nor how they fall into blocks or onto machines shows in the last digit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
@@ -22,17 +24,17 @@ from bncli.errors import ModelError
 
 @dataclass
 class Moments:
-    """The number of some rows' values, their sum and the sum of their squares."""
+    """The number of some rows' values, their sum and the sum of their squares, each square rounded."""
 
     n: int = 0
-    total: float = 0.0
-    squares: float = 0.0
+    total: Fraction = Fraction()
+    squares: Fraction = Fraction()
 
     def add(self, values: Array) -> None:
         """More values, (rows,)."""
         self.n += len(values)
-        self.total += float(values.sum())
-        self.squares += float((values * values).sum())
+        self.total += _exact_sum(values)
+        self.squares += _exact_sum(values * values)
 
     def merge(self, other: Moments) -> None:
         """Those of other rows."""
@@ -40,14 +42,32 @@ class Moments:
 
     @property
     def mean(self) -> float | None:
-        return self.total / self.n if self.n else None
+        return float(self.total / self.n) if self.n else None
 
     @property
     def variance(self) -> float:
         """Of one value, unbiased; 0 of fewer than two."""
         if self.n < 2:
             return 0.0
-        return max(self.squares - self.total * self.total / self.n, 0.0) / (self.n - 1)
+        return float(max(self.squares - self.total * self.total / self.n, Fraction()) / (self.n - 1))
+
+
+_BITS = 53
+"""Of the mantissa of a float64."""
+
+
+def _exact_sum(values: Array) -> Fraction:
+    """Without rounding: the halves of the mantissas summed as whole numbers, by exponent."""
+    if not len(values):
+        return Fraction()
+    mantissas, exponents = np.frexp(values)
+    high = np.floor(np.ldexp(mantissas, _BITS - 26))
+    low = np.ldexp(mantissas, _BITS) - np.ldexp(high, 26)
+    least = int(exponents.min())
+    highs, lows = (np.bincount(exponents - least, half).tolist() for half in (high, low))
+    parts = enumerate(zip(highs, lows, strict=True))
+    whole = sum(((int(first) << 26) + int(second)) << i for i, (first, second) in parts)
+    return whole * Fraction(2) ** (least - _BITS)
 
 
 @dataclass
@@ -124,16 +144,23 @@ class Watcher:
     """Counts what a model scores. `used`: the schema's attributes, ascending, whose codes it is shown."""
 
     def __init__(self, model: Model, used: Sequence[int]) -> None:
-        schema = model.schema
-        plain = model.plain_frequencies or {}
-        attributes = [attribute_tally(schema.attributes[i], model.n_rows, plain.get(i)) for i in used]
-        self.tally = Tally(attributes, np.zeros(len(schema.labels)), classes=np.zeros(len(schema.labels)))
+        self._model, self._used = model, used
+        self.tally = self._empty()
         self.no_log_p = ""
         self.joint: JointModel | None = None
         try:
             self.joint = JointModel(model, used)
         except ModelError as error:
             self.no_log_p = error.what
+
+    def _empty(self) -> Tally:
+        schema, plain = self._model.schema, self._model.plain_frequencies or {}
+        attributes = [attribute_tally(schema.attributes[i], self._model.n_rows, plain.get(i)) for i in self._used]
+        return Tally(attributes, np.zeros(len(schema.labels)), classes=np.zeros(len(schema.labels)))
+
+    def begin(self) -> None:
+        """Counts from nothing again."""
+        self.tally = self._empty()
 
     def add_values(self, encoded: Encoded, n_rows: int) -> None:
         """The attributes of more rows."""

@@ -244,18 +244,18 @@ class Pairs:
 
     def inverse_hessian(self, precondition: Precondition, gradient: Array) -> Array:
         """H g, Q being `precondition`."""
-        q = gradient.copy()
+        q, along = gradient.copy(), np.empty(len(gradient))
         alphas = []
         for pair in reversed(self._pairs):
             alphas.append(pair.rho * float(pair.s @ q))
-            q -= alphas[-1] * pair.y
+            q -= np.multiply(alphas[-1], pair.y, out=along)
         r = precondition(q)
         if self._pairs:
             last = self._pairs[-1]
             # gamma = s'y / y'Qy: the guess brought to the scale of the last step
             r = r * (1.0 / (last.rho * float(last.y @ precondition(last.y))))
         for pair, alpha in zip(self._pairs, reversed(alphas), strict=True):
-            r += (alpha - pair.rho * float(pair.y @ r)) * pair.s
+            r += np.multiply(alpha - pair.rho * float(pair.y @ r), pair.s, out=along)
         return r
 
 

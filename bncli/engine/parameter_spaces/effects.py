@@ -106,6 +106,8 @@ class Effects:
     def _entries(self, block: Block, effects: Index) -> Array:
         """s_S prod over i of A_i[c_i, j_i], (cells of the family, effects)."""
         shape = self.families[block.family].shape
+        if len(shape) == 1:
+            return np.asarray(block.scale * block.bases[0][:, effects])
         codes = np.unravel_index(np.arange(math.prod(shape)), shape)
         functions = np.unravel_index(effects, [matrix.shape[1] for matrix in block.bases])
         out = np.full((math.prod(shape), len(effects)), block.scale)
@@ -136,10 +138,11 @@ class Effects:
         offset = 1
         for block in self.blocks:
             shape = self.families[block.family].shape
-            cells = np.arange(math.prod(shape))
-            codes = np.unravel_index(cells, shape)
-            sizes = [len(matrix) for matrix in block.bases]
-            inside = np.ravel_multi_index([codes[place] for place in block.places], sizes)
+            inside = cells = np.arange(math.prod(shape))
+            if block.places != tuple(range(len(shape))):
+                codes = np.unravel_index(cells, shape)
+                sizes = [len(matrix) for matrix in block.bases]
+                inside = np.ravel_multi_index([codes[place] for place in block.places], sizes)
             scales = np.full(len(cells), block.scale)
             parts.append(_Entries((0, 0), first[block.family] + cells, offset + inside, scales))
             offset += block.n_cells
@@ -177,6 +180,9 @@ def _turn(block: Block, place: int) -> _Entries:
         return _Entries((block.n_cells, block.n_cells), cells, cells, np.ones(block.n_cells))
     matrix = block.bases[place]
     n_codes, n_functions = matrix.shape
+    if len(block.places) == 1:
+        rows, columns = matrix.nonzero()
+        return _Entries(matrix.shape, rows, columns, matrix[rows, columns])
     before = math.prod(len(each) for each in block.bases[:place])
     after = math.prod(each.shape[1] for each in block.bases[place + 1 :])
     codes, functions = np.nonzero(matrix)

@@ -3,13 +3,14 @@
     S[t, r] = sum over the tables of a stage and those before it, since the last that begins `anew`, of entries[r, cell]
     P(y | x_t) = sum over stages of weight softmax_y S[t, y]
 
-Score rows r are the classes, or for two classes the one difference S[t, 1] - S[t, 0] (`prediction.softmax`). A row of
-values becomes codes, one an input; of each code a table knows its digit, and the digits make the cell, the first the
-most significant. The code one past the last, "unobserved", is averaged over, as in `prediction.scoring`, or has
-entries of its own.
+and of a calibrated model what its map makes of these. Score rows r are the classes, or for two classes the one
+difference S[t, 1] - S[t, 0] (`prediction.softmax`). A row of values becomes codes, one an input; of each code a table
+knows its digit, and the digits make the cell, the first the most significant. The code one past the last, "unobserved",
+is averaged over, as in `prediction.scoring`, or has entries of its own.
 
-Conventions: a model that marginalizes missing values over a network is no sum of tables, unless leaving tables out is
-all there is to do; then it is refused. So is a path over regions that are too large to be expanded.
+Conventions: the temperature of a model of one stage divides its tables, and is no map of its scorer. A model that
+marginalizes missing values over a network is no sum of tables, unless leaving tables out is all there is to do; then it
+is refused. So is a path over regions that are too large to be expanded.
 """
 
 from __future__ import annotations
@@ -19,17 +20,18 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
+from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.calibration.maps import Temperature
+from bncli.engine.calibration.maps import CalibrationMap, Isotonic, Knots, PerClass, Temperature
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Ensemble, Model, Path, Pool, Predictor, Tables
 from bncli.engine.prediction.factors import Averages, Factor, cells_of, expand
 from bncli.engine.prediction.marginalization import network_to_marginalize
 from bncli.engine.prediction.scoring import compile_path
-from bncli.engine.prediction.softmax import add_softmax, score_rows
+from bncli.engine.prediction.softmax import log_softmax, normalised, score_rows
 from bncli.engine.structures.binning import frequencies_of
 from bncli.engine.structures.structure import Family
 from bncli.errors import ModelError
@@ -110,14 +112,75 @@ class PortableStage:
     tables: tuple[PortableTable, ...]
 
 
+class PortableLine(NamedTuple):
+    """A line through points: where ends[i - 1] < P <= ends[i], levels[i] + slopes[i] (P - starts[i]).
+
+    ends (J,), ascending; the others (J + 1,).
+    """
+
+    ends: tuple[float, ...]
+    starts: tuple[float, ...]
+    levels: tuple[float, ...]
+    slopes: tuple[float, ...]
+
+    @classmethod
+    def of(cls, knots: Knots) -> PortableLine:
+        """Constant before the first knot and behind the last."""
+        at, values = np.array(knots.at), np.array(knots.values)
+        slopes = np.diff(values) / np.diff(at)
+        return cls(
+            knots.at, (knots.at[0], *knots.at), (knots.values[0], *knots.values), (0.0, *map(float, slopes), 0.0)
+        )
+
+    def apply(self, probabilities: Array) -> Array:
+        """The levels there."""
+        i = np.searchsorted(self.ends, probabilities)
+        starts, levels, slopes = (np.array(part)[i] for part in self[1:])
+        return np.asarray(levels + slopes * (probabilities - starts))
+
+
+class PortableMap(NamedTuple):
+    """What is made of probabilities at last: powers or lines, the other is empty.
+
+    P'(y) ~ exp(scales[y] ln P(y) + shifts[y]), powers holding (scales, shifts), (K,) each; P'(y) ~ line(P(y)), a line a
+    label, or of two labels that of the second, the first having what is left.
+    """
+
+    powers: tuple[tuple[float, ...], ...] = ()
+    lines: tuple[PortableLine, ...] = ()
+
+    @classmethod
+    def of(cls, found: CalibrationMap, n_labels: int) -> PortableMap:
+        """The same map, a temperature as powers."""
+        if isinstance(found, Isotonic):
+            return cls(lines=tuple(map(PortableLine.of, found.knots)))
+        if isinstance(found, PerClass):
+            return cls((found.scales, found.shifts))
+        return cls(((1 / found.temperature,) * n_labels, (0.0,) * n_labels))
+
+    def apply(self, log_p: Array) -> Array:
+        """P' (K, N) from ln P(y | x_t). Plain: for checks."""
+        if self.powers:
+            scales, shifts = (np.array(part)[:, None] for part in self.powers)
+            logs = log_p * scales + shifts
+            shares = np.exp(logs - logs.max(axis=0))
+        elif len(self.lines) == 1:
+            second = self.lines[0].apply(np.exp(log_p[1]))
+            return np.array([1 - second, second])
+        else:
+            shares = np.array([line.apply(np.exp(row)) for line, row in zip(self.lines, log_p, strict=True)])
+        return np.asarray(shares / shares.sum(axis=0))
+
+
 @dataclass(frozen=True)
 class PortableScorer:
-    """A model to be written as a program; inputs in the schema's order."""
+    """A model to be written as a program; inputs in the schema's order; the map of a calibrated model."""
 
     class_name: str
     labels: tuple[str, ...]
     inputs: tuple[Input, ...]
     stages: tuple[PortableStage, ...]
+    calibration: PortableMap | None = None
 
     @property
     def tables(self) -> tuple[PortableTable, ...]:
@@ -127,45 +190,37 @@ class PortableScorer:
     def probabilities(self, codes: Sequence[Index]) -> Array:
         """P(y | x_t), shape (K, rows); codes[p] (rows,) of input p. Slow and plain: for checks."""
         n = len(codes[0]) if codes else 1
-        found, scores = np.zeros((len(self.labels), n)), np.zeros((len(self.stages[0].shift), n))
+        logs, scores = [], np.zeros((len(self.stages[0].shift), n))
         for stage in self.stages:
             scores = (0.0 if stage.anew else scores) + stage.shift[:, None] + np.zeros_like(scores)
             for table in (one.expanded() for one in stage.tables):
                 digits = [np.array(d)[codes[p]] for p, d in zip(table.inputs, table.digits, strict=True)]
                 scores = scores + table.entries[:, cells_of(digits, table.shape)]
-            add_softmax(scores.copy(), stage.weight, found)
-        return np.asarray(found / found.sum(axis=0))
+            log_p = np.empty((len(self.labels), n))
+            log_softmax(scores, log_p)
+            logs.append(log_p + math.log(stage.weight))
+        found = normalised(np.logaddexp.reduce(logs))
+        return np.exp(found) if self.calibration is None else self.calibration.apply(found)
 
 
 def portable(model: Model) -> PortableScorer:
     """The model as tables; ModelError with the reason where it cannot be written so."""
     used, stages = portable_stages(model.predictor, model.schema)
-    stages = _calibrated(stages, model)
+    found = None if model.calibration is None else model.calibration.map
+    if isinstance(found, Temperature) and len(stages) == 1:
+        stages, found = (_scaled(stages[0], 1 / found.temperature),), None
     scorer = PortableScorer(
         model.schema.class_name,
         model.schema.labels,
         tuple(Input.of(model.schema.attributes[i]) for i in used),
         stages,
+        None if found is None else PortableMap.of(found, len(model.schema.labels)),
     )
     entries = sum(table.expanded_size for table in scorer.tables)
     if entries > MOST_ENTRIES:
         what = f"the model is too large to be written as a program: {entries:,} table entries"
         raise ModelError(what, hint=f"at most {MOST_ENTRIES:,} can be; learn with fewer parents, or with --effort 1")
     return scorer
-
-
-def _calibrated(stages: tuple[PortableStage, ...], model: Model) -> tuple[PortableStage, ...]:
-    """A temperature divides the scores; ModelError for maps of probabilities, which are no sums of tables."""
-    if model.calibration is None:
-        return stages
-    found = model.calibration.map
-    if not isinstance(found, Temperature):
-        what = f"the model is calibrated by {found.method}, a map of probabilities that no sum of tables says"
-        raise ModelError(what, hint="export the model that was calibrated, or calibrate it by --method temperature")
-    if len(stages) > 1:
-        what = f"the model averages {len(stages):,} models and is calibrated: no scores of tables say the average"
-        raise ModelError(what, hint="export the model that was calibrated")
-    return (_scaled(stages[0], 1 / found.temperature),)
 
 
 def _scaled(stage: PortableStage, factor: float) -> PortableStage:

@@ -77,6 +77,8 @@ class Monotone:
     def inequalities(self) -> Inequalities:
         """C x >= 0."""
         n, rows = self.coordinates.n_parameters, self.directions.rows
+        # transposed once: as a view of each product it would be made and checked again
+        back_to_cells, back_to_slopes = rows.differences.T.tocsr(), rows.slopes.T.tocsr()
         origin = np.zeros(n)
 
         def product(x: Array) -> Array:
@@ -84,9 +86,9 @@ class Monotone:
             return np.asarray(rows.differences @ contrast + rows.slopes @ x[n:])
 
         def transposed(force: Array) -> Array:
-            along = rows.differences.T @ force
+            along = back_to_cells @ force
             back = self.coordinates.pull_back(origin, np.stack([-along, along]))
-            return np.concatenate([back, rows.slopes.T @ force])
+            return np.concatenate([back, back_to_slopes @ force])
 
         return Inequalities(product, transposed, self._stiffness)
 

@@ -378,7 +378,7 @@ class _Problem:
 
 
 def _penalty(settings: OptimizerSettings, p: Array) -> float:
-    return settings.penalty / 2 * float(np.square(p - settings.penalty_center).sum())
+    return settings.penalty / 2 * float(np.add.reduce(np.square(p - settings.penalty_center)))
 
 
 def _told(step: Step, cll: float, penalty: float, optimizer: str, costs: Costs | None) -> Iteration:

@@ -218,9 +218,9 @@ def _factors(codes: Sequence[Index], tables: Sequence[Array]) -> Array:
     for table, code in zip(tables, codes, strict=True):
         scores += table[:, code]
     # the largest exponent is then 0: nothing overflows
-    scores -= scores.max(axis=0)
+    scores -= np.maximum.reduce(scores, axis=0)
     p = np.exp(scores)
-    p /= p.sum(axis=0)
+    p /= np.add.reduce(p, axis=0)
     if len(p) == 2:
         # q of the module's formula, the same for both classes
         return 2.0 * p[:1] * p[1:]

@@ -78,7 +78,7 @@ class ProgramFormat(NamedTuple):
     `rounds`: the option `digits` rounds numbers, None leaves them as they are.
     `remark` says of what was written, where something else runs it than it is for, what.
     `decide` runs what was written from a target with a rule, as `run`: labels, None for no decision. None: the format
-    holds probabilities alone.
+    holds probabilities alone. `decides` says whether what was written was written so.
     """
 
     word: str
@@ -93,6 +93,7 @@ class ProgramFormat(NamedTuple):
     rounds: bool = False
     remark: Callable[[Any], str | None] = lambda _: None
     decide: Callable[[Any, list[dict[str, Any]]], list[str | None] | None] | None = None
+    decides: Callable[[Any], bool] = lambda _: False
 
 
 ExportFormat = NetworkFormat | StructureFormat | ProgramFormat

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bncli.files.formats import ProgramFormat
-from bncli.files.formats.programs import Target, answers, data_text, text_of
+from bncli.files.formats.programs import Target, answers, data_text, decides, text_of
 
 if TYPE_CHECKING:
     from bncli.engine.kernels.arrays import Array
@@ -34,7 +34,7 @@ export const labels = MODEL.labels;
 /** The probability of every label. */
 export function predict_proba(row) {{
   const codes = MODEL.inputs.map((one) => codeOf(one, row));
-  const totals = MODEL.labels.map(() => 0);
+  {kind} totals = MODEL.labels.map(() => 0);
   let scores = [];
   for (const stage of STAGES) {{
     scores = stage.anew ? stage.shift.slice() : scores.map((score, r) => score + stage.shift[r]);
@@ -43,7 +43,7 @@ export function predict_proba(row) {{
     }}
     softmax(scores).forEach((share, label) => {{ totals[label] += stage.weight * share; }});
   }}
-  const whole = totals.reduce((a, b) => a + b);
+{calibrate}  const whole = totals.reduce((a, b) => a + b);
   return Object.fromEntries(MODEL.labels.map((label, i) => [label, totals[i] / whole]));
 }}
 
@@ -53,7 +53,7 @@ export function predict(row) {{
   return MODEL.labels.reduce((best, label) => (probabilities[label] > probabilities[best] ? label : best));
 }}
 
-{decide}/** The code of a value: what is not known has the one past the last, frequencies.length. */
+{decide}{calibration}/** The code of a value: what is not known has the one past the last, frequencies.length. */
 function codeOf(one, row) {{
   if (!Object.prototype.hasOwnProperty.call(row, one.name)) {{
     throw new Error(`the row has no column ${{JSON.stringify(one.name)}}`);
@@ -72,10 +72,15 @@ function codeOf(one, row) {{
   if (typeof value !== "number" || !Number.isFinite(value)) {{
     throw new Error(`column ${{JSON.stringify(one.name)}}: ${{JSON.stringify(text)}} is no number`);
   }}
+  return countBelow(one.cuts, value);
+}}
+
+/** How many of the ascending numbers are less than the value. */
+function countBelow(numbers, value) {{
   let low = 0;
-  for (let high = one.cuts.length; low < high;) {{
+  for (let high = numbers.length; low < high;) {{
     const middle = (low + high) >> 1;
-    if (one.cuts[middle] < value) low = middle + 1; else high = middle;
+    if (numbers[middle] < value) low = middle + 1; else high = middle;
   }}
   return low;
 }}
@@ -125,6 +130,40 @@ const STAGES = MODEL.stages.map((stage) => ({{ ...stage, tables: stage.tables.ma
 """
 
 
+_CALIBRATE = "  totals = calibrated(totals, scores);\n"
+_POWERS = """\
+/** Shares in proportion to exp(scale * ln P + shift). */
+function calibrated(totals, scores) {
+  let logs = totals.length === 2 ? [0, scores[0]] : scores;
+  if (STAGES.length === 1) {
+    const highest = Math.max(...logs);
+    const whole = highest + Math.log(logs.map((one) => Math.exp(one - highest)).reduce((a, b) => a + b));
+    logs = logs.map((one) => one - whole);
+  } else {
+    const whole = totals.reduce((a, b) => a + b);
+    logs = totals.map((total) => Math.log(Math.max(total / whole, 1e-300)));
+  }
+  const [scales, shifts] = MODEL.calibration.powers;
+  logs = logs.map((one, label) => scales[label] * one + shifts[label]);
+  const highest = Math.max(...logs);
+  return logs.map((one) => Math.exp(one - highest));
+}
+
+"""
+_LINES = """\
+/** Shares in proportion to what the line of every label makes of P; of two labels the second has one alone. */
+function calibrated(totals) {
+  const whole = totals.reduce((a, b) => a + b);
+  const lines = MODEL.calibration.lines;
+  const found = lines.map(([ends, starts, levels, slopes], i) => {
+    const share = totals[i + totals.length - lines.length] / whole;
+    const place = countBelow(ends, share);
+    return levels[place] + slopes[place] * (share - starts[place]);
+  });
+  return lines.length > 1 ? found : [1 - found[0], found[0]];
+}
+
+"""
 _USAGE = '//     decide({"column": value, ...})         ->  the label decided for, null for none\n'
 _DECIDE = """\
 /** The label that the costs, the threshold or the bound to abstain below decide for, or null. */
@@ -151,7 +190,15 @@ def write_javascript(scorer: PortableScorer, target: Target) -> str:
     plain = {"class_name": text_of(scorer.class_name), "name": text_of(target.name)}
     usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
     tables = {"data": data_text(scorer, target), "entries": "table.entries", "unpacked": ""}
-    return _PROGRAM.format(usage=usage, decide=decide, **tables, **plain)
+    return _PROGRAM.format(usage=usage, decide=decide, **tables, **_calibrating(scorer), **plain)
+
+
+def _calibrating(scorer: PortableScorer) -> dict[str, str]:
+    """The parts of the program that apply a map of the probabilities."""
+    known = scorer.calibration
+    if known is None:
+        return {"kind": "const", "calibrate": "", "calibration": ""}
+    return {"kind": "let", "calibrate": _CALIBRATE, "calibration": _POWERS if known.powers else _LINES}
 
 
 def packed_javascript(scorer: PortableScorer, target: Target) -> str:
@@ -169,7 +216,7 @@ def packed_javascript(scorer: PortableScorer, target: Target) -> str:
         "entries": "table.entries.map(unpacked)",
         "unpacked": _UNPACKED.replace("WIDTH", str(width)),
     }
-    return _PROGRAM.format(usage="", decide="", **tables, **plain)
+    return _PROGRAM.format(usage="", decide="", **tables, **_calibrating(scorer), **plain)
 
 
 def _packed(width: int, entries: Array) -> list[Any]:
@@ -234,4 +281,5 @@ FORMAT = ProgramFormat(
     run_javascript,
     "Node",
     decide=decide_javascript,
+    decides=decides,
 )

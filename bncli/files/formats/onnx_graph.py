@@ -7,7 +7,7 @@ cuts, and tables are looked up in blocks of MOST_TOGETHER, over the same inputs.
     digits         of every regrouped input, by one look-up
     cells          sum over the axes of digit * stride, one number a table
     scores         the sum of entries by stage (`prediction.portable`)
-    probabilities  the average of softmaxes over the stages
+    probabilities  the average of softmaxes over the stages, and what a calibration makes of it
 
 Names inside the graph begin with a prefix that no column's name begins with; where a column has the name of an output,
 the output has an underscore more. Opset 18 and ai.onnx.ml 3.
@@ -28,7 +28,7 @@ from onnx import TensorProto, helper, numpy_helper
 import bncli
 from bncli.engine.explanation.portable_effects import PortableEffects
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.prediction.portable import Input, PortableScorer, PortableTable
+from bncli.engine.prediction.portable import Input, PortableMap, PortableScorer, PortableTable
 from bncli.errors import ModelError
 from bncli.files.formats.programs import Target
 
@@ -44,6 +44,8 @@ MOST_MULTIPLIED = 64
 MOST_UNUSED = 4
 """So many times as many digits as a block needs are multiplied by 0; of more, those needed are picked first."""
 ML = "ai.onnx.ml"
+_LEAST = 1e-300
+"""Probabilities below it are taken for it where they are raised to a power."""
 
 
 def onnx_bytes(scorer: PortableScorer, target: Target) -> bytes:
@@ -140,13 +142,20 @@ def _codes(graph: _Graph, inputs: Sequence[Input], target: Target) -> str:
 
 
 def _numeric_codes(graph: _Graph, inputs: Sequence[Input]) -> str:
-    """How many cuts lie below every value, by halving all columns at once; their cuts are filled up with infinity."""
+    """How many cuts lie below every value, and the code of what is missing."""
     names = [one.name for one in inputs]
     values = names[0] if len(names) == 1 else graph.node("Concat", *names, axis=1)
-    halvings = max(len(one.cuts or ()).bit_length() for one in inputs)
+    missing = graph.constant([[one.missing for one in inputs]])
+    codes = _below(graph, values, [one.cuts or () for one in inputs])
+    return graph.node("Where", graph.node("IsNaN", values), missing, codes)
+
+
+def _below(graph: _Graph, values: str, all_cuts: Sequence[Sequence[float]]) -> str:
+    """How many cuts lie below every value, by halving all columns at once; their cuts are filled up with infinity."""
+    halvings = max(len(cuts).bit_length() for cuts in all_cuts)
     size = (1 << halvings) - 1
-    cuts = [[*(one.cuts or ()), *[math.inf] * (size - len(one.cuts or ()))] for one in inputs]
-    begins = graph.constant([[p * size for p in range(len(inputs))]])
+    cuts = [[*cuts, *[math.inf] * (size - len(cuts))] for cuts in all_cuts]
+    begins = graph.constant([[p * size for p in range(len(cuts))]])
     place = begins
     if size:
         flat = graph.constant(np.array(cuts).ravel(), np.float64)
@@ -156,8 +165,7 @@ def _numeric_codes(graph: _Graph, inputs: Sequence[Input]) -> str:
         above = graph.node("Less", graph.node("Gather", flat, at), values)
         moved = graph.node("Mul", graph.node("Cast", above, to=TensorProto.INT64), graph.constant(step))
         place = graph.node("Add", place, moved)
-    missing = graph.constant([[one.missing for one in inputs]])
-    return graph.node("Where", graph.node("IsNaN", values), missing, graph.node("Sub", place, begins))
+    return graph.node("Sub", place, begins)
 
 
 def _places(inputs: Sequence[Input]) -> list[int]:
@@ -227,10 +235,45 @@ def _probabilities(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> st
     if two:
         nothing = graph.node("Mul", scores, graph.constant(0.0, np.float64))
         scores = graph.node("Concat", nothing, scores, axis=2)
+    found = scorer.calibration
+    if found is not None and found.powers and n_stages == 1:
+        logs = graph.node("LogSoftmax", graph.node("Squeeze", scores, graph.constant([1])), axis=1)
+        return _powers(graph, logs, found)
     weights = np.array([stage.weight for stage in scorer.stages])
     shares = graph.node("Softmax", scores, axis=2)
     weighted = graph.node("Mul", shares, graph.constant((weights / weights.sum())[:, None], np.float64))
-    return graph.node("ReduceSum", weighted, graph.constant([1]), keepdims=0)
+    average = graph.node("ReduceSum", weighted, graph.constant([1]), keepdims=0)
+    if found is None:
+        return average
+    if not found.powers:
+        return _lines(graph, average, found, len(scorer.labels))
+    positive = graph.node("Max", average, graph.constant(_LEAST, np.float64))
+    return _powers(graph, graph.node("Log", positive), found)
+
+
+def _powers(graph: _Graph, logs: str, found: PortableMap) -> str:
+    """Of ln P, (N, K)."""
+    scales, shifts = (graph.constant([part], np.float64) for part in found.powers)
+    return graph.node("Softmax", graph.node("Add", graph.node("Mul", logs, scales), shifts), axis=1)
+
+
+def _lines(graph: _Graph, shares: str, found: PortableMap, n_labels: int) -> str:
+    """Of P, (N, K); of two labels the second has a line."""
+    if n_labels == 2:
+        shares = graph.node("Gather", shares, graph.constant([1]), axis=1)
+    begins = np.cumsum([0, *(len(line.levels) for line in found.lines[:-1])])
+    at = graph.node("Add", _below(graph, shares, [line.ends for line in found.lines]), graph.constant([begins]))
+    starts, levels, slopes = (
+        graph.node("Gather", graph.constant(np.concatenate(parts), np.float64), at)
+        for parts in zip(*(line[1:] for line in found.lines), strict=True)
+    )
+    rise = graph.node("Mul", slopes, graph.node("Sub", shares, starts))
+    values = graph.node("Add", levels, rise)
+    if n_labels == 2:
+        first = graph.node("Sub", graph.constant(1.0, np.float64), values)
+        return graph.node("Concat", first, values, axis=1)
+    whole = graph.node("ReduceSum", values, graph.constant([1]), keepdims=1)
+    return graph.node("Div", values, whole)
 
 
 def _scores(graph: _Graph, digits: _Digits, scorer: PortableScorer) -> list[str]:

@@ -6,7 +6,11 @@
                  "tables": [{"inputs": [p, ...], "digits": [[digit of every code], ...], "shape": [...],
                              "averaged": [0 or 1, ...] or [], "entries": [[number of every cell], ...]}]}]}
 
-with a list of `entries` a score row, and where the program decides
+with a list of `entries` a score row, of a calibrated model one of
+
+    "calibration": {"powers": [[scale of every label], [shift]]} or {"lines": [[ends, starts, levels, slopes], ...]}
+
+and where the program decides
 
     "decisions": {"costs": [[of true label and decision], ...], "threshold": p, "abstain_below": p}
 
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
     from bncli.engine.data.decision_rule import Rule
     from bncli.engine.explanation.portable_effects import PortableEffects
     from bncli.engine.kernels.arrays import Array
-    from bncli.engine.prediction.portable import PortableScorer, PortableTable
+    from bncli.engine.prediction.portable import PortableMap, PortableScorer, PortableTable
 
 _UNSEEN = re.compile(
     "[\\x7f-\\x9f\\xad\u0600-\u0605\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
@@ -76,9 +80,19 @@ def data_text(scorer: PortableScorer, target: Target, written: Callable[[Array],
         f'  "missing_numbers": {text_of(list(target.missing_numbers))}',
         f'  "inputs": [\n{inputs}\n  ]',
         f'  "stages": [\n{stages}\n  ]',
+        *([] if scorer.calibration is None else [f'  "calibration": {text_of(_calibration(scorer.calibration))}']),
         *([] if target.rule is None else [f'  "decisions": {text_of(_decisions(target.rule))}']),
     ]
     return "{\n" + ",\n".join(fields) + "\n}"
+
+
+def _calibration(found: PortableMap) -> dict[str, Any]:
+    return {"powers": found.powers} if found.powers else {"lines": found.lines}
+
+
+def decides(text: str) -> bool:
+    """Whether a program with such data decides."""
+    return '\n  "decisions": ' in text
 
 
 def _decisions(rule: Rule) -> dict[str, Any]:

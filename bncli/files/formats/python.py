@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from bncli.files.formats import ProgramFormat
-from bncli.files.formats.programs import Target, answers, data_text, text_of
+from bncli.files.formats.programs import Target, answers, data_text, decides, text_of
 
 if TYPE_CHECKING:
     from bncli.engine.prediction.portable import PortableScorer
@@ -27,7 +27,7 @@ place of a number.
 
 import re
 from bisect import bisect_left
-from math import exp
+from math import {functions}
 
 MODEL = {data}
 _NUMERAL = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?")
@@ -44,7 +44,7 @@ def predict_proba(row):
             scores = [score + number for score, number in zip(scores, added)]
         for label, share in enumerate(_softmax(scores)):
             totals[label] += stage["weight"] * share
-    whole = sum(totals)
+{calibrate}    whole = sum(totals)
     return {{label: total / whole for label, total in zip(MODEL["labels"], totals)}}
 
 
@@ -54,7 +54,7 @@ def predict(row):
     return max(probabilities, key=probabilities.get)
 
 
-{decide}def _code(one, value):
+{decide}{calibration}def _code(one, value):
     """The code of a value: what is not known has the one past the last, len(frequencies)."""
     if value is None or value != value:
         return one["missing"]
@@ -118,6 +118,35 @@ _STAGES = [dict(stage, tables=[_prepared(table) for table in stage["tables"]]) f
 '''
 
 
+_CALIBRATE = "    totals = _calibrated(totals, scores)\n"
+_POWERS = '''\
+def _calibrated(totals, scores):
+    """Shares in proportion to exp(scale * ln P + shift)."""
+    if len(_STAGES) == 1:
+        logs = [0.0, scores[0]] if len(totals) == 2 else scores
+        highest = max(logs)
+        whole = highest + log(sum(exp(one - highest) for one in logs))
+        logs = [one - whole for one in logs]
+    else:
+        logs = [log(max(total / sum(totals), 1e-300)) for total in totals]
+    logs = [scale * one + shift for one, scale, shift in zip(logs, *MODEL["calibration"]["powers"])]
+    return [exp(one - max(logs)) for one in logs]
+
+
+'''
+_LINES = '''\
+def _calibrated(totals, scores):
+    """Shares in proportion to what the line of every label makes of P; of two labels the second has one alone."""
+    lines = MODEL["calibration"]["lines"]
+    found = []
+    for total, (ends, starts, levels, slopes) in zip(totals[-len(lines):], lines):
+        share = total / sum(totals)
+        place = bisect_left(ends, share)
+        found.append(levels[place] + slopes[place] * (share - starts[place]))
+    return found if len(lines) > 1 else [1.0 - found[0], found[0]]
+
+
+'''
 _USAGE = '    decide({"column": value, ...})         ->  the label decided for, None for none\n'
 _DECIDE = '''\
 def decide(row):
@@ -141,7 +170,11 @@ def write_python(scorer: PortableScorer, target: Target) -> str:
     """The text of the module."""
     plain = {"class_name": _comment(scorer.class_name), "name": _comment(target.name)}
     usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
-    return _PROGRAM.format(data=data_text(scorer, target), usage=usage, decide=decide, **plain)
+    known, parts = scorer.calibration, {"functions": "exp", "calibrate": "", "calibration": ""}
+    if known is not None:
+        parts["calibrate"], parts["calibration"] = _CALIBRATE, _POWERS if known.powers else _LINES
+        parts["functions"] = "exp, log" if known.powers else "exp"
+    return _PROGRAM.format(data=data_text(scorer, target), usage=usage, decide=decide, **parts, **plain)
 
 
 def _comment(text: str) -> str:
@@ -174,5 +207,11 @@ def _answers(answer: str, text: str, rows: list[dict[str, Any]]) -> list[Any]:
 
 
 FORMAT = ProgramFormat(
-    "python", "a Python module that scores rows by itself", (".py",), write_python, run_python, decide=decide_python
+    "python",
+    "a Python module that scores rows by itself",
+    (".py",),
+    write_python,
+    run_python,
+    decide=decide_python,
+    decides=decides,
 )

@@ -82,6 +82,9 @@ def write_scorecard(scorer: PortableScorer, target: Target) -> str:
         raise ModelError(what, hint="--to onnx and --to python take any number of classes")
     if not scorer.inputs:
         raise ModelError("the model looks at no column: there is nothing to give points for")
+    if scorer.calibration is not None:
+        what = "the model is calibrated by a map of its probabilities, which no points add up to"
+        raise ModelError(what, hint="calibrate it by --method temperature, or export the model that was calibrated")
     chosen = target.options
     scale = _Scale(chosen.get("pdo", PDO), chosen.get("base", BASE), chosen.get("odds", ODDS), chosen.get("digits", 0))
     tables = list(_tables(scorer, target, scale))

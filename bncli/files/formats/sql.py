@@ -32,6 +32,7 @@ DEFAULTS = {"dialect": DIALECTS[0], "input": "input", "key": "id"}
 BEGINNING = "-- bncli: "
 ROWS = 500
 """Of a statement that inserts."""
+_OF_DECISIONS = '-- The column "decision" is NULL where nothing is decided.'
 
 
 def write_sql(scorer: PortableScorer, target: Target) -> str:
@@ -111,7 +112,7 @@ def _header(
         if column != f"p_{label}":
             yield f"-- The column {text_of(column)} is of the label {text_of(label)}."
     if target.rule is not None:
-        yield '-- The column "decision" is NULL where nothing is decided.'
+        yield _OF_DECISIONS
 
 
 def _levels(inputs: Sequence[Input], dialect: Dialect, stem: str) -> Iterator[str]:
@@ -194,4 +195,5 @@ FORMAT = ProgramFormat(
     "the database",
     remark=remark,
     decide=decide_sql,
+    decides=lambda text: f"\n{_OF_DECISIONS}\n" in text,
 )

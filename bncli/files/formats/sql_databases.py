@@ -114,6 +114,7 @@ def _by_sqlite(text: str, rows: Rows, known: dict[str, Any], dialect: Dialect) -
             base.execute("SELECT exp(1.0)")
         except sqlite3.OperationalError:  # built without the functions of mathematics
             base.create_function("exp", 1, math.exp, deterministic=True)
+            base.create_function("ln", 1, math.log, deterministic=True)
         base.execute(create)
         numbered = ([i, *(row[name] for name in names)] for i, row in enumerate(rows))
         base.executemany(f"INSERT INTO {_of(known)} VALUES ({marks})", numbered)

@@ -9,6 +9,13 @@
     shares    e<s>_<y>      exp(score - greatest)
     divided   n<s>          the sum of the shares
     mixed     q<y>          sum over stages of weight * share / n
+    logs      l<y>          of a model calibrated by powers: ln P
+    scaled    g<y>          scale * l + shift
+    topped    u             the greatest of them
+    powers    q<y>          exp(g - u)
+    summed    t             of a model calibrated by lines: the sum of q
+    divided   p<y>          q / t
+    lines     q<y>          the level of the line at p
     whole     t, best       the sum of q and the greatest of them
     expected  d<y>          with costs: sum over the labels of cost * q, of deciding for y
     lowest    cheapest      the smallest of them
@@ -28,11 +35,13 @@ from bncli.errors import ModelError
 from bncli.files.formats.sql_dialects import Dialect, identifier, number, total
 
 if TYPE_CHECKING:
-    from bncli.engine.prediction.portable import Input, PortableScorer
+    from bncli.engine.prediction.portable import Input, PortableLine, PortableScorer
     from bncli.files.formats.programs import Target
     from bncli.files.formats.sql_model import SqlModel, SqlStage
 
 ZERO = "0.0e0"
+LEAST = "1e-300"
+"""A probability below it is taken for it where it is raised to a power."""
 STAGES = 16
 MAPPED = 64
 """Levels at most that DuckDB looks for one after the other, in a map; for more it joins, of which it plans few."""
@@ -74,8 +83,14 @@ def query(scorer: PortableScorer, model: SqlModel, dialect: Dialect, target: Tar
     if grouped:
         digits = [(_digit(f"c{p}", digits), f"c{c}") for c, (p, digits) in grouped]
         layers.add("grouped", [*kept("row_key", *codes), *digits])
-    _add_stages(layers, model, len(scorer.labels), identifier(f"{stem}_weights"))
     q = [f"q{y}" for y in range(len(scorer.labels))]
+    found = scorer.calibration
+    has_logs = found is not None and bool(found.powers) and len(model.stages) == 1
+    _add_stages(layers, model, len(q), identifier(f"{stem}_weights"), has_logs)
+    if found is not None and found.powers:
+        _add_powers(layers, found.powers, q, has_logs)
+    elif found is not None:
+        _add_lines(layers, found.lines, q)
     layers.add("whole", [*kept("row_key", *q), (total(q), "t"), (dialect.most(q), "best")])
     if target.rule is not None and target.rule.costs is not None:
         add_costs(layers, target.rule.costs, q)
@@ -117,7 +132,7 @@ def _add_codes(layers: Layers, inputs: Sequence[Input], levels: str) -> list[str
     for p, one_input in enumerate(inputs):
         code = _level_code(one_input, p, levels, layers.dialect, mapped.get(p))
         if one_input.cuts is not None:
-            code = _interval(f"v{p}", one_input.cuts, 0)
+            code = _chosen(f"v{p}", one_input.cuts, list(map(str, range(len(one_input.cuts) + 1))))
         columns.append((f"CASE WHEN v{p} IS NULL THEN {one_input.missing} ELSE {code} END", f"c{p}"))
     layers.add("coded", [*kept("row_key"), *columns], source)
     return [name for _, name in columns]
@@ -132,13 +147,16 @@ def _level_code(one: Input, p: int, levels: str, dialect: Dialect, mapped: int |
     return f"coalesce(({found}), {one.unobserved})"
 
 
-def _interval(value: str, cuts: Sequence[float], first: int) -> str:
-    """The code of a value, `first` where it is not above any of the cuts."""
+def _chosen(value: str, cuts: Sequence[float], choices: Sequence[str]) -> str:
+    """choices[i], i being how many cuts the value is above."""
     if len(cuts) <= FLAT:
-        tests = " ".join(f"WHEN {value} <= {number(cut)} THEN {first + i}" for i, cut in enumerate(cuts))
-        return f"CASE {tests} ELSE {first + len(cuts)} END" if cuts else str(first)
+        tests = " ".join(f"WHEN {value} <= {number(cut)} THEN {choices[i]}" for i, cut in enumerate(cuts))
+        return f"CASE {tests} ELSE {choices[-1]} END" if cuts else choices[0]
     half = len(cuts) // 2
-    below, above = _interval(value, cuts[:half], first), _interval(value, cuts[half + 1 :], first + half + 1)
+    below, above = (
+        _chosen(value, cuts[:half], choices[: half + 1]),
+        _chosen(value, cuts[half + 1 :], choices[half + 1 :]),
+    )
     return f"CASE WHEN {value} <= {number(cuts[half])} THEN {below} ELSE {above} END"
 
 
@@ -149,7 +167,8 @@ def _digit(code: str, digits: Sequence[int]) -> str:
     return f"CASE {tests} ELSE {runs[-1][0]} END" if tests else str(runs[-1][0])
 
 
-def _add_stages(layers: Layers, model: SqlModel, n_labels: int, weights: str) -> None:
+def _add_stages(layers: Layers, model: SqlModel, n_labels: int, weights: str, has_logs: bool) -> None:
+    """Up to q<y>, or of the one stage there is l<y>."""
     codes = [f"c{c}" for c in range(len(model.codings))]
     scores = [f"s{r}" for r in range(len(model.numbers))]
     shares = [f"q{y}" for y in range(n_labels)]
@@ -159,7 +178,10 @@ def _add_stages(layers: Layers, model: SqlModel, n_labels: int, weights: str) ->
         carried = ["row_key", *(codes if ahead else []), *(shares if first else [])]
         _add_scores(layers, chunk, carried, scores, weights)
         goes_on = scores if ahead and not ahead[0].anew else []
-        _add_mix(layers, chunk, carried, goes_on, n_labels)
+        if has_logs:
+            _add_logs(layers, n_labels)
+        else:
+            _add_mix(layers, chunk, carried, goes_on, n_labels)
 
 
 def _add_scores(
@@ -231,3 +253,47 @@ def _add_mix(
         parts = [f"{number(stage.weight)} * e{s}_{y} / n{s}" for s, stage in enumerate(chunk)]
         mixed.append((total([*(name for name in carried if name == f"q{y}"), *parts]), f"q{y}"))
     layers.add("mixed", [*kept(*rest), *mixed])
+
+
+def _add_logs(layers: Layers, n_labels: int) -> None:
+    """l<y> from the scores of the one stage."""
+    scores = [f"z0_{r}" for r in range(n_labels if n_labels > 2 else 1)]
+    terms = scores if n_labels > 2 else [ZERO, *scores]
+    layers.add("highest", [*kept("row_key", *scores), (layers.dialect.most(terms), "m0")])
+    whole = total([layers.dialect.power(f"{term} - m0") for term in terms])
+    layers.add("shares", [*kept("row_key", *scores), (f"m0 + ln({whole})", "n0")])
+    layers.add("logs", [*kept("row_key"), *((f"{term} - n0", f"l{y}") for y, term in enumerate(terms))])
+
+
+def _add_powers(layers: Layers, powers: Sequence[Sequence[float]], shares: Sequence[str], has_logs: bool) -> None:
+    """q<y> from l<y>, or from the q<y> before; scales and shifts."""
+    if not has_logs:
+        layers.add("summed", [*kept("row_key", *shares), (total(shares), "t")])
+        found = ((layers.dialect.most([f"{q} / t", LEAST]), f"l{y}") for y, q in enumerate(shares))
+        layers.add("logs", [*kept("row_key"), *((f"ln({p})", name) for p, name in found)])
+    scaled = [f"g{y}" for y in range(len(shares))]
+    linear = (f"{number(scale)} * l{y} + {number(shift)}" for y, (scale, shift) in enumerate(zip(*powers, strict=True)))
+    layers.add("scaled", [*kept("row_key"), *zip(linear, scaled, strict=True)])
+    layers.add("topped", [*kept("row_key", *scaled), (layers.dialect.most(scaled), "u")])
+    raised = ((layers.dialect.power(f"{g} - u"), q) for g, q in zip(scaled, shares, strict=True))
+    layers.add("powers", [*kept("row_key"), *raised])
+
+
+def _add_lines(layers: Layers, lines: Sequence[PortableLine], shares: Sequence[str]) -> None:
+    """q<y> from the q<y> before; of two labels there is one line, that of the second."""
+    layers.add("summed", [*kept("row_key", *shares), (total(shares), "t")])
+    probabilities = [f"p{y}" for y in range(len(shares))]
+    divided = ((f"{q} / t", p) for q, p in zip(shares, probabilities, strict=True))
+    layers.add("divided", [*kept("row_key"), *divided])
+    levels = [_level(p, line) for p, line in zip(probabilities[-len(lines) :], lines, strict=True)]
+    if len(levels) == len(shares):
+        layers.add("lines", [*kept("row_key"), *zip(levels, shares, strict=True)])
+        return
+    layers.add("line", [*kept("row_key"), (levels[0], shares[1])])
+    layers.add("lines", [*kept("row_key", shares[1]), (f"1.0e0 - {shares[1]}", shares[0])])
+
+
+def _level(p: str, line: PortableLine) -> str:
+    segments = zip(*line[1:], strict=True)
+    choices = [f"{number(level)} + {number(slope)} * ({p} - {number(start)})" for start, level, slope in segments]
+    return _chosen(p, line.ends, choices)

@@ -10,7 +10,8 @@ import numpy as np
 
 from bncli.engine.data.columns import UNSEEN, CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.schema import Schema
-from bncli.errors import BncliError, ModelError
+from bncli.errors import BncliError, ModelError, UsageError
+from bncli.files.codes import is_codes
 from bncli.files.reading.ahead import in_order
 from bncli.files.reading.assembly import rows_that_count
 from bncli.files.reading.bad_rows import BadRows
@@ -42,6 +43,9 @@ def read_labelled(
     rows without a class are an error unless the source drops them. Attributes that are not there are an error, or
     (where the source allows it) left out. What is to be carried comes as it stands in the table.
     """
+    if path := next(filter(is_codes, source.paths), None):
+        what = "these are rows in codes, and a model is tested on the values of a table"
+        raise UsageError(what, where=path, hint="name the table that was encoded")
     attributes = schema.attributes if needed is None else [schema.attributes[schema.index(name)] for name in needed]
     tokens = tokens_of(source, schema)
     with Table(source, keep=False, block_size=block_size, memory=memory) as table:

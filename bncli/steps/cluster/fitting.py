@@ -1,28 +1,32 @@
 """What of `fit` a cluster does: the sums over rows of a `.codes` file, for networks whose learners ask for no more.
 
-Conventions: what needs single rows, or keeps more of each row than codes, is refused with its reason before anything is
-read; the choice of the penalty, on at most 50,000 rows, is made by this process.
+Conventions: any other table is encoded first, on the cluster too, into a file beside the model that goes when the fit
+ends, however it ends. What needs single rows, or keeps more of each row than codes, is refused with its reason before
+anything is read; the choice of the penalty, on at most 50,000 rows, is made by this process.
 """
 
 from __future__ import annotations
 
 import os
-import shlex
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import NamedTuple
 
 from bncli.choices import decimal
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.distributed import DistributedDataset
 from bncli.errors import UsageError
-from bncli.files.codes import is_codes
-from bncli.files.reading.inputs import strip_compression
+from bncli.files.paths import is_special
+from bncli.files.reading.coded import are_codes
 from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.cluster.blocks import WorkerBlocks, placed
 from bncli.steps.cluster.connection import connected
-from bncli.steps.cluster.preflight import check_workers
-from bncli.steps.supplied_files import Supplied
+from bncli.steps.cluster.preflight import check_workers, files_of
+from bncli.steps.encode import encode
+from bncli.steps.supplied_files import Supplied, read_supplied
 from bncli.watch import Note, Run
 
 _STRUCTURES = ("nb", "tan", "kdb")
@@ -51,26 +55,55 @@ def refuse_on_cluster(source: Source, recipe: Recipe, supplied: Supplied) -> Non
     if recipe.missing_policy == "marginalize":
         what = "missing values are not marginalized on a cluster"
         raise UsageError(what, hint="say --missing-policy level, or leave --cluster out")
-    if len(source.paths) != 1 or not is_codes(source.paths[0]):
-        what = "on a cluster fit reads a file of codes, whose row blocks every worker maps"
-        data = " ".join(map(shlex.quote, source.paths))
-        codes = shlex.quote(os.path.splitext(strip_compression(source.paths[0].rstrip(os.sep)))[0] + ".codes")
-        hint = f"bncli encode {data} -o {codes} --cluster ..., then bncli fit {codes} --cluster ..."
-        raise UsageError(what, where=source.paths[0], hint=hint)
+    files_of([source])
 
 
 def _listed(words: tuple[str, ...]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
+class Placed(NamedTuple):
+    """What is learnt from, the files that stand in for some of the learning, and the run that does it."""
+
+    source: Source
+    supplied: Supplied
+    run: Run
+
+
 @contextmanager
-def placing(source: Source, run: Run) -> Iterator[Run]:
-    """The run, with the cluster that it names, checked and ready to hold the rows of `source`."""
+def placing(source: Source, recipe: Recipe, supplied: Supplied, model_path: str, run: Run) -> Iterator[Placed]:
+    """The run, with the cluster that it names, checked and ready to hold the rows of `source`, or of its codes."""
     if run.cluster is None:
-        yield run
-        return
+        yield Placed(source, supplied, run)
+    elif are_codes(source.paths):
+        with _holding(source, run) as ready:
+            yield Placed(source, supplied, ready)
+    else:
+        with _encoded(source, recipe, supplied, model_path, run) as codes, _holding(Source((codes,)), run) as ready:
+            cuts = read_supplied(codes).cuts
+            yield Placed(Source((codes,)), replace(supplied, cuts=cuts, cuts_path=codes), ready)
+
+
+@contextmanager
+def _encoded(source: Source, recipe: Recipe, supplied: Supplied, model_path: str, run: Run) -> Iterator[str]:
+    """A file of the codes, there as long as the block lasts."""
+    beside = source.paths[0].rstrip(os.sep) if is_special(model_path) else model_path
+    path = f"{beside}.{secrets.token_hex(4)}.codes"
+    run.watch(Note(f"a cluster learns from codes: {path} holds those of the table until this fit ends"))
+    try:
+        encode(source, recipe, output=path, supplied=supplied, run=run)
+        yield path
+    finally:
+        with suppress(OSError):
+            os.unlink(path)
+
+
+@contextmanager
+def _holding(source: Source, run: Run) -> Iterator[Run]:
+    """The run, whose rows lie with the workers."""
     path = os.path.abspath(source.paths[0])
     keepers: list[WorkerBlocks] = []
+    assert run.cluster is not None
 
     with connected(run.cluster) as cluster:
         check_workers(cluster, [path], run.watch)

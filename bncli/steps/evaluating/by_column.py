@@ -153,6 +153,6 @@ def with_groups(report: EvaluateReport, grouped: Sequence[GroupColumn]) -> Evalu
     """The report with the figures of all groups of its rows."""
     if not grouped:
         return report
-    found = [measure_groups(column, report.labels, *report.pooled) for column in grouped]
+    found = [measure_groups(column, report.labels, *report.pooled, report.decisions.rows) for column in grouped]
     fairness = tuple(one for groups in found for one in fairness_of(groups))
     return replace(report, groups=GroupsReport(tuple(group for groups in found for group in groups), fairness))

@@ -27,7 +27,7 @@ def _group_json(group: Group) -> dict[str, Any]:
         for label, told in group.rates.items()
     ]
     head = {"by": group.by, "value": group.value, "rows": group.rows, "weight": group.weight}
-    return head | group.figures | {"interval95": intervals, "rates": rates}
+    return head | group.figures | group.decided | {"interval95": intervals, "rates": rates}
 
 
 def _rate_json(rate: Rate | None) -> dict[str, Any] | None:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bncli.engine.data.decision_rule import Rule
-from bncli.engine.decisions.deciding import ABSTAINED, Decider
+from bncli.engine.decisions.deciding import ABSTAINED
 from bncli.engine.evaluation.curves import threshold_table
+from bncli.engine.evaluation.decision_figures import DecidedRows
 from bncli.engine.kernels.arrays import Array
 from bncli.files.formats.report.blocks import Block, Grid, Panel, Prose
 from bncli.steps.evaluating.report import EvaluateReport
@@ -30,11 +31,10 @@ class Ruled(NamedTuple):
     plain_cost: float | None
 
 
-def ruled(report: EvaluateReport, rule: Rule) -> Ruled:
+def ruled(report: EvaluateReport, rows: DecidedRows) -> Ruled:
     """The decisions of a rule; costs a row of them, and of the likeliest class, None where the rule has no costs."""
     log_p, codes, weights = report.pooled
-    k, weights = len(log_p), np.ones(len(codes)) if weights is None else weights
-    decided = Decider.of(Rule(rule.costs, rule.threshold, rule.abstain_below), report.labels).decide(log_p).codes
+    k, weights, (rule, decided) = len(log_p), np.ones(len(codes)) if weights is None else weights, rows
     there = decided != ABSTAINED
     places = codes[there].astype(np.intp) * k + decided[there]
     cells = np.bincount(places, weights[there], k * k).reshape(k, k).astype(np.float64)
@@ -47,16 +47,13 @@ def ruled(report: EvaluateReport, rule: Rule) -> Ruled:
     return Ruled(cells, undecided, float((costs * cells).sum() / total) if total else None, plain)
 
 
-def decides(rule: Rule | None) -> bool:
-    """Whether a rule decides otherwise than for the likeliest class."""
-    return rule is not None and (rule.costs, rule.threshold, rule.abstain_below) != (None, None, None)
-
-
 def rule_blocks(report: EvaluateReport, rule: Rule, found: Ruled) -> Iterator[Block]:
     """What it says, how often it is wrong, and the confusion where that can be read."""
+    many = report.folds is not None
     labels, total = report.labels, float(found.confusion.sum() + found.undecided.sum())
     right, decided = float(np.trace(found.confusion)), float(found.confusion.sum())
-    words = [f"The model has a rule of its own: {_rule_words(rule, labels)}."]
+    whose = "The models of the folds have a rule of their own" if many else "The model has a rule of its own"
+    words = [f"{whose}: {_rule_words(rule, labels, many)}."]
     if decided:
         words.append(f"By it {percent(1 - right / decided)} of its decisions are wrong.")
     if rule.abstain_below is not None:
@@ -70,12 +67,12 @@ def rule_blocks(report: EvaluateReport, rule: Rule, found: Ruled) -> Iterator[Bl
         yield confusion_grid("Confusion by the model's own rule", labels, found.confusion, found.undecided)
 
 
-def _rule_words(rule: Rule, labels: Sequence[str]) -> str:
+def _rule_words(rule: Rule, labels: Sequence[str], many: bool) -> str:
     words = []
     if rule.costs is not None:
         words.append("it decides for the class of the least expected cost")
     if rule.threshold is not None:
-        chosen = f" (chosen by {rule.threshold.chosen})" if rule.threshold.chosen else ""
+        chosen = rule.threshold.chosen and f" (chosen by {rule.threshold.chosen}{', the mean of the folds' * many})"
         words.append(f"it decides for {labels[1]} from a probability of {rule.threshold.value:.4g} on{chosen}")
     if rule.abstain_below is not None:
         words.append(f"it decides nothing where no class has a probability of {rule.abstain_below:g}")

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bncli.engine.data.decision_rule import Rule
 from bncli.engine.evaluation.curves import LabelCurves, gains
 from bncli.engine.model import HeldOut
 from bncli.files.formats.report.blocks import Block, Grid, LabelSwitch, Picture, Pictures, Prose, Section
@@ -17,7 +16,6 @@ from bncli.steps.reporting.beside import Beside, beside_sentence
 from bncli.steps.reporting.deciding import (
     MOST_CELLS,
     confusion_grid,
-    decides,
     rule_blocks,
     ruled,
     threshold_blocks,
@@ -45,15 +43,14 @@ _TOLD = (
 def held_out_section(
     report: EvaluateReport | None,
     held_out: HeldOut | None = None,
-    rule: Rule | None = None,
     beside: Sequence[Beside] = (),
 ) -> Section:
     """The section; None: no rows were given. `held_out`: losses of rows that learning chose something by.
 
-    `rule`: how the model itself decides. `beside`: other models on the same rows.
+    `beside`: other models on the same rows.
     """
     if report is not None:
-        return Section("good", QUESTION, tuple(_blocks(report, rule, beside)))
+        return Section("good", QUESTION, tuple(_blocks(report, beside)))
     blocks = [Prose("No rows that the model has not seen were given to tell how good it is: add --data TEST.", "gap")]
     if held_out is not None:
         losses = f"{held_out.log_loss:.4f} nats a row, that of the class frequencies {held_out.base_log_loss:.4f}"
@@ -62,14 +59,15 @@ def held_out_section(
     return Section("good", QUESTION, blocks)
 
 
-def _blocks(report: EvaluateReport, rule: Rule | None, beside: Sequence[Beside]) -> Iterator[Block]:
+def _blocks(report: EvaluateReport, beside: Sequence[Beside]) -> Iterator[Block]:
     shown = shown_labels(report)
     names = [report.labels[c] for c in shown]
     yield Prose(_verdict(report))
     yield _figures(report, beside)
     if beside:
         yield Prose(" ".join(beside_sentence(report, other) for other in beside))
-    own = ruled(report, rule) if rule is not None and decides(rule) else None
+    rows = report.decisions.rows
+    rule, own = (None, None) if rows is None else (rows.rule, ruled(report, rows))
     if rule is not None and own is not None:
         yield from rule_blocks(report, rule, own)
     if len(shown) < len(report.labels):

@@ -102,7 +102,7 @@ def _good(model: Model, told: Told) -> Section:
     """With a warning where the rows look like those of training."""
     if told.scored is None:
         return held_out_section(None, told.held_out)
-    section = held_out_section(told.scored.report, told.held_out, model.rule, told.beside)
+    section = held_out_section(told.scored.report, told.held_out, told.beside)
     if not seems_trained_on(model, told.scored):
         return section
     same = "These rows have every value as often as the training rows, and are as many: they look like these themselves"

@@ -58,6 +58,8 @@ def trying_sections(model: Model, path: str, effects: EffectsReport) -> Iterator
         plain = portable(model)
         if len(plain.labels) < 2 or not plain.inputs:
             raise ModelError("every row gets the same probabilities")
+        if plain.calibration is not None:
+            raise ModelError("the model is calibrated by a map of its probabilities, and values do not add up to them")
         entries = sum(table.entries.size for table in plain.tables)
         for scorer, has_effects in _scorers(model, plain):
             if sum(table.entries.size for table in scorer.tables) * _LETTERS_AN_ENTRY <= MOST_BYTES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from bncli.engine.data.log_p import QUANTILES
 from bncli.engine.model import Model
 from bncli.engine.monitoring.monitor import Monitor
 from bncli.engine.monitoring.tallies import Watcher
@@ -32,8 +33,14 @@ class Monitored:
         if not self.monitor.tally.rows:
             return "no rows, no drift"
         if not drifted:
-            return f"no drift in {total:,} attribute{'' if total == 1 else 's'}"
-        return f"drift in {len(drifted):,} of {total:,} attributes: {self._named()}"
+            return f"no drift in {total:,} attribute{'' if total == 1 else 's'}{self._improbable()}"
+        return f"drift in {len(drifted):,} of {total:,} attributes: {self._named()}{self._improbable()}"
+
+    def _improbable(self) -> str:
+        """How many rows are less probable than nearly all of training were, where the model knows."""
+        share = self.monitor.below_training
+        lowest = f"{100 * QUANTILES[0]:g} % quantile of ln P(x) in training"
+        return "" if share is None else f"; {100 * share:.3g} % of the rows below the {lowest}"
 
     def _named(self) -> str:
         names, drifted = {one.name: one for one in self.monitor.tally.attributes}, self.monitor.drifted

@@ -11,7 +11,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from bncli.engine.kernels.arrays import Array
@@ -28,12 +28,16 @@ from bncli.steps.cluster.reading import as_typed, tell_idle
 from bncli.steps.cluster.tasks import in_turn
 from bncli.steps.run import limited
 from bncli.steps.scoring.rows import Counts, ScoredRows
+from bncli.steps.scoring.what_if import Questions
 from bncli.watch import Progress, Run, Watch
 
 
 @dataclass(frozen=True)
 class ScorePlan:
-    """All that a worker must know; `source` names no files, which are those of the tasks."""
+    """All that a worker must know; `source` names no files, which are those of the tasks.
+
+    monitored: rows are counted for a monitor. questions: what is asked beyond the prediction.
+    """
 
     model: Model
     source: Source
@@ -42,6 +46,8 @@ class ScorePlan:
     output_format: str | None
     strict: bool
     shift: Array | None = None
+    monitored: bool = False
+    questions: Questions = field(default_factory=Questions)
 
 
 class Block(NamedTuple):
@@ -76,10 +82,16 @@ def files_on_cluster(cluster: Cluster, plan: ScorePlan, paths: Sequence[str], wa
 def _serve(plan: ScorePlan) -> Callable[[tuple[str, ...]], ScoredFile]:
     """On a worker: the function that scores the last of some files; the first is that whose columns all have."""
     rows = ScoredRows(plan.model, strict=plan.strict, explain=plan.layout.explain, shift=plan.shift)
+    if plan.questions.any:
+        rows.ask(plan.model, plan.questions, plan.layout.rule)
+    if plan.monitored:
+        rows.watch(plan.model)
     maker = PieceMaker(plan.output, plan.output_format, plan.layout)
 
     def score_file(paths: tuple[str, ...]) -> ScoredFile:
         rows.count, rows.unseen, rows.missing, rows.highest = 0, Counter(), Counter(), -math.inf
+        if rows.watcher is not None:
+            rows.watcher.begin()
         found: list[Block] = []
         error = None
         try:
@@ -89,7 +101,8 @@ def _serve(plan: ScorePlan) -> Callable[[tuple[str, ...]], ScoredFile]:
                     break
         except BncliError as raised:
             error = raised
-        return ScoredFile(found, Counts(rows.count, rows.unseen, rows.missing, rows.highest), error)
+        tally = None if rows.watcher is None else rows.watcher.tally
+        return ScoredFile(found, Counts(rows.count, rows.unseen, rows.missing, rows.highest, tally), error)
 
     return score_file
 
@@ -112,8 +125,8 @@ def _blocks(plan: ScorePlan, paths: tuple[str, ...], rows: ScoredRows, maker: Pi
             yield Block(
                 bad,
                 [
-                    maker.piece([column[at] for column in batch.kept[:n_kept]], log_p, why)
-                    for at, log_p, why, _ in scored
+                    maker.piece([column[at] for column in batch.kept[:n_kept]], log_p, why, added)
+                    for at, log_p, why, added in scored
                 ],
             )
 

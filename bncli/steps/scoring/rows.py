@@ -22,7 +22,7 @@ from bncli.engine.explanation.contrasts import contrasts
 from bncli.engine.explanation.contributions import Explainer, Explanation
 from bncli.engine.kernels.arrays import Array, Codes, Index
 from bncli.engine.model import Model
-from bncli.engine.monitoring.tallies import Watcher
+from bncli.engine.monitoring.tallies import Tally, Watcher
 from bncli.engine.prediction.scoring import compile_scorer, uncalibrated
 from bncli.errors import ModelError
 from bncli.files.score_layout import most_probable
@@ -35,12 +35,16 @@ _PER_REASON = 16
 
 
 class Counts(NamedTuple):
-    """Rows that were scored, and their values never seen and missing, by column; `highest` as in ScoredRows."""
+    """Rows that were scored, and their values never seen and missing, by column; `highest` as in ScoredRows.
+
+    tally: what was counted for a monitor, None without one.
+    """
 
     rows: int
     unseen: Counter[str]
     missing: Counter[str]
     highest: float
+    tally: Tally | None = None
 
 
 class ScoredBlock(NamedTuple):
@@ -98,6 +102,8 @@ class ScoredRows:
         self.unseen.update(others.unseen)
         self.missing.update(others.missing)
         self.highest = max(self.highest, others.highest)
+        if self.watcher is not None and others.tally is not None:
+            self.watcher.tally.merge(others.tally)
 
     def texts_wanted(self) -> tuple[str, ...]:
         """Columns whose text is read beside those to keep: if an unseen value is an error, those that can have one."""

@@ -40,7 +40,7 @@ def test_super_attributes_pay_where_there_are_many_rows() -> None:
 def test_margins_say_which_joint_values_have_which_value() -> None:
     two = SuperAttribute((4, 7), (2, 3))
     expected = [[u // 3 == a for u in range(6)] for a in range(2)] + [[u % 3 == b for u in range(6)] for b in range(3)]
-    np.testing.assert_array_equal(two.margins(), expected)
+    np.testing.assert_array_equal(two.margins, expected)
     assert (two.having(3), two.rows(3).tolist()) == ([7], [[2, 3, 4]])
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bncli.engine.calibration.maps import Calibration, PerClass
 from bncli.engine.data.schema import Schema
 from bncli.engine.decisions.prior import prior_shift, shifted
 from bncli.engine.model import Model, Tables
@@ -49,6 +50,20 @@ def test_training_undoes_class_weights_and_nothing_else() -> None:
     np.testing.assert_allclose(undone, np.array([12, 3, 1]) / 16, rtol=1e-14)
     same = {"a": 0.6, "b": 0.3, "c": 0.1}  # the frequencies of the data, in numbers
     np.testing.assert_allclose(np.exp(shifted(p, prior_shift(weighted, same)))[:, 0], undone, rtol=1e-14)
+
+
+def test_maps_a_class_are_under_the_frequencies_of_the_calibration_rows() -> None:
+    there, wanted = np.array([0.2, 0.2, 0.6]), np.array([0.5, 0.3, 0.2])
+    calibration = Calibration(PerClass((1.0,) * 3, (0.0,) * 3), 5, 1.0, 1.0, tuple((5 * there).tolist()))
+    p = np.log(there)[:, np.newaxis]  # of a row that tells nothing
+    for one in (model(), model((6.0, 6.0, 6.0), (1.0, 2.0, 6.0))):
+        found = replace(one, calibration=calibration)
+        said = np.exp(shifted(p, prior_shift(found, dict(zip(LABELS, wanted.tolist(), strict=True)))))[:, 0]
+        np.testing.assert_allclose(said, wanted, rtol=1e-12)
+        undone = np.exp(shifted(p, prior_shift(found, "training")))[:, 0]
+        np.testing.assert_allclose(undone, (0.6, 0.3, 0.1), rtol=1e-12)
+    with pytest.raises(ModelError, match="does not say how frequent"):
+        prior_shift(replace(model(()), calibration=calibration), "training")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bncli.engine.kernels import preconditioning
-from bncli.engine.kernels.preconditioning import Sample, curved, dense_work, inverse, scaled, shared
+from bncli.engine.kernels.preconditioning import (
+    Sample,
+    curved,
+    dense_work,
+    inverse,
+    inverses_of,
+    scaled,
+    shared,
+)
 from bncli.engine.kernels.prolongation import Subspace
 from bncli.engine.training.subspace import top_only
 
@@ -231,3 +239,21 @@ def test_more_classes_cost_more() -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_matrix_that_is_not_finite_gives_the_unit_matrix(bad: float) -> None:
     np.testing.assert_array_equal(inverse(np.diag([1.0, bad])), np.eye(2))
+
+
+@pytest.mark.parametrize("n", [3, 60])
+@pytest.mark.parametrize("spoilt", ["none", "a row of zeros", "not positive definite", "not finite"])
+def test_inverses_of_several_matrices_are_bit_by_bit_those_of_each(n: int, spoilt: str) -> None:
+    rng = np.random.default_rng(n)
+    roots = rng.normal(size=(4, n, n))
+    matrices = roots @ roots.transpose(0, 2, 1)
+    if spoilt == "a row of zeros":
+        matrices[1, 0], matrices[1, :, 0] = 0.0, 0.0
+    elif spoilt != "none":
+        matrices[2, 1, 1] = -1e3 if spoilt == "not positive definite" else np.inf
+    penalty = 0.0 if spoilt == "a row of zeros" else 0.5
+    one_by_one = np.stack([inverse(matrix, penalty * np.eye(n)) for matrix in matrices])
+    np.testing.assert_array_equal(inverses_of(matrices, penalty * np.eye(n)[np.newaxis]), one_by_one)
+    np.testing.assert_array_equal(
+        inverses_of(matrices[:1], np.stack([np.eye(n)] * 2))[1], inverse(matrices[0], np.eye(n))
+    )

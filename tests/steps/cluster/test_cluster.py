@@ -124,6 +124,55 @@ def test_fit_makes_the_same_bytes(cluster: Processes, codes: Path, tmp_path: Pat
     assert re.search(r"\d+ rounds on 2 workers \(2 threads\): on average \d+ kB out and \d+ kB back", there.err)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--structure", "tan", "--param", "map"),
+        # with a choice of the penalty, whose folds cut the rows as they were read anew
+        ("--structure", "nb", "--discretize", "equal-frequency", "--bins", "4"),
+        pytest.param(("--structure", "kdb", "--param", "weighted", "--cuts", "cuts.json"), marks=pytest.mark.slow),
+    ],
+    ids=lambda options: options[1],
+)
+def test_fit_of_parts_makes_the_same_bytes(cluster: Processes, tmp_path: Path, options: tuple[str, ...]) -> None:
+    parts(tmp_path / "wine")
+    assert run("discretize", "wine", "--cuts-out", "cuts.json", cwd=tmp_path).code == 0
+    here = run("fit", "wine", *options, "-o", "here.bnc", cwd=tmp_path)
+    there = run("fit", "wine", *options, "-o", "there.bnc", "--cluster", cluster.address, cwd=tmp_path)
+    assert (here.code, there.code) == (0, 0), there.err
+    assert (tmp_path / "here.bnc").read_bytes() == (tmp_path / "there.bnc").read_bytes()
+    assert re.search(r"^Note: a cluster learns from codes: there\.bnc\.\w+\.codes holds those of the", there.err, re.M)
+    assert {path.name for path in tmp_path.iterdir()} == {"wine", "cuts.json", "here.bnc", "there.bnc"}
+
+
+def test_fit_of_a_large_table_makes_the_same_bytes(cluster: Processes, codes: Path, tmp_path: Path) -> None:
+    """Row blocks on both workers, weights and missing values."""
+    words = ("fit", codes.with_suffix(".csv"), "--weights", "w", *FIT)
+    here, there = run(*words, "-o", tmp_path / "a"), run(*words, "-o", tmp_path / "b", "--cluster", cluster.address)
+    assert (here.code, there.code) == (0, 0), there.err
+    assert "rounds on 2 workers" in there.err
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_part_that_is_wrong_leaves_no_codes(cluster: Processes, tmp_path: Path) -> None:
+    parts(tmp_path / "wine")
+    with (tmp_path / "wine" / "b.csv").open("a") as file:
+        file.write("much" + ",1" * 13 + "\n")
+    options = ("--structure", "nb", "--param", "map", "-o", "x.bnc", "--cluster", cluster.address)
+    ended = run("fit", "wine", *options, cwd=tmp_path)
+    assert ended.code == 1
+    assert re.search(r"^Error: column '\S+' has numbers in \S*a\.csv, but 'much' here", ended.err, re.MULTILINE)
+    assert [path.name for path in tmp_path.iterdir()] == ["wine"]
+
+
+def parts(folder: Path) -> None:
+    """Wine in three files."""
+    header, *lines = (SAMPLES / "wine.csv").read_text().splitlines(keepends=True)
+    folder.mkdir()
+    for name, part in (("a.csv", lines[:70]), ("b.csv", lines[70:120]), ("c.csv", lines[120:])):
+        (folder / name).write_text(header + "".join(part))
+
+
 def test_other_codes_under_the_same_name(codes: Path) -> None:
     """The file is as long, but a worker that opens it finds other rows."""
     file = read_codes(str(codes))
@@ -135,15 +184,15 @@ def test_other_codes_under_the_same_name(codes: Path) -> None:
 
 
 def test_encode_writes_the_same_bytes(cluster: Processes, tmp_path: Path) -> None:
-    header, *lines = (SAMPLES / "wine.csv").read_text().splitlines(keepends=True)
-    for name, part in (("a.csv", lines[:70]), ("b.csv", lines[70:120]), ("c.csv", lines[120:])):
-        (tmp_path / name).write_text(header + "".join(part))
+    parts(tmp_path / "wine")
     for name, where in (("here.codes", ()), ("there.codes", ("--cluster", cluster.address))):
-        ended = run("encode", "a.csv", "b.csv", "c.csv", "-o", name, *where, cwd=tmp_path)
+        ended = run("encode", "a.csv", "b.csv", "c.csv", "-o", name, *where, cwd=tmp_path / "wine")
         assert ended.code == 0, ended.err
-    assert (tmp_path / "here.codes").read_bytes() == (tmp_path / "there.codes").read_bytes()
-    (tmp_path / "b.csv").write_text(header + lines[0].replace(lines[0].split(",")[0], "much") + lines[1])
-    ended = run("encode", "a.csv", "b.csv", "-o", "no.codes", "--cluster", cluster.address, cwd=tmp_path)
+    assert (tmp_path / "wine" / "here.codes").read_bytes() == (tmp_path / "wine" / "there.codes").read_bytes()
+    with (tmp_path / "wine" / "b.csv").open("a") as file:
+        file.write("much" + ",1" * 13 + "\n")
+    words = ("encode", "a.csv", "b.csv", "-o", "no.codes", "--cluster", cluster.address)
+    ended = run(*words, cwd=tmp_path / "wine")
     assert ended.code == 1
     assert re.search(r"^Error: column '\S+' has numbers in a\.csv, but 'much' here, b\.csv", ended.err, re.MULTILINE)
 
@@ -178,9 +227,13 @@ def test_workers_of_this_machine(codes: Path, model: bytes, tmp_path: Path) -> N
     assert (tmp_path / "there.bnc").read_bytes() == model
 
 
-def test_an_interrupt_leaves_no_process(codes: Path, tmp_path: Path) -> None:
-    command = Command("fit", codes, *FIT, "-o", tmp_path / "x.bnc", "--cluster", "local:2")
+@pytest.mark.parametrize("ending", [".codes", ".csv"])
+def test_an_interrupt_leaves_nothing(codes: Path, tmp_path: Path, ending: str) -> None:
+    """No process, no model, and no codes that were made on the way."""
+    data = (codes.with_suffix(ending), *(("--weights", "w") if ending == ".csv" else ()))
+    command = Command("fit", *data, *FIT, "-o", tmp_path / "x.bnc", "--cluster", "local:2")
     command.hear("a pass over these rows")
+    assert len(list(tmp_path.iterdir())) == (ending == ".csv")
     assert len(command.left_over()) > 2
     command.interrupt()
     ended = command.end()
@@ -190,19 +243,27 @@ def test_an_interrupt_leaves_no_process(codes: Path, tmp_path: Path) -> None:
     while command.left_over():
         assert time.monotonic() < deadline, "processes are left"
         time.sleep(0.1)
-    assert not (tmp_path / "x.bnc").exists()
+    assert not list(tmp_path.iterdir())
 
 
-def test_workers_die_in_the_middle(codes: Path, model: bytes, tmp_path: Path) -> None:
-    """One: the other makes again what was lost. Both: the command ends by itself."""
+def test_a_worker_dies_in_the_middle(codes: Path, model: bytes, tmp_path: Path) -> None:
+    """The other makes again what was lost."""
     folder = tmp_path / "cluster"
     folder.mkdir()
     with started(folder, 2) as processes:
         ended = _killing(processes, 0, codes, tmp_path / "one.bnc")
         assert ended.code == 0, ended.err
         assert (tmp_path / "one.bnc").read_bytes() == model
+
+
+@pytest.mark.slow
+def test_all_workers_die_in_the_middle(codes: Path, tmp_path: Path) -> None:
+    """The command ends by itself, after as long as new ones are waited for."""
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    with started(folder, 1) as processes:
         began = time.monotonic()
-        ended = _killing(processes, 1, codes, tmp_path / "none.bnc")
+        ended = _killing(processes, 0, codes, tmp_path / "none.bnc")
         assert ended.code == 1
         assert ended.err.splitlines()[-1].startswith("Error: the cluster has no workers any more; start workers")
         assert time.monotonic() - began < 90
@@ -241,7 +302,13 @@ def test_a_worker_that_cannot_see_the_data(cluster: Processes, tmp_path: Path) -
     assert re.fullmatch(said, ended.err)
 
 
-@pytest.mark.parametrize("greeting", [b"", b"SSH-2.0-OpenSSH_9.2\r\n"], ids=["silent", "another-protocol"])
+@pytest.mark.parametrize(
+    "greeting",
+    [
+        pytest.param(b"", id="silent", marks=pytest.mark.slow),  # waits for as long as the command does
+        pytest.param(b"SSH-2.0-OpenSSH_9.2\r\n", id="another-protocol"),
+    ],
+)
 def test_somebody_else_answers(greeting: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=_greet, args=(server, greeting), daemon=True).start()

@@ -33,6 +33,7 @@ on_cluster._serve = _serve
 """Run by a worker as it starts: whatever fold it is given, it dies of it."""
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is known to the scheduler, and says nothing: named in bounded time."""
     with started(tmp_path, 2) as processes:

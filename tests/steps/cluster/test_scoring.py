@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,11 +15,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from bncli.engine.decisions.rules import Wanted
 from bncli.errors import BncliError
 from bncli.files.table import Source
 from bncli.recipe import Recipe
 from bncli.steps.fit import fit
 from bncli.steps.score import Output, ScoreReport, score
+from bncli.steps.scoring.what_if import Questions
 from bncli.watch import Event, Note, Run
 from tests.steps.cluster.processes import Processes, run, started
 
@@ -109,6 +112,23 @@ def test_the_same_bytes_and_counts(cluster: Processes, place: Path, output: Outp
     report = there[1]
     assert report.rows == 5 * N_ROWS
     assert report.unseen_values > 0 < report.missing_values
+
+
+QUESTIONS = Questions(next_best=True, changes=(("q", "0.5"),), flip=True, surprise=True)
+
+
+@pytest.mark.parametrize("path", ["x.csv", "x.arrow"])
+def test_questions_and_monitors(cluster: Processes, place: Path, path: str) -> None:
+    """What is asked row by row, and what is counted of all of them: the bytes of one process."""
+    output = Output(path, decisions=Wanted(costs="a:b=1,a:c=2,b:a=1,b:c=1,c:a=5,c:b=1"), questions=QUESTIONS)
+    found = []
+    for address in (None, cluster.address):
+        written, report, notes = scored(address, Source(("parts",)), output, monitor="watched.json")
+        found.append((written, report.as_json(), notes, Path("watched.json").read_bytes()))
+    assert found[0] == found[1]
+    counted = json.loads(found[1][-1])
+    assert counted["rows"] == counted["labelled_rows"] == 5 * N_ROWS
+    assert counted["mean_log_p"] < 0
 
 
 def test_fewer_files_than_threads(cluster: Processes, place: Path) -> None:

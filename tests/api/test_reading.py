@@ -1,0 +1,157 @@
+"""What the command's flags say of DATA is said in Python by keywords, to the same effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+
+import bncli
+from bncli.api.models import Model
+from bncli.api.tables import LABELLED, SCORED
+from bncli.api.wording import COLUMNS, FILES
+from bncli.cli import options
+from bncli.errors import BncliError, ModelError, UsageError
+from tests.api.test_learning import command, silent
+
+NB: dict[str, Any] = {"structure": "nb", "param": "map", "progress": silent}
+ROWS = [(f"{i % 7},{i % 5}", "grün" if i % 3 else "blau", "ja" if (i + i % 2) % 3 else "nein") for i in range(120)]
+SAID: dict[str, Any] = {"delimiter": ";", "encoding": "latin-1", "decimal": ",", "format": "csv"}
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    """A table that is read wrongly, or not at all, unless it is said how."""
+    path = tmp_path / "t.txt"
+    lines = ["zahl;farbe;klasse", *(";".join(row) for row in ROWS)]
+    path.write_text("\n".join([*lines, ""]), encoding="latin-1")
+    return path
+
+
+def flags(*decorators: Any) -> set[str]:
+    def nothing() -> None:
+        pass
+
+    callback: Any = nothing
+    for decorator in decorators:
+        callback = decorator(callback)
+    found: list[click.Parameter] = callback.__click_params__
+    return {str(one.name) for one in found}
+
+
+def test_every_flag_about_data_has_its_keyword() -> None:
+    """Another flag of the command is to be given one here too."""
+    names = {"class_name": "class_"}
+    said = {names.get(name, name) for name in flags(*options.TABLE)}
+    assert said == {*COLUMNS, *FILES}
+    assert flags(*options.OF_LABELLED, *options.MISSING, *options.FORMAT, *options.BAD_ROWS) == {
+        "class_name",
+        *LABELLED,
+    } - {"class_"}
+    assert flags(*options.MISSING, *options.FORMAT, *options.BAD_ROWS) == {*SCORED}
+    for function in (bncli.fit, bncli.compare, Model.evaluate):
+        assert flags(*options.UNSEEN) <= {*signature(function).parameters}
+
+
+def test_the_bytes_of_the_command(foreign: Path, tmp_path: Path) -> None:
+    words = ["--delimiter", ";", "--encoding", "latin-1", "--decimal", ",", "--format", "csv", "--unseen", "error"]
+    command("fit", str(foreign), *words, "--structure", "nb", "--param", "map", "-o", str(tmp_path / "m.bnc"))
+    model = bncli.fit(foreign, **NB, **SAID, unseen="error")
+    model.save(tmp_path / "python.bnc")
+    assert (tmp_path / "python.bnc").read_bytes() == (tmp_path / "m.bnc").read_bytes()
+
+
+METHODS: list[Callable[..., Any]] = [
+    lambda model, table, **said: model.predict_proba(table, **said),
+    lambda model, table, **said: model.predict(table, **said),
+    lambda model, table, **said: model.decide(table, threshold=0.4, **said).labels,
+    lambda model, table, **said: [one.log_odds for one in model.explain(table, **said)],
+    lambda model, table, **said: model.what_if(table, {"farbe": "blau"}, **said),
+    lambda model, table, **said: model.flip(table, **said),
+    lambda model, table, **said: model.next_best(table, **said),
+    lambda model, table, **said: model.surprise(table, **said),
+    lambda model, table, **said: model.monitor(table, **said)["rows"],
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_are_read_as_is_said(foreign: Path, method: Callable[..., Any]) -> None:
+    model = bncli.fit(foreign, **NB, **SAID)
+    numbers, names, labels = zip(*ROWS, strict=True)
+    table = {"zahl": [float(text.replace(",", ".")) for text in numbers], "farbe": names, "klasse": labels}
+    said = {key: SAID[key] for key in FILES}
+    assert np.array_equal(method(model, foreign, **said), method(model, table))
+    with pytest.raises(BncliError):
+        method(model, foreign, delimiter=";", encoding="utf-16")
+    with pytest.raises(TypeError, match="'dates'"):
+        method(model, table, dates="off")
+
+
+def test_measuring_reads_as_is_said(foreign: Path) -> None:
+    model = bncli.fit(foreign, **NB, **SAID)
+    said = {key: SAID[key] for key in FILES}
+    assert model.evaluate(foreign, **said)["rows"] == 120
+    assert model.calibrate(foreign, **said).classes_.tolist() == ["ja", "nein"]
+    assert bncli.evaluate(foreign, folds=2, **NB, **SAID)["rows"] == 120
+    found = bncli.compare([foreign], {"nb": "--structure nb --param map"}, folds=2, progress=silent, **SAID)
+    assert [one["rows"] for one in found["data"]] == [120]
+
+
+def test_values_never_seen_in_folds() -> None:
+    """A value of a single row is in no other fold."""
+    rows = {"a": [*["u", "v"] * 20, "w"], "class": [*["x", "y"] * 20, "x"]}
+    assert bncli.evaluate(rows, folds=2, **NB)["rows"] == 41
+    with pytest.raises(ModelError, match="never"):
+        bncli.evaluate(rows, folds=2, unseen="error", **NB)
+    with pytest.raises(UsageError, match="unseen is 'no'"):
+        bncli.evaluate(rows, unseen="no", **NB)
+
+
+def test_a_schema_file(foreign: Path, tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text('{"class": "farbe", "ignore": ["klasse"]}')
+    model = bncli.fit(foreign, schema=tmp_path / "s.json", discretize="equal-width", **NB, **SAID)
+    assert (model.class_name, model.feature_names_in_.tolist()) == ("farbe", ["zahl"])
+
+
+def test_bad_rows(tmp_path: Path) -> None:
+    rows = {"a": [1.5, 2.5, 3.5] * 20, "class": ["x", "y", "y"] * 20}
+    model = bncli.fit(rows, **NB)
+    bad = {"a": ["1.5", "two", "3.5"]}
+    with pytest.raises(BncliError, match="the table row 2"):
+        model.predict(bad)
+    assert model.predict(bad, on_bad_row="skip").tolist() == ["x", "y"]
+    assert len(model.predict(bad, on_bad_row=tmp_path / "bad.csv")) == 2
+    assert "two" in (tmp_path / "bad.csv").read_text()
+
+
+def test_values_never_seen() -> None:
+    rows, new = {"a": ["u", "v"] * 20, "class": ["x", "y"] * 20}, {"a": ["w"], "class": ["x"]}
+    model = bncli.fit(rows, **NB)
+    assert model.predict(new).tolist() == ["x"]
+    for strict, said in ((model, {"unseen": "error"}), (bncli.fit(rows, unseen="error", **NB), {})):
+        for call in (strict.predict, strict.explain, strict.evaluate):
+            with pytest.raises(ModelError, match=r"never.*unseen='average'"):
+                call(new, **said)
+        assert strict.predict(new, unseen="average").tolist() == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"delimiter": ";"}, "delimiter= says how a file is read, and the table is none"),
+        ({"format": "xlsx"}, "format is 'xlsx', and should be one of 'csv', 'tsv', 'parquet', 'arrow'"),
+        ({"dates": "foo"}, "dates is 'foo', and should be one of 'auto', 'off', 'dmy', 'mdy'"),
+        ({"unseen": "ignore"}, "unseen is 'ignore', and should be one of 'average', 'error'"),
+        ({"decimal": "x"}, "decimal= takes a point or a comma, not 'x'"),
+        ({"delimiter": ";;"}, "delimiter= takes one character, not ';;'"),
+        ({"encoding": "klingon"}, "encoding= says how a file is read, and the table is none"),
+    ],
+)
+def test_what_cannot_be(said: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        bncli.fit({"a": [1, 2] * 9, "class": ["x", "y"] * 9}, **said)
