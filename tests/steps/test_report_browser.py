@@ -83,6 +83,8 @@ WIDE = """[...document.querySelectorAll("main *")].filter(e => !e.closest(".scro
   && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display === "block").map(e => e.outerHTML.slice(0, 99))"""
 SQUEEZED = """[...document.querySelectorAll(".scroll th, .scroll td")].filter(e => e.checkVisibility()
   && /[^\\s-]{7}/.test(e.textContent) && e.clientWidth < 50).map(e => e.textContent.slice(0, 20))"""
+ENDLESS = """[...document.querySelectorAll("main bdi, main output, main label, main p, main caption, option")]
+  .filter(e => !e.querySelector("select") && e.textContent.length > 1500).map(e => e.outerHTML.slice(0, 99))"""
 SHOWN = """[...document.querySelectorAll("#good [data-label]")].filter(g => g.getClientRects().length)
   .map(g => g.dataset.label).join()"""
 SWITCH = """document.querySelectorAll("[data-switch]").forEach(s => {
@@ -134,6 +136,7 @@ def test_nothing_is_wider_than_the_window(page: PageOfFile, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(WIDE) == []
     assert page.evaluate(SQUEEZED) == []
+    assert page.evaluate(ENDLESS) == []
     page.resize(1300)
 
 
