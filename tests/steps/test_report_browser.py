@@ -6,6 +6,7 @@ They skip themselves where there is no Chromium.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from bncli.steps.report import report
 from bncli.steps.score import Output, score
 from tests.chromium import Browser, PageOfFile, chromium
 from tests.steps.test_report import HOSTILE, KINDS, SAMPLES, written
+from tests.transcripts import ROOT
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium to open pages with")
 
@@ -81,6 +83,8 @@ WIDE = """[...document.querySelectorAll("main *")].filter(e => !e.closest(".scro
   && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display === "block").map(e => e.outerHTML.slice(0, 99))"""
 SQUEEZED = """[...document.querySelectorAll(".scroll th, .scroll td")].filter(e => e.checkVisibility()
   && /[^\\s-]{7}/.test(e.textContent) && e.clientWidth < 50).map(e => e.textContent.slice(0, 20))"""
+ENDLESS = """[...document.querySelectorAll("main bdi, main output, main label, main p, main caption, option")]
+  .filter(e => !e.querySelector("select") && e.textContent.length > 1500).map(e => e.outerHTML.slice(0, 99))"""
 SHOWN = """[...document.querySelectorAll("#good [data-label]")].filter(g => g.getClientRects().length)
   .map(g => g.dataset.label).join()"""
 SWITCH = """document.querySelectorAll("[data-switch]").forEach(s => {
@@ -132,6 +136,7 @@ def test_nothing_is_wider_than_the_window(page: PageOfFile, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(WIDE) == []
     assert page.evaluate(SQUEEZED) == []
+    assert page.evaluate(ENDLESS) == []
     page.resize(1300)
 
 
@@ -227,6 +232,30 @@ def test_words_can_be_told_from_the_paper(browser: Browser, made: tuple[str, Pat
     found.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
     worst = found.evaluate(CONTRAST)
     assert {tag: round(ratio, 2) for tag, ratio in worst.items() if ratio < 4.5} == {}
+
+
+CHOOSE = """((name, level) => {
+  const fields = [...document.querySelectorAll("#panel-what-if select")];
+  const field = fields.find(one => one.getAttribute("aria-label") === name);
+  field.value = level;
+  field.dispatchEvent(new Event("input"));
+  return document.getElementById("panel-what-if").innerText;
+})"""
+
+
+def test_the_manual_says_why_a_row_is_what_it_is(browser: Browser, tmp_path: Path) -> None:
+    lines = (SAMPLES / "tumours.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "train.csv").write_text("".join(lines[::2]), encoding="utf-8")
+    words = ["--structure", "tan", "--param", "map", "-q", "-o", str(tmp_path / "m.bnc")]
+    assert run(["fit", str(tmp_path / "train.csv"), *words, "--report", str(tmp_path / "r.html")]) == 0
+    manual = (ROOT / "bncli/manual/report.md").read_text(encoding="utf-8")
+    (name, level, told) = re.findall(r"Why this row\?, with (\S+) set to (\S+) \| (.*) \|", manual)[0]
+    page = browser.open(tmp_path / "r.html")
+    page.wait_for(READY)
+    shown = " ".join(page.evaluate(f"{CHOOSE}({json.dumps(name)}, {json.dumps(level)})").split())
+    probability, *reasons = told.split(", ")
+    assert probability in shown
+    assert " ".join(reasons) in shown
 
 
 @pytest.fixture(scope="module")

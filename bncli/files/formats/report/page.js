@@ -13,6 +13,9 @@
     element.append(...children);
     return element;
   };
+  /** A name that is not endless. */
+  const short = (name) => (name.length > 100 ? `${name.slice(0, 70)}…${name.slice(-20)}` : name);
+  const named = (name) => make("bdi", {}, short(name));
   const percent = (share) => (Number.isFinite(share) ? `${(100 * share).toFixed(1)} %` : "–");
   const signed = (number) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(3);
   const clipped = (share) => Math.min(Math.max(share, 0), 1);
@@ -127,7 +130,7 @@
   // --- threshold and costs -----------------------------------------------------------------------------------------
 
   const thresholds = (panel, data) => {
-    const { label, other, positives, negatives } = data;
+    const { positives, negatives } = data, label = short(data.label), other = short(data.other);
     const slider = make("input", { type: "range", min: 0, max: data.t.length - 1, value: data.start, oninput: () => show() });
     const cost = (what, start) => make("input", { type: "number", min: 0, step: "any", value: start, "aria-label": what, oninput: () => show() });
     const missed = cost(`Cost of a missed ${label}`, data.costs[0]), alarm = cost(`Cost of a false alarm, ${other} taken for ${label}`, data.costs[1]);
@@ -210,7 +213,7 @@
       const id = { "aria-label": one.name, oninput: () => show() };
       let field;
       if (one.options) {
-        field = make("select", id, ...one.options.map((option) => make("option", { value: option }, option)), make("option", { value: "", "data-missing": true }, "(missing)"));
+        field = make("select", id, ...one.options.map((option) => make("option", { value: option }, short(option))), make("option", { value: "", "data-missing": true }, "(missing)"));
         field.selectedIndex = one.value;
       } else field = make("input", { type: "number", step: "any", value: one.value, placeholder: "missing", ...id });
       return field;
@@ -227,24 +230,24 @@
     const about = make("p");
     const show = () => {
       const values = row(), found = predict_proba(values), shares = MODEL.labels.map((label) => found[label]);
-      const best = shares.indexOf(Math.max(...shares));
-      heading.textContent = `${MODEL.labels[best]}: ${percent(shares[best])}`;
+      const best = shares.indexOf(Math.max(...shares)), told = short(MODEL.labels[best]);
+      heading.textContent = `${told}: ${percent(shares[best])}`;
       const order = shares.map((_, y) => y).sort((a, b) => shares[b] - shares[a]).slice(0, 12);
-      classes.replaceChildren(...order.flatMap((y) => [make("bdi", {}, MODEL.labels[y]), bar(shares[y], "raise"), make("span", { class: "number" }, percent(shares[y]))]));
+      classes.replaceChildren(...order.flatMap((y) => [named(MODEL.labels[y]), bar(shares[y], "raise"), make("span", { class: "number" }, percent(shares[y]))]));
       const codes = MODEL.inputs.map((one) => codeOf(one, values));
       const all = contributions(codes, best, data);
-      const told = all.slice().sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, 15);
-      const most = Math.max(...told.map(([, number]) => Math.abs(number)), 1e-12);
+      const most = all.slice().sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, 15);
+      const largest = Math.max(...most.map(([, number]) => Math.abs(number)), 1e-12);
       about.textContent = data.effects
-        ? `What speaks for ${MODEL.labels[best]} (+) and against it (−): log-odds, which add up to ${signed(oddsOf(shares, best))} with a base of ${signed(contrasts(STAGES[0].shift)[best])}.`
-        : `By how much each value moves the log-odds of ${MODEL.labels[best]}, against not knowing it.`;
-      reasons.replaceChildren(...told.flatMap(([name, number]) => [make("bdi", {}, name), bar(Math.abs(number) / most, number < 0 ? "lower" : "raise"), make("span", { class: "number" }, signed(number))]));
+        ? `What speaks for ${told} (+) and against it (−): log-odds, which add up to ${signed(oddsOf(shares, best))} with a base of ${signed(contrasts(STAGES[0].shift)[best])}.`
+        : `By how much each value moves the log-odds of ${told}, against not knowing it.`;
+      reasons.replaceChildren(...most.flatMap(([name, number]) => [named(name), bar(Math.abs(number) / largest, number < 0 ? "lower" : "raise"), make("span", { class: "number" }, signed(number))]));
       panel.dataset.probabilities = JSON.stringify(shares);
       panel.dataset.contributions = JSON.stringify(all.map(([name, number]) => [name, number]));
     };
     panel.replaceChildren(
       make("h3", {}, panel.getAttribute("aria-label")), heading, classes, about, reasons,
-      make("div", { class: "fields" }, ...data.inputs.map((one, i) => make("label", {}, make("bdi", {}, one.name), fields[i]))),
+      make("div", { class: "fields" }, ...data.inputs.map((one, i) => make("label", {}, named(one.name), fields[i]))),
     );
     show();
   };
