@@ -195,7 +195,8 @@ The lines, with `--threads 2`:
 
 From 16 million rows on these values are more than the budget of 2 GiB, and are read in two rounds. Fits in closed form
 hold no more than the mapped codes and what two row blocks take; discriminative ones hold fused codes of all rows, for
-naive Bayes 28 bytes a row beside the mapped ones at the most.
+naive Bayes 28 bytes a row beside the mapped ones at the most. All grow with the rows: what is said below of more rows
+than were run is a forecast.
 
 `fit --dry-run` foresees, beside what was measured:
 
