@@ -116,11 +116,11 @@ def compare(
     """
     unseen: Unseen = columns.pop("unseen", "average")
     chosen = [learner(f"{name}={options}", seed) for name, options in learners.items()]
+    unseen = one_of("unseen", columns.pop("unseen", "average"))
     said, words = _parted(columns)
     if words:
         raise TypeError(f"compare() got an unexpected keyword argument {next(iter(words))!r}")
     with in_python(), one_thread(), watching(progress) as watch, ExitStack() as files:
-        one_of("unseen", unseen)
         sources = [files.enter_context(source_of(table, **said)) for table in map(_path, tables)]
         run = run_of(threads, watch)
         return comparing.compare(sources, chosen, Protocol(folds, repeats, seed), unseen=unseen, run=run).as_json()

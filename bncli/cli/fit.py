@@ -42,6 +42,7 @@ QUANTILES = flag(
     "--log-p-quantiles",
     group="Output",
     everyday=False,
+    setting=False,
     is_flag=True,
     help="Keep in the model how probable its training rows were, quantiles of ln P(x) of 10,000 at most, for score "
     "--monitor and --surprise; of networks.",

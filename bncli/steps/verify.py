@@ -140,7 +140,7 @@ def verify(model_path: str, against: str | None = None, *, seed: int = 0) -> Ver
     report = VerifyReport(model_path, model.version, against, form.word, own, None)
     if isinstance(form, NetworkFormat):
         return replace(report, export=_network(model, form, content, against, rng))
-    probes, text = probe_rows(model, EXPORT_ROWS, rng), content.decode() if form.is_text else content
+    probes, text = probe_rows(model, EXPORT_ROWS, rng), _text(content, against) if form.is_text else content
     report = replace(report, export=_program(form, text, probes, against), rounded=form.rounds)
     if form.decide is None or not form.decides(text):
         return report
@@ -196,6 +196,14 @@ def _program(form: ProgramFormat, text: str | bytes, probes: ProbeRows, where: s
     return Compared(probes.n_rows, float(np.abs(said - probes.probabilities).max(initial=0.0)))
 
 
+def _text(content: bytes, where: str) -> str:
+    """Of a program; ModelError for bytes that are none."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ModelError(f"the program fails to be read: {_reason(error)}", where=where, hint=_EXPORT) from error
+
+
 def _ran(asked: Callable[..., T], text: str | bytes, probes: ProbeRows, where: str) -> T:
     """What a program answers; ModelError where it fails."""
     try:
@@ -209,6 +217,8 @@ def _ran(asked: Callable[..., T], text: str | bytes, probes: ProbeRows, where: s
 
 def _reason(error: Exception) -> str:
     """In one line; an error of a reader's own without its place and advice."""
+    if isinstance(error, (LookupError, TypeError, ValueError)):
+        return "it is not as bncli writes one, or needs columns that this model does not have"
     lines = [
         line for line in (error.what if isinstance(error, BncliError) else str(error)).splitlines() if line.strip()
     ]

@@ -54,7 +54,7 @@ def test_every_flag_about_data_has_its_keyword() -> None:
         *LABELLED,
     } - {"class_"}
     assert flags(*options.MISSING, *options.FORMAT, *options.BAD_ROWS) == {*SCORED}
-    for function in (bncli.fit, bncli.compare, Model.evaluate):
+    for function in (bncli.fit, Model.evaluate):
         assert flags(*options.UNSEEN) <= {*signature(function).parameters}
 
 
@@ -110,6 +110,8 @@ def test_values_never_seen_in_folds() -> None:
         bncli.evaluate(rows, folds=2, unseen="error", **NB)
     with pytest.raises(UsageError, match="unseen is 'no'"):
         bncli.evaluate(rows, unseen="no", **NB)
+    with pytest.raises(UsageError, match="unseen is 'no'"):
+        bncli.compare([], {}, unseen="no")
 
 
 def test_a_schema_file(foreign: Path, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bncli.cli.export import summary
+from bncli.steps.export import ExportReport, Rounding
 from tests.cli.conftest import Bncli
 
 BEGINNINGS = {"bif": "network ", "xmlbif": "<?xml", "dot": "digraph ", "json": "{\n"}
@@ -154,3 +156,9 @@ def test_onnx_with_contributions(bncli: Bncli, tmp_path: Path, model: str) -> No
     assert bncli("export", model, "-o", "x.onnx", "--contributions", "-q") == (0, "", "")
     assert b"contributions" in (tmp_path / "x.onnx").read_bytes()
     assert b"contributions" not in plain
+
+
+@pytest.mark.parametrize(("change", "told"), [(2e-4, "+2.0e-04"), (-4e-18, "-4.0e-18")])
+def test_what_rounding_costs_has_one_sign(change: float, told: str) -> None:
+    report = ExportReport("m", "scorecard", None, 3, None, 9, 10_000, 0.0, "", Rounding(1e-3, change))
+    assert summary(report)[-1].endswith(f"log-loss {told}")

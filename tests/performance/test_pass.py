@@ -80,7 +80,7 @@ def test_two_threads_use_two_cores(n_labels: int, record: Recorder) -> None:
     if shares["C"] > 0.7:
         pytest.skip(f"no second core was free: the C kernel gains nothing from it either ({detail})")
     what = f"two threads, simulated TAN, 800,000 rows, K = {n_labels}"
-    missed = "short numpy calls hand the interpreter lock over too often"
+    missed = "what one thread does alone and waiting for the lock: tests/published/threads.md"
     record(what, shares["own"], "x the wall time of one", 1.2 * shares["C"], detail, missed=missed)
 
 

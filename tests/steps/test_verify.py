@@ -163,6 +163,24 @@ def test_sql(model: str, tmp_path: Path) -> None:
         verify(model, str(tmp_path / "bad.sql"))
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("empty.sql", ""),
+        ("other.sql", "DROP TABLE nothing;"),
+        ("list.sql", "-- bncli: []"),
+        ("short.sql", '-- bncli: {"dialect": "sqlite"}'),
+        ("short.csv", "a,b"),
+    ],
+)
+def test_what_no_export_looks_like_is_said_in_words(model: str, tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(
+        ModelError, match="it is not as bncli writes one, or needs columns that this model does not have"
+    ):
+        verify(model, str(tmp_path / name))
+
+
 def test_an_onnx_graph(model: str, tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")

@@ -107,7 +107,7 @@ def mixture_weights(log_probabilities: Array, weights: Array | None = None) -> A
     of_rows = np.full(shares.shape[1], 1.0 / shares.shape[1]) if weights is None else weights / weights.sum()
     for _ in range(STEPS):
         grown = v * (shares @ (of_rows / (v @ shares)))
-        if np.abs(grown - v).max() < TOLERANCE:
+        if np.maximum.reduce(np.abs(grown - v)) < TOLERANCE:
             break
         v = grown
     return np.asarray(v / v.sum())

@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, TypeVar
+from functools import cached_property, partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -149,24 +149,50 @@ class Dataset:
         results = self._results(kernel, broadcast, states)
         # in block order, whichever came first: floating-point sums depend on the order
         total = next(results)
-        for partial in results:
-            total = _add(total, partial)
+        for result in results:
+            total = _add(total, result)
         return total
 
     def _results(self, kernel: Callable[..., T], broadcast: Any, states: Sequence[Any] | None) -> Iterator[T]:
         """Results in block order; no more than two per thread exist at a time, so that large partial sums stay few."""
         blocks = self.row_blocks(states)
-        if self.threads <= 1 or len(blocks) == 1:
+        threads = min(self.threads, len(blocks))
+        if threads <= 1:
             yield from (kernel(block, *broadcast) for block in blocks)
             return
-        ahead = min(2 * self.threads, len(blocks))  # one in hand and one that waits: no thread idles between two
-        with ThreadPoolExecutor(min(self.threads, len(blocks))) as pool:
-            waiting = deque(pool.submit(kernel, block, *broadcast) for block in blocks[:ahead])
-            for block in [*blocks[ahead:], *[None] * ahead]:
+        ahead = 2 * threads  # one in hand and one that waits: no thread idles between two
+        # this thread works too: one that only waits for the others costs more than what it does
+        with ThreadPoolExecutor(threads - 1) as pool:
+            waiting = deque(_Share(pool, partial(kernel, block, *broadcast)) for block in blocks[:ahead])
+            for block in [*blocks[ahead:], *[None] * len(waiting)]:
+                while not waiting[0].is_done() and any(share.take() for share in waiting):
+                    pass
                 result = waiting.popleft().result()
                 if block is not None:
-                    waiting.append(pool.submit(kernel, block, *broadcast))
+                    waiting.append(_Share(pool, partial(kernel, block, *broadcast)))
                 yield result
+
+
+class _Share(Generic[T]):
+    """A kernel on a row block, for the thread that is free first: one of the pool, or the one that asks."""
+
+    def __init__(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> None:
+        self._work, self._future = work, pool.submit(work)
+        self._here: list[T] = []
+
+    def is_done(self) -> bool:
+        return bool(self._here) or self._future.done()
+
+    def take(self) -> bool:
+        """Does it here, unless a thread has begun."""
+        if self._here or not self._future.cancel():
+            return False
+        self._here.append(self._work())
+        return True
+
+    def result(self) -> T:
+        """What came of it, waited for."""
+        return self._here[0] if self._here else self._future.result()
 
 
 def block_bounds(n_rows: int) -> list[tuple[int, int]]:

@@ -24,12 +24,23 @@ def group_blocks(report: EvaluateReport) -> Iterator[Block]:
             bounds = group.intervals.get("error")
             between = "–" if bounds is None else " to ".join(map(percent, bounds))
             told = (percent(group.figures["error"] or 0.0), between, figure(group.figures["log_loss"]))
-            rows.append((_named(group.value), f"{group.rows:,}", *told, figure(group.figures["auc"])))
+            right = [group.decided["decided_accuracy"]] if group.decided else []
+            by_rule = ("–" if share is None else percent(1 - share) for share in right)
+            rows.append((_named(group.value), f"{group.rows:,}", *told, figure(group.figures["auc"]), *by_rule))
         worst = next((group for group in own if group.rows >= _LEAST), own[0])
-        wrong = f"{percent(worst.figures['error'] or 0.0)} of {count(worst.rows, 'row')} are decided wrong"
+        how = "predicted" if worst.decided else "decided"
+        wrong = f"{percent(worst.figures['error'] or 0.0)} of {count(worst.rows, 'row')} are {how} wrong"
         yield Prose(f"By {by} it fares worst for {_named(worst.value)}: {wrong}, of all rows {percent(error)}.")
-        headings = (by, "rows", "wrong", "95 % interval", "log-loss", "AUC")
-        yield Grid(f"By {by}, the highest error first", headings, rows, (1, 2, 3, 4, 5))
+        headings = (
+            by,
+            "rows",
+            "wrong",
+            "95 % interval",
+            "log-loss",
+            "AUC",
+            *["wrong by the rule"] * bool(worst.decided),
+        )
+        yield Grid(f"By {by}, the highest error first", headings, rows, tuple(range(1, len(headings))))
         if len(own) > MOST_GROUPS:
             yield Prose(f"{count(len(own) - MOST_GROUPS, 'group')} more have a lower error.", "gap")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -68,6 +69,20 @@ def test_map_keeps_the_order_of_rows_and_passes_states(threads: int) -> None:
 
 def failing(block: RowBlock) -> None:
     raise ZeroDivisionError
+
+
+def test_the_thread_that_asks_is_one_of_the_threads() -> None:
+    """Each waits for the other, so both work; and no third one does."""
+    together = threading.Barrier(2, timeout=60)
+
+    def who(_: RowBlock) -> int:
+        together.wait()
+        return threading.get_ident()
+
+    workers = random_dataset(300_000, (2,), 2, threads=2).map(who)
+    assert len(workers) == 4
+    assert len(set(workers)) == 2
+    assert threading.get_ident() in workers
 
 
 @pytest.mark.parametrize("threads", [1, 3])
