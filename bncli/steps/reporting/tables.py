@@ -108,14 +108,14 @@ def _ranks(report: CompareReport, metric: str, summary: Summary) -> Picture:
     drawing = rank_diagram(report, metric)
     if drawing is None:
         drawing = share_bars("Average ranks", [((name,), rank) for name, rank in ranks], [f"{r:.2f}" for _, r in ranks])
-        return Picture(f"ranks-{metric}", "Average ranks, 1 the best.", sentence, drawing)
+        return Picture(f"ranks-{metric}", f"Average ranks by {told(metric)}, 1 the best.", sentence, drawing)
     alike = [name for group in summary.groups if best[0] in group for name in group if name not in best]
     if alike:
         apart = f"{listed(alike)} {'is' if len(alike) == 1 else 'are'} not told apart from the best"
     else:
         apart = "the best is told apart from all others" if len(best) < len(ranks) else "nobody is told apart"
     sentence += f" By the test of Nemenyi (5 %) {apart}; a bar joins learners that are not told apart."
-    return Picture(f"ranks-{metric}", "Average ranks, 1 the best.", sentence, drawing, wide=True)
+    return Picture(f"ranks-{metric}", f"Average ranks by {told(metric)}, 1 the best.", sentence, drawing, wide=True)
 
 
 def _against_baseline(report: CompareReport, metric: str) -> Iterator[Picture]:
@@ -130,7 +130,9 @@ def _against_baseline(report: CompareReport, metric: str) -> Iterator[Picture]:
     if most.better <= most.worse:
         sentence = f"No learner is better than {report.baseline} on more data sets than it is worse on."
     drawing = scatter_drawing(report, metric, panels)
-    yield Picture(f"scatter-{metric}", f"Every learner against {report.baseline}.", sentence, drawing, wide=True)
+    yield Picture(
+        f"scatter-{metric}", f"{told(metric)} of every learner against {report.baseline}.", sentence, drawing, wide=True
+    )
 
 
 def _cell(report: CompareReport, data: str, learner: str, metric: str) -> str:
