@@ -140,7 +140,12 @@ def verify(model_path: str, against: str | None = None, *, seed: int = 0) -> Ver
     report = VerifyReport(model_path, model.version, against, form.word, own, None)
     if isinstance(form, NetworkFormat):
         return replace(report, export=_network(model, form, content, against, rng))
-    probes, text = probe_rows(model, EXPORT_ROWS, rng), content.decode() if form.is_text else content
+    probes = probe_rows(model, EXPORT_ROWS, rng)
+    try:
+        text = content.decode() if form.is_text else content
+    except UnicodeDecodeError as error:
+        what = "the program fails on rows for this model: it is no text"
+        raise ModelError(what, where=against, hint=_EXPORT) from error
     report = replace(report, export=_program(form, text, probes, against), rounded=form.rounds)
     if form.decide is None or not form.decides(text):
         return report
