@@ -114,7 +114,6 @@ def compare(
     learners: a name and the options of each as a command line has them, {"tree": "--structure tan --param map"}.
     `unseen` and what is said of the columns: as to `fit`.
     """
-    unseen: Unseen = columns.pop("unseen", "average")
     chosen = [learner(f"{name}={options}", seed) for name, options in learners.items()]
     unseen = one_of("unseen", columns.pop("unseen", "average"))
     said, words = _parted(columns)
