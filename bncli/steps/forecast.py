@@ -30,8 +30,10 @@ VALUE_BYTES = 4.5
 """Of a value as it is kept in the narrowest type, of numbers and names together."""
 READING, COUNTING, PASSING = 7e-8, 2.6e-9, 3e-9
 """Seconds of one core a value: read and cut, counted for a structure, looked up in a pass."""
-FEW_PASSES, PASSES, PENALTY_ROWS, PENALTY_PASSES = 8, 80, 50_000, 900
+FEW_PASSES, PASSES, PENALTY_ROWS, PENALTY_PASSES = 8, 150, 50_000, 900
 """Passes of an optimizer with its preconditioners, naive Bayes and others; rows that choose a penalty, their passes."""
+SAMPLED_ROWS, FALL = 9_000_000, 0.6
+"""Of more rows samples do most of the work: passes over all of them fall with this power of their number."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ def expected_seconds(rows: int, n: int, rounds: int, recipe: Recipe) -> float:
     pairs, passes = (1, FEW_PASSES) if recipe.structure == "nb" else (max(n / 2, 1), PASSES)
     seconds = 1.0 + values * (READING * rounds + COUNTING * pairs + PASSING)
     if recipe.optimizer is not None:
-        seconds += passes * PASSING * values
+        seconds += passes * min(1.0, SAMPLED_ROWS / max(rows, 1)) ** FALL * PASSING * values
         if recipe.penalty == "cv":
             seconds += PENALTY_PASSES * PASSING * min(rows, PENALTY_ROWS) * n
     return round(seconds, 1)
