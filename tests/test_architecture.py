@@ -41,7 +41,8 @@ FLOORS = (
     ("engine.structures",),
     ("engine.data", "recipe"),
     ("engine.calibration", "engine.discretizers", "engine.scores", "engine.smoothing", "catalogue"),
-    ("engine.kernels", "errors", "watch", "choices", "commands"),
+    ("choices",),
+    ("engine.kernels", "errors", "watch", "option_kinds", "commands"),
 )
 """The rooms, from the top floor down. A room is a folder (of the engine too) or a module that stands alone in one.
 

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from bncli.choices import DECISIONS, CostNumbers, Criterion, Option, Real, Word
+from bncli.choices import DECISIONS, Option
+from bncli.option_kinds import CostNumbers, Criterion, Real, Word
 
 OPTIONS: tuple[Option, ...] = (
     Option(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bncli.choices import OF_SCHEMA, PARAMETER, Names, Option
+from bncli.choices import OF_SCHEMA, PARAMETER, Option
+from bncli.option_kinds import Names
 
 DIRECTIONS = OF_SCHEMA
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bncli.choices import CATEGORIES, CUTTING, Choice, Method, Option, Whole
+from bncli.choices import CATEGORIES, CUTTING, Choice, Method, Option
+from bncli.option_kinds import Whole
 
 DISCRETIZERS = Choice(
     "--discretize",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bncli.choices import PARAMETER, Choice, Method, Option, Real, Whole, Word
+from bncli.choices import PARAMETER, Choice, Method, Option
+from bncli.option_kinds import Real, Whole, Word
 
 _CONDITIONED = ("--preconditioner",)
 

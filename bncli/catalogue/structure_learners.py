@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bncli.choices import STRUCTURE, Choice, Method, Option, Prior, Real, Switch, Whole, Word
+from bncli.choices import STRUCTURE, Choice, Method, Option
+from bncli.option_kinds import Prior, Real, Switch, Whole, Word
 
 STRUCTURES = Choice(
     "--structure",

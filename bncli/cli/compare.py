@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.choices import Whole
 from bncli.cli import learner_words, options, pages
 from bncli.cli.command import declare
 from bncli.cli.console import Console
@@ -16,6 +15,7 @@ from bncli.cli.flags import flag
 from bncli.cli.numbers import whole
 from bncli.cli.presets import PRESETS
 from bncli.errors import BncliError, UsageError
+from bncli.option_kinds import Whole
 
 if TYPE_CHECKING:
     from bncli.files.formats.report.blocks import Page

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.catalogue import CHOICES, KEYS, OPTIONS, WRITTEN_WHERE_USED
-from bncli.choices import CostNumbers, Criterion, Kind, Real, Whole, key_of
+from bncli.choices import key_of
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
@@ -30,6 +30,7 @@ from bncli.cli.settings import (
 )
 from bncli.commands import COMMANDS
 from bncli.errors import UsageError
+from bncli.option_kinds import CostNumbers, Criterion, Kind, Real, Whole
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

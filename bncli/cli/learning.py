@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bncli import catalogue
 from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, LEARNING, PARAMETERS, STRUCTURES
-from bncli.choices import Choice, Names, Option, Switch, key_of
+from bncli.choices import Choice, Option, key_of
 from bncli.cli.flags import Decorator, Flag, flag
 from bncli.cli.numbers import KindType, metavar
 from bncli.errors import UsageError
+from bncli.option_kinds import Names, Switch
 
 if TYPE_CHECKING:
     import click

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.choices import Real
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
@@ -14,6 +13,7 @@ from bncli.cli.counted import of_counts
 from bncli.cli.flags import Paths, flag
 from bncli.cli.numbers import KindType
 from bncli.errors import UsageError
+from bncli.option_kinds import Real
 
 if TYPE_CHECKING:
     from bncli.steps.merge import MergeReport

@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.choices import ClassNumbers, CostNumbers, Criterion, Kind, Names, Number, Prior, Real, Switch, Whole, Word
+from bncli.option_kinds import (
+    ClassNumbers,
+    CostNumbers,
+    Criterion,
+    Kind,
+    Names,
+    Number,
+    Prior,
+    Real,
+    Switch,
+    Whole,
+    Word,
+)
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]

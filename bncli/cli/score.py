@@ -134,8 +134,8 @@ def _prior(typed: str | None) -> Mapping[str, float] | str | None:
     """What was typed after --prior; UsageError for what is no list of labels and probabilities."""
     if typed in (None, "training"):
         return typed
-    from bncli.choices import label_numbers
     from bncli.files.label_numbers import numbers_stated
+    from bncli.option_kinds import label_numbers
 
     try:
         return label_numbers(numbers_stated(typed), ("training",))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from bncli.catalogue import KEYS, LEARNING, WRITTEN_WHERE_USED
-from bncli.choices import Choice, Names, Number, Option, Real, Switch, Whole, key_of
+from bncli.choices import Choice, Option, key_of
 from bncli.files.documents import Node
+from bncli.option_kinds import Names, Number, Real, Switch, Whole
 from bncli.recipe import Recipe
 
 _ALWAYS = ("discretize", "structure", "param")

@@ -14,8 +14,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, STRUCTURES, TACIT
-from bncli.choices import Choice, Method, Option, Switch, Word, flag_of, key_of
+from bncli.choices import Choice, Method, Option, flag_of, key_of
 from bncli.errors import BncliError
+from bncli.option_kinds import Switch, Word
 from bncli.recipe.defaults import BY_FLAG, NOTHING, Chosen, Files, arcs_of, read, values
 from bncli.recipe.refusals import refuse
 

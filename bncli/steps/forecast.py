@@ -33,7 +33,7 @@ READING, COUNTING, PASSING = 7e-8, 2.6e-9, 3e-9
 FEW_PASSES, PASSES, PENALTY_ROWS, PENALTY_PASSES = 8, 150, 50_000, 900
 """Passes of an optimizer with its preconditioners, naive Bayes and others; rows that choose a penalty, their passes."""
 SAMPLED_ROWS, FALL = 9_000_000, 0.6
-"""Of more rows samples do most of the work: passes over all of them fall with this power of their number."""
+"""Of more rows samples do most of the work: passes of others over all of them fall with this power of their number."""
 
 
 @dataclass(frozen=True)
@@ -131,10 +131,11 @@ def expected_memory(rows: int, n: int, values: float, rounds: int, recipe: Recip
 def expected_seconds(rows: int, n: int, rounds: int, recipe: Recipe) -> float:
     """Of one core."""
     values = float(rows * n)
-    pairs, passes = (1, FEW_PASSES) if recipe.structure == "nb" else (max(n / 2, 1), PASSES)
+    passes = PASSES * min(1.0, SAMPLED_ROWS / max(rows, 1)) ** FALL
+    pairs, passes = (1, FEW_PASSES) if recipe.structure == "nb" else (max(n / 2, 1), passes)
     seconds = 1.0 + values * (READING * rounds + COUNTING * pairs + PASSING)
     if recipe.optimizer is not None:
-        seconds += passes * min(1.0, SAMPLED_ROWS / max(rows, 1)) ** FALL * PASSING * values
+        seconds += passes * PASSING * values
         if recipe.penalty == "cv":
             seconds += PENALTY_PASSES * PASSING * min(rows, PENALTY_ROWS) * n
     return round(seconds, 1)

@@ -30,27 +30,13 @@ from bncli.catalogue import (
     SCORES,
     STRUCTURES,
 )
-from bncli.choices import (
-    Choice,
-    ClassNumbers,
-    CostNumbers,
-    Criterion,
-    Method,
-    Names,
-    Number,
-    Option,
-    Prior,
-    Real,
-    Switch,
-    Whole,
-    Word,
-    key_of,
-)
+from bncli.choices import Choice, Method, Option, key_of
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.learn import learn
 from bncli.engine.model import Ensemble, Model, Path
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, UsageError
+from bncli.option_kinds import ClassNumbers, CostNumbers, Criterion, Names, Number, Prior, Real, Switch, Whole, Word
 from bncli.recipe import Recipe
 from bncli.watch import Run
 from tests.datasets import dense_dataset, random_dataset

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.choices import ClassNumbers, label_numbers, written_numbers
 from bncli.errors import BncliError
 from bncli.files.label_numbers import numbers_stated, read_label_numbers
+from bncli.option_kinds import ClassNumbers, label_numbers, written_numbers
 
 label = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1)
 

@@ -5,8 +5,8 @@ Conventions: a cost is a finite number of at least 0; a right decision costs 0 u
 
 from __future__ import annotations
 
-from bncli.choices import label_numbers
 from bncli.errors import UsageError
+from bncli.option_kinds import label_numbers
 
 
 def cost_matrix(text: str, labels: tuple[str, ...], class_name: str) -> tuple[tuple[float, ...], ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from bncli.choices import decimal
 from bncli.engine.data.decision_rule import HeldOutScores, Rule, Sets, Threshold
 from bncli.engine.decisions.costs import cost_matrix
 from bncli.engine.decisions.thresholds import choose, steps_held_out
 from bncli.errors import BncliError, UsageError
+from bncli.option_kinds import decimal
 
 
 class Wanted(NamedTuple):

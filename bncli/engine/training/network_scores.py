@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from bncli.choices import Prior, decimal
 from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Tables
@@ -29,6 +28,7 @@ from bncli.engine.scores.class_contrast import contrast
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.acll_tables import acll_tables
 from bncli.engine.training.generative import closed_form
+from bncli.option_kinds import Prior, decimal
 from bncli.recipe import Recipe
 
 

@@ -14,13 +14,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from bncli.choices import decimal
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.distributed import DistributedDataset
 from bncli.errors import UsageError
 from bncli.files.paths import is_special
 from bncli.files.reading.coded import are_codes
 from bncli.files.table import Source
+from bncli.option_kinds import decimal
 from bncli.recipe import Recipe
 from bncli.steps.cluster.blocks import WorkerBlocks, placed
 from bncli.steps.cluster.connection import connected

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.choices import decimal
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Columns
 from bncli.engine.data.decision_rule import Rule
 from bncli.engine.data.forms import NumberForm
@@ -24,6 +23,7 @@ from bncli.engine.what_if.flips import Flips
 from bncli.engine.what_if.next_best import NextBest
 from bncli.errors import UsageError
 from bncli.files.score_layout import Added, most_probable
+from bncli.option_kinds import decimal
 
 _NAMED = 10
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.choices import CostNumbers, Criterion
 from bncli.engine.data.decision_rule import HeldOutScores, Rule, Sets, Threshold
 from bncli.engine.decisions.conformal import bars
 from bncli.engine.decisions.costs import cost_matrix
 from bncli.engine.decisions.deciding import ABSTAINED, Decider
 from bncli.engine.decisions.rules import Wanted, rule_of
 from bncli.errors import BncliError
+from bncli.option_kinds import CostNumbers, Criterion
 
 LABELS = ("a", "b", "c")
 COSTS = ((0.0, 1.0, 4.0), (2.0, 0.0, 1.0), (9.0, 3.0, 0.5))
