@@ -89,9 +89,9 @@ def _encoded(source: Source, recipe: Recipe, supplied: Supplied, model_path: str
     """A file of the codes, there as long as the block lasts."""
     beside = source.paths[0].rstrip(os.sep) if is_special(model_path) else model_path
     path = f"{beside}.{secrets.token_hex(4)}.codes"
-    run.watch(Note(f"a cluster learns from codes: {path} holds those of the table until this fit ends"))
     try:
         encode(source, recipe, output=path, supplied=supplied, run=run)
+        run.watch(Note(f"a cluster learns from codes: {path} holds those of the table until this fit ends"))
         yield path
     finally:
         with suppress(OSError):
