@@ -55,6 +55,7 @@ def violations(page: PageOfFile, options: str = "{}") -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_no_page_breaks_a_rule_of_accessibility(tmp_path: Path) -> None:
     models, others = tmp_path / "models", tmp_path / "others"
     models.mkdir()

@@ -303,8 +303,14 @@ def _looks_like_dask(head: bytes) -> bool:
     return len(head) == 8 and int.from_bytes(head, "little") < 1 << 20
 
 
-_DEAF = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-"""Run by a worker as it starts: ^C in the terminal reaches all of its processes, and this one ends the others."""
+_DEAF = """import logging, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+logging.getLogger("tornado.application").setLevel(logging.CRITICAL)
+"""
+"""Run by a worker as it starts: ^C in the terminal reaches all of its processes, and this one ends the others.
+
+A heartbeat that meets the end is no error to tell of.
+"""
 
 
 def _unreachable(address: str) -> BncliError:
