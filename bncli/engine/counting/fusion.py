@@ -26,6 +26,7 @@ from bncli.engine.kernels.cells import cell_numbers
 from bncli.engine.structures.structure import Family
 
 FusedCodes = Sequence[Integers]
+"""The codes of a block's rows, group by group: a list, or an array (groups, rows)."""
 
 MAX_JOINT = 1 << 22
 """Fusion is not tried where more joint configurations are possible; the group is closed instead."""
@@ -54,7 +55,7 @@ class Fusion:
         tables = []
         for members in self.members:
             if 0 < members.shape[0] < members.shape[1]:
-                at_a_time = max(1, AT_A_TIME // (len(cells) * members.shape[1]))
+                at_a_time = max(1, AT_A_TIME // max(1, len(cells) * members.shape[1]))
                 some = [members[start : start + at_a_time] for start in range(0, len(members), at_a_time)]
                 sums = [np.add.reduce(cells.take(rows, axis=1), axis=2) for rows in some]
                 tables.append(sums[0] if len(sums) == 1 else np.concatenate(sums, axis=1))
@@ -69,7 +70,8 @@ class Fusion:
         """The transpose of `expand`: cells (any, n_cells) from one table (any, configurations) a group."""
         targets, widths = self._targets
         rows = (row[0] if len(row) == 1 else np.concatenate(row) for row in zip(*tables, strict=True))
-        return np.array([np.bincount(targets, row.repeat(widths), self.n_cells) for row in rows])
+        sums = [np.bincount(targets, row.repeat(widths), self.n_cells) for row in rows]
+        return np.array(sums, np.float64).reshape(-1, self.n_cells)
 
     @cached_property
     def _targets(self) -> tuple[Index, Index | int]:
@@ -80,19 +82,30 @@ class Fusion:
         return np.concatenate([members.ravel() for members in self.members]), np.concatenate(widths)
 
 
-def fuse(data: Dataset, families: Sequence[Family], max_configurations: int) -> Fusion:
-    """Groups with at most `max_configurations` observed configurations each; a lone family may have more."""
+def fuse(data: Dataset, families: Sequence[Family], max_configurations: int, *, interleaved: bool = False) -> Fusion:
+    """Groups with at most `max_configurations` observed configurations each; a lone family may have more.
+
+    Interleaved codes are arrays (groups, rows) that have the codes of a row side by side, in the narrowest type.
+    """
     offsets = list(itertools.accumulate((family.n_cells for family in families), initial=1))
     if 0 < data.n_rows <= max_configurations and families:
         groups = [_distinct_rows(data, families, offsets)]
     else:
         opened = _groups(data, families, max_configurations)
         groups = [group.fused(families, offsets, bias=g == 0) for g, group in enumerate(opened)]
+    members = tuple(members for members, _ in groups)
+    states = [list(codes) for codes in zip(*(codes for _, codes in groups), strict=True)]
+    del groups  # so that interleaving can let the codes of a block go
+    if interleaved:
+        return Fusion(members, data.keep(_interleaved, _narrowest(members), states=states), offsets[-1])
     # indexing with narrow codes converts them in every pass; wide ones are converted once
-    wide = data.n_rows * len(groups) * 8 <= WIDE_BYTES
-    kinds = [np.dtype(np.intp) if wide else code_dtype(len(members)) for members, _ in groups]
-    codes = data.keep(_as_kinds, kinds, states=list(zip(*(codes for _, codes in groups), strict=True)))
-    return Fusion(tuple(members for members, _ in groups), codes, offsets[-1])
+    wide = data.n_rows * len(members) * 8 <= WIDE_BYTES
+    kinds = [np.dtype(np.intp) if wide else code_dtype(len(of_group)) for of_group in members]
+    return Fusion(members, data.keep(_as_kinds, kinds, states=states), offsets[-1])
+
+
+def _narrowest(members: Sequence[Index]) -> np.dtype[Any]:
+    return code_dtype(max(len(of_group) for of_group in members))
 
 
 _Fused = tuple[Index, FusedCodes]
@@ -219,6 +232,14 @@ def _no_codes(block: RowBlock) -> Codes:
 
 def _as_kinds(block: RowBlock, kinds: Sequence[np.dtype[Any]]) -> list[Integers]:
     return [codes.astype(kind, copy=False) for codes, kind in zip(block.state, kinds, strict=True)]
+
+
+def _interleaved(block: RowBlock, kind: np.dtype[Any]) -> Integers:
+    """The codes as they are go: of many rows there is no room for both."""
+    codes = np.empty((block.n_rows, len(block.state)), kind)
+    for g in reversed(range(len(block.state))):
+        codes[:, g] = block.state.pop()
+    return codes.T
 
 
 def _presence(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:

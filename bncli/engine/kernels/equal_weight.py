@@ -13,6 +13,8 @@ element to each of them. Cost: linear, and a binary search a group.
 
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array
@@ -40,11 +42,16 @@ def group_ends(mass: Array, n_groups: int) -> list[int]:
 
 def _shares(weights: list[float], n_groups: int) -> list[int]:
     """How many groups each stretch gets."""
+    if len(weights) == 1:
+        return [max(1, n_groups)]
     shares = [1] * len(weights)
+    # the first of equals is the least of them
+    waiting = [(-weight, s) for s, weight in enumerate(weights)]
+    heapq.heapify(waiting)
     for _ in range(n_groups - len(weights) if weights else 0):
-        # max takes the first of equals
-        neediest = max(range(len(weights)), key=lambda s: weights[s] / shares[s])
+        neediest = waiting[0][1]
         shares[neediest] += 1
+        heapq.heapreplace(waiting, (-weights[neediest] / shares[neediest], neediest))
     return shares
 
 

@@ -11,7 +11,8 @@ are packed and counted likewise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,15 +61,20 @@ class Packing:
 
     def work(self, n_rows: int, n_blocks: int) -> float:
         """Nanoseconds, roughly, of `co_occurrences`."""
-        sizes = np.array([pack.n_codes for pack in self.packs], float)
-        n_pairs = len(sizes) * (len(sizes) + 1) / 2
-        entries = float(sizes.sum() ** 2 + np.square(sizes).sum()) / 2
-        return n_pairs * 2e4 + n_blocks * (n_pairs * (6e3 + 1.8 * n_rows) + entries * max(1, n_rows / ROWS))
+        return _work([pack.n_codes for pack in self.packs], n_rows, n_blocks)
 
     def affordable_rows(self, budget: float, n_blocks: int) -> int:
         """How many rows `budget` nanoseconds are enough for."""
         fixed = self.work(0, n_blocks)
         return max(0, int((budget - fixed) / (self.work(ROWS, n_blocks) - fixed) * ROWS))
+
+
+def _work(n_codes: Sequence[int], n_rows: int, n_blocks: int) -> float:
+    """By the codes of every pack."""
+    sizes = np.array(n_codes, float)
+    n_pairs = len(sizes) * (len(sizes) + 1) / 2
+    entries = float(sizes.sum() ** 2 + np.square(sizes).sum()) / 2
+    return n_pairs * 2e4 + n_blocks * (n_pairs * (6e3 + 1.8 * n_rows) + entries * max(1, n_rows / ROWS))
 
 
 def pack(places: Sequence[Index], n: int) -> Packing:
@@ -96,17 +102,26 @@ def pack_functions(families: Sequence[Functions], n: int) -> Packing:
     return _packed([_Set(f.group, f.codes, len(f.values), f.numbers, f.values) for f in families], n)
 
 
+def functions_work(families: Sequence[Functions], n_rows: int, n_blocks: int) -> float:
+    """Of what `pack_functions` would make."""
+    n_codes = [len(family.values) for family in families]
+    return _work([math.prod(n_codes[part]) for part in _shared(n_codes)], n_rows, n_blocks)
+
+
 def _packed(sets: Sequence[_Set], n: int) -> Packing:
-    packs: list[Pack] = []
-    opened: list[_Set] = []
-    for found in sets:
-        if opened and np.prod([s.n_codes for s in opened]) * found.n_codes > PACKED:
-            packs.append(_close(opened))
-            opened = []
-        opened.append(found)
-    if opened:
-        packs.append(_close(opened))
-    return Packing(tuple(packs), n)
+    return Packing(tuple(_close(sets[part]) for part in _shared([one.n_codes for one in sets])), n)
+
+
+def _shared(n_codes: Sequence[int]) -> Iterator[slice]:
+    """Neighbouring sets that share a pack."""
+    first, joint = 0, 1
+    for place, size in enumerate(n_codes):
+        if place > first and joint * size > PACKED:
+            yield slice(first, place)
+            first, joint = place, 1
+        joint *= size
+    if first < len(n_codes):
+        yield slice(first, len(n_codes))
 
 
 @dataclass(frozen=True)

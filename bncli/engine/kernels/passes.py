@@ -3,24 +3,30 @@
     CLL     = sum over rows t of w_t ln P(y_t | x_t),    P(y | x_t) = softmax_y sum_g E_g[y, code_g(t)]
     dE_g[y, u] = sum over rows t with code_g(t) = u of w_t (1[y_t = y] - P(y | x_t))
 
-Three kernels for three ranges of K; all take rows in blocks whose temporaries stay in cache, keep scores
-class-major (reductions run over the short axis), and give probabilities that are finite whatever the scores.
+Kernels for two classes and for more, by look-ups for few rows and by sparse products for many (`Indicators`), which are
+faster once scipy.sparse is imported. All take rows in blocks whose temporaries stay in cache, keep scores class-major
+(reductions run over the short axis), and give probabilities that are finite whatever the scores.
 `np.take` with `out` needs mode="clip": the default mode buffers and costs three times as much.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Index, Integers
+from bncli.engine.kernels.indicators import Indicators
 
 BLOCK = 1 << 15
 """Rows at a time: more, and the scores of several classes are fetched again from the system in every pass (1.6 times
 the time of a pass); fewer, and two threads spend theirs on handing the interpreter lock over."""
-SPARSE_BLOCK = 1 << 12
+SPARSE_BLOCK = 3 << 13
+"""Rows at a time, about, in sparse products."""
+MANY_CLASSES_BLOCK = 1 << 12
+"""Rows at a time of more than SOME_CLASSES classes."""
+SOME_CLASSES = 10
+"""Classes up to which look-ups of few rows take no longer than sparse products."""
 LOG_FACTORS = 16
 """Normalising sums under one logarithm; the product of so many, each at most K, is finite."""
 
@@ -121,21 +127,37 @@ def look_up(scores: Array, spare: Sequence[Array], tables: Sequence[Sequence[Arr
         k += width
 
 
-def many_classes(
-    blocks: Sequence[tuple[Any, Any, Integers]], weights: Array | None, table: Array
-) -> tuple[float, Array]:
-    """K above about 10: sparse products. blocks: (Z, Z transposed, labels) with Z the rows' one-hot group codes.
-
-    table (configurations of all groups, K); returns the CLL and the gradient, of the same shape as `table`.
-    """
-    total = np.zeros(table.shape)
-    cll, start = 0.0, 0
-    for rows, columns, label in blocks:
-        s = np.ascontiguousarray((rows @ table).T)
-        cll += residuals(s, label, None if weights is None else weights[start : start + len(label)])
-        total += columns @ np.ascontiguousarray(s.T)
-        start += len(label)
+def sparse_two_classes(z: Indicators, signs: Array, weights: Array | None, table: Array) -> tuple[float, Array]:
+    """As `two_classes`, of many rows: table and gradient (configurations of all groups,) are those of Z's columns."""
+    total, cll = np.zeros(len(table)), 0.0
+    buffers = [np.empty(min(z.at_a_time, z.n_rows)) for _ in range(2)]
+    for rows, by_row, by_column in z:
+        margin, sign = by_row @ table, signs[rows]
+        spare, residual = (buffer[: len(sign)] for buffer in buffers)
+        margin *= sign
+        cll += _logistic(margin, spare, residual, None if weights is None else weights[rows])
+        residual *= sign
+        total += by_column @ residual
     return cll, total
+
+
+def sparse_classes(z: Indicators, labels: Integers, weights: Array | None, table: Array) -> tuple[float, Array]:
+    """As `some_classes`, of many rows or many classes: table (configurations of all groups, K - 1) holds differences
+    from the first class; the gradient has its shape and leaves out that class, too.
+    """
+    total, cll = np.zeros(table.shape), 0.0
+    for rows, by_row, by_column in z:
+        scores = class_major(by_row @ table)
+        cll += residuals(scores, labels[rows], None if weights is None else weights[rows])
+        total += by_column @ np.ascontiguousarray(scores[1:].T)
+    return cll, total
+
+
+def class_major(differences: Array) -> Array:
+    """Scores (K, rows) from differences from the first class, (rows, K - 1): that class has 0."""
+    scores = np.zeros((differences.shape[1] + 1, len(differences)))
+    scores[1:] = differences.T
+    return scores
 
 
 def residuals(scores: Array, labels: Integers, weights: Array | None) -> float:

@@ -69,15 +69,19 @@ def scaled(sample: Sample, scale: Array, penalty: float, n_labels: int) -> Preco
     dense = _blocks(inverses) if alike or penalty == 0 else _coupled(inverses, penalty * squares, n_labels)
 
     unscaled = bool((factor == 1.0).all())
+    # where every cell is in the subspace nothing is left to spread
+    whole = len(top) == sample.mass.shape[1]
+    of_mean = penalty if penalty > 0 else _divisor(sample.mass * scale**2)[:, top]
 
     def apply(g: Array) -> Array:
         gradient = g.reshape(n_labels, -1)
-        out = spread(gradient)
-        out[:, top] = 0.0
+        out = np.zeros(gradient.shape) if whole else spread(gradient)
         if alike:  # the mean over classes is not the subspace's to solve
             mean = _mean(gradient)
-            out[:, top] = spread(mean[np.newaxis])[:, top]
+            out[:, top] = mean[top] / of_mean
             gradient = gradient - mean
+        elif not whole:
+            out[:, top] = 0.0
         if unscaled:
             subspace.add(out, dense(subspace.restrict(gradient)))
             return out.ravel()
@@ -105,22 +109,35 @@ def _blocks(inverses: Array) -> Precondition:
 
 def _coupled(inverses: Array, of_penalty: Array, n_labels: int) -> Precondition:
     """The solution above, with inverses = A_y^-1, of_penalty = L_y; those of one class stand for all."""
-    rest = np.zeros(inverses.shape[1:])
+    diagonals = np.diagonal(of_penalty, axis1=1, axis2=2)
+    # without sums of cells in the subspace the penalty has no more than a diagonal, and products with it are cheap
+    narrow = np.count_nonzero(of_penalty) == np.count_nonzero(diagonals)
+    d = diagonals[:, :, np.newaxis] if narrow else of_penalty
+    weighed, on_both_sides = (np.multiply, _scaled_by) if narrow else (np.matmul, _between)
     if len(of_penalty) == 1:
-        total = inverses.sum(axis=0) * (n_labels / len(inverses))
-        rest += n_labels * of_penalty[0] - of_penalty[0] @ total @ of_penalty[0]
+        total = inverses.sum(axis=0, keepdims=True) * (n_labels / len(inverses))
+        rest = (n_labels * of_penalty - on_both_sides(d, total))[0]
     else:
-        for a, of in zip(*np.broadcast_arrays(inverses, of_penalty), strict=True):
-            rest += of - of @ a @ of
-    least = RIDGE**2 * np.diagonal(of_penalty, axis1=1, axis2=2).max(axis=0)  # what is smaller is rounding
+        rest = np.add.reduce(of_penalty - on_both_sides(d, inverses), axis=0)
+    least = RIDGE**2 * diagonals.max(axis=0)  # what is smaller is rounding
     inner = _inverse_in(np.maximum(np.diag(rest), least) ** -0.5, (rest + rest.T) / 2)
 
     def apply(g: Array) -> Array:
         solved = np.matmul(inverses, g[:, :, np.newaxis])
-        t = inner @ np.add.reduce(g - np.matmul(of_penalty, solved)[:, :, 0], axis=0)
-        return np.asarray((solved - np.matmul(inverses, of_penalty @ t[:, np.newaxis]))[:, :, 0] + t)
+        t = inner @ np.add.reduce(g - weighed(d, solved)[:, :, 0], axis=0)
+        return np.asarray((solved - np.matmul(inverses, weighed(d, t[:, np.newaxis])))[:, :, 0] + t)
 
     return apply
+
+
+def _scaled_by(d: Array, a: Array) -> Array:
+    """diag(d) a diag(d), d (any, n, 1)."""
+    return np.asarray(d * a * d.transpose(0, 2, 1))
+
+
+def _between(of: Array, a: Array) -> Array:
+    """L a L."""
+    return np.asarray(of @ a @ of)
 
 
 def curved(sample: Sample, curvature: Array, jacobian: Array, penalty: float, n_labels: int) -> Precondition:
@@ -165,8 +182,7 @@ def _woodbury(total: Array, weighted: Array, inverses: Array, n_labels: int) -> 
 
 def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
     """The same solution for every cell by itself, a = A_y."""
-    # a cell without rows or penalty has no curvature, and its gradient is 0 whatever it is divided by
-    a = np.where(a > 0, a, 1.0)
+    a = _divisor(a)
     if len(a) == 1:
         return partial(_spread_alike, a, free if free > 0 else a)
     u = np.broadcast_to(mass * scale, a.shape) / a
@@ -176,6 +192,11 @@ def _diagonal(a: Array, mass: Array, scale: Array, free: float) -> Precondition:
     # no class has mass in the cell: there is nothing to shift
     inner = np.where(inner > 0, inner, 1.0)
     return lambda g: g / a + u * ((u * g).sum(axis=0) / inner)
+
+
+def _divisor(a: Array) -> Array:
+    """A cell without rows or penalty has no curvature, and its gradient is 0 whatever it is divided by."""
+    return np.where(a > 0, a, 1.0)
 
 
 def _spread_alike(a: Array, of_mean: Array | float, g: Array) -> Array:
@@ -232,7 +253,8 @@ def inverses_of(matrices: Array, penalties: Array) -> Array:
     ridges = np.where(diagonal + np.diagonal(added, axis1=1, axis2=2) <= NOTHING, 1.0, ridge)
     if np.isfinite(ridge).all():
         with suppress(np.linalg.LinAlgError):
-            raised = matrices + added + ridges[:, :, np.newaxis] * np.eye(matrices.shape[1])
+            raised = matrices + added
+            np.einsum("kii->ki", raised)[:] += ridges
             factors = _inverse_of_triangle(np.asarray(np.linalg.cholesky(raised), np.float64))
             return np.asarray(factors.transpose(0, 2, 1) @ factors)
     pairs = zip(*np.broadcast_arrays(matrices, penalties), strict=True)

@@ -11,12 +11,12 @@ classes only w P(0 | x) P(1 | x). Kernels and ranges of K are those of `bncli.en
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from bncli.engine.kernels.arrays import Array, Index, Integers
-from bncli.engine.kernels.passes import BLOCK, look_up, wide
+from bncli.engine.kernels.indicators import Indicators
+from bncli.engine.kernels.passes import BLOCK, class_major, look_up, wide
 
 
 def spread_of_two(codes: Sequence[Integers], weights: Array | None, tables: Sequence[Array]) -> Array:
@@ -24,10 +24,15 @@ def spread_of_two(codes: Sequence[Integers], weights: Array | None, tables: Sequ
     margin = np.zeros(len(codes[0]))
     for table, code in zip(tables, codes, strict=True):
         margin += table[code]
+    spread = _spread(margin)
+    return spread if weights is None else spread * weights
+
+
+def _spread(margin: Array) -> Array:
+    """P(0 | x) P(1 | x) where the scores differ by `margin`, which is overwritten."""
     np.abs(margin, out=margin)
     np.exp(np.negative(margin, out=margin), out=margin)
-    spread = margin / np.square(1.0 + margin)
-    return spread if weights is None else spread * weights
+    return margin / np.square(1.0 + margin)
 
 
 def of_two(codes: Sequence[Integers], spread: Array, tables: Sequence[Array]) -> list[Array]:
@@ -79,26 +84,43 @@ def _scores(codes: Sequence[Integers], tables: Sequence[Array]) -> Iterator[tupl
         yield start, block, scores
 
 
-def probabilities_of_many(blocks: Sequence[tuple[Any, Any, Integers]], table: Array) -> list[Array]:
-    """P (K, rows) of every block, table (configurations of all groups, K)."""
+def sparse_spread_of_two(z: Indicators, weights: Array | None, table: Array) -> Array:
+    """As `spread_of_two`; table (configurations of all groups,)."""
+    spread = np.empty(z.n_rows)
+    for rows, by_row, _ in z:
+        spread[rows] = _spread(by_row @ table)
+    if weights is not None:
+        spread *= weights
+    return spread
+
+
+def sparse_of_two(z: Indicators, spread: Array, table: Array) -> Array:
+    """As `of_two`; table and result (configurations of all groups,)."""
+    total = np.zeros(len(table))
+    for rows, by_row, by_column in z:
+        r = by_row @ table
+        r *= spread[rows]
+        total += by_column @ r
+    return total
+
+
+def sparse_probabilities(z: Indicators, table: Array) -> list[Array]:
+    """P (K, rows) of every block, table (configurations of all groups, K - 1) of differences from the first class."""
     found = []
-    for rows, _columns, _label in blocks:
-        scores = np.ascontiguousarray((rows @ table).T)
+    for _rows, by_row, _ in z:
+        scores = class_major(by_row @ table)
         _softmax(scores)
         found.append(scores)
     return found
 
 
-def of_many(
-    blocks: Sequence[tuple[Any, Any, Integers]], p: Sequence[Array], weights: Array | None, table: Array
-) -> Array:
-    """r summed, of the shape of `table`."""
-    total, start = np.zeros(table.shape), 0
-    for (rows, columns, label), of_block in zip(blocks, p, strict=True):
-        d = np.ascontiguousarray((rows @ table).T)
-        _residual(d, of_block, None if weights is None else weights[start : start + len(label)])
-        total += columns @ np.ascontiguousarray(d.T)
-        start += len(label)
+def sparse_of(z: Indicators, p: Sequence[Array], weights: Array | None, table: Array) -> Array:
+    """r summed, without the first class: of the shape of `table`, (configurations of all groups, K - 1)."""
+    total = np.zeros(table.shape)
+    for (rows, by_row, by_column), of_block in zip(z, p, strict=True):
+        d = class_major(by_row @ table)
+        _residual(d, of_block, None if weights is None else weights[rows])
+        total += by_column @ np.ascontiguousarray(d[1:].T)
     return total
 
 

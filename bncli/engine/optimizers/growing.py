@@ -4,15 +4,18 @@ With f the objective of all rows and f_S that of a sample S, an estimate of f, e
 what is left to gain is under a share ENOUGH of its statistical error; to go on would be to learn the sample by heart
 (Daneshmand, Lucchi & Hofmann 2016, Starting small, ICML). From the last one's end the steps are those of all rows,
 
-    x <- x + a d,    H_S(x) d = -grad f(x),    a by the line search on f
+    x <- x + a d,    d = -B grad f(x),    a by the line search on f
 
-d being found by conjugate gradients (`newton_direction`) whose products with H_S cost but a share of a pass (Byrd,
-Chin, Neveitt & Nocedal 2011, SIAM Journal on Optimization 21). Value and gradient are those of all rows, so the optimum
-is that of all rows; the sample only says which way leads there. After WINDOW iterations that is weighed by how far a
-pass lowers the logarithm of the gain predicted: where all rows would lower it further, the products are with their
-Hessian, as long as that is so. Until it was tried, a direction found in k products is expected to lower the gain to
-ROUGH^2 of what it was, for k + 1 passes and what a preconditioner costs; k is that of the sample's last one. Where no
-lower point lies along d the method that descends the samples takes over.
+where B is the inverse that the last steps on all rows make of H_S(x)^-1 (L-BFGS, `Pairs`). With H_S^-1 alone steps
+are too long or too short along the same directions again and again, by a half at 16 rows a parameter; the pairs put
+that right once it was met, and are forgotten where a whole step is too long. H_S^-1 is multiplied with by conjugate
+gradients (`newton_direction`) whose products cost but a share of a pass (Byrd, Chin, Neveitt & Nocedal 2011, SIAM
+Journal on Optimization 21), and roughly, for the pairs put that right too. Value and gradient are those of all rows, so
+the optimum is that of all rows; the sample only says which way leads there. After WINDOW iterations that is weighed by
+how far a pass lowers the logarithm of the gain predicted: where all rows would lower it further, the products are with
+their Hessian, and the pairs left out, as long as that is so. Until it was tried, a direction found in k products is
+expected to lower the gain to TRUNCATION^2 of what it was, for k + 1 passes and what a preconditioner costs; k is that
+of the sample's last one. Where no lower point lies along d the method that descends the samples takes over.
 
 Stops are those of `bncli.engine.optimizers.quasi_newton`; what is predicted is g'H_S^-1 g / 2. Iteration 0 is the
 start, 1 the end of the samples, which is left for the start if it is no better, and all others are steps on all rows.
@@ -37,18 +40,15 @@ from bncli.engine.optimizers.quasi_newton import (
     COST,
     NEWTON_WINDOW,
     PASSES,
+    TRUNCATION,
+    Pairs,
     Refresh,
     newton_direction,
 )
-from bncli.engine.optimizers.quasi_newton import (
-    TRUNCATION as ROUGH,
-)
 
 ENOUGH = 0.1
-LOOSEST = 1e-2
+LOOSEST = 5e-2
 """The largest tolerance on a sample, as a share of the objective."""
-TRUNCATION = 0.1
-"""Of the conjugate gradients: products cost a share of a pass, and what a rough direction leaves costs whole ones."""
 WINDOW = 4
 """So many iterations tell what a pass gains."""
 
@@ -127,7 +127,7 @@ class _Run:
         while True:
             here, began = self._here, self._spent
             curvature = curvatures.chosen(here.point)
-            direction = curvature.direction(here)
+            direction = curvature.direction(here, curvatures.pairs)
             self._products += curvature.used * curvature.share
             slope = float(direction @ here.gradient)
             curvatures.predicted(-slope)
@@ -137,6 +137,11 @@ class _Run:
             found, step, _ = search(self._value_and_gradient, here, direction, slope)
             if found is None:
                 return None
+            if step < 1:
+                # the curvature is no longer what it was
+                curvatures.pairs.forget()
+            else:
+                curvatures.pairs.remember(found.point - here.point, found.gradient - here.gradient)
             self._arrive(found, step)
             values.append(found.value)
             curvatures.spent(self._spent - began)
@@ -220,10 +225,11 @@ class _Run:
 
 
 class _Curvatures:
-    """The Hessians of a sample and of all rows, and which of them gains more."""
+    """The Hessians of a sample and of all rows, and which of them gains more; `pairs` of steps on all rows."""
 
     def __init__(self, sample: Sampled, objective: Objective, point: Array) -> None:
-        self._sampled = self._last = _Curvature(sample.objective, sample.share, TRUNCATION, point)
+        self.pairs = Pairs()
+        self._sampled = self._last = _Curvature(sample.objective, sample.share, point)
         self._objective = objective
         self._all: _Curvature | None = None
         self._made, self._gain, self._passes = self._sampled, 0.0, 0.0
@@ -234,9 +240,9 @@ class _Curvatures:
         if len(sampled.steps) < WINDOW:
             return sampled
         if self._all is None:
-            if sampled.rate >= -2 * math.log(ROUGH) / (sampled.used + 1 + COST[1]):
+            if sampled.rate >= -2 * math.log(TRUNCATION) / (sampled.used + 1 + COST[1]):
                 return sampled
-            self._all = _Curvature(self._objective, 1.0, ROUGH, point)
+            self._all = _Curvature(self._objective, 1.0, point)
         self._last = sampled if self._all.steps and self._all.rate < sampled.rate else self._all
         return self._last
 
@@ -257,8 +263,8 @@ class _Curvature:
     `steps`: by how much each of the last lowered the logarithm of the gain predicted, and its passes.
     """
 
-    def __init__(self, objective: Objective, share: float, truncation: float, point: Array) -> None:
-        self._objective, self.share, self._truncation = objective, share, truncation
+    def __init__(self, objective: Objective, share: float, point: Array) -> None:
+        self._objective, self.share = objective, share
         self.refresh = Refresh(replace(objective, precondition=objective.refreshed(point, COST[1])))
         self.spent = self.used = 0
         self.steps: deque[tuple[float, float]] = deque(maxlen=WINDOW)
@@ -268,10 +274,17 @@ class _Curvature:
         """Of the last steps, a pass."""
         return sum(lowered for lowered, _ in self.steps) / sum(passes for _, passes in self.steps)
 
-    def direction(self, here: Probe) -> Array:
-        """The Newton direction; it took so many products as `used` says from now on."""
+    def direction(self, here: Probe, pairs: Pairs) -> Array:
+        """The Newton direction, put right by the pairs; it took so many products as `used` says from now on."""
         product = self._objective.hessian(here.point)
-        found, self.used = newton_direction(product, self.refresh.precondition, here.gradient, self._truncation)
+
+        def solution(g: Array) -> Array:
+            found, self.used = newton_direction(product, self.refresh.precondition, g)
+            return -found
+
+        # the curvature of all rows needs no putting right
+        known = pairs if self.share < 1 else Pairs()
+        found = -known.inverse_hessian(solution, here.gradient, scaled=False)
         self.spent += self.used
         return found
 

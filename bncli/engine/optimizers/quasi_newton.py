@@ -242,15 +242,15 @@ class Pairs:
         if curvature > 1e-12 * float(np.sqrt((s @ s) * (y @ y))):
             self._pairs.append(_Pair(s, y, 1.0 / curvature))
 
-    def inverse_hessian(self, precondition: Precondition, gradient: Array) -> Array:
-        """H g, Q being `precondition`."""
+    def inverse_hessian(self, precondition: Precondition, gradient: Array, scaled: bool = True) -> Array:
+        """H g, Q being `precondition`; `scaled`: whether by gamma, or Q as it is."""
         q, along = gradient.copy(), np.empty(len(gradient))
         alphas = []
         for pair in reversed(self._pairs):
             alphas.append(pair.rho * float(pair.s @ q))
             q -= np.multiply(alphas[-1], pair.y, out=along)
         r = precondition(q)
-        if self._pairs:
+        if self._pairs and scaled:
             last = self._pairs[-1]
             # gamma = s'y / y'Qy: the guess brought to the scale of the last step
             r = r * (1.0 / (last.rho * float(last.y @ precondition(last.y))))

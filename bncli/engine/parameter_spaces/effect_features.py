@@ -19,7 +19,7 @@ import numpy as np
 
 from bncli.engine.counting.fusion import Fusion
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.kernels.gram import Functions, Packing, pack_functions
+from bncli.engine.kernels.gram import Functions, Packing, functions_work, pack_functions
 from bncli.engine.parameter_spaces.effects import Effects
 
 ROWS = 1 << 11
@@ -48,23 +48,29 @@ class Features:
         total = np.zeros((len(factors), self.n, self.n))
         for start in range(0, factors.shape[1], ROWS):
             rows = slice(start, start + ROWS)
-            values = self._values([codes[rows] for codes in configurations])
-            for block, factor in zip(total, factors[:, rows], strict=True):
-                block += (values.T * factor) @ values
+            total += weighted_products(self.values([codes[rows] for codes in configurations]), factors[:, rows])
         return total
 
-    def _values(self, configurations: Sequence[Index]) -> Array:
+    def values(self, configurations: Sequence[Index]) -> Array:
+        """z (rows, n); configurations[g] (rows,) of group g."""
         out = np.empty((len(configurations[0]), self.n))
         for family in self.families:
             out[:, family.numbers] = family.values[family.codes[configurations[family.group]]]
         return out
 
 
+def weighted_products(values: Array, factors: Array) -> Array:
+    """C (blocks, n, n) of z (rows, n) and factors (blocks, rows)."""
+    return np.stack([(values.T * factor) @ values for factor in factors])
+
+
 def features(effects: Effects, fusion: Fusion, chosen: Index, n_rows: int, n_blocks: int) -> Packing | Features:
     """The effects `chosen`, ascending, the bias, 0, among them, for about so many rows and sets of factors."""
     families = tuple(_functions(effects, fusion, chosen))
-    packed, plain = pack_functions(families, len(chosen)), Features(families, len(chosen))
-    return packed if packed.work(n_rows, n_blocks) <= plain.work(n_rows, n_blocks) else plain
+    plain = Features(families, len(chosen))
+    if functions_work(families, n_rows, n_blocks) <= plain.work(n_rows, n_blocks):
+        return pack_functions(families, len(chosen))
+    return plain
 
 
 def _functions(effects: Effects, fusion: Fusion, chosen: Index) -> Iterator[Functions]:

@@ -7,9 +7,10 @@ A block is a table over a set S of attributes that lie in a family f. With one b
 
 Which blocks there are, and with which factors s_S, is told in `bncli.engine.parameter_spaces.effect_blocks`.
 
-T is not made where it is large. It is a product of one sparse matrix for each place in a block, which turns that index
-of all blocks from effects into codes, and a last one that adds the tables of blocks into those of families. A pair of
-attributes with 20 cuts each takes 16,000 multiplications so, where T has 160,000 entries.
+T is not made where it is large, and no sparse matrix where it is small. It is a product of one sparse matrix for each
+place in a block, which turns that index of all blocks from effects into codes, and a last one that adds the tables of
+blocks into those of families. A pair of attributes with 20 cuts each takes 16,000 multiplications so, where T has
+160,000 entries.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from bncli.engine.structures.structure import Family
 
 SMALL = 10_000
 """Entries of a sparse matrix, which a product with it passes in about the time of the call."""
+
+DENSE = 1 << 16
+"""Numbers of a T that is kept as it is: half of a second-level cache."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ class Effects:
 
     def tables(self, parameters: Array) -> Array:
         """T p: cells (any, n_cells) of parameters (any, effects), one row a class."""
+        if self._matrix is not None:
+            return np.asarray(parameters @ self._matrix.T)
         values = parameters.T
         for stage in self._stages:
             values = stage @ values
@@ -82,6 +88,8 @@ class Effects:
 
     def sums(self, cells: Array) -> Array:
         """T' of cells (any, n_cells): (any, effects)."""
+        if self._matrix is not None:
+            return np.asarray(cells @ self._matrix)
         values = cells.T
         for stage in self._back:
             values = stage @ values
@@ -89,6 +97,8 @@ class Effects:
 
     def masses(self, weights: Array) -> Array:
         """sum over cells c of weights[c] T[c, q]^2, for every parameter q."""
+        if self._matrix is not None:
+            return np.asarray(weights @ np.square(self._matrix))
         for stage in self._back:
             weights = stage.power(2) @ weights
         return weights
@@ -114,6 +124,19 @@ class Effects:
         for place, matrix, j in zip(block.places, block.bases, functions, strict=True):
             out *= matrix[:, j][codes[place]]
         return out
+
+    @cached_property
+    def _matrix(self) -> Array | None:
+        """T itself, where it is so small that a product of arrays takes less than the call of a sparse one."""
+        if self.n_cells * self.n_effects > DENSE:
+            return None
+        matrix = np.zeros((self.n_cells, self.n_effects))
+        matrix[0, 0] = 1.0
+        first = list(itertools.accumulate((family.n_cells for family in self.families), initial=1))
+        for block, offset in zip(self.blocks, self.offsets, strict=False):
+            cells = slice(first[block.family], first[block.family + 1])
+            matrix[cells, offset : offset + block.n_effects] = self._entries(block, np.arange(block.n_effects))
+        return matrix
 
     @cached_property
     def _stages(self) -> list[Any]:

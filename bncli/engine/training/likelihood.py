@@ -4,7 +4,7 @@
     dCLL / dW_f[c, y] = sum over rows t with cell_f(t) = c of w_t (1[y_t = y] - P(y | x_t))
 
 All tables are held as one array W of shape (K, n_cells), class-major: cell 0 is the bias, then family after family.
-The kernel is chosen by K: score differences for two classes, look-ups for up to TAKE_CLASSES, sparse products beyond.
+Kernels are for two classes or more, by look-ups for few rows and classes or by sparse products for many.
 """
 
 from __future__ import annotations
@@ -12,22 +12,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.counting.fusion import WIDE_BYTES, FusedCodes, Fusion, fuse
+from bncli.engine.counting.fusion import FusedCodes, Fusion, fuse
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels import passes, products
-from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.arrays import Array, Codes, Index
+from bncli.engine.kernels.indicators import Indicators
+from bncli.engine.kernels.passes import SOME_CLASSES
 from bncli.engine.model import Tables
 from bncli.engine.structures.regrouping import with_regrouped_columns
 from bncli.engine.structures.structure import Family
 
-Kernel = Callable[..., Any]
-
-TAKE_CLASSES = 10
+FEW_ROWS = 1 << 14
+"""Rows up to which a fit by look-ups takes no longer than importing scipy.sparse."""
+KEPT_BYTES = 200 << 20
+"""Sparse matrices are kept up to this size in all, and made anew in every pass beyond it."""
 
 
 @dataclass(frozen=True)
@@ -51,47 +54,53 @@ class ConditionalLikelihood:
     def pass_work(self) -> float:
         """Nanoseconds, roughly, of one `value_and_gradient`."""
         per_class = 8.0 + 2.0 * len(self.fusion.members)
-        # the sparse products of many classes take about half as long a class
-        if self.data.n_labels > TAKE_CLASSES:
+        # products of many classes take about half as long a class as look-ups
+        if self.data.n_labels > SOME_CLASSES:
             per_class /= 2
         return 1e5 + self.data.n_rows * (self.data.n_labels - 1) * per_class
 
     def value_and_gradient(self, cells: Array) -> tuple[float, Array]:
         """CLL in nats and its gradient, shape (K, n_cells), at the tables `cells` of the same shape."""
-        cll, totals = self.data.reduce(_PASSES[self._range], self._operand(cells), states=self.states)
+        cll, totals = self.data.reduce(self._kernels.value_and_gradient, self._operand(cells), states=self.states)
         return cll, self._result(totals)
 
     def hessian(self, cells: Array) -> Callable[[Array], Array]:
         """V -> HV, both (K, n_cells), with H the Hessian of -CLL at `cells`. Keeps K numbers a row (K > 2)."""
-        points = self.data.keep(_POINTS[self._range], self._operand(cells), states=self.states)
+        points = self.data.keep(self._kernels.point, self._operand(cells), states=self.states)
         return partial(self._product, list(zip(self.states, points, strict=True)))
 
     def _product(self, states: Sequence[Any], cells: Array) -> Array:
-        return self._result(self.data.reduce(_PRODUCTS[self._range], self._operand(cells), states=states))
+        return self._result(self.data.reduce(self._kernels.product, self._operand(cells), states=states))
 
     @property
-    def _range(self) -> int:
-        """The kernels to take: 0 for two classes, 1 for some, or one alone, 2 for many."""
-        return (self.data.n_labels != 2) + (self.data.n_labels > TAKE_CLASSES)
+    def _kernels(self) -> _Kernels:
+        return _kernels(self.data)
 
     def _operand(self, cells: Array) -> Any:
-        """What the kernels look numbers up in."""
-        if self._range == 0:
-            # P(y | x) of two classes depends on the difference of their scores alone
-            return [table[0] for table in self.fusion.expand(cells[1:] - cells[:1])]
-        tables = self.fusion.expand(cells)
-        return tables if self._range == 1 else np.ascontiguousarray(np.concatenate(tables, axis=1).T)
+        """What the kernels look numbers up in: tables of the groups, or one of all, of differences but for `_SOME`.
+
+        P(y | x) depends on differences of scores alone.
+        """
+        kernels = self._kernels
+        if kernels is _SOME:
+            return self.fusion.expand(cells)
+        tables = self.fusion.expand(cells[1:] - cells[:1])
+        if kernels is _TWO:
+            return [table[0] for table in tables]
+        table = np.concatenate(tables, axis=1)
+        return table[0] if kernels is _SPARSE_TWO else np.ascontiguousarray(table.T)
 
     def _result(self, totals: Any) -> Array:
         """What the kernels summed, as cells (K, n_cells)."""
-        if self._range == 0:
-            difference = self.fusion.gather([total[np.newaxis] for total in totals])
-            return np.concatenate([-difference, difference])
-        if self._range == 1:
+        if self._kernels is _SOME:
             return self.fusion.gather(totals)
-        # rows are the stacked configurations of all groups, as the sparse matrix wants them
-        edges = np.cumsum([len(members) for members in self.fusion.members])[:-1]
-        return self.fusion.gather(np.split(np.ascontiguousarray(totals.T), edges, axis=1))
+        if self._kernels is _TWO:
+            tables = [total[np.newaxis] for total in totals]
+        else:
+            edges = np.cumsum([len(members) for members in self.fusion.members])[:-1]
+            tables = np.split(np.ascontiguousarray(np.atleast_2d(totals.T)), edges, axis=1)
+        differences = self.fusion.gather(tables)
+        return np.concatenate([-differences.sum(axis=0, keepdims=True), differences])
 
     def cell_weights(self) -> Array:
         """Weight of the rows in each cell, shape (n_cells,)."""
@@ -111,48 +120,55 @@ class ConditionalLikelihood:
 
 def conditional_likelihood(data: Dataset, families: Sequence[Family]) -> ConditionalLikelihood:
     """Fuse the rows of `data` for passes over `families`. Memory: one code a row and group; never an N x M matrix."""
-    fusion = fuse(*with_regrouped_columns(data, families), _max_configurations(data.n_labels, data.n_rows))
-    states: list[Any]
-    if data.n_labels == 2:
-        # widened slice by slice where a float a row would be too much
-        kind = np.float64 if data.n_rows * 8 <= WIDE_BYTES else np.int8
-        states = data.keep(_signs, kind, states=fusion.codes)
-    elif data.n_labels <= TAKE_CLASSES:
-        states = data.keep(_labels, states=fusion.codes)
-    else:
-        states = data.keep(_one_hot, [len(m) for m in fusion.members], states=fusion.codes)
+    kernels = _kernels(data)
+    sparse = kernels in (_SPARSE_TWO, _SPARSE)
+    regrouped, fused = with_regrouped_columns(data, families)
+    fusion = fuse(regrouped, fused, _max_configurations(data.n_labels, data.n_rows), interleaved=sparse)
+    sizes = [len(members) for members in fusion.members]
+    keep = data.n_rows * len(sizes) * np.dtype(np.int32).itemsize <= KEPT_BYTES
+    at_a_time = passes.SPARSE_BLOCK if data.n_labels <= SOME_CLASSES else passes.MANY_CLASSES_BLOCK
+    states = data.keep(kernels.state, *((sizes, at_a_time, keep) if sparse else ()), states=fusion.codes)
     return ConditionalLikelihood(data, tuple(families), fusion, states)
 
 
 def _max_configurations(n_labels: int, n_rows: int) -> int:
     """So many that the K tables of a group stay in a second-level cache of 1 MiB, and cost less to fill than to use."""
-    in_cache = 4096 if n_labels == 2 else 2048 if n_labels <= TAKE_CLASSES else 512
+    in_cache = 8192 if n_labels == 2 else 2048 if n_labels <= SOME_CLASSES else 512
     return min(in_cache, max(256, n_rows // 8))
 
 
-def _signs(block: RowBlock, kind: type[np.generic]) -> tuple[FusedCodes, NDArray[Any]]:
-    return block.state, np.where(block.labels == 1, 1, -1).astype(kind)
+class _Kernels(NamedTuple):
+    """Functions of a row block: its state; CLL and gradient; the point of a Hessian; the product with that.
+
+    The three last take what numbers are looked up in, too; the state is made of the block's fused codes.
+    """
+
+    state: Callable[..., Any]
+    value_and_gradient: Callable[..., tuple[float, Any]]
+    point: Callable[..., Any]
+    product: Callable[..., Any]
+
+
+def _kernels(data: Dataset) -> _Kernels:
+    if data.n_labels > SOME_CLASSES or data.n_rows > FEW_ROWS:
+        return _SPARSE_TWO if data.n_labels == 2 else _SPARSE
+    return _TWO if data.n_labels == 2 else _SOME
+
+
+def _signs(block: RowBlock) -> tuple[FusedCodes, Array]:
+    return block.state, np.where(block.labels == 1, 1.0, -1.0)
 
 
 def _labels(block: RowBlock) -> tuple[FusedCodes, Index]:
     return block.state, block.labels.astype(np.intp)
 
 
-def _one_hot(block: RowBlock, sizes: Sequence[int]) -> list[tuple[Any, Any, Index]]:
-    """Row blocks of the sparse matrix of the groups' configurations, each with its transpose and its labels."""
-    from scipy.sparse import csr_array  # costs more to import than a small fit: only where it is used
+def _sparse_signs(block: RowBlock, *shape: Any) -> tuple[Indicators, NDArray[np.integer]]:
+    return Indicators(block.state.T, *shape), np.where(block.labels == 1, 1, -1).astype(np.int8)
 
-    offsets = np.cumsum([0, *sizes])
-    ones = np.ones(passes.SPARSE_BLOCK * len(sizes))
-    blocks = []
-    for rows in block.slices(passes.SPARSE_BLOCK):
-        n_rows = rows.stop - rows.start
-        columns = np.stack([c[rows] + o for c, o in zip(block.state, offsets[:-1], strict=True)], axis=1)
-        starts = np.arange(0, columns.size + 1, len(sizes), dtype=np.int32)
-        parts = (ones[: columns.size], columns.ravel().astype(np.int32), starts)
-        matrix = csr_array(parts, shape=(n_rows, int(offsets[-1])))
-        blocks.append((matrix, matrix.T, block.labels[rows].astype(np.intp)))
-    return blocks
+
+def _sparse_labels(block: RowBlock, *shape: Any) -> tuple[Indicators, Codes]:
+    return Indicators(block.state.T, *shape), block.labels
 
 
 def _pass_of_two(block: RowBlock, tables: Sequence[Array]) -> tuple[float, list[Array]]:
@@ -165,8 +181,14 @@ def _pass_of_some(block: RowBlock, tables: Sequence[Array]) -> tuple[float, list
     return passes.some_classes(codes, labels, block.weights, tables)
 
 
-def _pass_of_many(block: RowBlock, table: Array) -> tuple[float, Array]:
-    return passes.many_classes(block.state, block.weights, table)
+def _sparse_pass_of_two(block: RowBlock, table: Array) -> tuple[float, Array]:
+    z, signs = block.state
+    return passes.sparse_two_classes(z, signs, block.weights, table)
+
+
+def _sparse_pass(block: RowBlock, table: Array) -> tuple[float, Array]:
+    z, labels = block.state
+    return passes.sparse_classes(z, labels, block.weights, table)
 
 
 def _point_of_two(block: RowBlock, tables: Sequence[Array]) -> Array:
@@ -177,8 +199,12 @@ def _point_of_some(block: RowBlock, tables: Sequence[Array]) -> Array:
     return products.probabilities_of_some(block.state[0], tables)
 
 
-def _point_of_many(block: RowBlock, table: Array) -> list[Array]:
-    return products.probabilities_of_many(block.state, table)
+def _sparse_point_of_two(block: RowBlock, table: Array) -> Array:
+    return products.sparse_spread_of_two(block.state[0], block.weights, table)
+
+
+def _sparse_point(block: RowBlock, table: Array) -> list[Array]:
+    return products.sparse_probabilities(block.state[0], table)
 
 
 def _product_of_two(block: RowBlock, tables: Sequence[Array]) -> list[Array]:
@@ -191,14 +217,20 @@ def _product_of_some(block: RowBlock, tables: Sequence[Array]) -> list[Array]:
     return products.of_some(codes, p, block.weights, tables)
 
 
-def _product_of_many(block: RowBlock, table: Array) -> Array:
-    blocks, p = block.state
-    return products.of_many(blocks, p, block.weights, table)
+def _sparse_product_of_two(block: RowBlock, table: Array) -> Array:
+    (z, _signs), spread = block.state
+    return products.sparse_of_two(z, spread, table)
 
 
-_PASSES: tuple[Kernel, ...] = (_pass_of_two, _pass_of_some, _pass_of_many)
-_POINTS: tuple[Kernel, ...] = (_point_of_two, _point_of_some, _point_of_many)
-_PRODUCTS: tuple[Kernel, ...] = (_product_of_two, _product_of_some, _product_of_many)
+def _sparse_product(block: RowBlock, table: Array) -> Array:
+    (z, _labels), p = block.state
+    return products.sparse_of(z, p, block.weights, table)
+
+
+_TWO = _Kernels(_signs, _pass_of_two, _point_of_two, _product_of_two)
+_SOME = _Kernels(_labels, _pass_of_some, _point_of_some, _product_of_some)
+_SPARSE_TWO = _Kernels(_sparse_signs, _sparse_pass_of_two, _sparse_point_of_two, _sparse_product_of_two)
+_SPARSE = _Kernels(_sparse_labels, _sparse_pass, _sparse_point, _sparse_product)
 
 
 def _configuration_weights(block: RowBlock, members: Sequence[Index]) -> list[Array]:

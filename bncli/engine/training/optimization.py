@@ -168,6 +168,7 @@ class OptimizerSettings:
     so many `restarts` beside the usual start. Losses a unit of weight below `negligible` (nats) count as so much in the
     stopping rules. `start` is the number of the one in hand. `options` are the optimiser's.
     `growth`: how samples of many rows lead to the neighbourhood of the optimum; None: all rows from the first pass on.
+    `near_cost`: evaluations that the preconditioner of a known point may cost.
     """
 
     init: str
@@ -183,6 +184,7 @@ class OptimizerSettings:
     negligible: float = 0.0
     options: Mapping[str, Any] = field(default_factory=dict)
     growth: Growth | None = None
+    near_cost: float = NEAR_COST
 
 
 def optimize(space: Space, settings: OptimizerSettings, watch: Watch) -> Parameters:
@@ -307,7 +309,7 @@ def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -
 
 
 def _near(problem: _Problem, point: Array) -> Objective:
-    return replace(problem.objective, precondition=problem.curvature.refresh(point, NEAR_COST))
+    return replace(problem.objective, precondition=problem.curvature.refresh(point, problem.settings.near_cost))
 
 
 def _silent(step: Step, p: Array) -> None:

@@ -15,6 +15,9 @@ and far too stiff for the sum over rows, most of which leave no doubt about thei
 one matrix serves. Later the matrices can be *refreshed* at the present tables; with rare classes or almost separable
 data that saves most of the remaining passes.
 
+Cells by themselves have the diagonal of C_y, exact where it is refreshed: in some cells hardly a row is in doubt. Along
+what several families tell alike the penalty alone curves (`bncli.engine.training.null_space`): that is added.
+
 A preconditioner need not be exact: evenly spaced rows serve, and only a subspace of the tables gets a dense block (see
 `bncli.engine.training.subspace`). How many rows, and how large a subspace, follows from what it may cost,
 counted in passes over the data by a rough model of the time of all parts. Where tables follow predictors, the way leads
@@ -27,11 +30,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from bncli.engine.data.dataset import RowBlock
-from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.kernels.gram import ROWS, Packing, co_occurrences, pack
 from bncli.engine.kernels.preconditioning import (
     Precondition,
@@ -43,10 +47,12 @@ from bncli.engine.kernels.preconditioning import (
 )
 from bncli.engine.kernels.prolongation import Subspace
 from bncli.engine.parameter_spaces.coordinates import Coordinates, Sharing
-from bncli.engine.parameter_spaces.effect_features import Features, features
+from bncli.engine.parameter_spaces.effect_features import ROWS as ROWS_OF_EFFECTS
+from bncli.engine.parameter_spaces.effect_features import Features, features, weighted_products
 from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.parameter_spaces.predictors import CellPredictors, Predictors
 from bncli.engine.training.likelihood import ConditionalLikelihood
+from bncli.engine.training.null_space import NullSpace, null_space
 from bncli.engine.training.subspace import subspace, top_only
 
 LEAST_SIZE = 64
@@ -63,6 +69,8 @@ CELLS_OF_PREDICTOR = 4.0
 """A factor of lambda, found by trial."""
 START_PASSES = 15.0
 """The budget of the first preconditioner."""
+FLAT_WORK = 0.3
+"""Nanoseconds, roughly, that so many flat directions take, by the cube of their number."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,8 @@ class Whitening:
 
     Of effects, `weights` are the weighted sums of their squares over the rows: their masses. `packings` are how rows
     are looked up for subspaces that were met, by their size and the number of dense blocks; no penalty changes them.
+    `values` are the effects of few rows, by the same, looked up once.
+    `flat`: where no row curves; None where tables do not follow parameters one by one.
     """
 
     likelihood: ConditionalLikelihood
@@ -78,6 +88,8 @@ class Whitening:
     penalty: float
     weights: Array
     packings: dict[tuple[int, int], Packing | Features] = field(default_factory=dict)
+    values: dict[tuple[int, int], list[Any]] = field(default_factory=dict)
+    flat: NullSpace | None = None
 
     def under(self, penalty: float) -> Whitening:
         """The same for another penalty."""
@@ -127,16 +139,30 @@ class Whitening:
         n_blocks = 1 if tables is None or n_labels == 2 else n_labels
         columns = self._subspace(size)
         grams = self._co_occurrences(columns, n_blocks, tables, budget)
-        mass = np.multiply.outer(grams[:, 0, 0] / self.weights[0], self.weights)  # column 0 is active in every row
+        is_whole = len(columns.top) >= np.count_nonzero(self.weights)
+        # without a penalty, cells whose rows leave no doubt would have next to no curvature of their own
+        if tables is None or is_whole or self.penalty == 0 or isinstance(self.space.sharing, Effects):
+            mass = np.multiply.outer(grams[:, 0, 0] / self.weights[0], self.weights)  # column 0 is active in every row
+        else:
+            mass = self._masses(tables)
         sample, space = Sample(grams, columns, mass), self.space
         if isinstance(space.sharing, Predictors | CellPredictors):
             return _of_predictors(space.sharing, scaled(sample, space.scale, self._cell_penalty, n_labels), n_labels)
         if isinstance(space.sharing, Sharing):
             return shared(sample, space.sharing.scale, space.sharing.index, space.n_parameters, self.penalty)
         if space.is_scaled:
-            return scaled(sample, space.scale, self._cell_penalty, n_labels)
+            found = scaled(sample, space.scale, self._cell_penalty, n_labels)
+            # a dense block of all cells has the penalty exactly
+            lacks = self.flat is not None and self.penalty > 0 and not is_whole
+            return self.flat.added(found, self.penalty, n_labels) if self.flat is not None and lacks else found
         jacobian = space.jacobian(p, columns.top)
         return curved(sample, space.curvature(p, mass), jacobian, self.penalty, n_labels)
+
+    def _masses(self, tables: Array) -> Array:
+        """The diagonal of C_y, (1 or K, n_cells), from all rows."""
+        fusion, data = self.likelihood.fusion, self.likelihood.data
+        sizes = [len(members) for members in fusion.members]
+        return np.asarray(fusion.gather(data.reduce(_masses, sizes, fusion.expand(tables), states=fusion.codes)))
 
     def _subspace(self, size: int) -> Subspace:
         n_labels, space = self.likelihood.data.n_labels, self.space
@@ -158,9 +184,22 @@ class Whitening:
         stride = max(1, data.n_rows // n_rows)
         expanded = None if tables is None else fusion.expand(tables)
         mean = data.total_weight / data.n_rows
-        total, weight = data.reduce(_grams, packing, n_blocks, stride, expanded, mean, states=fusion.codes)
+        if isinstance(packing, Features) and data.n_rows <= ROWS_OF_EFFECTS:
+            states = self._looked_up(packing, n_blocks)
+            total, weight = data.reduce(_grams_of_values, expanded, mean, states=states)
+        else:
+            total, weight = data.reduce(_grams, packing, n_blocks, stride, expanded, mean, states=fusion.codes)
         share = 1.0 / data.n_labels if tables is None else 1.0
         return np.asarray(total * (share * data.total_weight / weight), np.float64)
+
+    def _looked_up(self, found: Features, n_blocks: int) -> list[Any]:
+        """Of every row block the codes and the effects of its rows."""
+        key = (found.n, n_blocks)
+        if key not in self.values:
+            codes = self.likelihood.fusion.codes
+            kept = self.likelihood.data.keep(_values, found, states=codes)
+            self.values[key] = list(zip(codes, kept, strict=True))
+        return self.values[key]
 
     def _effect_packing(self, effects: Effects, columns: Subspace, n_blocks: int) -> Packing | Features:
         """Of effects the size alone tells which are in the subspace: the most massive."""
@@ -176,7 +215,11 @@ def whitening(likelihood: ConditionalLikelihood, space: Coordinates, penalty: fl
     weights = likelihood.cell_weights()
     if isinstance(space.sharing, Effects):
         weights = space.sharing.masses(weights)
-    return Whitening(likelihood, space, penalty, weights)
+    flat = None
+    if space.sharing is None and space.is_scaled:
+        most = int((START_PASSES * likelihood.pass_work / FLAT_WORK) ** (1 / 3))
+        flat = null_space(likelihood.families, weights, space.scale, most)
+    return Whitening(likelihood, space, penalty, weights, flat=flat)
 
 
 def _of_predictors(predictors: Predictors | CellPredictors, precondition: Precondition, n_labels: int) -> Precondition:
@@ -212,7 +255,32 @@ def _grams(
     return total, weight
 
 
-def _factors(codes: Sequence[Index], tables: Sequence[Array]) -> Array:
+def _masses(block: RowBlock, sizes: Sequence[int], tables: Sequence[Array]) -> list[Array]:
+    """The block's part of sum_t w_t q_ty in each configuration, (1 or K, configurations) a group."""
+    totals: list[Array] = [np.zeros((1, 1)) for _ in sizes]
+    for rows in block.slices():
+        codes = [np.asarray(c[rows], np.intp) for c in block.state]
+        factors = _factors(codes, tables)
+        if block.weights is not None:
+            factors *= block.weights[rows]
+        parts = [np.stack([np.bincount(c, q, n) for q in factors]) for c, n in zip(codes, sizes, strict=True)]
+        totals = [total + part for total, part in zip(totals, parts, strict=True)]
+    return totals
+
+
+def _values(block: RowBlock, found: Features) -> Array:
+    return found.values([np.asarray(codes, np.intp) for codes in block.state])
+
+
+def _grams_of_values(block: RowBlock, tables: Sequence[Array] | None, unit: float) -> tuple[Array, float]:
+    """As `_grams`, of all rows of the block and their effects (rows, n)."""
+    codes, values = block.state
+    weights = np.ones(block.n_rows) if block.weights is None else block.weights / unit
+    factors = weights[np.newaxis] if tables is None else _factors(codes, tables) * weights
+    return weighted_products(values, factors), float(weights.sum())
+
+
+def _factors(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
     """q, shape (K, rows); for two classes, which have the same, (1, rows)."""
     scores = np.zeros((len(tables[0]), len(codes[0])))
     for table, code in zip(tables, codes, strict=True):

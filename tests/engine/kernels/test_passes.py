@@ -1,4 +1,4 @@
-"""The three kernels agree with each other and with the definition, whatever the block size."""
+"""The kernels agree with each other and with the definition, whatever the block size."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 from bncli.engine.kernels import passes
+from bncli.engine.kernels.indicators import MOST_ENTRIES, Indicators
 from tests.oracles import log_posterior
 
 N, SIZES = 53, (5, 3)
@@ -67,21 +67,42 @@ def test_some_classes(block: int, weights: Any, n_labels: int, code_type: Any) -
         np.testing.assert_allclose(total, slow, atol=1e-12)
 
 
-@pytest.mark.parametrize("n_labels", [2, 12])
-@pytest.mark.parametrize("step", [7, 100])
-def test_many_classes(weights: Any, n_labels: int, step: int) -> None:
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("at_a_time", [1, 7, 100])
+def test_sparse_products_of_two_classes(weights: Any, at_a_time: int, keep: bool) -> None:
+    codes, labels, tables = rows(2)
+    expected_cll, expected = definition(codes, labels, weights, tables)
+    signs, (first, second) = np.where(labels == 1, 1, -1).astype(np.int8), np.concatenate(tables, axis=1)
+    z = Indicators(np.stack(codes, axis=1).astype(np.uint8), SIZES, at_a_time, keep)
+    for _ in range(2):
+        cll, total = passes.sparse_two_classes(z, signs, weights, second - first)
+        assert cll == pytest.approx(expected_cll, rel=1e-12)
+        np.testing.assert_allclose(total, np.concatenate(expected, axis=1)[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("n_labels", [1, 2, 3, 12])
+@pytest.mark.parametrize("at_a_time", [1, 7, 100])
+def test_sparse_products_of_more(weights: Any, n_labels: int, at_a_time: int, keep: bool) -> None:
     codes, labels, tables = rows(n_labels)
     expected_cll, expected = definition(codes, labels, weights, tables)
-    z = np.concatenate([np.eye(size)[code] for size, code in zip(SIZES, codes, strict=True)], axis=1)
-    blocks = [
-        (csr_array(z[s : s + step]), csr_array(z[s : s + step].T), labels[s : s + step]) for s in range(0, N, step)
-    ]
-    cll, total = passes.many_classes(blocks, weights, np.concatenate(tables, axis=1).T)
-    assert cll == pytest.approx(expected_cll, rel=1e-12)
-    np.testing.assert_allclose(total.T, np.concatenate(expected, axis=1), atol=1e-12)
+    table = np.concatenate(tables, axis=1)
+    z = Indicators(np.stack(codes, axis=1).astype(np.uint16), SIZES, at_a_time, keep)
+    for _ in range(2):
+        cll, total = passes.sparse_classes(z, labels, weights, (table[1:] - table[0]).T)
+        assert cll == pytest.approx(expected_cll, rel=1e-12)
+        np.testing.assert_allclose(total.T, np.concatenate(expected, axis=1)[1:], atol=1e-12)
 
 
 def test_a_score_far_below_the_others_costs_exactly_its_distance() -> None:
     scores = np.array([[0.0, -1e4], [1e4, 0.0]])
     assert passes.residuals(scores, np.array([0, 0]), None) == -2e4
     np.testing.assert_array_equal(scores, [[1.0, 1.0], [-1.0, -1.0]])
+
+
+def test_of_many_groups_fewer_rows_are_taken_at_a_time() -> None:
+    z = Indicators(np.zeros((4000, 1 << 10), np.uint8), (1,) * (1 << 10), 1 << 14, keep=False)
+    blocks = list(z)
+    assert max(block.z.nnz for block in blocks) <= 1.5 * MOST_ENTRIES
+    assert [block.rows.start for block in blocks[1:]] == [block.rows.stop for block in blocks[:-1]]
+    assert blocks[-1].rows.stop == 4000

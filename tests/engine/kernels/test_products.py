@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from bncli.engine.kernels import products
+from bncli.engine.kernels.indicators import Indicators
 from tests.oracles import log_posterior
 
 Array = NDArray[np.float64]
@@ -82,20 +82,29 @@ def test_some_classes(weights: Any, n_labels: int, code_type: Any) -> None:
         np.testing.assert_array_equal(table, copy)
 
 
-@pytest.mark.parametrize("n_labels", [2, 12])
-@pytest.mark.parametrize("step", [7, 100])
-def test_many_classes(weights: Any, n_labels: int, step: int) -> None:
+@pytest.mark.parametrize("at_a_time", [1, 7, 100])
+def test_sparse_products_of_two_classes(weights: Any, at_a_time: int) -> None:
+    codes, point, v = rows(2)
+    p, expected = definition(codes, weights, point, v)
+    z = Indicators(np.stack(codes, axis=1).astype(np.uint8), SIZES, at_a_time, keep=False)
+    (first, second), (v_first, v_second) = (np.concatenate(tables, axis=1) for tables in (point, v))
+    spread = products.sparse_spread_of_two(z, weights, second - first)
+    np.testing.assert_allclose(spread, p[0] * p[1] * (1.0 if weights is None else weights), rtol=1e-12)
+    total = products.sparse_of_two(z, spread, v_second - v_first)
+    np.testing.assert_allclose(total, np.concatenate(expected, axis=1)[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 3, 12])
+@pytest.mark.parametrize("at_a_time", [1, 7, 100])
+def test_sparse_products_of_more(weights: Any, n_labels: int, at_a_time: int) -> None:
     codes, point, v = rows(n_labels)
     expected_p, expected = definition(codes, weights, point, v)
-    z = np.concatenate([np.eye(size)[code] for size, code in zip(SIZES, codes, strict=True)], axis=1)
-    blocks = [
-        (csr_array(z[s : s + step]), csr_array(z[s : s + step].T), np.zeros(min(step, N - s), np.intp))
-        for s in range(0, N, step)
-    ]
-    p = products.probabilities_of_many(blocks, np.concatenate(point, axis=1).T)
+    z = Indicators(np.stack(codes, axis=1).astype(np.uint8), SIZES, at_a_time, keep=True)
+    table, v_table = (np.concatenate(tables, axis=1) for tables in (point, v))
+    p = products.sparse_probabilities(z, (table[1:] - table[0]).T)
     np.testing.assert_allclose(np.concatenate(p, axis=1), expected_p, rtol=1e-12)
-    total = products.of_many(blocks, p, weights, np.concatenate(v, axis=1).T)
-    np.testing.assert_allclose(total.T, np.concatenate(expected, axis=1), atol=1e-12)
+    total = products.sparse_of(z, p, weights, (v_table[1:] - v_table[0]).T)
+    np.testing.assert_allclose(total.T, np.concatenate(expected, axis=1)[1:], atol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [40.0, 800.0, 1e300])

@@ -70,8 +70,9 @@ def test_the_preconditioner_of_complete_rows_is_the_diagonal_of_the_hessian() ->
     np.testing.assert_allclose(told, exact, rtol=1e-3)
 
 
-@pytest.mark.parametrize("joint", [False, True])
-@pytest.mark.parametrize("penalty", [0.0, 0.5])
+@pytest.mark.parametrize(
+    ("joint", "penalty"), [pytest.param(False, 0.0, marks=pytest.mark.slow), (True, 0.0), (False, 0.5), (True, 0.5)]
+)
 def test_all_optimisers_find_one_optimum(joint: bool, penalty: float) -> None:
     data = with_missing(dense_dataset((2, 2, 2), 2, copies=4), 0.2)
     space = space_of(data, TAN, joint)

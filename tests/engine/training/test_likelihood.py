@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,6 +22,14 @@ from tests.strategies import dags, datasets, regrouped_families
 
 KERNELS = (2, 3, 7, 12)
 """Numbers of classes: difference, look-ups, look-ups, sparse products."""
+
+
+@pytest.fixture(params=[0, 1 << 14], ids=["sparse", "as it is"], autouse=True)
+def few_rows(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Sparse products of any number of rows, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(likelihood, "FEW_ROWS", request.param)
+        yield
 
 
 def random_cells(like: ConditionalLikelihood, scale: float = 1.0, seed: int = 0) -> np.ndarray:
@@ -45,14 +55,15 @@ GRAPHS = [
 @pytest.mark.parametrize("n_labels", KERNELS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("largest", [1, 20, 100_000])
-@pytest.mark.parametrize("wide_bytes", [0, 1 << 28])
+@pytest.mark.parametrize("n_bytes", [0, 1 << 28])
 def test_equals_the_loop(
-    monkeypatch: pytest.MonkeyPatch, n_labels: int, weighted: bool, largest: int, wide_bytes: int
+    monkeypatch: pytest.MonkeyPatch, n_labels: int, weighted: bool, largest: int, n_bytes: int
 ) -> None:
     monkeypatch.setattr(likelihood, "_max_configurations", lambda *_: largest)
-    monkeypatch.setattr(fusion, "WIDE_BYTES", wide_bytes)
-    monkeypatch.setattr(passes, "BLOCK", 16)
-    monkeypatch.setattr(passes, "SPARSE_BLOCK", 16)
+    monkeypatch.setattr(fusion, "WIDE_BYTES", n_bytes)
+    monkeypatch.setattr(likelihood, "KEPT_BYTES", n_bytes)
+    for constant in ("BLOCK", "SPARSE_BLOCK", "MANY_CLASSES_BLOCK"):
+        monkeypatch.setattr(passes, constant, 16)
     data = random_dataset(45, (3, 2, 4, 2), n_labels, weighted=weighted)
     for dag in GRAPHS:
         like = conditional_likelihood(data, dag.families(data.schema.cardinalities))
@@ -113,7 +124,8 @@ def test_hessian_products_are_those_of_the_explicit_hessian(
 ) -> None:
     monkeypatch.setattr(likelihood, "_max_configurations", lambda *_: largest)
     monkeypatch.setattr(products, "BLOCK", 16)
-    monkeypatch.setattr(passes, "SPARSE_BLOCK", 16)
+    for constant in ("SPARSE_BLOCK", "MANY_CLASSES_BLOCK"):
+        monkeypatch.setattr(passes, constant, 16)
     data = random_dataset(45, (3, 2, 4, 2), n_labels, weighted=weighted)
     for dag in GRAPHS:
         like = conditional_likelihood(data, dag.families(data.schema.cardinalities))

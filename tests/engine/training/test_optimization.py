@@ -66,8 +66,17 @@ def test_weight_two_is_the_row_twice(name: str) -> None:
 
 @pytest.mark.usefixtures("small_blocks")
 @every_space
-@pytest.mark.parametrize("n_labels", [2, 3, 12])
-@pytest.mark.parametrize("optimizer", ["lbfgs", "newton"])
+@pytest.mark.parametrize(
+    ("n_labels", "optimizer"),
+    [
+        (2, "newton"),
+        pytest.param(2, "lbfgs", marks=pytest.mark.slow),
+        (3, "lbfgs"),
+        pytest.param(3, "newton", marks=pytest.mark.slow),
+        (12, "newton"),
+        pytest.param(12, "lbfgs", marks=pytest.mark.slow),
+    ],
+)
 def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch, name: str, n_labels: int, optimizer: str) -> None:
     monkeypatch.setattr(newton, "NEWTON_FROM", 4)
     outcomes = []

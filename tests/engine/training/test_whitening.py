@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -209,7 +210,11 @@ def test_evenly_spaced_rows_stand_for_all(monkeypatch: pytest.MonkeyPatch, n_lab
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_several_blocks_have_the_same_bits_for_any_threads() -> None:
+@pytest.mark.parametrize("size", [4, 64])
+def test_several_blocks_have_the_same_bits_for_any_threads(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """A subspace of some cells or of all."""
+    monkeypatch.setattr(module, "LEAST_SIZE", size)
+    monkeypatch.setattr(Whitening, "_size", lambda *_: size)
     outcomes: list[Any] = []
     for threads in (1, 2, 3):
         data = random_dataset(20_000, (3, 2, 4), 3, weighted=True, threads=threads)
@@ -330,3 +335,42 @@ def test_a_rare_predictor_alone_is_scaled_by_its_own_curvature(monkeypatch: pyte
     found = whitening(caught.likelihood, caught.space, 1.0).start(np.zeros(g.size))(g.ravel()).reshape(g.shape)
     np.testing.assert_allclose(found[:, light], np.array([1.0, -1.0]) / (weights[light] / 2 + 1), rtol=1e-9)
     assert np.count_nonzero(found) == 2
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_refreshed_a_cell_alone_is_scaled_by_the_curvature_of_its_rows(
+    monkeypatch: pytest.MonkeyPatch, n_labels: int, weighted: bool
+) -> None:
+    """Of C_y; where one class's gradient alone is not 0, and next to nothing curves a shift of all classes."""
+    monkeypatch.setattr(module, "LEAST_SIZE", 2)
+    monkeypatch.setattr(module, "STRETCH", 0.0)
+    data = random_dataset(400, (4, 3), n_labels, weighted=weighted)
+    caught = catch("discriminative", data, Dag(((), ()), (0, 1)))
+    p = caught.space.generative + np.random.default_rng(0).normal(size=caught.space.n_parameters)
+    white = replace(whitening(caught.likelihood, caught.space, 1e-9), flat=None)
+    apply = white.refresh(p, 0.0)
+    z = oracles.indicators(caught.likelihood.families, data)
+    scores = z @ caught.space.tables(p).T
+    posterior = np.exp(scores - scores.max(axis=1, keepdims=True))
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    h = posterior * (1 - posterior)
+    q = h / (1 - np.square(h).sum(axis=1) / h.sum(axis=1) ** 2)[:, np.newaxis]
+    mass = (q * np.array(oracles.weights_of(data))[:, np.newaxis]).T @ z
+    light = int(mass[0].argmin())
+    g = np.zeros(mass.shape)
+    g[:2, light] = (1.0, -1.0)
+    found = apply(g.ravel()).reshape(g.shape)[:, light]
+    shift = (g[:, light] / mass[:, light]).mean()
+    np.testing.assert_allclose(found - found.mean(), g[:, light] / mass[:, light] - shift, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_without_a_penalty_certain_rows_cause_no_endless_step(n_labels: int) -> None:
+    """Cells beyond the dense block whose rows are wrong beyond doubt have a gradient, and next to no curvature."""
+    data = random_dataset(400, (20, 20, 20), n_labels, seed=1)
+    caught = catch("discriminative", data, GRAPHS["tan"])
+    p = 300.0 * np.random.default_rng(0).normal(size=caught.space.n_parameters)
+    gradient = caught.space.pull_back(p, caught.likelihood.value_and_gradient(caught.space.tables(p))[1])
+    step = whitening(caught.likelihood, caught.space, 0.0).refresh(p, 1e-9)(gradient)
+    assert np.isfinite(step).all()
