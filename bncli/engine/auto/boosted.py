@@ -20,10 +20,10 @@ from bncli.engine.auto.budget import FOLDS, boosted_seconds
 from bncli.engine.auto.choice import Judged, losses_of
 from bncli.engine.boosting.boosting import Boosted, Settings, boost, log_probabilities
 from bncli.engine.boosting.joint_fit import jointly_fitted
+from bncli.engine.chosen_penalty import Tried
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.kernels.arrays import Array, Mask
-from bncli.engine.model import Tried
 
 NAME = "boosted"
 BINS, BIN_ROWS = 64, 64

@@ -18,9 +18,9 @@ import numpy as np
 
 from bncli.engine.auto.paths import PenaltyPath
 from bncli.engine.boosting.boosting import Boosted
+from bncli.engine.chosen_penalty import Tried
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array, Integers
-from bncli.engine.model import Tried
 from bncli.engine.training.shrinkage import log_frequencies
 
 Tell = Callable[[float, int], None]

@@ -13,6 +13,7 @@ categories are pooled once, on all rows: what is pooled is more than rows at ran
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.cutting import learn_dataset
+from bncli.engine.data.cutting import COLUMNS_AT_ONCE, learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.grouping import Rule
 from bncli.engine.data.schema import NumericAttribute, Reading
@@ -65,13 +66,31 @@ def few(data: Dataset, bins: int) -> Binnings:
 
 def mdl_binnings(data: Dataset) -> Binnings:
     """Every attribute by those of its cuts that Fayyad & Irani's rule takes on these rows."""
-    return tuple(_mdl_binning(data, i) for i in range(len(data.codes)))
+    without_cuts = _without_cuts(data)
+    return tuple(_mdl_binning(data, i, i in without_cuts) for i in range(len(data.codes)))
 
 
-def _mdl_binning(data: Dataset, i: int) -> Grouping | None:
+def _without_cuts(data: Dataset) -> frozenset[int]:
+    """Complete attributes of few rows that are told at once to keep no cut."""
+    if data.weights is not None or data.n_rows > mdl.FEW_ROWS:
+        return frozenset()
+    attributes = data.schema.attributes
+    numbers = [i for i in data.schema.informative if isinstance(attributes[i], NumericAttribute)]
+    complete = [i for i in numbers if not attributes[i].missing]
+    found: list[int] = []
+    for first in range(0, len(complete), COLUMNS_AT_ONCE):
+        some = complete[first : first + COLUMNS_AT_ONCE]
+        values = np.stack([data.codes[i] for i in some])
+        found += itertools.compress(some, mdl.uncut(values, data.labels, data.n_labels))
+    return frozenset(found)
+
+
+def _mdl_binning(data: Dataset, i: int, is_uncut: bool) -> Grouping | None:
     attribute = data.schema.attributes[i]
     if not isinstance(attribute, NumericAttribute) or not attribute.informative:
         return None
+    if is_uncut:
+        return (0,) * attribute.n_values
     codes, labels, weights = data.codes[i], data.labels, data.weights
     if attribute.missing:
         rows = np.flatnonzero(codes < attribute.n_values)

@@ -41,24 +41,14 @@ from bncli.engine.auto.paths import PenaltyPath, settings_of, space_of
 from bncli.engine.auto.trials import Fold, Plan, Trials
 from bncli.engine.boosting.boosting import Boosted
 from bncli.engine.boosting.trees import tables_of
+from bncli.engine.chosen_penalty import HeldOut
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.directions import directed
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.data.schema import Reading
 from bncli.engine.kernels.arrays import Array, Integers
-from bncli.engine.model import (
-    Component,
-    Ensemble,
-    HeldOut,
-    Model,
-    Optimum,
-    Parameters,
-    Pool,
-    StoppedBy,
-    Tables,
-    TriedCandidate,
-)
+from bncli.engine.model import Component, Ensemble, Model, Optimum, Parameters, Pool, StoppedBy, Tables, TriedCandidate
 from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.prediction.scoring import log_probabilities_of
 from bncli.engine.structures.structure import Regions
@@ -87,7 +77,7 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     del columns  # codes are all that is needed from here
     if data.n_rows == 0:
         raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
-    data = directed(data, recipe.increasing or (), recipe.decreasing or ())
+    data = directed(data, recipe.increasing or (), recipe.decreasing or (), recipe.towards)
     effort = effort_of(recipe.effort, recipe.time_limit, data)
     _refuse_large(data, effort, run.memory)
     watch(Stage("candidates"))

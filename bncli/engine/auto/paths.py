@@ -7,7 +7,7 @@ grid goes on downwards as long as the loss still falls.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -25,6 +25,8 @@ from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace
 
 TOLERANCE, MAX_ITERATIONS = 3e-3, 60
 """What is left to gain is less than what another draw of the rows would change."""
+FEW_ROWS, COST_OF_FEW = 1_000, 0.3
+"""Of fewer rows an evaluation takes so little that a preconditioner should cost no more than that; in evaluations."""
 NEGLIGIBLE = 0.01
 """Nats a row: where tables leave less in doubt, tolerances are shares of this."""
 
@@ -63,6 +65,8 @@ class PenaltyPath:
     def advance(self, penalty: float) -> Array:
         """ln P(y | x) of the rows held out, (K, rows)."""
         settings = settings_of(penalty, TOLERANCE, MAX_ITERATIONS)
+        if self.space.likelihood.data.n_rows < FEW_ROWS:
+            settings = replace(settings, near_cost=COST_OF_FEW)
         point = find_optimum_from(self.space, settings, self._start()).point
         self.optima = [*self.optima[-1:], point]
         return said_of(self.held_out, self.fusion, self.space.cells(point))

@@ -37,17 +37,21 @@ def groupings_of(attributes: Sequence[Attribute], bins: Sequence[int | None]) ->
     return tuple(tuple(None if most is None else grouping_of(a, most) for a in attributes) for most in bins)
 
 
-@lru_cache(MEMORY)
 def grouping_of(attribute: Attribute, bins: int) -> Grouping | None:
     """The coarse code of every code, at most `bins` intervals (1 or more) in all; None where nothing is joined."""
     if not isinstance(attribute, NumericAttribute) or attribute.n_values <= bins:
         return None
-    mass = np.array(attribute.frequencies[: attribute.n_values], np.float64)
-    ends = _fewer(mass, group_ends(mass, bins), bins)
-    begins = np.zeros(attribute.n_values, np.intp)
-    begins[np.array(ends, np.intp) + 1] = 1
+    return _grouping(attribute.frequencies[: attribute.n_values], bins, attribute.missing)
+
+
+@lru_cache(MEMORY)
+def _grouping(frequencies: tuple[float, ...], bins: int, missing: bool) -> Grouping:
+    """By the frequencies of the intervals alone: attributes of a wide table often have the same, one row a value."""
+    mass = np.array(frequencies, np.float64)
+    begins = np.zeros(len(mass), np.intp)
+    begins[np.array(_fewer(mass, group_ends(mass, bins), bins), np.intp) + 1] = 1
     groups = tuple(np.cumsum(begins).tolist())
-    return (*groups, groups[-1] + 1) if attribute.missing else groups
+    return (*groups, groups[-1] + 1) if missing else groups
 
 
 def _fewer(mass: Array, ends: list[int], most: int) -> list[int]:

@@ -46,7 +46,7 @@ def test_no_weights_nearby_are_better(seed: int, n_models: int, metric: str) -> 
     for m in range(len(kept)):
         for step in (-1e-2, 1e-2):
             other = w[kept] + step * (np.arange(len(kept)) == m)
-            if (other >= 0).all():
+            if (other >= LEAST).all():  # what is less is no weight
                 assert penalised(logs[kept], labels, other, centre, metric) >= least - 1e-6
 
 
