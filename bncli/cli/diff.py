@@ -77,6 +77,7 @@ def lines(report: DiffReport) -> list[str]:
         ("types", _listed("", report.types_changed)),
         ("cuts", _listed("", report.cuts_changed)),
         ("levels", _listed("", report.levels_changed)),
+        ("directions", _direction_lines(report)),
         ("arcs", _both(*([f"{p} -> {c}" for p, c in arcs] for arcs in (report.arcs_added, report.arcs_removed)))),
         ("regions", _both(*(list(map(" & ".join, r)) for r in (report.regions_added, report.regions_removed)))),
         ("tables", _table_lines(report)),
@@ -84,18 +85,19 @@ def lines(report: DiffReport) -> list[str]:
             "options",
             [f"{name} {_text(one)} -> {_text(other)}" for name, (one, other) in report.options_changed.items()],
         ),
+        ("classes", _weight_lines(report)),
         ("calibration", _calibration_lines(report)),
         ("decides", _rule_lines(report)),
+        ("ln P(x)", _log_p_lines(report)),
         (
             "learnt from",
             [] if report.rows_learnt_from is None else ["{:,} -> {:,} rows".format(*report.rows_learnt_from)],
         ),
+        ("other keys", _listed("", report.other_keys)),
     ]
     told = [f"{name if i == 0 else '':<12}{text}" for name, texts in found for i, text in enumerate(texts)]
     if report.same_bytes:
         told = ["the models are the same, byte for byte"]
-    elif not told:
-        told = ["the models are the same but for how they were made"]
     if report.decisions is not None:
         n, changed, max_dp = report.decisions
         told.append(f"{'decisions':<12}{changed:.2%} of {n:,} rows change; max |dP| {max_dp:.1e}")
@@ -119,6 +121,28 @@ def _table_lines(report: DiffReport) -> list[str]:
     if tables.changed:
         told.insert(0, f"{len(tables.changed):,} changed, by up to {tables.largest:.2g} nats")
     return [f"{', '.join(told)}; {tables.same:,} the same"] if told else []
+
+
+def _direction_lines(report: DiffReport) -> list[str]:
+    """Columns whose direction changed, and the label that directions are about."""
+    labels = [] if report.towards is None else [" -> ".join(label or "the second of two" for label in report.towards)]
+    return [*_listed("", report.directions_changed), *(f"towards {text}" for text in labels)]
+
+
+def _weight_lines(report: DiffReport) -> list[str]:
+    if report.class_weights is None:
+        return []
+    told = [None if one is None else [f"{label} {w:.4g}" for label, w in one.items()] for one in report.class_weights]
+    return [f"weigh {' -> '.join('alike' if one is None else ', '.join(one[:_SHOWN]) for one in told)}"]
+
+
+def _log_p_lines(report: DiffReport) -> list[str]:
+    if report.training_log_p is None:
+        return []
+    told = [None if one is None else f"mean {one.mean:.4g} of {one.rows:,} rows" for one in report.training_log_p]
+    if told[0] == told[1]:
+        return [f"{told[0]}, by other numbers"]
+    return [" -> ".join(map(_text, told))]
 
 
 def _calibration_lines(report: DiffReport) -> list[str]:

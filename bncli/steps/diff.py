@@ -3,7 +3,8 @@
 Everything is compared by name: columns, labels, values. Table entries are compared where both models have a table over
 the same attributes with the same values; of an ensemble these are those of its sum, or where there is none (and of an
 average over steps) those of its leading model. Probabilities are compared label by label; a label that one model does
-not know has probability 0 there.
+not know has probability 0 there. Whatever else two models hold of which nothing is said is named by its key in the
+model file.
 
 Conventions: the rows are read once for each model, each as that model reads them, in step.
 """
@@ -12,14 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from bncli.engine.calibration.maps import Calibration
 from bncli.engine.data.decision_rule import Rule
 from bncli.engine.data.encoding import encode_attributes
+from bncli.engine.data.log_p import TrainingLogP
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute, Schema
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Ensemble, Model, Pool, Tables
@@ -28,11 +30,15 @@ from bncli.engine.structures.named_structure import NamedDag, NamedStructure, na
 from bncli.errors import UsageError
 from bncli.files.calibrations import calibration_json
 from bncli.files.decision_rules import summary_json
+from bncli.files.log_p import training_log_p_json
 from bncli.files.model import dump_model, read_model
 from bncli.files.score_layout import most_probable
 from bncli.files.table import Batches, Source
+from bncli.steps.differing_keys import differing_keys, untold
 from bncli.steps.run import limited
 from bncli.watch import Run
+
+_T = TypeVar("_T")
 
 _NUMBERS_PER_BLOCK = 1 << 21
 
@@ -58,13 +64,18 @@ class TableChanges(NamedTuple):
     same: int
     largest: float | None
 
+    def __bool__(self) -> bool:
+        """Whether any table differs."""
+        return bool(self.added or self.removed or self.changed or self.recut)
+
 
 @dataclass(frozen=True)
 class DiffReport:
     """What B has and A lacks is added, what A has and B lacks removed; pairs are (of A, of B).
 
-    labels: those of A. class_name, label_order, calibration, rule, rows_learnt_from: None where they agree.
-    decisions: None without a table.
+    labels: those of A. class_name, label_order, towards, class_weights (by label), calibration, rule, training_log_p,
+    rows_learnt_from: None where they agree. other_keys: those of the model files that differ, and of which no other
+    field says anything. decisions: None without a table.
     """
 
     a: str
@@ -78,15 +89,20 @@ class DiffReport:
     types_changed: tuple[str, ...]
     cuts_changed: tuple[str, ...]
     levels_changed: tuple[str, ...]
+    directions_changed: tuple[str, ...]
+    towards: tuple[str | None, str | None] | None
     arcs_added: tuple[tuple[str, str], ...]
     arcs_removed: tuple[tuple[str, str], ...]
     regions_added: tuple[tuple[str, ...], ...]
     regions_removed: tuple[tuple[str, ...], ...]
     options_changed: Mapping[str, tuple[Any, Any]]
+    class_weights: tuple[dict[str, float] | None, dict[str, float] | None] | None
     calibration: tuple[Calibration | None, Calibration | None] | None
     rule: tuple[Rule | None, Rule | None] | None
+    training_log_p: tuple[TrainingLogP | None, TrainingLogP | None] | None
     rows_learnt_from: tuple[int, int] | None
     tables: TableChanges
+    other_keys: tuple[str, ...]
     decisions: Decisions | None
 
     def as_json(self) -> dict[str, Any]:
@@ -98,6 +114,7 @@ class DiffReport:
         found["options_changed"] = {name: list(pair) for name, pair in self.options_changed.items()}
         found["calibration"] = _pair_json(self.calibration, calibration_json)
         found["rule"] = _pair_json(self.rule, summary_json)
+        found["training_log_p"] = _pair_json(self.training_log_p, training_log_p_json)
         found["tables"] = self.tables._asdict()
         return found | {"rows": rows, "changed_decisions": changed, "max_abs_dp": max_dp}
 
@@ -114,27 +131,46 @@ def diff(a: str, b: str, source: Source | None = None, *, run: Run = Run()) -> D
     ours, theirs = one.schema, other.schema
     names, others = _by_name(ours), _by_name(theirs)
     changes = {name: _change(names[name], others[name]) for name in names if name in others}
-    learnt_from = (one.n_rows, other.n_rows)
-    return DiffReport(
+    content = dump_model(one), dump_model(other)
+    report = DiffReport(
         a=a,
         b=b,
         labels=ours.labels,
-        same_bytes=dump_model(one) == dump_model(other),
-        class_name=None if ours.class_name == theirs.class_name else (ours.class_name, theirs.class_name),
-        label_order=None if ours.labels == theirs.labels else (ours.labels, theirs.labels),
+        same_bytes=content[0] == content[1],
+        class_name=_pair(ours.class_name, theirs.class_name),
+        label_order=_pair(ours.labels, theirs.labels),
         attributes_added=_more(others, names),
         attributes_removed=_more(names, others),
         types_changed=tuple(name for name, change in changes.items() if change == "type"),
         cuts_changed=tuple(name for name, change in changes.items() if change == "cuts"),
         levels_changed=tuple(name for name, change in changes.items() if change == "levels"),
+        directions_changed=tuple(name for name in changes if _direction(names[name]) != _direction(others[name])),
+        towards=_pair(ours.towards, theirs.towards),
         **_graphs(name_structure(one.structure, ours), name_structure(other.structure, theirs)),
         options_changed=_options(one, other),
-        calibration=None if one.calibration == other.calibration else (one.calibration, other.calibration),
-        rule=None if one.rule == other.rule else (one.rule, other.rule),
-        rows_learnt_from=None if one.n_rows == other.n_rows else learnt_from,
+        class_weights=_pair(_class_weights(one), _class_weights(other)),
+        calibration=_pair(one.calibration, other.calibration),
+        rule=_pair(one.rule, other.rule),
+        training_log_p=_pair(one.log_p, other.log_p),
+        rows_learnt_from=_pair(one.n_rows, other.n_rows),
         tables=_tables(one, other, {name for name, change in changes.items() if change is not None}),
+        other_keys=(),
         decisions=None if source is None else _decisions(one, other, source, run),
     )
+    return replace(report, other_keys=untold(report, differing_keys(*content)))
+
+
+def _pair(one: _T, other: _T) -> tuple[_T, _T] | None:
+    return None if one == other else (one, other)
+
+
+def _direction(attribute: Attribute) -> int:
+    return attribute.direction if isinstance(attribute, NumericAttribute) else 0
+
+
+def _class_weights(model: Model) -> dict[str, float] | None:
+    weights = model.class_weights
+    return None if weights is None else dict(zip(model.schema.labels, weights, strict=True))
 
 
 def _by_name(schema: Schema) -> dict[str, Attribute]:
@@ -182,7 +218,10 @@ def _regions(structure: NamedStructure) -> tuple[tuple[str, ...], ...]:
 
 def _options(one: Model, other: Model) -> dict[str, tuple[Any, Any]]:
     """Options of the recipe, by the words typed, and the policies of the schema."""
-    ours, theirs = one.recipe.as_dict(), other.recipe.as_dict()
+    ours, theirs = (
+        model.recipe.as_dict() | {"missing": model.schema.missing_tokens, "unseen": model.schema.unseen}
+        for model in (one, other)
+    )
     return {
         name.replace("_", "-"): (_told(ours.get(name)), _told(theirs.get(name)))
         for name in dict.fromkeys((*ours, *theirs))

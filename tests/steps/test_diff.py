@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,16 @@ from hypothesis import strategies as st
 
 from bncli.cli.diff import lines
 from bncli.engine.calibration.maps import Calibration, Temperature
+from bncli.engine.chosen_penalty import ChosenPenalty, Tried
 from bncli.engine.data.decision_rule import Rule
-from bncli.engine.model import Tables
+from bncli.engine.data.forms import NumberForm
+from bncli.engine.data.log_p import TrainingLogP
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
+from bncli.engine.model import Ensemble, Model, Restarts, Tables
+from bncli.engine.model import Path as PredictorPath
 from bncli.errors import ModelError, UsageError
+from bncli.files import attributes, schemas
+from bncli.files import model as model_files
 from bncli.files.model import read_model, write_model
 from bncli.files.table import Source
 from bncli.recipe import Recipe
@@ -195,3 +203,130 @@ def test_a_calibration_and_a_rule_are_differences(models: dict[str, str], tmp_pa
     told = "decides     the most probable label -> none where no label has a probability of 0.6"
     assert lines(report) == [told]
     assert lines(diff(models["tan"], paths[0])) == ["calibration none -> temperature 2"]
+
+
+def with_schema(model: Model, **changes: Any) -> Model:
+    return replace(model, schema=replace(model.schema, **changes))
+
+
+def with_attribute(model: Model, kind: type, **changes: Any) -> Model:
+    """The first attribute of a kind changed."""
+    changed = list(model.schema.attributes)
+    i = next(i for i, attribute in enumerate(changed) if isinstance(attribute, kind))
+    changed[i] = replace(changed[i], **changes)
+    return with_schema(model, attributes=tuple(changed))
+
+
+def with_groups(model: Model) -> Model:
+    attribute = next(a for a in model.schema.attributes if isinstance(a, CategoricalAttribute))
+    groups = tuple((level,) for level in attribute.levels)
+    levels = (f"{attribute.levels[0]} and more", *attribute.levels[1:])
+    return with_attribute(model, CategoricalAttribute, levels=levels, groups=((*groups[0], "more"), *groups[1:]))
+
+
+def with_other_shares(model: Model) -> Model:
+    """Steps of a path, or components of an ensemble, that weigh otherwise."""
+    predictor = model.predictor
+    if isinstance(predictor, PredictorPath):
+        steps = list(predictor.steps)
+        steps[:2] = [
+            one._replace(weight=sum(s.weight for s in steps[:2]) * share)
+            for one, share in zip(steps, (0.2, 0.8), strict=False)
+        ]
+        return replace(model, predictor=replace(predictor, steps=tuple(steps)))
+    assert isinstance(predictor, Ensemble)
+    components = [c._replace(weight=c.weight * 0.5) for c in predictor.components]
+    return replace(model, predictor=replace(predictor, components=tuple(components)))
+
+
+def marginalizing(model: Model) -> Model:
+    """Without missing levels, of a network that has all its tables."""
+    found = with_schema(model, missing_policy="marginalize")
+    return replace(found, recipe=found.recipe.replaced(missing_policy="marginalize"))
+
+
+CHANGES: dict[str, tuple[str, Callable[[Model], Model], str]] = {
+    "penalty_cv": ("nb", lambda m: replace(m, penalty_cv=ChosenPenalty(3.0, (Tried(3.0, 0.5),))), "other keys"),
+    "restarts": ("nb", lambda m: replace(m, restarts=Restarts((-4.0, -3.0))), "other keys"),
+    "sampled_rows": ("nb", lambda m: replace(m, sampled_rows=50), "other keys"),
+    "self_test": ("nb", lambda m: replace(m, self_test=None), "other keys"),
+    "class_weights": (
+        "nb",
+        lambda m: replace(m, class_weights=(2.0, 1.0)),
+        "classes     weigh alike -> benign 2, malignant 1",
+    ),
+    "plain_frequencies": ("nb", lambda m: replace(m, plain_frequencies={2: (1.0,) * 3}), "other keys"),
+    "calibration": (
+        "nb",
+        lambda m: replace(m, calibration=Calibration(Temperature(2.0), 100, 0.5, 0.4)),
+        "calibration none -> temperature 2",
+    ),
+    "decisions": ("nb", lambda m: replace(m, rule=Rule(abstain_below=0.6)), "decides     the most"),
+    "training_log_p": (
+        "nb",
+        lambda m: replace(m, log_p=TrainingLogP(569, -8.25, (-9.0,) * 7)),
+        "ln P(x)     none -> mean -8.25 of 569 rows",
+    ),
+    "path": ("kikuchi", with_other_shares, "other keys"),
+    "blend": ("auto", with_other_shares, "tables"),
+    "schema.missing_policy": ("nb", marginalizing, "options     missing-policy level -> marginalize"),
+    "schema.label_frequencies": ("nb", lambda m: with_schema(m, label_frequencies=()), "other keys"),
+    "schema.towards": (
+        "directed",
+        lambda m: with_schema(m, towards="malignant"),
+        "directions  towards benign -> malignant",
+    ),
+    "attributes.holes": ("nb", lambda m: with_attribute(m, NumericAttribute, missing_weight=2.5), "other keys"),
+    "attributes.form": ("nb", lambda m: with_attribute(m, NumericAttribute, form=NumberForm(",")), "types"),
+    "attributes.direction": ("nb", lambda m: with_attribute(m, NumericAttribute, direction=-1), "directions"),
+    "attributes.groups": ("nb", with_groups, "levels"),
+}
+"""By a key that only some models have: a model, that model with another value there, and the line that tells it."""
+
+
+def test_no_key_of_the_model_file_is_forgotten() -> None:
+    known = {*model_files.OPTIONAL_KEYS, *(f"schema.{key}" for key in schemas.OPTIONAL_KEYS)}
+    known |= {f"attributes.{key}" for keys in attributes.OPTIONAL_KEYS.values() for key in keys}
+    assert set(CHANGES) == known
+
+
+@pytest.fixture(scope="module")
+def tumours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Model]:
+    folder, source = tmp_path_factory.mktemp("tumours"), Source((str(SAMPLE_DATA / "tumours.csv"),))
+    towards: dict[str, Any] = {"increasing": ["radius"], "towards": "benign", "penalty": 1}
+    recipes: dict[str, dict[str, Any]] = {
+        "nb": {"structure": "nb", "param": "map"},
+        "directed": {"structure": "nb"} | towards,
+        "kikuchi": {"structure": "kikuchi", "max_order": 2},
+        "auto": {"structure": "auto", "effort": 1},
+    }
+    return {name: read_model(learnt(folder, name, source, **recipe)) for name, recipe in recipes.items()}
+
+
+@pytest.mark.parametrize("key", CHANGES)
+def test_models_that_differ_in_one_optional_key_alone(tumours: dict[str, Model], tmp_path: Path, key: str) -> None:
+    name, change, told = CHANGES[key]
+    paths = [str(tmp_path / "a.bnc"), str(tmp_path / "b.bnc")]
+    write_model(paths[0], tumours[name])
+    write_model(paths[1], change(tumours[name]))
+    shown = lines(diff(*paths))
+    assert any(line.startswith(told) for line in shown), shown
+    if told == "other keys":
+        assert shown == [f"other keys  {key}"]
+    assert len(shown) == 1 or key in ("schema.missing_policy", "attributes.groups", "attributes.form", "blend"), shown
+
+
+def test_texts_that_mean_missing_and_what_unseen_values_do_are_told(tumours: dict[str, Model], tmp_path: Path) -> None:
+    paths = [str(tmp_path / "a.bnc"), str(tmp_path / "b.bnc")]
+    write_model(paths[0], tumours["nb"])
+    write_model(paths[1], with_schema(tumours["nb"], missing_tokens=("-", "none"), unseen="error"))
+    assert lines(diff(*paths)) == ["options     missing none -> -, none", "            unseen average -> error"]
+
+
+def test_other_numbers_behind_the_same_mean_are_told(tumours: dict[str, Model], tmp_path: Path) -> None:
+    paths = [str(tmp_path / "a.bnc"), str(tmp_path / "b.bnc")]
+    for path, low in zip(paths, (-9.5, -9.0), strict=True):
+        write_model(path, replace(tumours["nb"], log_p=TrainingLogP(569, -8.25, (low, *(-9.0,) * 6))))
+    report = diff(*paths)
+    assert lines(report) == ["ln P(x)     mean -8.25 of 569 rows, by other numbers"]
+    assert [one["quantiles"]["0.01"] for one in report.as_json()["training_log_p"]] == [-9.5, -9.0]
