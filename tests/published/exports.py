@@ -30,6 +30,7 @@ from pyarrow import parquet
 
 import bncli
 from bncli.steps.export import export
+from tests.published.pages import read_csv
 from tests.transcripts import ROOT
 
 FIGURES = Path(__file__).with_suffix(".csv")
@@ -61,13 +62,11 @@ class Figure(NamedTuple):
 
 
 def recorded() -> list[Figure]:
-    with FIGURES.open(newline="") as file:
-        return [
-            Figure(
-                row["table"], row["model"], row["program"], int(row["rows"]), float(row["seconds"]), int(row["bytes"])
-            )
-            for row in csv.DictReader(file)
-        ]
+    """The file of figures."""
+    return [
+        Figure(table, model, program, int(rows), float(seconds), int(size))
+        for table, model, program, rows, seconds, size in read_csv(FIGURES)[1:]
+    ]
 
 
 def measured(name: str, word: str, n_rows: int) -> Iterator[Figure]:

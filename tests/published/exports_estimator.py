@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.published.pages import read_csv
+
 FIGURES = Path(__file__).with_suffix(".csv")
 LEARNERS: dict[str, dict[str, Any]] = {
     "nb": {"structure": "nb", "param": "map"},
@@ -28,11 +30,8 @@ class Figure(NamedTuple):
 
 
 def recorded() -> list[Figure]:
-    with FIGURES.open(newline="") as file:
-        return [
-            Figure(row["learner"], row["scikit_learn"], *(int(row[key]) for key in ("passed", "skipped", "failed")))
-            for row in csv.DictReader(file)
-        ]
+    """The file of figures."""
+    return [Figure(learner, version, *map(int, counts)) for learner, version, *counts in read_csv(FIGURES)[1:]]
 
 
 def measured(learner: str) -> Figure:

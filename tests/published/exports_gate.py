@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import bncli
 from bncli.errors import BncliError
 from bncli.steps.export import export
+from tests.published.pages import read_csv
 from tests.transcripts import ROOT
 
 FIGURES = Path(__file__).with_suffix(".csv")
@@ -95,18 +96,15 @@ class Figure(NamedTuple):
 
 
 def recorded() -> list[Figure]:
-    with FIGURES.open(newline="") as file:
-        return [
-            Figure(
-                row["kind"],
-                row["format"],
-                *(int(row[key]) if row[key] else None for key in ("rows",)),
-                float(row["max_dp"]) if row["max_dp"] else None,
-                *(int(row[key]) if row[key] else None for key in ("entries", "bytes")),
-                row["refused"],
-            )
-            for row in csv.DictReader(file)
-        ]
+    """The file of figures."""
+    return [
+        Figure(kind, form, _count(rows), float(dp) if dp else None, _count(entries), _count(size), refused)
+        for kind, form, rows, dp, entries, size, refused in read_csv(FIGURES)[1:]
+    ]
+
+
+def _count(cell: str) -> int | None:
+    return int(cell) if cell else None
 
 
 def measured(name: str, wanted: Callable[[str], bool] = lambda form: True) -> Iterator[Figure]:
