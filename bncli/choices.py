@@ -31,7 +31,7 @@ OPTIMIZATION = (
 CATEGORIES = ("--group-levels",)
 """Options of every discretizer that say what becomes of the columns it does not cut."""
 
-OF_SCHEMA = ("--increasing", "--decreasing")
+OF_SCHEMA = ("--increasing", "--decreasing", "--towards")
 """Options of methods that find what is said by them in the schema."""
 
 

@@ -169,6 +169,22 @@ class Names(NamedTuple):
         return {"type": "array", "items": {"type": "string"}, "minItems": 1}
 
 
+class Label(NamedTuple):
+    """A label of the class, as tables write it."""
+
+    def read(self, value: object) -> str:
+        """The text without blanks around it; a whole number, which labels may be, is its digits."""
+        text = str(value).strip()
+        if isinstance(value, bool) or not isinstance(value, str | int) or not text:
+            raise ValueError(f"{value!r} is not the text of a label")
+        return text
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """As JSON Schema."""
+        return {"type": "string"}
+
+
 class ClassNumbers(NamedTuple):
     """A number above 0 for labels of the class, `label=number,...`, or one of some words."""
 
@@ -284,7 +300,7 @@ class Criterion(NamedTuple):
         return {"type": "string"}
 
 
-Kind = Whole | Real | Word | Number | Switch | Prior | Names | ClassNumbers | CostNumbers | Criterion
+Kind = Whole | Real | Word | Number | Switch | Prior | Names | Label | ClassNumbers | CostNumbers | Criterion
 
 
 Pairs = tuple[tuple[str, str], ...]

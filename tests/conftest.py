@@ -9,8 +9,17 @@ however wide the terminal is in which the tests run.
 import gc
 import os
 import sys
+from pathlib import Path
 
 import pytest
+
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    # Compiled modules are kept even where none may be written beside the sources: else every command that is started
+    # would compile bncli anew, and every worker hypothesis and all tests.
+    sys.dont_write_bytecode = False
+    folder = Path(__file__).parents[1] / ".pytest_cache" / "bytecode"
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(folder)
+
 from hypothesis import settings
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -21,16 +30,6 @@ settings.load_profile("house")
 
 
 LONG = ("tests/cases/", "tests/test_manual.py", "tests/test_readme.py", "tests/test_adding_a_method.py")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Compiled modules are kept even where none may be written beside the sources.
-
-    Else every command that is started would compile bncli anew, and every worker all tests.
-    """
-    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-        sys.dont_write_bytecode = False
-        sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(config.rootpath / ".pytest_cache" / "bytecode")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,3 +47,10 @@ def pytest_collection_finish() -> None:
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Row blocks of 1,024 rows: 20,000 rows make as many as ever there are, in a seventh of the time of real ones."""
     monkeypatch.setattr("bncli.engine.data.dataset.ROWS_PER_BLOCK", 1 << 10)
+
+
+@pytest.fixture
+def fewer_export_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is exported is compared with the model on 1,000 made-up rows: a tenth of those that the command makes up."""
+    for step in ("export", "verify"):
+        monkeypatch.setattr(f"bncli.steps.{step}.EXPORT_ROWS", 1_000)

@@ -1,8 +1,8 @@
 """Columnar files with damage done to them, read in a process that may die of it.
 
-`python -m tests.damage FORMAT FIRST LAST` reads the mutations [FIRST, LAST) of a format, each as learning and as
-scoring read it, and prints a JSON object: how many ended how, and what went wrong with which mutation. The reading
-is done in a child that is started anew when it dies, and that the system keeps from more than MEMORY bytes.
+`python -m tests.damage FIRST LAST FORMAT...` reads the mutations [FIRST, LAST) of each format, each as learning and as
+scoring read it, and prints a JSON object a format: how many ended how, and what went wrong with which mutation. The
+reading is done in a child that is started anew when it dies, and that the system keeps from more than MEMORY bytes.
 Mutation i of a format is the same in every run.
 """
 
@@ -342,4 +342,4 @@ def _run(kind: str, first: int, last: int) -> tuple[list[str], int]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(survey(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])), indent=1))
+    print(json.dumps({kind: survey(kind, int(sys.argv[1]), int(sys.argv[2])) for kind in sys.argv[3:]}, indent=1))

@@ -16,27 +16,37 @@ from tests.scoring_oracle import slow_log_probabilities
 
 
 def directed_dataset(
-    n_rows: int, cardinalities: Sequence[int], directions: Sequence[int], *, missing: Sequence[bool] = (), seed: int = 0
+    n_rows: int,
+    cardinalities: Sequence[int],
+    directions: Sequence[int],
+    *,
+    missing: Sequence[bool] = (),
+    labels: int = 2,
+    towards: int | None = None,
+    seed: int = 0,
 ) -> Dataset:
-    """Rows of two classes, which follow no direction; every attribute is numeric.
+    """Rows of so many classes, which follow no direction; every attribute is numeric.
 
-    Where one has a missing level, that is the last of its codes.
+    Where one has a missing level, that is the last of its codes. Directions are about the label at `towards`.
     """
-    data = random_dataset(n_rows, cardinalities, 2, seed=seed)
+    data = random_dataset(n_rows, cardinalities, labels, seed=seed)
     has = missing or (False,) * len(cardinalities)
     attributes = []
     for i, (n, direction) in enumerate(zip(cardinalities, directions, strict=True)):
         counts = np.bincount(data.codes[i], minlength=n).astype(float)
         cuts = tuple(float(c) for c in range(n - 1 - has[i]))
         attributes.append(NumericAttribute(f"a{i}", has[i], tuple(counts), cuts, direction=direction))
-    return replace(data, schema=replace(data.schema, attributes=tuple(attributes)))
+    label = None if towards is None else data.schema.labels[towards]
+    return replace(data, schema=replace(data.schema, attributes=tuple(attributes), towards=label))
 
 
 def log_odds(model: Model, codes: Sequence[int]) -> float:
-    """Of the second label, for a row of codes; one past the last: unknown."""
+    """Of the label that directions are about against all others, for a row of codes; one past the last: unknown."""
     tables = model.predictor.combined if isinstance(model.predictor, Ensemble) else model.tables
-    first, second = slow_log_probabilities(replace(model, predictor=tables), dict(enumerate(codes)))
-    return second - first
+    found = list(slow_log_probabilities(replace(model, predictor=tables), dict(enumerate(codes))))
+    towards = model.schema.towards
+    own = found.pop(1 if towards is None else model.schema.labels.index(towards))
+    return float(own - np.logaddexp.reduce(found))
 
 
 def worst_fall(model: Model) -> float:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bncli.engine.chosen_penalty import ChosenPenalty
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.model import ChosenPenalty, Parameters
+from bncli.engine.model import Parameters
 from bncli.engine.parameter_spaces.coordinates import Coordinates
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.likelihood import ConditionalLikelihood

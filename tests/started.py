@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import atexit
 import importlib
-import json
+import marshal
 import os
 import pkgutil
 import select
@@ -19,22 +19,25 @@ import socket
 import subprocess
 import sys
 import tempfile
+import warnings
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CLIENT = """import json, os, socket, sys
-with socket.socket(socket.AF_UNIX) as server:
-    server.connect(sys.argv[1])
-    socket.send_fds(server, [b"."], [0, 1, 2])
-    server.sendall(json.dumps([sys.argv[2:], os.getcwd(), dict(os.environ)]).encode())
-    server.shutdown(socket.SHUT_WR)
-    code = server.recv(1)
+CLIENT = """import _socket as s, marshal, posix, sys
+server = s.socket(s.AF_UNIX)
+server.connect(sys.argv[1])
+streams = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
+server.sendmsg([b"."], [(s.SOL_SOCKET, s.SCM_RIGHTS, streams)])
+server.sendall(marshal.dumps([sys.argv[2:], posix.getcwd(), posix.environ]))
+server.shutdown(s.SHUT_WR)
+code = server.recv(1)
 if not code:
     print("the command ended without an exit code", file=sys.stderr)
 sys.exit(code[0] if code else 134)
 """
+"""Without the modules that Python has in Python: to load them takes longer than everything else here."""
 
 
 def program(path: Path, package: Path = ROOT) -> Path:
@@ -43,6 +46,14 @@ def program(path: Path, package: Path = ROOT) -> Path:
     path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{address}.py" "{address}" "$@"\n')
     path.chmod(0o755)
     return path
+
+
+@cache
+def bncli() -> str:
+    """The path of such a script, for as long as this process lives."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
+    return str(program(Path(folder, "bncli")))
 
 
 @cache
@@ -92,7 +103,13 @@ def _load_everything() -> None:
 
     sys.meta_path.insert(0, begin._NoPandas())
     for module in pkgutil.walk_packages(importlib.import_module("bncli").__path__, "bncli."):
-        importlib.import_module(module.name)
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:  # of an extra that is not installed
+            if str(error.name).startswith("bncli"):
+                raise
+    with suppress(ImportError):
+        importlib.import_module("distributed")  # which takes longer than all the rest
 
 
 def _answer(client: socket.socket) -> None:
@@ -101,13 +118,15 @@ def _answer(client: socket.socket) -> None:
 
     _, streams, _, _ = socket.recv_fds(client, 1, 3)
     sent = b"".join(iter(lambda: client.recv(1 << 16), b""))
-    words, folder, environment = json.loads(sent)
+    words, folder, environment = marshal.loads(sent)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
     os.chdir(folder)
-    os.environ.clear()
-    os.environ.update(environment)
+    os.environb.clear()
+    os.environb.update(environment)
+    if "PYTHONWARNINGS" in os.environ:
+        warnings.simplefilter(os.environ["PYTHONWARNINGS"])  # type: ignore[arg-type]
     sys.argv = [str(begin.__file__), *words]
     code = 1
     try:

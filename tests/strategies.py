@@ -78,9 +78,9 @@ def _some(draw: st.DrawFn, candidates: list[int], most: int) -> tuple[int, ...]:
 
 
 @st.composite
-def models(draw: st.DrawFn, max_attributes: int = 5) -> Model:
+def models(draw: st.DrawFn, max_attributes: int = 5, max_labels: int = 4) -> Model:
     """A model with arbitrary tables."""
-    schema = draw(schemas(max_attributes=max_attributes))
+    schema = draw(schemas(max_attributes=max_attributes, max_labels=max_labels))
     dag = draw(dags(len(schema.attributes)))
     generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     scale = draw(st.sampled_from([0.1, 1.0, 30.0]))
@@ -116,9 +116,9 @@ def _regrouped_family(draw: st.DrawFn, members: list[int], attributes: tuple[Att
 
 
 @st.composite
-def regrouped_models(draw: st.DrawFn) -> Model:
+def regrouped_models(draw: st.DrawFn, max_labels: int = 4) -> Model:
     """A model with arbitrary tables, some over regrouped attributes."""
-    schema = draw(schemas(max_attributes=4))
+    schema = draw(schemas(max_attributes=4, max_labels=max_labels))
     families = draw(regrouped_families(schema.attributes))
     generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n_labels = len(schema.labels)

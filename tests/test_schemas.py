@@ -38,6 +38,7 @@ fit iris.csv --penalty 1 --trace w.csv -q -o w.bnc
 fit iris.csv --preconditioner off --penalty 1 -q -o plain.bnc
 fit few.csv --structure nb --param discriminative -q -o few.bnc
 fit monks1.csv --numeric a1 --numeric a2 --increasing a1 --decreasing a2 --penalty 1 -q -o ordered.bnc
+fit iris.csv --increasing petal_length --towards setosa --penalty 1 -q -o towards.bnc
 fit iris.csv --structure nb --param map --class-weights balanced -q -o weighted.bnc
 fit tumours.csv --param map --threshold best:f1 --abstain-below 0.6 --sets 0.2 --sets-by all -q -o decides.bnc
 fit tumours.csv --structure nb --param map --costs benign:malignant=1,malignant:benign=2 -q -o costs.bnc
@@ -106,6 +107,7 @@ calibrate tan.bnc iris.csv -o c.bnc --method isotonic
 calibrate tan.bnc iris.csv -o c.bnc --method per-class
 inspect few.bnc
 inspect ordered.bnc
+inspect towards.bnc
 inspect acll.bnc
 inspect tan.bnc --tables
 inspect tan.bnc --effects

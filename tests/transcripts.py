@@ -1,9 +1,10 @@
 """Console transcripts as tests: commands after `$ `, then what they print (stderr and stdout as a terminal shows them).
 
 A transcript stands in a file of its own or in a ```console block of a Markdown file. Every command is run by a shell in
-a copy of the sample data; what it prints is compared with what is written, times apart. With BNCLI_UPDATE=1 in the
-environment (and -n 0, for a file is written by several tests) the written output is replaced by what was printed:
-look at the difference before you keep it.
+a copy of the sample data; what it prints is compared with what is written, times apart. `compare` works in one process
+(more change no figure, which tests/cli/test_compare.py holds, but each loads its libraries anew). With BNCLI_UPDATE=1
+in the environment (and -n 0, for a file is written by several tests) the written output is replaced by what was
+printed: look at the difference before you keep it.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def replay(transcript: str, folder: Path) -> str:
 def _run(command: str, folder: Path) -> str:
     """What a command prints; installing is left out, for it was done before any test could run."""
     command = re.sub(r"python3? -m pip install \S+ *(&& *(\\\n)?)?", "", command)
-    environment = os.environ | {"PATH": f"{folder / '.programs'}:{os.environ['PATH']}", "COLUMNS": "160"}
+    path = f"{folder / '.programs'}:{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "COLUMNS": "160", "BNCLI_JOBS": "1"}
     done = subprocess.run(
         ["sh", "-c", command],
         cwd=folder,

@@ -122,13 +122,27 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 _sorted(table),
                 threads=self._threads(),
                 progress=lambda event: None,
-                **{"seed": int(seed), **chosen, **(self.options or {}), "class_weights": self._class_weights(), **said},
+                **{"seed": int(seed), **chosen, **(self.options or {}), **self._of_labels(), **said},
             )
         except BncliError as error:
             raise ValueError(str(error)) from error
 
+    def _of_labels(self) -> dict[str, Any]:
+        """The options that name labels, by the names that these have in the table that is learnt from."""
+        found = {"class_weights": self._class_weights()}
+        options, labels = self.options or {}, self.classes_.tolist()
+        if (towards := options.get("towards")) is None:
+            if (options.get("increasing") or options.get("decreasing")) and len(self._met) > 2:
+                what = f"directions are about one label, and y has {len(self._met)}"
+                raise ValueError(f"{what}: name it in the options, as in 'towards': {labels[-1]!r}")
+            return found
+        codes = [code for code, label in enumerate(labels) if label == towards and code in self._met]
+        if not codes:
+            raise ValueError(f"towards names the label {towards!r}, which y does not have")
+        return found | {"towards": str(codes[0])}
+
     def _class_weights(self) -> Any:
-        """Those of the labels, by the names that the labels have in the table that is learnt from."""
+        """A number a label."""
         weights = (self.options or {}).get("class_weights", self.class_weight)
         if weights is not self.class_weight and self.class_weight is not None:
             raise ValueError("class_weight and the option 'class_weights' say the same: leave one of them out")

@@ -1,9 +1,12 @@
-"""`--increasing`, `--decreasing`: along which columns the odds go one way. Parameters that heed it name the options."""
+"""`--increasing`, `--decreasing`, `--towards`: along which columns the odds of a label go one way.
+
+Parameters that heed it name the options.
+"""
 
 from __future__ import annotations
 
 from bncli.choices import OF_SCHEMA, PARAMETER, Option
-from bncli.option_kinds import Names
+from bncli.option_kinds import Label, Names
 
 DIRECTIONS = OF_SCHEMA
 
@@ -13,8 +16,8 @@ OPTIONS: tuple[Option, ...] = (
         Names(),
         "",
         PARAMETER,
-        "The log-odds of the second of two labels never fall along this numeric column, whatever the others are. May "
-        "be repeated.",
+        "The log-odds of the second of two labels, or of the label --towards, never fall along this numeric column, "
+        "whatever the others are. May be repeated.",
         "COLUMN",
         tacit=True,
     ),
@@ -25,6 +28,17 @@ OPTIONS: tuple[Option, ...] = (
         PARAMETER,
         "They never rise along this one.",
         "COLUMN",
+        tacit=True,
+    ),
+    Option(
+        DIRECTIONS[2],
+        Label(),
+        "",
+        PARAMETER,
+        "The label of the class whose log-odds --increasing and --decreasing are about; of more than two it has to be "
+        "named. Kept are its log-odds against each other label, so those against all others too.",
+        "LABEL",
+        stands_for="the second of two",
         tacit=True,
     ),
 )

@@ -138,7 +138,7 @@ def _option(entry: Flag, file: SettingsFile) -> Iterable[str]:
         yield from textwrap.wrap(f"{word}: {meaning}", _WIDTH, initial_indent="#   ", subsequent_indent="#     ")
     key, variable = setting_key(entry), variable_of(entry)
     if text := os.environ.get(variable):
-        yield f"{_checked(entry, text.split(',') if entry.multiple else text, variable)}  # {variable}"
+        yield f"{_checked(entry, text.split(',') if entry.lists else text, variable)}  # {variable}"
     elif key in file.shared:
         yield _checked(entry, file.shared[key], f"{key} in {file.path}")
     else:
@@ -155,7 +155,7 @@ def _example(entry: Flag) -> str:
     """The default as TOML, where it can be written; else something of its kind."""
     if entry.is_flag:
         return "true"
-    if entry.multiple:
+    if entry.lists:
         return f'["{entry.words[0][0] if entry.words else entry.metavar}"]'
     words = [word for word, _ in entry.words]
     default = entry.stands_for

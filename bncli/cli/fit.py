@@ -18,7 +18,7 @@ from bncli.errors import UsageError
 
 if TYPE_CHECKING:
     from bncli.cli.learning import Learning
-    from bncli.engine.model import Shrinkage, TriedArcs
+    from bncli.engine.chosen_penalty import Shrinkage, TriedArcs
     from bncli.files.formats.report.blocks import Page
     from bncli.files.table import Source
     from bncli.steps.fit import FitReport

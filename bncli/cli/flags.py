@@ -21,7 +21,7 @@ class Flag(click.Option):
     """An option with the group it is shown in, its default in words, and a row of help for each word it accepts.
 
     `setting`: it may also be set by a variable or a configuration file. `everyday`: --help shows it, not only
-    --help-all.
+    --help-all. `once`: typing it twice is an error, where the last one might not be what is meant; the value is one.
     """
 
     def __init__(
@@ -32,9 +32,11 @@ class Flag(click.Option):
         words: Iterable[tuple[str, str]] = (),
         setting: bool = True,
         everyday: bool = True,
+        once: bool = False,
         **settings: Any,
     ) -> None:
-        super().__init__(*declarations, **settings)
+        super().__init__(*declarations, **(settings | ({"multiple": True} if once else {})))
+        self.once = once
         self.group = group
         self.stands_for = stands_for
         self.words = tuple(words)
@@ -45,7 +47,24 @@ class Flag(click.Option):
         """What was typed as the option's type; nothing is no value, unless it may be the name of a column."""
         if value == "" and self.metavar != "COLUMN":
             raise click.BadParameter("the value is empty", ctx, self)
-        return super().type_cast_value(ctx, value)
+        found = super().type_cast_value(ctx, value)
+        if not self.once:
+            return found
+        if len(found) > 1:
+            raise click.BadParameter(
+                f"it is given {len(found)} times, with {' and '.join(map(repr, found))}", ctx, self
+            )
+        return found[0] if found else None
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """None, rather than no values, where one could be typed and was not."""
+        found = super().process_value(ctx, value)
+        return None if self.once and found == () else found
+
+    @property
+    def lists(self) -> bool:
+        """Whether the value is a list."""
+        return self.multiple and not self.once
 
     def rows(self, ctx: click.Context) -> list[tuple[str, str]]:
         """The lines of the help: the option, then its words."""

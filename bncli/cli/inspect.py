@@ -152,6 +152,8 @@ def _facts(report: step.ModelReport) -> dict[str, str]:
         "values never seen": _UNSEEN[report.unseen],
         "missing values": _tokens(report.missing_tokens) + ("; marginalized" if report.marginalizes else ""),
     }
+    if report.towards is not None:
+        facts["directions"] = f"of the log-odds of {report.towards}"
     if report.sampled_rows is not None:
         facts["cuts learnt from"] = f"a sample of {report.sampled_rows:,} rows"
     if report.components is None and (perfection := _perfection(report.structure)) is not None:

@@ -17,7 +17,7 @@ from bncli.choices import Choice, Option, key_of
 from bncli.cli.flags import Decorator, Flag, flag
 from bncli.cli.numbers import KindType, metavar
 from bncli.errors import UsageError
-from bncli.option_kinds import Names, Switch
+from bncli.option_kinds import Label, Names, Switch
 
 if TYPE_CHECKING:
     import click
@@ -61,6 +61,7 @@ def _flag(entry: Choice | Option, structure_file: bool) -> Decorator:
         metavar=entry.metavar or metavar(entry.kind),
         type=KindType(entry.kind),
         stands_for=entry.shown_default,
+        once=isinstance(entry.kind, Label),
         help=entry.summary,
     )
 

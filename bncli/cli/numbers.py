@@ -11,6 +11,7 @@ from bncli.option_kinds import (
     CostNumbers,
     Criterion,
     Kind,
+    Label,
     Names,
     Number,
     Prior,
@@ -88,6 +89,8 @@ def metavar(kind: Kind) -> str:
         return "P|CRITERION"
     if isinstance(kind, Names):
         return "COLUMN"
+    if isinstance(kind, Label):
+        return "LABEL"
     if isinstance(kind, ClassNumbers):
         return "|".join((*kind.words, "FILE"))
     return "|".join((*kind.words, "N")) if isinstance(kind, Whole) else "|".join(("NUMBER", *kind.words))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.engine.model import ChosenPenalty, HeldOut, Restarts, Shrinkage, TriedArcs, TriedCandidate
+    from bncli.engine.chosen_penalty import ChosenPenalty, HeldOut, Shrinkage, TriedArcs
+    from bncli.engine.model import Restarts, TriedCandidate
     from bncli.engine.training.network_scores import ScoredNetwork
     from bncli.steps.run import NamedMove
 

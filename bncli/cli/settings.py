@@ -110,7 +110,7 @@ def blamed(error: BncliError) -> BncliError:
 def _setting(flag: Flag, file: Mapping[str, Any], path: str) -> Setting | None:
     text = os.environ.get(variable_of(flag))
     if text:
-        return Setting(text.split(",") if flag.multiple else text, variable_of(flag))
+        return Setting(text.split(",") if flag.lists else text, variable_of(flag))
     value = file.get(setting_key(flag))
     return None if value is None else Setting(value, f"{setting_key(flag)} in {path}")
 
@@ -119,7 +119,7 @@ def converted(flag: Flag, setting: Setting, ctx: click.Context) -> Any:
     """The value as if it had been typed; UsageError that says where it was set."""
     value = setting.value
     try:
-        if isinstance(value, list) and not flag.multiple:
+        if isinstance(value, list) and not flag.lists:
             raise ValueError(f"{setting_key(flag)} takes one value, no list")
         if flag.is_flag:
             return _switch(value)

@@ -148,7 +148,7 @@ def attribute_table(attributes: Iterable[Attribute], of_rows: bool = True) -> Ta
 
 
 def _way(attribute: Attribute) -> str:
-    """In which direction the log-odds of the second label go along it, where that was asked for."""
+    """In which direction the log-odds of a label go along it, where that was asked for."""
     direction = attribute.direction if isinstance(attribute, NumericAttribute) else 0
     return {1: ", increasing", -1: ", decreasing"}.get(direction, "")
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bncli.engine.chosen_penalty import HeldOut
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
-from bncli.engine.model import Ensemble, HeldOut, Model, Parameters
+from bncli.engine.model import Ensemble, Model, Parameters
 
 MANY = 20
 FAR = 50

@@ -16,18 +16,18 @@ from typing import Any
 from bncli import __version__
 from bncli.catalogue import DECISION_KEYS, DISCRETIZERS, MARGINALIZED, OPTIMIZERS, PARAMETERS, STRUCTURES
 from bncli.choices import Choice, Method
+from bncli.engine.chosen_penalty import ChosenPenalty, HeldOut
+from bncli.engine.coding import coded
 from bncli.engine.counting.counts import Counts
 from bncli.engine.counting.stored_tables import StoredTables
 from bncli.engine.data.class_weights import class_weights_of, reweighted
 from bncli.engine.data.columns import Columns, Origin
-from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.directions import directed
-from bncli.engine.data.schema import Cuts, MissingPolicy, Reading, Schema
+from bncli.engine.data.schema import Cuts, Reading
 from bncli.engine.decisions.holding_out import learn_with_rule
 from bncli.engine.decisions.rules import Wanted, rule_of
 from bncli.engine.doubts import doubts_about
-from bncli.engine.model import ChosenPenalty, HeldOut, Model, Parameters
+from bncli.engine.model import Model, Parameters
 from bncli.engine.monitoring.tallies import plain_frequencies
 from bncli.engine.prediction.directions import check_directions
 from bncli.engine.structures.named_structure import NamedStructure
@@ -116,10 +116,13 @@ def _calibrated(rows: list[Columns], recipe: Recipe, given: Given, reading: Read
     """What is learnt from the only table of the list, its probabilities corrected by rows held out if that is said."""
     if recipe.calibrate is None:
         return _learn(rows.pop(), recipe, given, reading, run)
-    # loads scipy.optimize, which takes longer than a small fit
+    # they load scipy.optimize, which takes longer than a small fit
+    from bncli.engine.calibration.fitting import refuse_directed
     from bncli.engine.prediction.out_of_fold import calibrated_out_of_fold
 
     columns = rows.pop()
+    if columns.label is not None and (recipe.increasing or recipe.decreasing):
+        refuse_directed(recipe.calibrate, len(columns.label.levels))
     learnt = _learn(columns, recipe, given, reading, run)
     quiet = run._replace(watch=silent, place=None)
 
@@ -136,7 +139,7 @@ def _learn(columns: Columns, recipe: Recipe, given: Given, reading: Reading, run
 
         model, parameters = learn_auto(columns, recipe, reading, run)
         return _doubted(Learnt(_recorded(model, sampled), parameters, missing=0), run.watch)
-    data = _coded(columns, recipe, given.cuts, reading, run)
+    data = coded(columns, recipe, given.cuts, reading, run)
     data = data if run.place is None else run.place(data)
     sample = _sample(columns, recipe, given.cuts)
     del columns  # codes, and the rows that folds are made of, are all that is needed from here
@@ -205,54 +208,10 @@ def _doubted(learnt: Learnt, watch: Watch) -> Learnt:
     return learnt
 
 
-def _coded(columns: Columns, recipe: Recipe, cuts: Cuts | None, reading: Reading, run: Run) -> Dataset:
-    """The rows under the schema learnt from them."""
-    run.watch(Stage("discretize"))
-    data = learn_dataset(
-        columns,
-        discretize=recipe.discretize,
-        group_levels=recipe.group_levels,
-        given=cuts,
-        missing_policy=missing_policy(recipe),
-        reading=reading,
-        run=run,
-        **recipe.options(DISCRETIZERS.method(recipe.discretize)),
-    )
-    if data.n_rows == 0:
-        raise BncliError("there are no rows to learn from", hint="every row is unlabelled, of weight 0, or skipped")
-    return directed(data, recipe.increasing or (), recipe.decreasing or ())
-
-
-def cuts_learnt(schema: Schema, recipe: Recipe) -> Cuts:
-    """The cuts of a schema that was learnt by a recipe, with the options that they were made by."""
-    rule = recipe.group_levels if schema.pooled else None
-    made = recipe.options(DISCRETIZERS.method(recipe.discretize)) | {"group_levels": rule}
-    return cuts_of(schema, recipe.discretize, {key: value for key, value in made.items() if value is not None})
-
-
-def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
-    """The cuts and levels that learning by the recipe would begin with."""
-    class_weights = class_weights_of(recipe.class_weights, columns)
-    if class_weights is not None:
-        columns = reweighted(columns, class_weights)
-    if recipe.param == "auto":
-        from bncli.engine.auto.grids import fine_dataset
-
-        schema = fine_dataset(columns, Reading(), run, recipe.group_levels).schema
-    else:
-        schema = _coded(columns, recipe, None, Reading(), run).schema
-    return cuts_learnt(schema, recipe)
-
-
 def _recorded(model: Model, sampled: int | None) -> Model:
     """The model, which says of how many rows its cuts are, and how levels were pooled only where some are."""
     recipe = model.recipe if model.schema.pooled else model.recipe.replaced(group_levels=None)
     return replace(model, recipe=recipe, sampled_rows=sampled)
-
-
-def missing_policy(recipe: Recipe) -> MissingPolicy:
-    """What a missing value is."""
-    return "marginalize" if recipe.missing_policy == "marginalize" else "level"
 
 
 def _refuse_improbable(recipe: Recipe) -> None:
@@ -301,7 +260,7 @@ def _folds(
     if sample is None or not isinstance(structure, Dag):
         return held_out_folds(data, seed)
     quiet = run._replace(watch=silent)
-    return relearnt_folds(sample, lambda columns: _coded(columns, recipe, None, reading, quiet), seed)
+    return relearnt_folds(sample, lambda columns: coded(columns, recipe, None, reading, quiet), seed)
 
 
 def _choose(

@@ -27,6 +27,9 @@ from bncli.files.documents import Node
 from bncli.files.forms import check_forms, form_json, read_form
 
 _DIRECTIONS = {1: "increasing", -1: "decreasing"}
+_OPTIONAL_KEYS = {"numeric": ("missing", "form"), "categorical": ("missing", "groups")}
+OPTIONAL_KEYS = {"numeric": ("holes", "form", "direction"), "categorical": ("holes", "groups")}
+"""Keys that only some attributes of models have, by type."""
 
 
 def attribute_json(attribute: Attribute) -> dict[str, Any]:
@@ -55,9 +58,8 @@ def read_attribute(node: Node, *, counted: bool) -> Attribute:
         members["type"].fail(f"unknown type '{kind}'", hint="it is numeric or categorical")
     content = "cuts" if kind == "numeric" else "levels"
     more = ("missing", "frequencies") if counted else ()
-    of_kind = ("form", *(["direction"] if counted else [])) if kind == "numeric" else ("groups",)
-    optional = ("holes" if counted else "missing", *of_kind)
-    fields = node.fields(("name", "type", content, *more), optional)
+    optional = OPTIONAL_KEYS if counted else _OPTIONAL_KEYS
+    fields = node.fields(("name", "type", content, *more), optional[kind])
     name = fields["name"].text()
     missing = "missing" in fields and fields["missing"].flag()
     frequencies = tuple(item.number() for item in fields["frequencies"].items()) if counted else ()

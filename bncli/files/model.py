@@ -68,6 +68,20 @@ _CLASS_WEIGHTS = "class_weights"
 _PLAIN = "plain_frequencies"
 _SELF_TEST_ARRAYS = ("self_test/codes.npy", "self_test/probabilities.npy")
 
+OPTIONAL_KEYS = (
+    CHOSEN,
+    RESTARTS,
+    SAMPLED,
+    _SELF_TEST,
+    _CLASS_WEIGHTS,
+    _PLAIN,
+    CALIBRATION,
+    DECISIONS,
+    TRAINING_LOG_P,
+    *KEYS,
+)
+"""Keys that only some models have."""
+
 
 def write_model(path: str, model: Model) -> None:
     """Writes the model file, whole or not at all."""
@@ -137,18 +151,7 @@ def read_model(path: str) -> Model:
     with open_archive(path) as archive:
         document = _description(archive, path)
         keys = ("format", "version", "bncli_version", "rows", "recipe", "schema", "structure", "families")
-        optional = (
-            CHOSEN,
-            RESTARTS,
-            SAMPLED,
-            _SELF_TEST,
-            _CLASS_WEIGHTS,
-            _PLAIN,
-            CALIBRATION,
-            DECISIONS,
-            TRAINING_LOG_P,
-        )
-        fields = document.fields(keys, (*optional, *KEYS))
+        fields = document.fields(keys, OPTIONAL_KEYS)
         schema = read_schema(fields["schema"])
         structure = _read_structure(fields["structure"], schema)
         families = read_families(fields["families"], schema, structure)

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bncli.engine.model import ChosenPenalty, Restarts, Shrinkage, Tried, TriedArcs
+from bncli.engine.chosen_penalty import ChosenPenalty, Shrinkage, Tried, TriedArcs
+from bncli.engine.model import Restarts
 from bncli.files.documents import Node
 
 

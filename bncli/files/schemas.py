@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from bncli.engine.data.schema import Attribute, MissingPolicy, Schema
@@ -12,6 +13,11 @@ _FREQUENCIES = "label_frequencies"
 """A key since version 7."""
 _POLICY = "missing_policy"
 """A key of models that marginalize missing values, since version 3; no key: missing is a level."""
+
+
+_TOWARDS = "towards"
+"""A key of models whose directions are about a label that was named; no key: about the second of two."""
+OPTIONAL_KEYS = (_POLICY, _FREQUENCIES, _TOWARDS)
 
 
 def schema_json(schema: Schema) -> dict[str, Any]:
@@ -33,12 +39,13 @@ def schema_json(schema: Schema) -> dict[str, Any]:
         "missing_tokens": None if schema.missing_tokens is None else list(schema.missing_tokens),
         "unseen": schema.unseen,
         **counted,
+        **({} if schema.towards is None else {_TOWARDS: schema.towards}),
     } | ({_POLICY: schema.missing_policy} if schema.marginalizes else {})
 
 
 def read_schema(node: Node) -> Schema:
     """The schema in a model's `schema` object, checked."""
-    fields = node.fields(("class", "labels", "attributes", "missing_tokens", "unseen"), (_POLICY, _FREQUENCIES))
+    fields = node.fields(("class", "labels", "attributes", "missing_tokens", "unseen"), OPTIONAL_KEYS)
     class_name = fields["class"].text()
     labels = fields["labels"].texts()
     if not labels:
@@ -51,7 +58,23 @@ def read_schema(node: Node) -> Schema:
         fields["unseen"].fail("a value never seen in training can be 'average' or 'error'")
     policy = _read_policy(fields[_POLICY], attributes) if _POLICY in fields else "level"
     counted = label_numbers(fields[_FREQUENCIES], labels) if _FREQUENCIES in fields else ()
-    return Schema(class_name, labels, attributes, missing_tokens, fields["unseen"].value, policy, counted)
+    schema = Schema(class_name, labels, attributes, missing_tokens, fields["unseen"].value, policy, counted)
+    return _towards(schema, node, fields.get(_TOWARDS))
+
+
+def _towards(schema: Schema, node: Node, label: Node | None) -> Schema:
+    """With the label that its directions are about."""
+    if label is None:
+        if schema.directed and len(schema.labels) != 2:
+            node.fail(
+                f"attributes have directions, and which of the {len(schema.labels)} labels they lead to is not said"
+            )
+        return schema
+    if label.text() not in schema.labels:
+        label.fail(f"the class has no label '{label.text()}'")
+    if not schema.directed:
+        label.fail("no attribute has a direction")
+    return replace(schema, towards=label.text())
 
 
 def label_numbers(node: Node, labels: tuple[str, ...]) -> tuple[float, ...]:

@@ -171,7 +171,10 @@ def _refuse_optimization(chosen: Chosen) -> None:
 
 
 def _refuse_directions(typed: Mapping[str, Any]) -> None:
-    """UsageError for a column that is to go both ways."""
+    """UsageError for a column that is to go both ways, and for a label that nothing goes towards."""
     both = [name for name in typed.get("--increasing", ()) if name in typed.get("--decreasing", ())]
     if both:
         raise UsageError(f"column {both[0]!r} is to be both increasing and decreasing", hint="leave one of them out")
+    if "--towards" in typed and "--increasing" not in typed and "--decreasing" not in typed:
+        hint = "name a column by one of them, or leave it out"
+        raise UsageError("--towards has no effect without --increasing or --decreasing", hint=hint)

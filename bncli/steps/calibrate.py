@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.calibration.fitting import FEW_FOR_ISOTONIC, HOTTEST, fit_calibration, refuse_few
+from bncli.engine.calibration.fitting import FEW_FOR_ISOTONIC, HOTTEST, fit_calibration, refuse_directed, refuse_few
 from bncli.engine.calibration.maps import METHODS, Calibration, Isotonic, PerClass, Temperature
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, label_codes
@@ -68,6 +68,8 @@ def calibrated(model: Model, source: Source, method: str, *, run: Run = Run()) -
     """The model with a map learnt from `source`, and a self-test of what it says now."""
     if method not in METHODS:
         raise UsageError(f"there is no calibration {method!r}", hint=f"choose {', '.join(METHODS)}")
+    if model.schema.directed:
+        refuse_directed(method, len(model.schema.labels))
     if model.calibration is not None:
         run.watch(Note("the model is calibrated already: that calibration is replaced"))
         model = replace(model, calibration=None)

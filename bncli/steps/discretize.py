@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bncli.catalogue import DISCRETIZERS
+from bncli.engine.coding import cuts_learnt
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
-from bncli.engine.learn import cuts_learnt
 from bncli.files.binned import write_binned
 from bncli.files.cuts import cuts_json, write_cuts
 from bncli.files.paths import check_outputs, refuse_ending

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bncli.catalogue import DISCRETIZERS
+from bncli.engine.coding import cuts_learnt
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Cuts, NumericAttribute
-from bncli.engine.learn import cuts_learnt
 from bncli.engine.training.penalty_cv import sample_of
 from bncli.errors import UsageError
 from bncli.files.codes import CodedRows, Sample, write_codes

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 from bncli.catalogue import MARGINALIZED
 from bncli.engine.calibration.maps import Calibration
+from bncli.engine.chosen_penalty import ChosenPenalty, HeldOut
+from bncli.engine.coding import missing_policy
 from bncli.engine.data.schema import NumericAttribute, Reading, Schema, Unseen
-from bncli.engine.learn import Learnt, learn, learn_from_counts, missing_policy
-from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, Model, Restarts, StoppedBy, TriedCandidate
+from bncli.engine.learn import Learnt, learn, learn_from_counts
+from bncli.engine.model import Ensemble, Model, Restarts, StoppedBy, TriedCandidate
 from bncli.engine.monitoring.surprise import even_sample, training_log_p
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.verification import with_self_test

@@ -12,12 +12,13 @@ from functools import cached_property, singledispatch
 from typing import Any, NamedTuple
 
 from bncli.engine.calibration.maps import Calibration
+from bncli.engine.chosen_penalty import ChosenPenalty
 from bncli.engine.counting.counted_rows import CountedRows
 from bncli.engine.data.decision_rule import Rule
 from bncli.engine.data.log_p import TrainingLogP
 from bncli.engine.data.schema import Attribute, Cuts, Schema
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import ChosenPenalty, Ensemble, Model, Path, Predictor, Restarts, Tables, TriedCandidate
+from bncli.engine.model import Ensemble, Model, Path, Predictor, Restarts, Tables, TriedCandidate
 from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.structure import Family
@@ -88,7 +89,7 @@ class ModelReport:
     an ensemble, for which there were `trials`, `tables` and `structure` are those of the heaviest of its `components`.
     missing_tokens: None = those that mean a missing value by default. `penalty` is None for parameters in closed form;
     penalty_cv says how it was chosen, if it was, and `restarts` where random starts ended. label_frequencies,
-    class_weights, rule and log_p as the model has them.
+    class_weights, rule and log_p as the model has them, towards as its schema.
     """
 
     format: str
@@ -120,6 +121,7 @@ class ModelReport:
     rule: Rule | None = None
     calibration: Calibration | None = None
     log_p: TrainingLogP | None = None
+    towards: str | None = None
 
     @property
     def marginalizes(self) -> bool:
@@ -155,6 +157,8 @@ class ModelReport:
         report: dict[str, Any] = {}
         if (shrunk := shrinkage_json(self.penalty_cv)) is not None:
             report["shrunk"] = shrunk
+        if self.towards is not None:
+            report["towards"] = self.towards
         if self.restarts is not None:
             report["restarts"] = restarts_json(self.restarts)
         if self.sampled_rows is not None:
@@ -297,6 +301,7 @@ def _report(model: Model, version: int, tables: bool, effects: bool) -> ModelRep
         rule=model.rule,
         calibration=model.calibration,
         log_p=model.log_p,
+        towards=model.schema.towards,
         parameters=model.predictor.n_parameters,
         tables=_tables(model.tables, model.schema) if tables else None,
         effects=effects_report(model) if effects else None,

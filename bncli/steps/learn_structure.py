@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 from bncli.catalogue import DISCRETIZERS
+from bncli.engine.coding import missing_policy
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Reading
 from bncli.engine.kikuchi.bootstrap import Resampling, with_log_losses
 from bncli.engine.learn import learn_structure as search
-from bncli.engine.learn import missing_policy
 from bncli.engine.structure_search.missing_levels import with_missing_levels
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.structure import Regions, Structure

@@ -13,9 +13,10 @@ from functools import partial
 from typing import TypeVar
 
 from bncli.catalogue import STRUCTURES
+from bncli.engine.coding import learn_cuts
 from bncli.engine.data.columns import Columns, Origin
 from bncli.engine.data.schema import Cuts
-from bncli.engine.learn import Given, learn_cuts
+from bncli.engine.learn import Given
 from bncli.engine.structures.named_structure import NamedRegions
 from bncli.engine.training.penalty_cv import sample_of
 from bncli.errors import BncliError, UsageError

@@ -26,7 +26,7 @@ NB: dict[str, Any] = {"structure": "nb", "param": "map"}
     "options",
     [
         NB,
-        {"structure": "tan", "param": "weighted", "penalty": 1.0},
+        pytest.param({"structure": "tan", "param": "weighted", "penalty": 1.0}, id="tan", marks=pytest.mark.slow),
         pytest.param({"structure": "kdb", "penalty": 1.0}, id="kdb", marks=pytest.mark.slow),
         pytest.param({"structure": "interactions", "penalty": 1.0}, id="interactions", marks=pytest.mark.slow),
         # Several dozen ensembles; and the penalties that cross-validation chooses take four times as long.
@@ -63,6 +63,23 @@ def test_class_weights_are_rows_so_many_times() -> None:
     assert not np.allclose(weighted.predict_proba(X), plain.predict_proba(X))
     by_words = Classifier(**NB, options={"class_weights": {"virginica": 3}}).fit(X, labels)
     assert np.array_equal(by_words.predict_proba(X), weighted.predict_proba(X))
+
+
+def test_directions_lead_to_a_label_as_y_has_it() -> None:
+    labels = np.array(["setosa", "versicolor", "virginica"])[Y]
+    said: dict[str, Any] = {"decreasing": ["x2"]}
+    for y, towards in ((labels, "virginica"), (Y, 2), (Y + 0.0, 2.0), (Y - 5, -3)):
+        found = Classifier(structure="nb", penalty=1, options=said | {"towards": towards}).fit(X, y)
+        assert found.model_ is not None
+        line = np.tile(X[60], (50, 1))
+        line[:, 2] = np.linspace(0, 8, 50)
+        assert np.diff(found.predict_proba(line)[:, 2]).max() <= 1e-9
+    with pytest.raises(ValueError, match="towards names the label 'rosa', which y does not have"):
+        Classifier(options=said | {"towards": "rosa"}).fit(X, labels)
+    with pytest.raises(
+        ValueError, match="about one label, and y has 3: name it in the options, as in 'towards': 'virginica'"
+    ):
+        Classifier(options=said).fit(X, labels)
 
 
 @pytest.mark.parametrize("said", [{"class_weight": "balanced"}, {"options": {"class_weights": "balanced"}}])

@@ -18,6 +18,7 @@ import pytest
 import bncli
 from bncli.errors import BncliError, ModelError, UsageError
 from bncli.watch import Event, Stage
+from tests import started
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
 WINE = SAMPLE_DATA / "wine_holes.csv"
@@ -28,7 +29,7 @@ def silent(_: Event) -> None:
 
 
 def command(*words: str) -> None:
-    subprocess.run([sys.executable, "-m", "bncli", *words, "-q"], check=True)
+    subprocess.run([started.bncli(), *words, "-q"], check=True)
 
 
 @pytest.fixture(scope="module")

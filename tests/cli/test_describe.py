@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bncli.cli.run import run
+from tests import started
 from tests.cli.conftest import SAMPLE_DATA, Bncli
 from tests.office import OFFICE, TABLES, sheet_of, write
 
@@ -81,7 +82,7 @@ def test_the_recommended_line_runs_and_mends_what_marks_spoil(name: str, bncli: 
 
 def test_from_a_pipe_in_any_format(bncli: Bncli, tmp_path: Path) -> None:
     text = (SAMPLE_DATA / "iris.csv").read_bytes()
-    done = subprocess.run([sys.executable, "-m", "bncli", "describe", "-", "--json"], input=text, capture_output=True)
+    done = subprocess.run([started.bncli(), "describe", "-", "--json"], input=text, capture_output=True)
     piped = json.loads(done.stdout)
     filed = json.loads(bncli("describe", "iris.csv", "--json").out)
     assert piped["columns"] == filed["columns"]

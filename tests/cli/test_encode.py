@@ -58,11 +58,11 @@ def test_compare_says_which_cuts_of_a_learner_are_idle(bncli: Bncli) -> None:
     bncli("encode", "iris.csv")
     learners = ("a=--structure nb --param map", "b=--structure nb --param map --discretize equal-width --bins 3")
     words = [word for learner in learners for word in ("--learner", learner)]
-    ran = bncli("compare", "iris.codes", "monks1.csv", *words, "--folds", 2)
+    ran = bncli("compare", "iris.codes", "monks1.csv", *words, "--folds", 2, "--jobs", 1)
     assert ran.code == 0
     note = "Note: on iris.codes, whose rows are codes, b goes without its --discretize and --bins"
     assert [line for line in ran.err.splitlines() if "codes" in line] == [note]
-    assert "goes without" not in bncli("compare", "iris.csv", *words, "--folds", 2).err
+    assert "goes without" not in bncli("compare", "iris.csv", *words, "--folds", 2, "--jobs", 1).err
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ def decisions(bncli: Bncli) -> list[str | None]:
     return [row["decision"] or None for row in csv.DictReader(io.StringIO(scored))]
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 @pytest.mark.parametrize(
     "words",
     [
@@ -62,6 +63,7 @@ def test_programs_decide_what_score_writes(bncli: Bncli, words: tuple[str, ...])
         assert [one for (one,) in base.execute("SELECT decision FROM m_scores ORDER BY row")] == expected
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 def test_what_an_export_leaves_out_is_told(bncli: Bncli) -> None:
     fit(bncli, "--threshold", "0.3")
     assert LEFT_OUT in bncli("export", "m.bnc", "--to", "scorecard").err
@@ -86,6 +88,7 @@ def test_a_program_that_decides_otherwise_is_not_kept(bncli: Bncli, monkeypatch:
     assert not Path("m.py").exists()
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 def test_a_key_cannot_be_called_as_the_decision(bncli: Bncli) -> None:
     fit(bncli)
     assert bncli("export", "m.bnc", "--to", "sql", "--key", "decision").code == 0

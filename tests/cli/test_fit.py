@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from bncli.cli.fit import few
+from tests import started
 from tests.cli.conftest import Bncli
 
 FIT_KEYS = {
@@ -48,17 +50,25 @@ def test_quiet_says_nothing(bncli: Bncli) -> None:
     assert bncli("fit", "iris.csv", "--quiet") == (0, "", "")
 
 
+STEPS = (
+    ("", "", ""),
+    ("", "--structure kdb --k 2", "--penalty 1"),
+    ("--discretize equal-frequency --bins 4", "", "--penalty 1"),
+    ("", "--structure nb", "--param map"),
+    ("", "--structure nb", "--penalty cv --seed 5"),
+)
+CHOSEN = (STEPS[0], STEPS[4])
+"""With a penalty of cross-validation: one table is enough between whiles."""
+
+
 @pytest.mark.parametrize(
-    ("cutting", "structure", "parameters"),
+    ("data", "cutting", "structure", "parameters"),
     [
-        ("", "", ""),
-        ("", "--structure kdb --k 2", "--penalty 1"),
-        ("--discretize equal-frequency --bins 4", "", "--penalty 1"),
-        ("", "--structure nb", "--param map"),
-        ("", "--structure nb", "--penalty cv --seed 5"),
+        pytest.param(data, *steps, marks=[pytest.mark.slow] if steps in CHOSEN and data != "iris" else [])
+        for data in ("iris", "wine_holes", "monks1")
+        for steps in STEPS
     ],
 )
-@pytest.mark.parametrize("data", ["iris", "wine_holes", "monks1"])
 def test_step_by_step_is_one_fit(
     bncli: Bncli, tmp_path: Path, data: str, cutting: str, structure: str, parameters: str
 ) -> None:
@@ -145,7 +155,18 @@ def test_the_trace_has_a_row_an_iteration(bncli: Bncli, tmp_path: Path) -> None:
 def test_the_trace_of_a_published_optimizer_counts_flops(
     bncli: Bncli, tmp_path: Path, param: str, optimizer: str
 ) -> None:
-    words = ("--param", param, "--optimizer", optimizer, "--max-iterations", "3", "--trace", "trace.csv")
+    words = (
+        "--param",
+        param,
+        "--optimizer",
+        optimizer,
+        "--penalty",
+        "1",
+        "--max-iterations",
+        "3",
+        "--trace",
+        "trace.csv",
+    )
     assert bncli("fit", "iris.csv", *words, "-q").code == 0
     rows = list(csv.DictReader((tmp_path / "trace.csv").read_text().splitlines()))
     assert [int(row["gradient_evaluations"]) for row in rows] == [1, 2, 3, 4]
@@ -212,11 +233,8 @@ def test_uninformative_attributes_are_named(bncli: Bncli, tmp_path: Path) -> Non
 
 
 def test_a_model_to_stdout(bncli: Bncli, tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     fit = ("fit", "iris.csv", "--param", "map")
-    words = [sys.executable, "-m", "bncli", *fit, "-o", "-", "-q"]
+    words = [started.bncli(), *fit, "-o", "-", "-q"]
     piped = subprocess.run(words, cwd=tmp_path, capture_output=True, check=True)
     assert bncli(*fit).code == 0
     assert piped.stdout == (tmp_path / "iris.bnc").read_bytes()

@@ -87,7 +87,7 @@ def test_simulated_rows_can_be_scored_and_learnt_from(bncli: Bncli) -> None:
 def test_evaluate_and_compare_know_dates(bncli: Bncli) -> None:
     write("t.csv", lines())
     assert bncli("evaluate", "t.csv", "--structure", "nb", "--param", "map", "--folds", 2).code == 0
-    done = bncli("compare", "t.csv", "--learner", "nb=--structure nb --param map", "--folds", 2)
+    done = bncli("compare", "t.csv", "--learner", "nb=--structure nb --param map", "--folds", 2, "--jobs", 1)
     assert done.code == 0, done.err
 
 

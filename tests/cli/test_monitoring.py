@@ -164,7 +164,7 @@ def test_codes_and_counts_make_models_that_are_watched_alike(bncli: Bncli) -> No
     ],
 )
 def test_what_does_not_go_together(bncli: Bncli, words: tuple[str, ...], said: str) -> None:
-    assert bncli("fit", "iris.csv", "-o", "m.bnc").code == 0
+    assert bncli("fit", "iris.csv", "--param", "map", "-o", "m.bnc").code == 0
     done = bncli("score", "m.bnc", "iris.csv", "-o", "s.csv", *words)
     assert done.code == 2
     assert done.err.startswith(f"Error: {said}")

@@ -172,7 +172,7 @@ def test_weights_take_fewer_iterations_than_free_tables_where_nothing_is_conditi
     ],
     ids=" ".join,
 )
-@pytest.mark.parametrize("optimizer", ["lbfgs", "newton"])
+@pytest.mark.parametrize("optimizer", ["lbfgs", pytest.param("newton", marks=pytest.mark.slow)])
 def test_wherever_they_run_they_run_without_a_preconditioner(
     bncli: Bncli, words: tuple[str, ...], optimizer: str
 ) -> None:

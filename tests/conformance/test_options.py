@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -36,7 +37,19 @@ from bncli.engine.learn import learn
 from bncli.engine.model import Ensemble, Model, Path
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, UsageError
-from bncli.option_kinds import ClassNumbers, CostNumbers, Criterion, Names, Number, Prior, Real, Switch, Whole, Word
+from bncli.option_kinds import (
+    ClassNumbers,
+    CostNumbers,
+    Criterion,
+    Label,
+    Names,
+    Number,
+    Prior,
+    Real,
+    Switch,
+    Whole,
+    Word,
+)
 from bncli.recipe import Recipe
 from bncli.watch import Run
 from tests.datasets import dense_dataset, random_dataset
@@ -138,6 +151,8 @@ def values_of(entry: Choice | Option) -> list[Any]:
         return [value for value in tried if _is_read(kind, value)]
     if isinstance(kind, Names):
         return ["dose", ["age", "dose"]]
+    if isinstance(kind, Label):
+        return ["y0", "y2"]
     if kind.words:
         return [kind.least, *kind.words, kind.least + 1]
     usual = int(entry.default)
@@ -203,6 +218,15 @@ def case(words: Mapping[str, Any]) -> Any:
     return pytest.param(words, id=" ".join(f"{key}={value}" for key, value in words.items()), marks=marks)
 
 
+def dear(words: Mapping[str, Any]) -> list[pytest.MarkDecorator]:
+    """Beside each structure and parameters alone is enough between whiles; auto, which tries them all, is a sweep."""
+    return [] if {*words} in ({"structure"}, {"param"}) and words != {"structure": "auto"} else [pytest.mark.slow]
+
+
+DEAR = {"--arcs", "--increasing", "--decreasing", "--towards", "--time-limit"}
+"""Cross-validation, optima under constraints and bags of trees: beside most methods these are a sweep of their own."""
+
+
 CASES = [
     case(words)
     for choice in CHOICES
@@ -230,19 +254,22 @@ def accepted(words: Mapping[str, Any], entry: Choice | Option) -> list[Recipe]:
 
 def quick(words: dict[str, Any]) -> Recipe:
     """The recipe, with a penalty that is typed and few iterations where it takes them."""
-    recipe = Recipe.of(**words)
+    typed = found = Recipe.of(**words)
     for key, value in QUICK.items():
-        takes = getattr(recipe, key) is not None and not (key == "penalty" and recipe.early_stop == "cv")
-        if takes and key not in words and not is_refused(words | {key: value}):
-            words = words | {key: value}
-    return Recipe.of(**words)
+        takes = getattr(typed, key) is not None and not (key == "penalty" and typed.early_stop == "cv")
+        if takes and key not in words:
+            with suppress(UsageError):
+                found = Recipe.of(**words, **{key: value})
+                words = words | {key: value}
+    return found
 
 
-def has_effect(recipes: list[Recipe]) -> bool:
-    """Whether two of the recipes give models that differ in what scores."""
+def has_effect(recipes: list[Recipe], first: int = 0) -> bool:
+    """Whether two of the recipes give models that differ in what scores, on the `first` table or one of the others."""
     if len({*recipes}) < 2:
         return False
-    for table in range(len(TABLES)):
+    recipes = sorted(recipes, key=lambda recipe: recipe.structure == "auto")  # which takes longest
+    for table in sorted(range(len(TABLES)), key=lambda table: table != first):
         found: dict[Recipe, Any] = {}
         for recipe in recipes:
             outcome = scorer(recipe, table)
@@ -295,6 +322,10 @@ PROVED_ELSEWHERE = {"--restarts", "--calibrate"}
 the second takes every model and changes no table (tests/engine/prediction/test_out_of_fold)."""
 
 
+TELLING = {"--forest": 3, "--increasing": 4}
+"""The table on which an option shows soonest, where it is not the first."""
+
+
 def verdicts(words: Mapping[str, Any], flags: Collection[str] = FLAGS) -> Iterator[tuple[str, bool]]:
     """The options among `flags` that are not refused beside `words`, and whether they have an effect."""
     for entry in LEARNING:
@@ -303,12 +334,18 @@ def verdicts(words: Mapping[str, Any], flags: Collection[str] = FLAGS) -> Iterat
         typed, untyped = accepted(words, entry), quick(dict(words))
         if typed and typed != [untyped]:  # where every other value is refused, the one that it has may be typed
             # what is untyped is learnt once for all options
-            yield entry.flag, has_effect(list(dict.fromkeys([untyped, *typed])))
+            yield entry.flag, has_effect(list(dict.fromkeys([untyped, *typed])), TELLING.get(entry.flag, 0))
 
 
 @pytest.mark.parametrize("words", CASES)
 def test_every_option_is_refused_or_has_an_effect(words: dict[str, Any]) -> None:
-    idle = {flag for flag, effective in verdicts(words) if not effective}
+    idle = {flag for flag, effective in verdicts(words, {*FLAGS} - DEAR) if not effective}
+    assert idle == set()
+
+
+@pytest.mark.parametrize("words", [pytest.param(c.values[0], id=c.id, marks=dear(c.values[0])) for c in CASES])
+def test_every_dear_option_is_refused_or_has_an_effect(words: dict[str, Any]) -> None:
+    idle = {flag for flag, effective in verdicts(words, DEAR) if not effective}
     assert idle == set()
 
 
@@ -319,7 +356,8 @@ def test_a_structure_and_parameters_are_refused_or_fit_and_so_is_every_option_of
     assert any(scorer(quick(words), table) is not None for table in range(len(TABLES)))
     method = PARAMETERS.method(words["param"])
     assert method is not None
-    idle = {flag for flag, effective in verdicts(words, method.own_options) if not effective}
+    flags = {*method.own_options} - (DEAR if words["structure"] == "auto" else set())  # the pair is a case above
+    idle = {flag for flag, effective in verdicts(words, flags) if not effective}
     assert idle == EXCEPTIONS.get((words["structure"], words["param"]), set())
 
 
@@ -327,6 +365,22 @@ EXCEPTIONS = {("nb", "em"): {"--tolerance", "--max-iterations"}}
 """Naive Bayes starts at the fixed point of em, for the class is always known; who changes the structure alone should
 not have to take options away. Listed are all: one that has an effect after all is an error too.
 """
+
+
+@pytest.mark.parametrize(
+    "param",
+    [
+        pytest.param(method.word, marks=[pytest.mark.slow] if method.word == "auto" else [])
+        for method in PARAMETERS.methods
+        if "--towards" in method.options
+    ],
+)
+def test_the_label_of_directions_has_an_effect_beside_them(param: str) -> None:
+    """Alone it is refused, so that the proof above never meets it."""
+    words = {"param": param} | ({} if param == "auto" else {"structure": "nb"})
+    assert is_refused(words | {"towards": "y0"})
+    recipes = [quick(words | {"increasing": ["dose"], "towards": label}) for label in ("y0", "y2")]
+    assert has_effect(recipes)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -147,9 +148,21 @@ def test_no_rows_are_one_clear_error(recipe: Recipe) -> None:
         learn(mixed().take(np.arange(0)), recipe)
 
 
-@pytest.mark.parametrize("structure", ["nb", "tan", "kdb"])
-@pytest.mark.parametrize("param", ["map", "weighted", "discriminative", "extended", "lr", "lr-roos"])
-@pytest.mark.parametrize("rows", ["one row", "one class", "no informative attribute"])
+PARAMS = ("map", "weighted", "discriminative", "extended", "lr", "lr-roos")
+SPOILT = ("one row", "one class", "no informative attribute")
+
+
+@pytest.mark.parametrize(
+    ("structure", "param", "rows"),
+    [
+        pytest.param(
+            *case,
+            # between whiles all parameters on one structure, and all structures with two of them, are enough
+            marks=[] if case[0] == "nb" or case[1] in ("map", "weighted") else [pytest.mark.slow],
+        )
+        for case in itertools.product(("nb", "tan", "kdb"), PARAMS, SPOILT)
+    ],
+)
 def test_degenerate_tables_give_a_model(structure: str, param: str, rows: str) -> None:
     recipe = Recipe.of(structure=structure, k=2 if structure == "kdb" else None, param=param)
     columns = mixed()

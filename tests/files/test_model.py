@@ -18,8 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bncli.engine.chosen_penalty import ChosenPenalty, Shrinkage, Tried
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
-from bncli.engine.model import ChosenPenalty, Model, Restarts, Shrinkage, Tables, Tried
+from bncli.engine.model import Model, Restarts, Tables
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError
 from bncli.files.archive import npy_bytes, pack
@@ -317,6 +318,15 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         (lambda d: d["families"][1].update(child="age"), "the child of a table is its first attribute"),
         (lambda d: d["families"][0].update(child=["age"]), "the child of a table is its first attribute"),
         (lambda d: d["families"][0].update(attributes=["age", "colour"]), "tables/0.npy has not the size"),
+        (lambda d: d["schema"].update(towards="yes"), "no attribute has a direction, .*schema.towards"),
+        (lambda d: d["schema"].update(towards="maybe"), "the class has no label 'maybe', .*schema.towards"),
+        (lambda d: d["schema"].update(towards=1), "expected a text in quotes, found a number, .*schema.towards"),
+        (
+            lambda d: d["schema"]["attributes"][0].update(direction="increasing"),
+            "attributes have directions, and which of the 3 labels they lead to is not said, .*schema",
+        ),
+        (lambda d: d["schema"]["attributes"][0].update(direction="up"), "a direction is 'increasing' or 'decreasing'"),
+        (lambda d: d["schema"]["attributes"][1].update(direction="increasing"), "unknown key 'direction'"),
         (lambda d: d["schema"].update(missing_policy="level"), "'marginalize'd; where they are a level, nothing"),
         (lambda d: d["schema"].update(missing_policy="marginalize"), "'colour' has a missing level"),
     ],

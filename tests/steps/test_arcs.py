@@ -68,8 +68,19 @@ def test_a_penalty_that_is_typed_keeps_all_arcs(tmp_path: Path) -> None:
     assert read_model(report.model).recipe.arcs is None
 
 
-@pytest.mark.parametrize("words", [{}, {"structure": "kdb", "k": 2}, {"structure": "nb"}, {"structure": "kdb", "k": 0}])
-@pytest.mark.parametrize("kind", [NOISE, PARITY])
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (NOISE, {}),
+        (PARITY, {"structure": "kdb", "k": 2}),
+        pytest.param(NOISE, {"structure": "kdb", "k": 2}, marks=pytest.mark.slow),
+        pytest.param(PARITY, {}, marks=pytest.mark.slow),
+        (NOISE, {"structure": "nb"}),
+        pytest.param(PARITY, {"structure": "nb"}, marks=pytest.mark.slow),
+        pytest.param(NOISE, {"structure": "kdb", "k": 0}, marks=pytest.mark.slow),
+        (PARITY, {"structure": "kdb", "k": 0}),
+    ],
+)
 def test_a_structure_file_gives_the_same_bytes(tmp_path: Path, kind: str, words: dict[str, Any]) -> None:
     once, _ = fitted(tmp_path, kind, **words)
     expected = Path(once.model).read_bytes()

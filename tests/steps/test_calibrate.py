@@ -141,6 +141,7 @@ def test_a_calibration_is_replaced_and_not_heaped_on_another(folder: Path) -> No
     assert any(isinstance(event, Note) and "calibrated already" in event.text for event in heard)
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 @pytest.mark.parametrize("form", ["python", "javascript", "sql", "onnx", "scorecard"])
 def test_a_temperature_is_exported(folder: Path, form: str) -> None:
     path, _ = calibrated(folder, "tic_tac_toe", "temperature")
@@ -160,6 +161,7 @@ def agrees(path: str, form: str) -> None:
     assert report.max_dp < 1e-9
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 @pytest.mark.parametrize("method", ["per-class", "isotonic"])
 @pytest.mark.parametrize("form", ["python", "javascript", "sql", "onnx"])
 @pytest.mark.parametrize("name", ["tic_tac_toe", "wine_holes"])
@@ -179,6 +181,7 @@ def test_maps_are_refused_where_they_cannot_be_said(folder: Path, method: str) -
         simulate(path, 3)
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 def test_an_average_of_models_is_calibrated_in_programs(folder: Path) -> None:
     source = Source((str(folder / "tic_tac_toe_0.csv"),))
     fit(source, Recipe.of(structure="kikuchi"), output=str(folder / "averaged.bnc"))

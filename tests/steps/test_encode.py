@@ -18,7 +18,7 @@ from tests.transcripts import ROOT
 
 SAMPLES = ROOT / "sample_data"
 LEARNERS = [
-    {"structure": "tan"},
+    {"structure": "tan", "penalty": 1.0},
     {"structure": "nb", "param": "discriminative"},
     {"structure": "kdb", "k": 2, "param": "map"},
     {"structure": "hill-climb", "param": "map"},

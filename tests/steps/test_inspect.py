@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bncli.engine.chosen_penalty import ChosenPenalty, Tried
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, Schema
-from bncli.engine.model import ChosenPenalty, Model, Tables, Tried
+from bncli.engine.model import Model, Tables
 from bncli.engine.structures.named_structure import NamedDag
 from bncli.engine.structures.structure import Dag, Family, Regions
 from bncli.errors import ModelError

@@ -59,6 +59,7 @@ def test_a_model_that_says_another_thing_is_a_fault(model: str, tmp_path: Path) 
     assert report.as_json()["verified"] is False
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 def test_the_model_of_an_earlier_version_carries_none(model: str, tmp_path: Path) -> None:
     older = str(tmp_path / "older.bnc")
     write_model(older, replace(read_model(model), self_test=None))
@@ -87,12 +88,14 @@ def test_an_export_agrees_and_one_of_a_changed_model_does_not(model: str, tmp_pa
     assert found.as_json()["max_dp"] == found.export.max_dp
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not at hand")
 def test_a_javascript_module(model: str, tmp_path: Path) -> None:
     export(model, "javascript", output=str(tmp_path / "x.mjs"))
     assert verify(model, str(tmp_path / "x.mjs")).fault is None
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 def test_without_what_runs_a_program_there_is_no_verdict(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +106,7 @@ def test_without_what_runs_a_program_there_is_no_verdict(
     assert caught.value.exit_code == 1
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -122,6 +126,7 @@ def test_a_program_that_is_none_of_this_model(model: str, tmp_path: Path, conten
         verify(model, str(tmp_path / "x.py"))
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 def test_probabilities_that_are_none(model: str, tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text("def predict_proba(row): return dict(zip('abc', [None] * 3))")
     report = verify(model, str(tmp_path / "x.py"))
@@ -154,6 +159,7 @@ def test_an_export_that_is_not_there(model: str, tmp_path: Path) -> None:
         verify(model, str(tmp_path / "x.py"))
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 def test_sql(model: str, tmp_path: Path) -> None:
     export(model, "sql", output=str(tmp_path / "x.sql"))
     report = verify(model, str(tmp_path / "x.sql"))
@@ -181,6 +187,7 @@ def test_what_no_export_looks_like_is_said_in_words(model: str, tmp_path: Path, 
         verify(model, str(tmp_path / name))
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 def test_an_onnx_graph(model: str, tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
@@ -191,6 +198,7 @@ def test_an_onnx_graph(model: str, tmp_path: Path) -> None:
         verify(model, str(tmp_path / "bad.onnx"))
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 def test_a_scorecard_agrees_where_it_is_hardly_rounded(tmp_path: Path) -> None:
     path = str(tmp_path / "m.bnc")
     fit(Source((str(SAMPLE_DATA / "monks1.csv"),)), Recipe.of(param="map", structure="nb"), output=path)
@@ -202,6 +210,7 @@ def test_a_scorecard_agrees_where_it_is_hardly_rounded(tmp_path: Path) -> None:
     assert "rounding may do that" in str(fault)
 
 
+@pytest.mark.usefixtures("fewer_export_rows")
 @pytest.mark.parametrize(("form", "ending"), [("python", "py"), ("javascript", "js"), ("sql", "sql")])
 def test_decisions_are_compared_too(tmp_path: Path, form: str, ending: str) -> None:
     """Of a program that decides by other costs, or by costs that the model does not have, the probabilities agree."""

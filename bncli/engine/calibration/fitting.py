@@ -24,7 +24,7 @@ from scipy.optimize import Bounds, brentq, isotonic_regression, minimize
 from bncli.engine.calibration.maps import Calibration, CalibrationMap, Isotonic, Knots, PerClass, Temperature
 from bncli.engine.kernels.arrays import Array, Integers
 from bncli.engine.kernels.logspace import log_softmax
-from bncli.errors import BncliError
+from bncli.errors import BncliError, UsageError
 
 HOTTEST = 100.0
 """The highest T; below its inverse there is no telling."""
@@ -54,6 +54,13 @@ def refuse_few(method: str, names: tuple[str, ...], labels: Integers) -> None:
         if n < FEWEST:
             what = f"{method} calibration has a map for each label, and only {n} row{'s' * (n != 1)} have {name!r}"
             raise BncliError(what, hint=f"it takes {FEWEST} rows of each, or --method temperature")
+
+
+def refuse_directed(method: str, n_labels: int) -> None:
+    """UsageError for maps that may undo the directions of attributes: those of one label among three or more."""
+    if method != Temperature.method and n_labels > 2:
+        what = f"{method} calibration has a map for each of {n_labels} labels, which keep no direction together"
+        raise UsageError(what, hint="temperature keeps them")
 
 
 def _temperature(log_p: Array, labels: Integers, weights: Array) -> Temperature:

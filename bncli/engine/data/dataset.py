@@ -158,18 +158,20 @@ class Dataset:
         blocks = self.row_blocks(states)
         threads = min(self.threads, len(blocks))
         if threads <= 1:
-            yield from (kernel(block, *broadcast) for block in blocks)
-            return
+            return (kernel(block, *broadcast) for block in blocks)
+        return self._by_threads([partial(kernel, block, *broadcast) for block in blocks], threads)
+
+    def _by_threads(self, tasks: Sequence[Callable[[], T]], threads: int) -> Iterator[T]:
         ahead = 2 * threads  # one in hand and one that waits: no thread idles between two
         # this thread works too: one that only waits for the others costs more than what it does
         with ThreadPoolExecutor(threads - 1) as pool:
-            waiting = deque(_Share(pool, partial(kernel, block, *broadcast)) for block in blocks[:ahead])
-            for block in [*blocks[ahead:], *[None] * len(waiting)]:
+            waiting = deque(_Share(pool, task) for task in tasks[:ahead])
+            for task in [*tasks[ahead:], *[None] * len(waiting)]:
                 while not waiting[0].is_done() and any(share.take() for share in waiting):
                     pass
                 result = waiting.popleft().result()
-                if block is not None:
-                    waiting.append(_Share(pool, partial(kernel, block, *broadcast)))
+                if task is not None:
+                    waiting.append(_Share(pool, task))
                 yield result
 
 

@@ -1,28 +1,28 @@
-"""Which numeric attributes have a direction: the log-odds of the second of two labels never fall, or never rise.
+"""Which numeric attributes have a direction: the log-odds of a label never fall, or never rise, along them.
 
-It is a property of the attribute in the schema, so that whoever learns from coded rows finds it there.
+It is a property of the attribute in the schema, as is the label of the schema itself, so that whoever learns from coded
+rows finds both there. The label is the second of two unless another is named.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
+from bncli.engine.data.class_weights import unknown_label
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import NumericAttribute, Schema
 from bncli.errors import UsageError
 
 
-def directed(data: Dataset, increasing: Sequence[str], decreasing: Sequence[str]) -> Dataset:
+def directed(data: Dataset, increasing: Sequence[str], decreasing: Sequence[str], towards: str | None) -> Dataset:
     """The rows with these directions in their schema; UsageError for what cannot have one."""
     if not increasing and not decreasing:
         return data
     schema = data.schema
-    if len(schema.labels) != 2:
-        what = f"--{'increasing' if increasing else 'decreasing'} takes a class of two labels"
-        hint = "towards one of several, learn a column that says 1 for it and 0 for all others (bncli help monotone)"
-        raise UsageError(f"{what}, and {schema.class_name!r} has {len(schema.labels)}", hint=hint)
+    _check_label(schema, towards, "--increasing" if increasing else "--decreasing")
     attributes = list(schema.attributes)
     for flag, names, direction in (("--increasing", increasing, 1), ("--decreasing", decreasing, -1)):
         for name in names:
@@ -32,7 +32,21 @@ def directed(data: Dataset, increasing: Sequence[str], decreasing: Sequence[str]
                 hint = "a direction is one of numbers; --numeric reads a column as such"
                 raise UsageError(f"{flag} {name}: this column is categorical", hint=hint)
             attributes[i] = replace(attribute, direction=direction)
-    return replace(data, schema=replace(schema, attributes=tuple(attributes)))
+    return replace(data, schema=replace(schema, attributes=tuple(attributes), towards=towards))
+
+
+def _check_label(schema: Schema, towards: str | None, flag: str) -> None:
+    """UsageError where the class has no such label, and where it is to be named or there is no other."""
+    n = len(schema.labels)
+    if towards is not None and towards not in schema.labels:
+        error = unknown_label(towards, schema.labels, "--towards", schema.class_name)
+        raise UsageError(error.what, hint=error.hint)
+    if n < 2:
+        what = f"{flag} takes a class of at least two labels, and {schema.class_name!r} has {n}"
+        raise UsageError(what, hint="leave it out")
+    if n > 2 and towards is None:
+        what = f"{flag} is about one label, and {schema.class_name!r} has {n}"
+        raise UsageError(what, hint=f"name it, as in --towards {shlex.quote(schema.labels[-1])} (bncli help monotone)")
 
 
 def _place(schema: Schema, flag: str, name: str) -> int:

@@ -38,8 +38,8 @@ class _Attribute:
 class NumericAttribute(_Attribute):
     """Intervals (-inf, c1], (c1, c2], ..., (cm, inf) coded 0..m; `frequencies` is the training weight of each code.
 
-    `form` says how tables write its numbers; None: plainly. `direction`: 1 where the log-odds of the second of two
-    labels never fall along it, -1 where they never rise, 0 where they may do both.
+    `form` says how tables write its numbers; None: plainly. `direction`: 1 where the log-odds of a label of the class
+    (`Schema.towards`) never fall along it, -1 where they never rise, 0 where they may do both.
     """
 
     cuts: tuple[float, ...] = ()
@@ -135,6 +135,8 @@ class Schema:
     missing_policy: what a missing value is. `level`: one more value of an attribute that had some in training.
     `marginalize`: unobserved, in training and in scoring; no attribute has a missing level, and the code of a missing
     value is the cardinality.
+    towards: the label whose log-odds against each other label go the ways of the attributes that have a direction; None
+    where that is the second of two.
     """
 
     class_name: str
@@ -144,6 +146,7 @@ class Schema:
     unseen: Unseen = "average"
     missing_policy: MissingPolicy = "level"
     label_frequencies: tuple[float, ...] = ()
+    towards: str | None = None
 
     @property
     def marginalizes(self) -> bool:
@@ -169,6 +172,11 @@ class Schema:
     def directed(self) -> bool:
         """Whether any attribute has a direction."""
         return any(direction_of(self, i) for i in range(len(self.attributes)))
+
+    @property
+    def raised(self) -> int:
+        """The position of the label whose log-odds directions are about."""
+        return 1 if self.towards is None else self.labels.index(self.towards)
 
     def index(self, name: str) -> int:
         """Position of the attribute called `name`; KeyError if there is none."""

@@ -9,13 +9,14 @@ anywhere.
 
 Stop: when the rows that bind are known so well that
 
-    sum over r of mu_r |mu_r - mu_r before| / rho_r <= tolerance f
+    sum over r of max(mu_r, mu_r before) |mu_r - mu_r before| / rho_r <= tolerance f
 
 which is about what is lost by moving x to where C x >= 0, or is at most STILL times that while f has not moved by more
-in WINDOW rounds, as where rounds end early. Conventions: rho begins at what the caller says of each row,
-the curvature there, and grows threefold, MOST_GROWN times at the most, for
-the rows whose |mu - mu before| / rho is among the largest and has not come down by half; the tolerance of a round
-begins loose and ends at the tolerance itself.
+in WINDOW rounds, as where rounds end early. Where rows are so stiff that rounding decides, multipliers drift away
+again from where they were: once that sum was NEAR f and STALLED rounds have not halved it, the round where it
+was least has the answer. Conventions: rho begins at what the caller says of each row, the curvature there, and grows
+threefold, MOST_GROWN times at the most, for the rows whose |mu - mu before| / rho is among the largest and has not
+come down by half; the tolerance of a round begins loose and ends at the tolerance itself.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ LOOSE, TIGHTER = 1e-4, 0.1
 MOST_ROWS, ENTRIES = 1000, 1 << 23
 """Rows that a preconditioner knows of, and numbers that it keeps of them."""
 WINDOW, STILL = 3, 10.0
+STALLED, NEAR = 15, 1e-5
 CLOSEST = 1e-8
 """A tolerance of less asks for digits that sums over rows do not have."""
 
@@ -75,31 +77,44 @@ def descend(
     tolerance = max(tolerance, CLOSEST)
     spent, each, last = _Spent(report), max(LOOSE, tolerance), np.full(len(mu), np.inf)
     stiff = _Stiffened(rows, objective.precondition, len(x))
-    values = deque([np.inf], maxlen=WINDOW)
+    values, stall = deque([np.inf], maxlen=WINDOW), _Stall()
     while True:
         punished = _Punished(rows, mu, rho)
         around = replace(objective, precondition=stiff.precondition(punished, x))
-        found = method(
-            punished.added_to(around),
-            x,
-            tolerance=each,
-            max_iterations=min(max_iterations, ITERATIONS),
-            report=spent.told(punished),
-        )
+        stop: dict[str, Any] = {"tolerance": each, "max_iterations": min(max_iterations, ITERATIONS)}
+        found = method(punished.added_to(around), x, report=spent.told(punished), **stop)
         spent.add(found)
         x = found.point
         before, mu = mu, punished.force(x)
-        gap = float(mu @ (np.abs(mu - before) / rho))
+        gap = float(np.maximum(mu, before) @ (np.abs(mu - before) / rho))
         value = found.value - punished.value(x)
         near = tolerance * max(abs(value), objective.negligible)
         still = abs(value - values[0]) <= near and gap <= STILL * near
         values.append(value)
         arrived = each <= tolerance and found.stopped_by is not StoppedBy.MAX_ITERATIONS
-        if (arrived and (gap <= near or still)) or spent.iterations >= max_iterations or spent.rounds == ROUNDS:
+        if arrived and (gap <= near or still):
             return Constrained(spent.optimum(found, value), mu)
+        stall.add(gap, found, value, mu)
+        ended = spent.iterations >= max_iterations or spent.rounds == ROUNDS
+        if ended or (stall.rounds >= STALLED and stall.least <= NEAR * near / tolerance):
+            return Constrained(spent.optimum(stall.found, stall.value), stall.multipliers)
         moved = np.abs(mu - before) / rho
         rho, last = _stiffer(rows, rho, moved, last), moved
         each = max(each * TIGHTER, tolerance)
+
+
+class _Stall:
+    """The round with the least gap, and how many rounds there were since the gap was last halved."""
+
+    def __init__(self) -> None:
+        self.rounds, self.least, self._halved = 0, np.inf, np.inf
+
+    def add(self, gap: float, found: Optimum, value: float, multipliers: Array) -> None:
+        self.rounds += 1
+        if gap <= self._halved / 2:
+            self.rounds, self._halved = 0, gap
+        if gap <= self.least:
+            self.least, self.found, self.value, self.multipliers = gap, found, value, multipliers
 
 
 def _stiffer(rows: Inequalities, rho: Array, moved: Array, last: Array) -> Array:

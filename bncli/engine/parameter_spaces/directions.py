@@ -1,7 +1,8 @@
-"""Monotone effects of two classes: the log-odds of the second label never fall, or never rise, along an attribute.
+"""Monotone effects: the log-odds of one label against each other never fall, or never rise, along an attribute.
 
-With d_f[c] = W_f[c, 1] - W_f[c, 0] and +1 or -1 as s_i, the direction of attribute i, the log-odds may not fall where
-the interval of i goes up by one, from u to u + 1, whatever the other attributes o_f of each table are:
+With d_f[c] = W_f[c, k] - W_f[c, j], the *contrast* of the label k with another j, and +1 or -1 as s_i, the direction of
+attribute i, the log-odds of k against j may not fall where the interval of i goes up by one, from u to u + 1, whatever
+the other attributes o_f of each table are:
 
     sum over families f with i of s_i ( d_f[u + 1, o_f] - d_f[u, o_f] ) >= 0    for every o
 
@@ -12,6 +13,14 @@ Where tables share only the attribute i, the lowest differences of all of them m
 with *slopes* t, one a table and step: what one table takes away another must give. There it is exact; where tables
 share further attributes with each other it is sufficient. One table with i, the *carrier* (its own where i has one),
 has for its slope what the others leave, so theirs alone are free.
+
+Each label j has a contrast, and slopes, of its own. Of two labels there is one: the log-odds of k. Of more the log-odds
+of k against all others follow,
+
+    ln P(k | x) - ln (1 - P(k | x)) = -ln sum over j of exp -(S_k - S_j),
+
+which rises with every S_k - S_j. The contrary does not hold: they may rise while k loses to a label that is next to
+impossible. So with three labels or more what is asked is sufficient and more than is needed; in return it is linear.
 
 A row that lacks something keeps the order. The missing level of another attribute is one more of its values. The level
 of i itself lies outside of the order. An attribute that is unknown is averaged over, and a mean of rising tables rises;
@@ -67,13 +76,14 @@ class _Directed:
 
 @dataclass(frozen=True)
 class Directions:
-    """What the directions of attributes ask of tables (2, n_cells), the bias first.
+    """What the directions of attributes ask of tables (K, n_cells), the bias first, whose class k is `raised`.
 
-    G d + S t >= 0, d (n_cells,) the differences of the two classes, t (n_slopes,) the free slopes.
+    G d + S t >= 0 for every other class, d (n_cells,) its contrast, t (n_slopes,) its free slopes.
     """
 
     families: tuple[Family, ...]
     directed: tuple[_Directed, ...]
+    raised: int = 1
 
     @cached_property
     def offsets(self) -> Index:
@@ -89,18 +99,32 @@ class Directions:
     def n_slopes(self) -> int:
         return int(self.rows.slopes.shape[1])
 
+    def matrix(self, n_contrasts: int) -> Any:
+        """G and S beside each other, once for every contrast: sparse, for contrasts and slopes below each other."""
+        from scipy.sparse import csr_array, eye_array, hstack, kron
+
+        return csr_array(hstack([kron(eye_array(n_contrasts), part) for part in self.rows]))
+
+    def contrasts(self, cells: Array) -> Array:
+        """d of every other class (K - 1, n_cells) in tables (K, n_cells)."""
+        return np.asarray(cells[self.raised] - np.delete(cells, self.raised, axis=0))
+
+    def transposed(self, force: Array) -> Array:
+        """What a sum over contrasts with these factors (K - 1, n_cells) is over tables (K, n_cells)."""
+        return np.insert(-force, self.raised, force.sum(axis=0), axis=0)
+
     def table(self, d: Array, member: _Member) -> Array:
         """The family's part of d (n_cells,) with the axis of the attribute first; a view."""
         begin = self.offsets[member.family]
         family = self.families[member.family]
         return np.moveaxis(d[begin : begin + family.n_cells].reshape(family.shape), member.axis, 0)
 
-    def lowest(self, d: Array) -> float:
-        """The smallest sum of the lowest differences over all tables of an attribute and all its steps.
+    def lowest(self, cells: Array) -> float:
+        """The smallest sum of the lowest differences over all tables of an attribute, all its steps and contrasts.
 
         Above or next to 0 no row's log-odds fall (or rise, along a decreasing one).
         """
-        sums = [self._sums(d, one) for one in self.directed]
+        sums = [self._sums(d, one) for d in self.contrasts(cells) for one in self.directed]
         return min((float(one.min()) for one in sums if len(one)), default=0.0)
 
     def _sums(self, d: Array, one: _Directed) -> Array:
@@ -119,12 +143,14 @@ class Directions:
         return np.minimum(least, 0.0) if member.foreign else least
 
     def repaired(self, cells: Array) -> Array:
-        """Tables (2, n_cells) raised no more than it takes that nothing falls; the second class is changed."""
-        d = cells[1] - cells[0]
-        kept = d.copy()
-        for one in self.directed:
-            self._repair(d, one)
-        return np.stack([cells[0], cells[1] + (d - kept)]) if (d != kept).any() else cells
+        """Tables (K, n_cells) whose contrasts are raised no more than it takes that nothing falls, by the others."""
+        contrasts = self.contrasts(cells)
+        kept = contrasts.copy()
+        for d in contrasts:
+            for one in self.directed:
+                self._repair(d, one)
+        change = contrasts - kept
+        return cells - np.insert(change, self.raised, 0.0, axis=0) if change.any() else cells
 
     def _repair(self, d: Array, one: _Directed) -> None:
         """The carrier takes what the others need; then every table is raised to its highest below, slope by slope."""
@@ -148,9 +174,9 @@ class Directions:
             free[member.steps] -= given[-1]
         return [free[carrier.steps], *given]
 
-    def start(self, d: Array) -> Array:
-        """The free slopes (n_slopes,) for the differences d."""
-        found = [slopes[1:] for slopes in (self.slopes(d, one) for one in self.directed)]
+    def start(self, cells: Array) -> Array:
+        """The free slopes of tables (K, n_cells), those of each contrast after the other."""
+        found = [self.slopes(d, one)[1:] for d in self.contrasts(cells) for one in self.directed]
         flat = [slope for of_one in found for slope in of_one]
         return np.concatenate(flat) if flat else np.zeros(0)
 
@@ -172,7 +198,7 @@ def directions_of(schema: Schema, families: Sequence[Family]) -> Directions | No
             # the carrier is in no sum without its table: it has the attribute as its child, or none; the smallest
             members.sort(key=lambda member: (member.foreign, families[member.family].n_cells))
             directed.append(_Directed(sign, tuple(members)))
-    return Directions(tuple(families), tuple(directed)) if directed else None
+    return Directions(tuple(families), tuple(directed), schema.raised) if directed else None
 
 
 def _members(schema: Schema, families: Sequence[Family], i: int) -> Iterator[_Member]:

@@ -24,13 +24,12 @@ def check_directions(model: Model) -> None:
 
 
 def lowest_difference(model: Model, tables: Tables) -> float:
-    """How much the log-odds change, at the least, from one interval of an attribute with a direction to the next.
+    """How much log-odds change, at the least, from one interval of an attribute with a direction to the next.
 
-    In the attribute's direction, over all its intervals and all values of the other attributes, unknown ones included.
+    In the attribute's direction, over all its intervals and all values of the other attributes, unknown ones included:
+    the log-odds of the label that directions are about, against each other label.
     """
     directions = directions_of(model.schema, tables.families)
     if directions is None:
         return 0.0
-    parts = [tables.bias[np.newaxis], *tables.weights]
-    contrasts = [np.atleast_2d(part)[:, 1] - np.atleast_2d(part)[:, 0] for part in parts]
-    return directions.lowest(np.concatenate(contrasts))
+    return directions.lowest(np.concatenate([tables.bias[np.newaxis], *tables.weights]).T)

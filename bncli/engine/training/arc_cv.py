@@ -30,8 +30,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bncli.engine.chosen_penalty import ChosenPenalty, TriedArcs
 from bncli.engine.counting.counts import Counts
-from bncli.engine.model import ChosenPenalty, TriedArcs
 from bncli.engine.scores import bic
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.optimization import Space

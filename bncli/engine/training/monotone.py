@@ -3,15 +3,15 @@
 What directions ask of tables (`bncli.engine.parameter_spaces.directions`) is linear in them, and tables are linear in
 the parameters p of every space that takes directions. So with the free slopes t beside p,
 
-    C x = G (W(p)[1] - W(p)[0]) + S t >= 0,    x = (p, t),
+    C x = G (W(p)[k] - W(p)[j]) + S t_j >= 0 for every class j but k,    x = (p, t),
 
-and the problem is concave: what is found (`bncli.engine.optimizers.augmented_lagrangian`) is the optimum. The
-preconditioner is that of the free problem, and a diagonal for the slopes. Where the optimum without directions keeps
-them already, it is the answer.
+k being the class that the directions are about, and the problem is concave: what is found
+(`bncli.engine.optimizers.augmented_lagrangian`) is the optimum. The preconditioner is that of the free problem, and a
+diagonal for the slopes. Where the optimum without directions keeps them already, it is the answer.
 
 Conventions: the stiffness of a row is about the curvature of the likelihood along it, 1 / (1 / h_c + 1 / h_c') with
-h_c = n_c P(0) P(1) + 1, n_c the weight of the rows in cell c. What rounding leaves of a fall is taken off the tables in
-the end (`Directions.repaired`).
+h_c = n_c P(k) P(j) / (P(k) + P(j)) + 1, n_c the weight of the rows in cell c. What rounding leaves of a fall is taken
+off the tables in the end (`Directions.repaired`).
 """
 
 from __future__ import annotations
@@ -67,36 +67,42 @@ class Monotone:
 
     def keeps(self, p: Array) -> bool:
         """Whether tables of these parameters keep all directions but for rounding."""
-        return self.directions.lowest(_contrast(self.coordinates.tables(p))) >= 0.0
+        return self.directions.lowest(self.coordinates.tables(p)) >= 0.0
 
     def start(self, p: Array) -> Array:
         """(p, t) with the slopes that tables of p have."""
-        return np.concatenate([p, self.directions.start(_contrast(self.coordinates.tables(p)))])
+        return np.concatenate([p, self.directions.start(self.coordinates.tables(p))])
 
     @cached_property
     def inequalities(self) -> Inequalities:
         """C x >= 0."""
-        n, rows = self.coordinates.n_parameters, self.directions.rows
+        n, of, n_others = self.coordinates.n_parameters, self.directions, len(self._stiffness)
+        rows = of.matrix(n_others)
         # transposed once: as a view of each product it would be made and checked again
-        back_to_cells, back_to_slopes = rows.differences.T.tocsr(), rows.slopes.T.tocsr()
+        back, n_contrasts = rows.T.tocsr(), n_others * int(of.offsets[-1])
         origin = np.zeros(n)
 
         def product(x: Array) -> Array:
-            contrast = _contrast(self.coordinates.push(origin, x[:n]))
-            return np.asarray(rows.differences @ contrast + rows.slopes @ x[n:])
+            contrasts = of.contrasts(self.coordinates.push(origin, x[:n]))
+            return np.asarray(rows @ np.concatenate([contrasts.ravel(), x[n:]]))
 
         def transposed(force: Array) -> Array:
-            along = back_to_cells @ force
-            back = self.coordinates.pull_back(origin, np.stack([-along, along]))
-            return np.concatenate([back, back_to_slopes @ force])
+            along = back @ force
+            cells = of.transposed(along[:n_contrasts].reshape(n_others, -1))
+            return np.concatenate([self.coordinates.pull_back(origin, cells), along[n_contrasts:]])
 
-        return Inequalities(product, transposed, self._stiffness)
+        return Inequalities(product, transposed, self._stiffness.ravel())
 
     @cached_property
     def _stiffness(self) -> Array:
+        """Of the rows of every contrast (K - 1, R)."""
         counts = self.likelihood.data.class_counts
         shares = counts / max(float(counts.sum()), 1.0)
-        h = self.likelihood.cell_weights() * float(shares[0] * shares[1]) + 1.0
+        own, others = shares[self.directions.raised], np.delete(shares, self.directions.raised)
+        both = own * others / np.maximum(own + others, 1e-300)
+        return np.stack([self._stiffness_of(self.likelihood.cell_weights() * float(share) + 1.0) for share in both])
+
+    def _stiffness_of(self, h: Array) -> Array:
         along = abs(self.directions.rows.differences) @ (1.0 / h)
         found = 1.0 / np.maximum(along, 1e-300)
         # rows of slopes alone
@@ -104,8 +110,9 @@ class Monotone:
 
     def widened(self, objective: Objective) -> Objective:
         """An objective of p as one of x: the slopes are free of cost."""
-        n, n_slopes = self.coordinates.n_parameters, self.directions.n_slopes
-        stiff = abs(self.directions.rows.slopes).T @ self._stiffness
+        n, of_slopes = self.coordinates.n_parameters, abs(self.directions.rows.slopes).T.tocsr()
+        stiff = np.concatenate([of_slopes @ one for one in self._stiffness])
+        n_slopes = len(stiff)
         softness = 1.0 / np.where(stiff > 0, stiff, 1.0)
 
         def value_and_gradient(x: Array) -> tuple[float, Array]:
@@ -147,8 +154,3 @@ def told_after(free: Optimum, report: Report) -> Report:
             report(replace(step, **spent), p)
 
     return tell
-
-
-def _contrast(cells: Array) -> Array:
-    """d (n_cells,) of tables (2, n_cells)."""
-    return np.asarray(cells[1] - cells[0])

@@ -37,6 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bncli.engine.chosen_penalty import ChosenPenalty, Shrinkage, Tried
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.dataset import Dataset
@@ -44,7 +45,6 @@ from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.data.schema import Attribute
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
-from bncli.engine.model import ChosenPenalty, Shrinkage, Tried
 from bncli.engine.training.optimization import Likelihood, OptimizerSettings, Space, find_optimum_from
 from bncli.engine.training.shrinkage import FACTORS, FEW_ROWS, choose_factor, log_frequencies, shrunk_cells
 from bncli.watch import Progress, Watch, silent

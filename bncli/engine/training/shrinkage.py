@@ -26,9 +26,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from bncli.engine.chosen_penalty import Shrinkage
 from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Parameters, Shrinkage, Tables
+from bncli.engine.model import Parameters, Tables
 from bncli.engine.training.likelihood import conditional_likelihood
 
 FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bncli.engine.coding import learn_cuts
 from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, CodedColumn, Column, Columns, NumericColumn
 from bncli.engine.data.encoding import encode_column
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
@@ -20,7 +21,6 @@ from bncli.engine.discretizers.equal_frequency import cut_points
 from bncli.engine.evaluation.groups import GroupColumn, fairness_of, measure_groups
 from bncli.engine.explanation.wording import value_names
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.learn import learn_cuts
 from bncli.engine.model import Model
 from bncli.errors import BncliError, UsageError
 from bncli.files.reading.coded import are_codes

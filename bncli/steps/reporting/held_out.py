@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from bncli.engine.chosen_penalty import HeldOut
 from bncli.engine.evaluation.curves import LabelCurves, gains
-from bncli.engine.model import HeldOut
 from bncli.files.formats.report.blocks import Block, Grid, LabelSwitch, Picture, Pictures, Prose, Section
 from bncli.files.formats.svg.heat_maps import confusion_map
 from bncli.files.formats.svg.unit_curves import Points, reliability_dots, unit_curves

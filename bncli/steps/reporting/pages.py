@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bncli.engine.model import HeldOut, Model
+from bncli.engine.chosen_penalty import HeldOut
+from bncli.engine.model import Model
 from bncli.files.atomic import write_bytes
 from bncli.files.formats.report.blocks import Block, Grid, Page, Picture, Prose, Section
 from bncli.files.formats.report.page import html_page

@@ -23,27 +23,71 @@ def rows(labels: tuple[str, ...]) -> Dataset:
 
 
 def test_two_labels_have_directions() -> None:
-    schema = directed(rows(("no", "yes")), ("age",), ()).schema
+    schema = directed(rows(("no", "yes")), ("age",), (), None).schema
     assert schema.attributes[0] == replace(rows(("no", "yes")).schema.attributes[0], direction=1)
+    assert (schema.towards, schema.raised) == (None, 1)
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), ("1", "2", "10"), ("a", "b", "c", "d")])
+def test_any_label_can_be_named(labels: tuple[str, ...]) -> None:
+    for i, label in enumerate(labels):
+        schema = directed(rows(labels), (), ("age",), label).schema
+        assert (schema.towards, schema.raised) == (label, i)
+
+
+def test_without_a_direction_a_label_is_of_no_account() -> None:
+    data = rows(("a", "b", "c"))
+    assert directed(data, (), (), "a") is data
 
 
 @pytest.mark.parametrize(
-    ("labels", "increasing", "decreasing", "message"),
+    ("labels", "flags", "towards", "message"),
     [
         (
-            ("a", "b", "c"),
-            (),
-            ("age",),
-            r"--decreasing takes a class of two labels, and 'ill' has 3; towards one of several, learn a column that "
-            r"says 1 for it and 0 for all others \(bncli help monotone\)",
+            ("a", "b", "well, then"),
+            ((), ("age",)),
+            None,
+            "--decreasing is about one label, and 'ill' has 3; name it, as in --towards 'well, then' "
+            "(bncli help monotone)",
         ),
-        (("no", "yes"), ("site",), (), "--increasing site: this column is categorical"),
-        (("no", "yes"), ("ill",), (), "--increasing ill: this column is the class"),
-        (("no", "yes"), (), ("aeg",), "--decreasing names no attribute: 'aeg'; did you mean 'age'?"),
+        (
+            ("a",),
+            (("age",), ()),
+            None,
+            "--increasing takes a class of at least two labels, and 'ill' has 1; leave it out",
+        ),
+        (
+            ("a",),
+            (("age",), ()),
+            "a",
+            "--increasing takes a class of at least two labels, and 'ill' has 1; leave it out",
+        ),
+        (
+            ("1", "2", "3"),
+            (("age",), ()),
+            "1.0",
+            "--towards names the label '1.0', which the class 'ill' does not have; it has 1, 2, 3",
+        ),
+        (
+            ("no", "yes"),
+            (("age",), ()),
+            "Yes",
+            "--towards names the label 'Yes', which the class 'ill' does not have; it has no, yes",
+        ),
+        (
+            ("no", "yes"),
+            (("site",), ()),
+            None,
+            "--increasing site: this column is categorical; a direction is one of numbers; --numeric reads a column as "
+            "such",
+        ),
+        (("no", "yes"), (("ill",), ()), None, "--increasing ill: this column is the class; name an attribute"),
+        (("no", "yes"), ((), ("aeg",)), None, "--decreasing names no attribute: 'aeg'; did you mean 'age'?"),
     ],
 )
 def test_what_has_none_is_named(
-    labels: tuple[str, ...], increasing: tuple[str, ...], decreasing: tuple[str, ...], message: str
+    labels: tuple[str, ...], flags: tuple[tuple[str, ...], tuple[str, ...]], towards: str | None, message: str
 ) -> None:
-    with pytest.raises(UsageError, match=message):
-        directed(rows(labels), increasing, decreasing)
+    with pytest.raises(UsageError) as caught:
+        directed(rows(labels), *flags, towards)
+    assert str(caught.value) == message

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bncli.engine.chosen_penalty import ChosenPenalty, Tried, TriedArcs
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.model import ChosenPenalty, Tried, TriedArcs
 from bncli.engine.parameter_learners import weighted
 from bncli.engine.structure_learners import kdb, tan
 from bncli.engine.structures.structure import Dag

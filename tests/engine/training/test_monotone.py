@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,34 +60,37 @@ def matrix_of(space: ParameterSpace) -> NDArray[np.float64]:
 
 
 def score_rows(space: ParameterSpace, codes: list[tuple[int | None, ...]]) -> NDArray[np.float64]:
-    """(rows, 2 n_cells): what each row's log-odds add up from; None: unknown child, whose family is left out."""
-    n_cells = space.likelihood.n_cells
-    out = np.zeros((len(codes), 2, n_cells))
+    """(rows, n_cells): what each row's scores add up from; None: unknown child, whose family is left out."""
+    out = np.zeros((len(codes), space.likelihood.n_cells))
     for t, row in enumerate(codes):
-        out[t, :, 0] = (-1.0, 1.0)
+        out[t, 0] = 1.0
         edge = 1
         for family in space.likelihood.families:
             values = [row[a] for a in family.attributes]
             if None not in values:
                 cell = int(np.ravel_multi_index([int(v or 0) for v in values], family.shape))
-                out[t, :, edge + cell] += (-1.0, 1.0)
+                out[t, edge + cell] += 1.0
             edge += family.n_cells
-    return out.reshape(len(codes), -1)
+    return out
 
 
 def by_scipy(space: ParameterSpace, penalty: float) -> float:
     """The penalised log-likelihood of the best parameters under which no row's log-odds fall, objective by hand."""
     data = space.likelihood.data
-    schema, matrix = data.schema, matrix_of(space)
+    schema = data.schema
+    matrices = matrix_of(space).reshape(data.n_labels, space.likelihood.n_cells, -1)
     rows = [tuple(int(c[t]) for c in data.codes) for t in range(data.n_rows)]
-    of_rows = score_rows(space, rows) @ matrix
-    signs = np.where(data.labels == 1, 1.0, -1.0)
+    of_rows = score_rows(space, rows) @ matrices
+    true = np.arange(data.n_labels)[:, np.newaxis] == data.labels
 
     def objective(p: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        margin = signs * (of_rows @ p)
-        value = np.logaddexp(0, -margin).sum() + penalty / 2 * p @ p
-        return float(value), of_rows.T @ (-signs / (1 + np.exp(margin))) + penalty * p
+        scores = of_rows @ p
+        logs = scores - np.logaddexp.reduce(scores, axis=0)
+        value = penalty / 2 * p @ p - logs[true].sum()
+        return float(value), np.einsum("yt,ytp->p", np.exp(logs) - true, of_rows) + penalty * p
 
+    own = 1 if schema.towards is None else schema.labels.index(schema.towards)
+    contrasts = np.concatenate([matrices[own] - other for y, other in enumerate(matrices) if y != own], axis=1)
     bounds = []
     children = {family.child for family in space.likelihood.families}
     for i in range(len(schema.attributes)):
@@ -95,9 +99,10 @@ def by_scipy(space: ParameterSpace, penalty: float) -> float:
             ranges[i] = [0]
             for others in itertools.product(*ranges):
                 line = [(*others[:i], u, *others[i + 1 :]) for u in range(schema.attributes[i].n_values)]
-                bounds.append(sign * np.diff(score_rows(space, line), axis=0) @ matrix)
+                rises = sign * np.diff(score_rows(space, line), axis=0) @ contrasts
+                bounds.append(rises.reshape(-1, matrices.shape[2]))
     rule = np.unique(np.concatenate(bounds), axis=0)
-    start = np.zeros(matrix.shape[1])
+    start = np.zeros(matrices.shape[2])
     limits: Any = {"type": "ineq", "fun": lambda p: rule @ p, "jac": lambda p: rule}
     found = minimize(
         objective, start, jac=True, method="SLSQP", constraints=[limits], options={"maxiter": 2000, "ftol": 1e-13}
@@ -131,6 +136,35 @@ def test_the_optimum_is_that_of_scipy(name: str, structure: Structure, direction
     assert found.value == pytest.approx(-by_scipy(space, 0.5), rel=5e-7)
 
 
+@pytest.mark.parametrize("towards", [0, 1, 2])
+@pytest.mark.parametrize(("name", "structure"), CASES, ids=lambda one: one if isinstance(one, str) else one.method)
+def test_towards_one_of_three_it_is_that_of_scipy(name: str, structure: Structure, towards: int) -> None:
+    directions = (1, 0, 0) if towards < 2 else (-1, 0, 0)
+    data = directed_dataset(120, (4, 2, 3), directions, missing=(False, False, True), labels=3, towards=towards, seed=5)
+    space = space_of(name, data, structure)
+    found = optimum(space)
+    best = by_scipy(space, 0.5)
+    cells = space.cells(found.point)
+    cll, _ = space.likelihood.value_and_gradient(cells)
+    assert cll - 0.25 * found.point @ found.point == pytest.approx(best, rel=5e-7)
+    assert found.value == pytest.approx(-best, rel=5e-7)
+    free = replace(space, monotone=None)
+    assert optimum(free).value < found.value - 1e-3
+    assert (
+        worst_fall(model_of(space, structure, found.point))
+        > -1e-9
+        > worst_fall(model_of(free, structure, optimum(free).point))
+    )
+
+
+def test_of_two_labels_towards_the_first_is_the_other_way_towards_the_second() -> None:
+    rising = directed_dataset(150, (4, 3, 3), (1, 0, 0), missing=MISSING, towards=0, seed=5)
+    falling = directed_dataset(150, (4, 3, 3), (-1, 0, 0), missing=MISSING, seed=5)
+    one, other = (space_of("discriminative thermometer", data, PAIRS) for data in (rising, falling))
+    assert optimum(one).value == pytest.approx(optimum(other).value, rel=1e-7)
+    assert optimum(replace(one, monotone=None)).value < optimum(one).value - 1e-3
+
+
 def test_trust_constr_and_bounds_agree_where_steps_are_parameters() -> None:
     """One attribute in thermometer coding: a direction is a bound on each step, which L-BFGS-B takes as it is."""
     data = directed_dataset(300, (6,), (1,), seed=2)
@@ -158,10 +192,11 @@ def test_trust_constr_and_bounds_agree_where_steps_are_parameters() -> None:
     assert (bounded.x[1:] > 0).any()
 
 
+@pytest.mark.parametrize("labels", [2, 3])
 @pytest.mark.parametrize(("name", "structure"), CASES, ids=lambda one: one if isinstance(one, str) else one.method)
-def test_the_conditions_of_an_optimum(name: str, structure: Structure) -> None:
+def test_the_conditions_of_an_optimum(name: str, structure: Structure, labels: int) -> None:
     """The gradient is a sum of binding rows with factors of at least 0."""
-    data = directed_dataset(200, (4, 3, 3), (1, -1, 0), missing=MISSING, seed=3)
+    data = directed_dataset(200, (4, 3, 3), (1, -1, 0), missing=MISSING, labels=labels, towards=labels - 1, seed=3)
     space = space_of(name, data, structure)
     found = optimum(space)
     p, monotone = found.point, space.monotone
@@ -229,13 +264,15 @@ def test_from_a_point_nearby_it_is_the_same() -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_no_row_ever_falls(drawn: st.DataObject) -> None:
-    """Whatever the rows, the network and the directions, missing and unknown values included."""
+    """Whatever the rows, the network, the directions and the label, missing and unknown values included."""
     n = drawn.draw(st.integers(1, 3))
     cardinalities = drawn.draw(st.lists(st.integers(2, 4), min_size=n, max_size=n))
     missing = [drawn.draw(st.booleans()) and m > 2 for m in cardinalities]
     directions = drawn.draw(st.lists(st.sampled_from([1, -1, 0]), min_size=n, max_size=n).filter(any))
     rows, seed = drawn.draw(st.integers(2, 60)), drawn.draw(st.integers(0, 99))
-    data = directed_dataset(rows, cardinalities, directions, missing=missing, seed=seed)
+    labels = drawn.draw(st.integers(2, 4))
+    towards = drawn.draw(st.integers(0, labels - 1))
+    data = directed_dataset(rows, cardinalities, directions, missing=missing, labels=labels, towards=towards, seed=seed)
     structure: Structure
     if drawn.draw(st.booleans()):
         names = ["discriminative", "weighted 4", "weighted 1", "lr-roos", "discriminative thermometer lower"]

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import softmax
 
+from bncli.engine.chosen_penalty import ChosenPenalty, Tried
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds, stratified_sample
-from bncli.engine.model import ChosenPenalty, Tried
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training import penalty_cv
 from bncli.engine.training.optimization import ParameterSpace

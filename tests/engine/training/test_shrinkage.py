@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from bncli.engine.chosen_penalty import ChosenPenalty, Shrinkage
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.evaluation.validate import predict
 from bncli.engine.learn import learn, learn_parameters
-from bncli.engine.model import ChosenPenalty, Shrinkage
 from bncli.engine.parameter_learners import discriminative
 from bncli.engine.structures.structure import Dag
 from bncli.engine.training.optimization import OptimizerSettings, find_optimum_from

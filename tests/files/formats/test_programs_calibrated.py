@@ -121,8 +121,15 @@ def test_the_others(run: Callable[[Model], float], model: Model) -> None:
     assert run(model) < 1e-11
 
 
-@pytest.mark.parametrize("path", [False, True])
-@pytest.mark.parametrize("kind", [0, 1])
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        (0, True),
+        (1, False),
+        pytest.param(0, False, marks=pytest.mark.slow),
+        pytest.param(1, True, marks=pytest.mark.slow),
+    ],
+)
 @settings(deadline=None, max_examples=1)
 @given(data=st.data())
 def test_postgres(path: bool, kind: int, data: st.DataObject) -> None:

@@ -106,6 +106,7 @@ def test_duckdb_decides(model: Model, data: st.DataObject) -> None:
     agree(nasty(model), rule, sql, TARGET._replace(options={"dialect": "duckdb", **SQL}))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sql_databases.postgres_programs() is None, reason="PostgreSQL is not at hand")
 @settings(deadline=None, max_examples=1)
 @given(models(), st.data())

@@ -30,12 +30,16 @@ def card(model: Model, **options: Any) -> str:
     return write_scorecard(scorer, TARGET._replace(options=options, effects=effects))
 
 
+OF_TWO = st.one_of(models(max_labels=2), regrouped_models(max_labels=2))
+"""Models of two classes, some without an attribute."""
+
+
 def of_two(model: Model) -> bool:
     return len(model.schema.labels) == 2 and bool(portable(model).inputs)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
-@given(st.one_of(models(), regrouped_models()), st.booleans())
+@given(OF_TWO, st.booleans())
 def test_points_say_what_the_model_says(model: Model, as_json: bool) -> None:
     assume(of_two(model))
     for one in (model, nasty(model)):
@@ -46,7 +50,7 @@ def test_points_say_what_the_model_says(model: Model, as_json: bool) -> None:
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
-@given(st.one_of(models(), regrouped_models()), st.integers(0, 2))
+@given(OF_TWO, st.integers(0, 2))
 def test_rounding_costs_at_most_half_a_unit_a_table(model: Model, digits: int) -> None:
     assume(of_two(model))
     probes = probe_rows(model, 40, np.random.default_rng(0))
@@ -58,7 +62,7 @@ def test_rounding_costs_at_most_half_a_unit_a_table(model: Model, digits: int) -
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
-@given(st.one_of(models(), regrouped_models()))
+@given(OF_TWO)
 def test_the_rows_as_a_spreadsheet_sees_them(model: Model) -> None:
     """Whole points; every attribute has a row for missing values; the best value of every set is 0 below the best."""
     assume(of_two(model))

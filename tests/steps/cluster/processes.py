@@ -1,4 +1,4 @@
-"""Real schedulers and workers on this machine, and the real command beside them."""
+"""Real schedulers and workers on this machine, and the command beside them: started anew, or already loaded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.started import bncli
+
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "default"}
+_UNWATCHED = {**ENVIRONMENT, "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}
+"""Without the profiles of its own that dask's workers take a hundred times a second."""
 _PATIENCE = 120.0
 
 
@@ -41,7 +45,7 @@ class Processes:
     def _start(self, kind: str, *options: str) -> subprocess.Popen[bytes]:
         quiet = subprocess.DEVNULL
         command = [sys.executable, "-m", "dask", kind, *options]
-        return subprocess.Popen(command, cwd=self.folder, env=ENVIRONMENT, stdout=quiet, stderr=quiet)
+        return subprocess.Popen(command, cwd=self.folder, env=_UNWATCHED, stdout=quiet, stderr=quiet)
 
     def await_workers(self, n: int) -> None:
         """Waits until the scheduler knows of so many."""
@@ -88,7 +92,7 @@ class Ended:
 
 
 class Command:
-    """The real command, in a session of its own, whose notes can be waited for."""
+    """The real command, started anew in a session of its own, whose notes can be waited for."""
 
     def __init__(self, *words: object, cwd: Path | None = None) -> None:
         self._process = subprocess.Popen(
@@ -127,12 +131,26 @@ class Command:
         return [pid for pid in _processes() if _session_of(pid) == self._process.pid]
 
 
-def run(*words: object, cwd: Path | None = None) -> Ended:
-    """The command from beginning to end; nothing that it started may be left."""
+def run_anew(*words: object, cwd: Path | None = None) -> Ended:
+    """The real command from beginning to end; nothing that it started may be left."""
     command = Command(*words, cwd=cwd)
     ended = command.end()
     until(lambda: not command.left_over())
     return ended
+
+
+def run(*words: object, cwd: Path | None = None) -> Ended:
+    """The command from beginning to end in a fork of a process that has loaded the libraries of a cluster."""
+    ended = subprocess.run(
+        [bncli(), *map(str, words)],
+        cwd=cwd,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_PATIENCE,
+    )
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
 
 
 def _processes() -> list[int]:

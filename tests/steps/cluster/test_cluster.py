@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from bncli.engine.data.cutting import learn_dataset
 from bncli.errors import BncliError
 from bncli.files.codes import read_codes
 from bncli.steps.cluster import blocks
-from tests.steps.cluster.processes import Command, Processes, run, started
+from tests.steps.cluster.processes import Command, Processes, run, run_anew, started
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="the extra 'cluster' is not installed"),
@@ -34,12 +33,6 @@ N_ROWS = 140_000
 """Two row blocks."""
 SAMPLES = Path(__file__).parents[3] / "sample_data"
 FIT = ("--structure", "tan", "--param", "discriminative", "--penalty", "1")
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    with started(tmp_path_factory.mktemp("cluster"), 2) as processes:
-        yield processes
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +84,7 @@ def test_compare_finds_the_same_and_resumes(cluster: Processes, tmp_path: Path) 
     learners = ("--learner", "a=--structure nb --param map", "--learner", "b=--structure tan --param map")
     here = run("compare", *data, *learners, "--folds", "2", "--json", "--resume", tmp_path / "kept", "--jobs", "1")
     where = ("--cluster", f"file:{cluster.folder / 'scheduler.json'}")
-    there = run("compare", *data, *learners, "--folds", "2", "--json", *where)
+    there = run_anew("compare", *data, *learners, "--folds", "2", "--json", *where)
     assert (here.code, there.code, there.err) == (0, 0, "")
     assert without_seconds(json.loads(here.out)) == without_seconds(json.loads(there.out))
     lines = (tmp_path / "kept").read_text().splitlines(keepends=True)
@@ -222,12 +215,12 @@ def test_two_evaluations_in_one_process(cluster: Processes) -> None:
 
 
 def test_workers_of_this_machine(codes: Path, model: bytes, tmp_path: Path) -> None:
-    ended = run("fit", codes, *FIT, "-o", tmp_path / "there.bnc", "--cluster", "local:2")
+    ended = run_anew("fit", codes, *FIT, "-o", tmp_path / "there.bnc", "--cluster", "local:2")
     assert ended.code == 0, ended.err
     assert (tmp_path / "there.bnc").read_bytes() == model
 
 
-@pytest.mark.parametrize("ending", [".codes", ".csv"])
+@pytest.mark.parametrize("ending", [pytest.param(".codes", marks=pytest.mark.slow), ".csv"])
 def test_an_interrupt_leaves_nothing(codes: Path, tmp_path: Path, ending: str) -> None:
     """No process, no model, and no codes that were made on the way."""
     data = (codes.with_suffix(ending), *(("--weights", "w") if ending == ".csv" else ()))
@@ -314,7 +307,7 @@ def test_somebody_else_answers(greeting: bytes) -> None:
         threading.Thread(target=_greet, args=(server, greeting), daemon=True).start()
         began = time.monotonic()
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
-        ended = run("evaluate", SAMPLES / "wine.csv", "--cluster", address)
+        ended = run_anew("evaluate", SAMPLES / "wine.csv", "--cluster", address)
     assert ended.code == 1
     assert ended.err.startswith(f"Error: no scheduler answers at {address} (within 10 seconds); ")
     assert ended.err.count("\n") == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from bncli.steps.fit import fit
 from bncli.steps.score import Output, ScoreReport, score
 from bncli.steps.scoring.what_if import Questions
 from bncli.watch import Event, Note, Run
-from tests.steps.cluster.processes import Processes, run, started
+from tests.steps.cluster.processes import Processes, run
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="the extra 'cluster' is not installed"),
@@ -33,12 +32,6 @@ pytestmark = [
 N_ROWS = 3000
 """Of a file."""
 HERE = Output("x.csv")
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    with started(tmp_path_factory.mktemp("cluster"), 2) as processes:
-        yield processes
 
 
 @pytest.fixture(scope="module")

@@ -26,10 +26,10 @@ from tests.steps.comparing.tables import IMPROBABLE, NB, planned, write_table
 def test_the_figures_are_those_of_evaluate(tmp_path: Path) -> None:
     sources = [write_table(tmp_path / f"{name}.csv", 40, seed) for seed, name in enumerate("ab")]
     weighted = Learner("weighted", Recipe())
-    plan, _ = planned(sources, (NB, weighted), Protocol(4, 2, 3))
+    plan, _ = planned(sources, (NB, weighted), Protocol(2, 2, 3))
     runner = Runner(plan)
     for data, learner in ((0, 0), (1, 0), (0, 1)):
-        report = evaluate(sources[data], plan.learners[learner].recipe, Protocol(4, 2, 3))
+        report = evaluate(sources[data], plan.learners[learner].recipe, Protocol(2, 2, 3))
         assert report.folds is not None
         for fold in report.folds[::3]:
             outcome = runner.run(Task(data, learner, fold.repeat, fold.fold))
