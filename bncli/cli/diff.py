@@ -125,7 +125,7 @@ def _table_lines(report: DiffReport) -> list[str]:
 
 def _direction_lines(report: DiffReport) -> list[str]:
     """Columns whose direction changed, and the label that directions are about."""
-    labels = [] if report.towards is None else [" -> ".join(label or "the second of two" for label in report.towards)]
+    labels = [] if report.towards is None else [" -> ".join(label or "no label named" for label in report.towards)]
     return [*_listed("", report.directions_changed), *(f"towards {text}" for text in labels)]
 
 
