@@ -17,6 +17,7 @@ import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -107,9 +108,11 @@ def _key(known: dict[str, Any]) -> str:
 
 
 def _by_sqlite(text: str, rows: Rows, known: dict[str, Any], dialect: Dialect) -> list[Sequence[Any]]:
+    """The view is asked for in a thread beside this one, which alone hears signals."""
     create, names = _table(rows, known, dialect)
     marks = ", ".join("?" * (len(names) + 1))
-    with closing(sqlite3.connect(":memory:")) as base, _refusal(dialect.product, sqlite3.Error):
+    base = sqlite3.connect(":memory:", check_same_thread=False)
+    with closing(base), _refusal(dialect.product, sqlite3.Error), ThreadPoolExecutor(1) as beside:
         try:
             base.execute("SELECT exp(1.0)")
         except sqlite3.OperationalError:  # built without the functions of mathematics
@@ -119,7 +122,12 @@ def _by_sqlite(text: str, rows: Rows, known: dict[str, Any], dialect: Dialect) -
         numbered = ([i, *(row[name] for name in names)] for i, row in enumerate(rows))
         base.executemany(f"INSERT INTO {_of(known)} VALUES ({marks})", numbered)
         base.executescript(text)
-        return base.execute(f"SELECT * FROM {identifier(known['view'])}").fetchall()
+        asked = beside.submit(lambda: base.execute(f"SELECT * FROM {identifier(known['view'])}").fetchall())
+        try:
+            return asked.result()
+        except KeyboardInterrupt:
+            base.interrupt()
+            raise
 
 
 def _by_duckdb(text: str, rows: Rows, known: dict[str, Any], dialect: Dialect) -> list[Sequence[Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import sqlite3
 import tempfile
 from contextlib import closing
@@ -55,6 +57,19 @@ def difference(model: Model, dialect: str) -> float:
 def test_sqlite(model: Model, regrouped: Model) -> None:
     for one in (model, nasty(model), regrouped):
         assert difference(one, "sqlite") < 1e-12
+
+
+def test_a_long_run_of_sqlite_ends_when_it_is_asked_to() -> None:
+    endless = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n) SELECT i, 0, 0, 0 FROM n WHERE i < 0"
+    header = json.dumps({"dialect": "sqlite", "input": "rows", "key": "id", "view": "v", "columns": ["a", "b"]})
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            sql.run_sql(f"{sql.BEGINNING}{header}\nCREATE VIEW v AS {endless};", [{"x": 1.0}])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @settings(deadline=None)
