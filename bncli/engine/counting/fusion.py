@@ -74,6 +74,19 @@ class Fusion:
         return np.array(sums, np.float64).reshape(-1, self.n_cells)
 
     @cached_property
+    def activations(self) -> Any:
+        """A[u, c] = 1 where configuration u, of all groups in turn, activates cell c: sparse, by rows.
+
+        A W stands for `expand` and A'T for `gather`, for repeated passes over many rows.
+        """
+        from scipy.sparse import csr_array  # costs more to import than a small fit: only where it is used
+
+        columns = np.concatenate([members.ravel() for members in self.members], dtype=np.int32)
+        widths = np.concatenate([np.full(len(members), members.shape[1]) for members in self.members])
+        starts = np.append(0, np.cumsum(widths)).astype(np.int32)
+        return csr_array((np.ones(len(columns)), columns, starts), shape=(len(widths), self.n_cells))
+
+    @cached_property
     def _targets(self) -> tuple[Index, Index | int]:
         """The cells of all configurations of all groups in turn, and how many each configuration has."""
         if len(self.members) == 1:

@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.kernels.cells import SPARSE_TABLE, add_counts, cell_numbers
+from bncli.engine.kernels.cells import (
+    MANY_INCREMENTS,
+    MANY_ROWS,
+    SPARSE_TABLE,
+    add_counts,
+    add_joint_counts,
+    cell_numbers,
+)
 
 BLOCK = 1 << 15
 """Rows that are numbered at a time; more where a table has more cells, which are all added for every block."""
@@ -40,8 +47,11 @@ def tables_with_one_more(
 ) -> Iterator[tuple[list[int], Array]]:
     """Candidates with as many values each, and their tables n[x_i, (x_P, x_j), y], shape (candidates, r_i, q, K)."""
     cardinalities, family = data.schema.cardinalities, (child, *parents)
+    # a search asks for one family after the other
+    many = data.weights is None and data.n_rows * math.comb(len(cardinalities), 2) >= MANY_INCREMENTS
+    kernel = _count_many if many else _count
     for together in _rounds(candidates, cardinalities, n_cells(data, family), max(ROUND, data.n_rows)):
-        counted = zip(together, data.reduce(_count, family, cardinalities, data.n_labels, together), strict=True)
+        counted = zip(together, data.reduce(kernel, family, cardinalities, data.n_labels, together), strict=True)
         for r_j, alike in itertools.groupby(counted, key=lambda entry: cardinalities[entry[0]]):
             members, tables = zip(*alike, strict=True)
             apart = np.array(tables).reshape(len(members), cardinalities[child], -1, data.n_labels, r_j)
@@ -77,4 +87,17 @@ def _count(
             joined = cells * cardinalities[j]
             joined += block.codes[j][rows]
             add_counts(total, joined, weights)
+    return totals
+
+
+def _count_many(
+    block: RowBlock, base: tuple[int, ...], cardinalities: tuple[int, ...], n_labels: int, candidates: list[int]
+) -> list[NDArray[np.int64]]:
+    """The same of rows that weigh 1, by sparse matrices."""
+    shape = (*(cardinalities[i] for i in base), n_labels)
+    totals = [np.zeros(math.prod(shape) * cardinalities[j], np.int64) for j in candidates]
+    for rows in block.slices(MANY_ROWS):
+        cells = cell_numbers([*(block.codes[i][rows] for i in base), block.labels[rows]], shape).astype(np.int32)
+        for j, total in zip(candidates, totals, strict=True):
+            add_joint_counts(total, cells, block.codes[j][rows], cardinalities[j])
     return totals

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.kernels.cells import add_counts, cell_numbers
+from bncli.engine.kernels.cells import MANY_INCREMENTS, MANY_ROWS, add_counts, add_joint_counts, cell_numbers
 
 JOINT_SIZES = (1, 32, 64, 128)
 BLOCK = 1 << 15
@@ -82,8 +82,10 @@ class SuperAttribute:
 def pair_batches(data: Dataset, attributes: Sequence[int]) -> Iterator[PairBatch]:
     """Every pair of `attributes` once, counted in rounds that fit the memory budget."""
     supers = super_attributes({i: data.radices[i] for i in attributes}, data.n_rows, data.n_labels)
+    many = data.weights is None and data.n_rows * math.comb(len(supers), 2) >= MANY_INCREMENTS
+    kernel = _count_many if many else _count
     for pairs in _rounds(supers, data.n_labels):
-        counted = data.reduce(_count, supers, pairs, data.n_labels)
+        counted = data.reduce(kernel, supers, pairs, data.n_labels)
         shaped = [n.reshape(supers[p].size, data.n_labels, -1) for n, (p, _) in zip(counted, pairs, strict=True)]
         yield from _margins(supers, pairs, shaped)
 
@@ -186,6 +188,36 @@ def _count(
             for (_, q), total in group:
                 add_counts(total, with_class if p == q else _join(with_class, fused[q], supers[q].size), weights)
     return totals
+
+
+def _count_many(
+    block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]], n_labels: int
+) -> list[NDArray[np.int64]]:
+    """The same of rows that weigh 1, by sparse matrices."""
+    totals = [np.zeros(supers[p].size * n_labels * (1 if p == q else supers[q].size), np.int64) for p, q in pairs]
+    used = sorted({k for pair in pairs for k in pair})
+    for rows in block.slices(MANY_ROWS):
+        fused = {k: _fused(block, supers[k], rows) for k in used}
+        for p, group in itertools.groupby(zip(pairs, totals, strict=True), key=lambda entry: entry[0][0]):
+            with_class = fused[p] * np.int32(n_labels)
+            with_class += block.labels[rows]
+            for (_, q), total in group:
+                if p == q:
+                    add_counts(total, with_class, None)
+                else:
+                    add_joint_counts(total, with_class, fused[q], supers[q].size)
+    return totals
+
+
+def _fused(block: RowBlock, one: SuperAttribute, rows: slice) -> NDArray[np.int32]:
+    """The joint values of a super-attribute, (rows,)."""
+    fused = np.empty(rows.stop - rows.start, np.int32)
+    for start in range(rows.start, rows.stop, BLOCK):
+        some = slice(start, min(start + BLOCK, rows.stop))
+        fused[start - rows.start : some.stop - rows.start] = cell_numbers(
+            [block.codes[i][some] for i in one.attributes], one.shape
+        )
+    return fused
 
 
 def _sum(block: RowBlock, supers: list[SuperAttribute], pairs: list[tuple[int, int]]) -> list[Array]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Array, Codes
 
@@ -52,12 +53,18 @@ class Parts:
         """The number, or the weight, of the rows of each code below n or above, (at least n,), added in row order."""
         if weights is not None:
             return np.bincount(self.whole(), weights, n).astype(np.float64)
-        counted = np.zeros(n, np.int64)
+        counted = self._counted.astype(np.float64)
+        return np.append(counted, np.zeros(max(0, n - len(counted))))
+
+    @cached_property
+    def _counted(self) -> NDArray[np.int64]:
+        """The rows of each code up to the largest; those of a file prove it, and are its frequencies."""
+        counted = np.zeros(0, np.int64)
         for part in self.parts:
             for start in range(0, len(part), ROWS_AT_ONCE):
                 found = np.bincount(part[start : start + ROWS_AT_ONCE], minlength=len(counted))
                 counted = np.append(counted, np.zeros(len(found) - len(counted), np.int64)) + found
-        return counted.astype(np.float64)
+        return counted
 
 
 class Joined(Sequence[Codes]):

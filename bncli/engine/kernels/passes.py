@@ -114,7 +114,7 @@ def wide(table: Array) -> list[Array]:
 
 
 def look_up(scores: Array, spare: Sequence[Array], tables: Sequence[Sequence[Array]], codes: Sequence[Index]) -> None:
-    """Fill scores (K, rows) from tables made by `wide`; the two spare arrays are as large."""
+    """Fill scores (K, rows) from tables made by `wide`; the two spare arrays hold those of one part."""
     scores[0] = 0.0
     k = 1
     for parts in zip(*tables, strict=True):
@@ -125,6 +125,16 @@ def look_up(scores: Array, spare: Sequence[Array], tables: Sequence[Sequence[Arr
             total += np.take(part, code, axis=0, out=found, mode="clip")
         scores[k : k + width] = total.T
         k += width
+
+
+def log_likelihood(
+    codes: Sequence[Index], labels: Integers, weights: Array | None, tables: Sequence[Sequence[Array]]
+) -> float:
+    """The CLL alone, of rows that fit the cache with their scores; tables made by `wide`, of two classes, too."""
+    widths = [part.shape[1] for part in tables[0]]
+    scores = np.empty((1 + sum(widths), len(labels)))
+    look_up(scores, [np.empty(max(widths, default=0) * len(labels)) for _ in range(2)], tables, codes)
+    return residuals(scores, labels, weights)
 
 
 def sparse_two_classes(z: Indicators, signs: Array, weights: Array | None, table: Array) -> tuple[float, Array]:

@@ -84,22 +84,19 @@ class ConditionalLikelihood:
         kernels = self._kernels
         if kernels is _SOME:
             return self.fusion.expand(cells)
-        tables = self.fusion.expand(cells[1:] - cells[:1])
         if kernels is _TWO:
-            return [table[0] for table in tables]
-        table = np.concatenate(tables, axis=1)
-        return table[0] if kernels is _SPARSE_TWO else np.ascontiguousarray(table.T)
+            return [table[0] for table in self.fusion.expand(cells[1:] - cells[:1])]
+        differences = cells[1] - cells[0] if kernels is _SPARSE_TWO else np.ascontiguousarray((cells[1:] - cells[0]).T)
+        return self.fusion.activations @ differences
 
     def _result(self, totals: Any) -> Array:
         """What the kernels summed, as cells (K, n_cells)."""
         if self._kernels is _SOME:
             return self.fusion.gather(totals)
         if self._kernels is _TWO:
-            tables = [total[np.newaxis] for total in totals]
+            differences = self.fusion.gather([total[np.newaxis] for total in totals])
         else:
-            edges = np.cumsum([len(members) for members in self.fusion.members])[:-1]
-            tables = np.split(np.ascontiguousarray(np.atleast_2d(totals.T)), edges, axis=1)
-        differences = self.fusion.gather(tables)
+            differences = np.atleast_2d((self.fusion.activations.T @ totals).T)
         return np.concatenate([-differences.sum(axis=0, keepdims=True), differences])
 
     def cell_weights(self) -> Array:

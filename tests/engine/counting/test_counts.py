@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,12 +43,14 @@ def test_any_sets_in_any_order(data: Dataset, draw: st.DataObject) -> None:
     assert_same(counts.class_counts(), oracles.count(data, ()), data)
 
 
-@given(datasets(min_rows=0), st.sampled_from([1, 4, 8, 32, 300]), st.sampled_from([1, 50, 1 << 24]))
-def test_all_pairs_for_every_packing_and_budget(data: Dataset, joint_size: int, budget: int) -> None:
+@given(datasets(min_rows=0), st.sampled_from([1, 4, 8, 32, 300]), st.sampled_from([1, 50, 1 << 24]), st.booleans())
+def test_all_pairs_for_every_packing_and_budget(data: Dataset, joint_size: int, budget: int, many: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_batches, "JOINT_SIZES", (joint_size,))
         patch.setattr(table_batches, "ROUND", budget)
         patch.setattr(table_batches, "BLOCK", 7)
+        patch.setattr(table_batches, "MANY_ROWS", 11)
+        patch.setattr(table_batches, "MANY_INCREMENTS", 0 if many else math.inf)
         patch.setattr(counting, "KEPT_PAIRS", budget)
         counts = Counts(data)
         pairs = by_pair(counts, range(len(data.codes)))

@@ -48,6 +48,9 @@ def test_gather_is_the_transpose_of_expand(data: Dataset, draw: st.DataObject, l
     tables = [rng.normal(size=(3, len(members))) for members in fusion.members]
     there = sum(float((a * b).sum()) for a, b in zip(fusion.expand(cells), tables, strict=True))
     assert there == pytest.approx(float((cells * fusion.gather(tables)).sum()), abs=1e-9)
+    expanded, summed = fusion.activations @ cells.T, fusion.activations.T @ np.concatenate(tables, axis=1).T
+    np.testing.assert_allclose(expanded.T, np.concatenate(fusion.expand(cells), axis=1), atol=1e-12)
+    np.testing.assert_allclose(summed.T, fusion.gather(tables), atol=1e-12)
 
 
 def test_few_configurations_make_one_group_and_a_small_limit_many() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -27,11 +29,14 @@ def check(data: Dataset, child: int, parents: tuple[int, ...], candidates: list[
     assert sorted(seen) == sorted(candidates)
 
 
-@given(datasets(max_rows=30), st.data())
-def test_every_table(data: Dataset, more: st.DataObject) -> None:
+@given(datasets(max_rows=30), st.data(), st.booleans())
+def test_every_table(data: Dataset, more: st.DataObject, many: bool) -> None:
     child, *others = more.draw(st.permutations(range(len(data.codes))))
     n_parents = more.draw(st.integers(0, min(2, len(others))))
-    check(data, child, tuple(others[:n_parents]), others[n_parents:])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweep, "MANY_ROWS", 11)
+        patch.setattr(sweep, "MANY_INCREMENTS", 0 if many else math.inf)
+        check(data, child, tuple(others[:n_parents]), others[n_parents:])
 
 
 @pytest.mark.parametrize("round_size", [1, 30, 100])

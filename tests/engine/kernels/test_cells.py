@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.kernels import cells
-from bncli.engine.kernels.cells import add_counts, cell_numbers
+from bncli.engine.kernels.cells import add_counts, add_joint_counts, cell_numbers
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=4), st.integers(0, 99))
@@ -35,3 +35,11 @@ def test_counts_are_added_to_what_is_there(monkeypatch: pytest.MonkeyPatch, thre
     table = np.array([10.0, 10.0, 10.0, 10.0]) if weighted else np.array([10, 10, 10, 10])
     add_counts(table, numbers, weights)
     assert table.tolist() == ([12.0, 11.0, 10.0, 10.75] if weighted else [11, 11, 10, 12])
+
+
+@pytest.mark.parametrize("threshold", [0, 1 << 18])
+def test_joint_counts_are_added_to_what_is_there(monkeypatch: pytest.MonkeyPatch, threshold: int) -> None:
+    monkeypatch.setattr(cells, "SPARSE_TABLE", threshold)
+    table = np.full(6, 10)
+    add_joint_counts(table, np.array([1, 0, 1, 1], np.int32), np.array([2, 0, 2, 1], np.uint8), 3)
+    assert table.tolist() == [11, 10, 10, 10, 11, 12]

@@ -57,6 +57,14 @@ def test_two_classes(block: int, weights: Any, code_type: Any) -> None:
 
 
 @pytest.mark.parametrize("n_labels", [1, 2, 3, 9])
+def test_the_log_likelihood_alone(weights: Any, n_labels: int) -> None:
+    codes, labels, tables = rows(n_labels)
+    expected, _ = definition(codes, labels, weights, tables)
+    cll = passes.log_likelihood(codes, labels, weights, [passes.wide(table) for table in tables])
+    assert cll == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 3, 9])
 @pytest.mark.parametrize("code_type", [np.intp, np.uint16])
 def test_some_classes(block: int, weights: Any, n_labels: int, code_type: Any) -> None:
     codes, labels, tables = rows(n_labels)

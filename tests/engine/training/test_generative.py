@@ -15,8 +15,9 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Model
 from bncli.engine.smoothing.hdp import back_off
 from bncli.engine.structures.structure import Dag, Regions
-from bncli.engine.training.generative import closed_form, generative_tables
+from bncli.engine.training.generative import ROWS_PER_SLICE, closed_form, generative_tables
 from bncli.engine.training.incomplete_space import incomplete_space
+from bncli.engine.training.likelihood import conditional_likelihood
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from tests import oracles
@@ -128,6 +129,16 @@ def test_the_conditional_log_likelihood_of_rows_with_missing_values() -> None:
         for t, w in enumerate(incomplete.weights)
     ]
     assert parameters.cll == parameters.cll_start == pytest.approx(math.fsum(slow), rel=1e-10)
+
+
+@pytest.mark.parametrize("n_labels", [2, 5])
+def test_the_log_likelihood_of_a_closed_form_is_that_of_repeated_passes(n_labels: int) -> None:
+    """Rows go by slices in the one, and fused in the other."""
+    data = random_dataset(2 * ROWS_PER_SLICE + 9, (2, 3, 2), n_labels, weighted=True)
+    tables = generative_tables(Counts(data), TAN, "m-estimate:1")
+    likelihood = conditional_likelihood(data, tables.families)
+    expected, _ = likelihood.value_and_gradient(likelihood.flatten(tables))
+    assert closed_form(Counts(data), tables).cll == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_table_that_all_classes_share_counts_once() -> None:
