@@ -16,6 +16,7 @@ import bncli as package
 from bncli.errors import BncliError
 from bncli.files.model import dump_model, read_model
 from tests.cli.conftest import Bncli
+from tests.sweeps import first_few
 
 FIT = ("fit", "iris.csv", "--structure", "nb", "--penalty", "1", "-q")
 RISING = ("--increasing", "sepal_width", "--decreasing", "petal_length")
@@ -64,7 +65,7 @@ def scored_line(bncli: Bncli, model: str, column: str, values: list[float]) -> n
     return np.array(found)
 
 
-@pytest.mark.parametrize("learner", ["--structure auto --effort 2", "--structure interactions --penalty 1"])
+@pytest.mark.parametrize("learner", first_few(["--structure interactions --penalty 1", "--structure auto --effort 2"]))
 def test_scores_rise_and_fall_as_was_said(bncli: Bncli, learner: str) -> None:
     fit = ("fit", "iris.csv", *learner.split(), "-q")
     assert bncli(*fit, *RISING, "--towards", "virginica", "-o", "m.bnc").code == 0
@@ -156,14 +157,14 @@ def test_a_setting_is_a_label_too(bncli: Bncli, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_evaluation_and_comparison_heed_it(bncli: Bncli) -> None:
-    words = ("iris.csv", "--structure", "nb", "--penalty", "1", "--json", "-q")
+    words = ("iris.csv", "--structure", "nb", "--penalty", "1", "--folds", "2", "--json", "-q")
     free, towards, other = (
         json.loads(bncli("evaluate", *words, *more).out)["log_loss"]
         for more in ((), (*RISING, "--towards", "virginica"), (*RISING, "--towards", "setosa"))
     )
     assert other < free < towards  # setosa has wide sepals and short petals
     learner = "--structure nb --penalty 1"
-    ran = bncli("compare", "iris.csv", "--json", "-q", "--jobs", "1", "--learner", f"free={learner}",
+    ran = bncli("compare", "iris.csv", "--json", "-q", "--jobs", "1", "--folds", "2", "--learner", f"free={learner}",
                 "--learner", f"towards={learner} {' '.join(RISING)} --towards virginica")  # fmt: skip
     assert ran.code == 0, ran.err
     ran = bncli("compare", "iris.csv", "-q", "--learner", f"{learner} --increasing petal_length --towards rosa")

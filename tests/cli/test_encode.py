@@ -30,6 +30,8 @@ def test_every_learning_command_takes_the_file(bncli: Bncli, tmp_path: Path) -> 
             "b=--structure nb --param map",
             "--folds",
             2,
+            "--jobs",
+            1,
         ).code
         == 0
     )

@@ -13,6 +13,7 @@ import pytest
 from bncli.cli.fit import few
 from tests import started
 from tests.cli.conftest import Bncli
+from tests.sweeps import every_value
 
 FIT_KEYS = {
     "schema_version", "model", "rows", "attributes", "classes", "structure", "param", "parameters", "cll_start", "cll",
@@ -57,22 +58,11 @@ STEPS = (
     ("", "--structure nb", "--param map"),
     ("", "--structure nb", "--penalty cv --seed 5"),
 )
-CHOSEN = (STEPS[0], STEPS[4])
-"""With a penalty of cross-validation: one table is enough between whiles."""
 
 
-@pytest.mark.parametrize(
-    ("data", "cutting", "structure", "parameters"),
-    [
-        pytest.param(data, *steps, marks=[pytest.mark.slow] if steps in CHOSEN and data != "iris" else [])
-        for data in ("iris", "wine_holes", "monks1")
-        for steps in STEPS
-    ],
-)
-def test_step_by_step_is_one_fit(
-    bncli: Bncli, tmp_path: Path, data: str, cutting: str, structure: str, parameters: str
-) -> None:
-    cut, join, learn = (options.split() for options in (cutting, structure, parameters))
+@pytest.mark.parametrize(("steps", "data"), every_value(STEPS, ["iris", "wine_holes", "monks1"]))
+def test_step_by_step_is_one_fit(bncli: Bncli, tmp_path: Path, steps: tuple[str, ...], data: str) -> None:
+    cut, join, learn = (options.split() for options in steps)
     table = f"{data}.csv"
     assert bncli("fit", table, *cut, *join, *learn, "-o", "once.bnc", "-q").code == 0
     assert bncli("discretize", table, *cut, "--cuts-out", "cuts.json").code == 0

@@ -211,9 +211,14 @@ def is_refused(words: Mapping[str, Any]) -> bool:
     return False
 
 
-def case(words: Mapping[str, Any]) -> Any:
-    """Every optimizer beside every method is a sweep of its own: beside the default one is enough between whiles."""
-    is_sweep = "optimizer" in words and words["param"] != PARAMETERS.default
+def cases_with(choice: Choice, method: Method) -> list[Any]:
+    """Every method beside whatever it goes with is a sweep: one recipe of each is enough between whiles."""
+    recipes = [words for words in recipes_with(choice, method) if not is_refused(words)]
+    usual = [words for words in recipes if words.get("param") == PARAMETERS.default] or recipes
+    return [case(words, is_sweep=words is not usual[0]) for words in recipes]
+
+
+def case(words: Mapping[str, Any], is_sweep: bool = False) -> Any:
     marks = [pytest.mark.slow] if is_sweep else []
     return pytest.param(words, id=" ".join(f"{key}={value}" for key, value in words.items()), marks=marks)
 
@@ -227,13 +232,7 @@ DEAR = {"--arcs", "--increasing", "--decreasing", "--towards", "--time-limit"}
 """Cross-validation, optima under constraints and bags of trees: beside most methods these are a sweep of their own."""
 
 
-CASES = [
-    case(words)
-    for choice in CHOICES
-    for method in choice.methods
-    for words in recipes_with(choice, method)
-    if not is_refused(words)
-]
+CASES = [one for choice in CHOICES for method in choice.methods for one in cases_with(choice, method)]
 PAIRS = [case({"structure": one, "param": other}) for one in STRUCTURES.words for other in PARAMETERS.words]
 
 

@@ -51,6 +51,16 @@ def variants() -> list[Any]:
     return cases
 
 
+def ends() -> list[Any]:
+    """The first and the last variant of each learner; those between are a sweep."""
+    cases = variants()
+    words = [case.values[0].word for case in cases]
+    between = [words[max(i - 1, 0)] == word == words[min(i + 1, len(words) - 1)] for i, word in enumerate(words)]
+    between[0] = between[-1] = False
+    marks = [[pytest.mark.slow] if within else [] for within in between]
+    return [pytest.param(*case.values, id=case.id, marks=mark) for case, mark in zip(cases, marks, strict=True)]
+
+
 few = settings(max_examples=settings.default.max_examples // 2)
 """There are many learners."""
 every_learner = pytest.mark.parametrize(("method", "options"), variants())
@@ -150,7 +160,7 @@ def test_weight_two_is_the_row_twice(method: Any, options: dict[str, Any], data:
     assert_same(learn(method, replace(data, weights=times.astype(float)), options), learn(method, doubled, options))
 
 
-@every_learner
+@pytest.mark.parametrize(("method", "options"), ends())
 @pytest.mark.usefixtures("small_blocks")
 def test_threads_do_not_matter(method: Any, options: dict[str, Any]) -> None:
     outcomes = [

@@ -144,7 +144,7 @@ def test_of_very_many_rows_25_000_are_drawn_and_a_fifth_is_held_out(n_rows: int,
 
 def test_the_same_bytes_for_the_same_effort() -> None:
     first, second, default, other = (
-        dump_model(learn(mixed(100), Recipe.of(structure="auto", effort=effort)).model) for effort in (1, 1, None, 4)
+        dump_model(learn(mixed(60), Recipe.of(structure="auto", effort=effort)).model) for effort in (1, 1, None, 4)
     )
     assert first == second
     assert len({first, default, other}) == 3
@@ -156,7 +156,7 @@ def test_the_default_effort_is_three() -> None:
 
 
 def test_an_effort_of_five_tries_all_there_is() -> None:
-    columns = mixed(200)
+    columns = mixed(100)
     found = learn(columns, Recipe.of(structure="auto", effort=5)).model
     assert {trial.name for trial in ensemble_of(found).trials} <= {*names(coded(columns)), FREQUENCIES}
     tried = {trial.name for trial in ensemble_of(found).trials}

@@ -14,6 +14,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array
 from tests.datasets import random_dataset
 from tests.effects import mixed_datasets
+from tests.sweeps import first_few
 
 
 def scores(member: Boosted, data: Dataset, trees: int | None = None) -> Array:
@@ -110,7 +111,7 @@ def test_of_noise_nothing_is_learnt() -> None:
     assert member.log_loss <= log_loss(np.tile(member.prior, (held_out.n_rows, 1)), held_out)
 
 
-@pytest.mark.parametrize("n_labels", [2, 5])
+@pytest.mark.parametrize("n_labels", first_few([2, 5]))
 def test_as_good_as_boosting_of_scikit_learn(n_labels: int) -> None:
     ensemble = pytest.importorskip("sklearn.ensemble")
     rng = np.random.default_rng(4)

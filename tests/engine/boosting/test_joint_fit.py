@@ -20,6 +20,7 @@ from bncli.engine.kernels.arrays import Array
 from tests.datasets import random_dataset
 from tests.effects import mixed_datasets
 from tests.engine.boosting.test_boosting import halves, scores
+from tests.sweeps import every_value
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +73,7 @@ def noiseless(n_labels: int, weighted: bool = False) -> Dataset:
     return replace(data, labels=labels, weights=weights)
 
 
-@pytest.mark.parametrize(("n_labels", "weighted"), [(2, False), (2, True), (3, False), (3, True)])
+@pytest.mark.parametrize(("n_labels", "weighted"), every_value([2, 3], [True, False]))
 def test_leaves_are_the_optimum_on_all_rows(monkeypatch: pytest.MonkeyPatch, n_labels: int, weighted: bool) -> None:
     monkeypatch.setattr(joint_fit, "PENALTIES", (2.0,))
     monkeypatch.setattr(joint_fit, "ITERATIONS", 500)

@@ -26,6 +26,7 @@ from tests.engine.explanation.enumeration import against_others, slow_terms, slo
 from tests.engine.explanation.test_effects import fine, small
 from tests.many_tables import boosted_model, boosted_tables, mixed_ensemble, random_codes, random_schema
 from tests.strategies import models, regrouped_models
+from tests.sweeps import first_few
 
 
 def explained(model: Model, rows: list[np.ndarray], most: int = 1000) -> tuple[Explanation, NDArray[np.float64]]:
@@ -66,7 +67,7 @@ def test_any_model_is_explained_as_table_by_table(model: Model, seed: int) -> No
                 assert one[key][1] == other[key][1]
 
 
-@pytest.mark.parametrize("n_labels", [1, 2, 7])
+@pytest.mark.parametrize("n_labels", first_few([2, 1, 7]))
 def test_contributions_of_many_tables_sum_to_the_log_odds(n_labels: int) -> None:
     model = boosted_model(random_schema(12, n_labels), MANY_TABLES + 50)
     assert mixture_of(model.predictor, model.schema).terms[0].tables

@@ -15,6 +15,7 @@ from tests import oracles
 from tests.datasets import random_dataset
 from tests.paths import path_of
 from tests.spaces import RICH_SPACES, choose_penalty, fit, how
+from tests.sweeps import every_pair
 
 GRAPHS = {
     "nb": Dag(((), (), (), ()), (0, 1, 2, 3)),
@@ -38,9 +39,7 @@ def peer_cells(learnt: Parameters, data: Dataset, penalty: float) -> np.ndarray:
     return np.concatenate([-beta / 2, beta / 2]) if data.n_labels == 2 else beta
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize("n_labels", [2, 3, 12])
-@pytest.mark.parametrize("penalty", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize(("graph", "n_labels", "penalty"), every_pair([*GRAPHS], [2, 3, 12], [0.1, 1.0, 30.0]))
 def test_equals_scikit_learn(graph: str, n_labels: int, penalty: float) -> None:
     data = random_dataset(250, (3, 2, 4, 2), n_labels, weighted=n_labels == 3)
     for init in ("zero", "generative"):

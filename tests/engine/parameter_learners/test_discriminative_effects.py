@@ -16,6 +16,7 @@ from tests import oracles
 from tests.datasets import random_dataset
 from tests.effects import dense, mixed_dataset
 from tests.spaces import how
+from tests.sweeps import every_pair
 
 GRAPHS = {
     "nb": Dag(((), (), (), ()), (0, 1, 2, 3)),
@@ -29,13 +30,19 @@ def cells_of(learnt: Parameters) -> np.ndarray:
     return np.concatenate([learnt.tables.bias[:, np.newaxis], *(w.T for w in learnt.tables.weights)], axis=1)
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize(("coding", "lower_orders"), [("thermometer", False), ("cells", True), ("thermometer", True)])
-@pytest.mark.parametrize(("n_labels", "penalty"), [(2, 0.1), (3, 0.1), (3, 30.0), (12, 3.0)])
+@pytest.mark.parametrize(
+    ("graph", "design", "classes"),
+    every_pair(
+        [*GRAPHS],
+        [("thermometer", False), ("cells", True), ("thermometer", True)],
+        [(2, 0.1), (3, 0.1), (3, 30.0), (12, 3.0)],
+    ),
+)
 def test_effects_equal_scikit_learn_on_the_explicit_design(
-    graph: str, coding: str, lower_orders: bool, n_labels: int, penalty: float
+    graph: str, design: tuple[str, bool], classes: tuple[int, float]
 ) -> None:
     """The penalty is on the effects; turning the steps of an attribute does not change their lengths."""
+    (coding, lower_orders), (n_labels, penalty) = design, classes
     kinds = ("numeric", "numeric", "missing", "categorical")
     data = mixed_dataset(random_dataset(250, (3, 2, 5, 2), n_labels, weighted=n_labels == 3), kinds)
     dag = GRAPHS[graph]

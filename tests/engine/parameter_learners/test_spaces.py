@@ -20,6 +20,7 @@ from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
 from tests.spaces import RICH_SPACES, SPACES, catch, fit, how
 from tests.strategies import datasets, graphs_for
+from tests.sweeps import every_pair
 
 every_space = pytest.mark.parametrize("name", SPACES)
 every_rich_space = pytest.mark.parametrize("name", RICH_SPACES)
@@ -55,9 +56,7 @@ def test_push_is_the_derivative_of_the_tables_and_pull_back_its_transpose(
     assert float((pushed * d_tables).sum()) == pytest.approx(back, rel=1e-9, abs=1e-9)
 
 
-@every_space
-@pytest.mark.parametrize("n_labels", [2, 3, 12])
-@pytest.mark.parametrize("penalty", [0.0, 0.7])
+@pytest.mark.parametrize(("name", "n_labels", "penalty"), every_pair([*SPACES], [2, 3, 12], [0.0, 0.7]))
 def test_the_hessian_of_the_problem(name: str, n_labels: int, penalty: float) -> None:
     """J'HJ + lambda I with the explicit H; where tables are linear in parameters, also the slope of the gradient."""
     data = random_dataset(60, (3, 2, 4), n_labels, weighted=True)

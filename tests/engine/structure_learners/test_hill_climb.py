@@ -21,6 +21,7 @@ from bncli.watch import Event, Move
 from tests import oracles
 from tests.datasets import dataset_of, random_dataset
 from tests.strategies import datasets
+from tests.sweeps import every_pair
 
 RULES = ("ll", "aic", "k2", "bdeu:1", "acll:5")
 SEEDS = (1, 2, 3, 7)
@@ -116,9 +117,7 @@ def slow_climb(data: Dataset, rule: str, max_parents: int, perfect: bool) -> tup
         moves.append(Move(kind, j, i, best))
 
 
-@pytest.mark.parametrize("perfect", [False, True])
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("seed", "rule", "perfect"), every_pair(SEEDS, RULES, [False, True]))
 def test_equals_the_search_over_whole_networks(seed: int, rule: str, perfect: bool) -> None:
     data = woven(seed)
     max_parents = 1 + seed % 4

@@ -17,6 +17,7 @@ from bncli.engine.structures.structure import Dag
 from tests import oracles
 from tests.datasets import dataset_of, random_dataset
 from tests.strategies import datasets
+from tests.sweeps import every_value
 
 
 def slow_kdb(data: Dataset, k: int) -> list[tuple[int, ...]]:
@@ -47,8 +48,7 @@ def slow_kdb(data: Dataset, k: int) -> list[tuple[int, ...]]:
     return parents
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("k", [0, 1, 2, 3, 9])
+@pytest.mark.parametrize(("seed", "k"), every_value(range(21), [0, 1, 2, 3, 9]))
 def test_equals_the_definition(seed: int, k: int) -> None:
     data = random_dataset(60, (3, 2, 4, 3, 2), 2 + seed % 3, seed=seed, weighted=bool(seed % 2))
     dag = kdb.learn(Counts(data), k=k)

@@ -23,6 +23,7 @@ from tests import oracles
 from tests.datasets import random_dataset
 from tests.incomplete_oracle import enumeration, with_missing
 from tests.spaces import how
+from tests.sweeps import every_value
 
 TAN = Dag(((), (0,), (1,)), (0, 1, 2))
 SPACE = partial(extended.space, structure=TAN, smoothing="m-estimate:1")
@@ -53,8 +54,7 @@ def slow_scores(data: Dataset, most: int, seed: int, **changes: Any) -> list[flo
     return scores
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3])
-@pytest.mark.parametrize("optimizer", ["cg", "lbfgs"])
+@pytest.mark.parametrize(("share", "optimizer"), every_value([0.0, 0.3], ["cg", "lbfgs"]))
 def test_the_best_number_of_iterations(share: float, optimizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bncli.engine.training.early_stopping.FIRST", 12)
     data = with_missing(random_dataset(60, (3, 2, 3), 2, seed=5), share)

@@ -19,6 +19,7 @@ from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
 from tests.strategies import dags, datasets, regrouped_families
+from tests.sweeps import every_pair
 
 KERNELS = (2, 3, 7, 12)
 """Numbers of classes: difference, look-ups, look-ups, sparse products."""
@@ -52,10 +53,10 @@ GRAPHS = [
 ]
 
 
-@pytest.mark.parametrize("n_labels", KERNELS)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("largest", [1, 20, 100_000])
-@pytest.mark.parametrize("n_bytes", [0, 1 << 28])
+@pytest.mark.parametrize(
+    ("n_labels", "weighted", "largest", "n_bytes"),
+    every_pair(KERNELS, [False, True], [1, 20, 100_000], [0, 1 << 28]),
+)
 def test_equals_the_loop(
     monkeypatch: pytest.MonkeyPatch, n_labels: int, weighted: bool, largest: int, n_bytes: int
 ) -> None:
@@ -116,9 +117,7 @@ def vectorised_cll(like: ConditionalLikelihood, cells: np.ndarray) -> float:
     return -float(losses.sum() if data.weights is None else losses @ data.weights)
 
 
-@pytest.mark.parametrize("n_labels", [1, *KERNELS, 5])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("largest", [1, 100_000])
+@pytest.mark.parametrize(("n_labels", "weighted", "largest"), every_pair([1, *KERNELS, 5], [False, True], [1, 100_000]))
 def test_hessian_products_are_those_of_the_explicit_hessian(
     monkeypatch: pytest.MonkeyPatch, n_labels: int, weighted: bool, largest: int
 ) -> None:

@@ -24,6 +24,7 @@ from bncli.recipe import Recipe
 from tests.directions import directed_dataset, worst_fall
 from tests.spaces import how
 from tests.strategies import dags, groupings
+from tests.sweeps import every_value
 
 TAN = Dag(((), (0,), (0,)), (0, 1, 2))
 PAIRS = Regions(((0,), (1,), (2,), (0, 1), (0, 2)))
@@ -124,9 +125,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("directions", [(1, 0, 0), (-1, 0, 0)], ids=["rising", "falling"])
-@pytest.mark.parametrize(("name", "structure"), CASES, ids=lambda one: one if isinstance(one, str) else one.method)
-def test_the_optimum_is_that_of_scipy(name: str, structure: Structure, directions: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("case", "sign"), every_value(CASES, [1, -1]))
+def test_the_optimum_is_that_of_scipy(case: tuple[str, Structure], sign: int) -> None:
+    (name, structure), directions = case, (sign, 0, 0)
     data = directed_dataset(150, (4, 3, 3), directions, missing=MISSING, seed=5)
     space = space_of(name, data, structure)
     found = optimum(space)
@@ -136,9 +137,9 @@ def test_the_optimum_is_that_of_scipy(name: str, structure: Structure, direction
     assert found.value == pytest.approx(-by_scipy(space, 0.5), rel=5e-7)
 
 
-@pytest.mark.parametrize("towards", [0, 1, 2])
-@pytest.mark.parametrize(("name", "structure"), CASES, ids=lambda one: one if isinstance(one, str) else one.method)
-def test_towards_one_of_three_it_is_that_of_scipy(name: str, structure: Structure, towards: int) -> None:
+@pytest.mark.parametrize(("case", "towards"), every_value(CASES, [0, 1, 2]))
+def test_towards_one_of_three_it_is_that_of_scipy(case: tuple[str, Structure], towards: int) -> None:
+    name, structure = case
     directions = (1, 0, 0) if towards < 2 else (-1, 0, 0)
     data = directed_dataset(120, (4, 2, 3), directions, missing=(False, False, True), labels=3, towards=towards, seed=5)
     space = space_of(name, data, structure)
@@ -192,10 +193,10 @@ def test_trust_constr_and_bounds_agree_where_steps_are_parameters() -> None:
     assert (bounded.x[1:] > 0).any()
 
 
-@pytest.mark.parametrize("labels", [2, 3])
-@pytest.mark.parametrize(("name", "structure"), CASES, ids=lambda one: one if isinstance(one, str) else one.method)
-def test_the_conditions_of_an_optimum(name: str, structure: Structure, labels: int) -> None:
+@pytest.mark.parametrize(("case", "labels"), every_value(CASES, [3, 2]))
+def test_the_conditions_of_an_optimum(case: tuple[str, Structure], labels: int) -> None:
     """The gradient is a sum of binding rows with factors of at least 0."""
+    name, structure = case
     data = directed_dataset(200, (4, 3, 3), (1, -1, 0), missing=MISSING, labels=labels, towards=labels - 1, seed=3)
     space = space_of(name, data, structure)
     found = optimum(space)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from bncli.engine.training.optimization import ParameterSpace, find_optimum_from
 from bncli.watch import Iteration
 from tests.datasets import random_dataset
 from tests.spaces import SPACES, catch, fit, how
+from tests.sweeps import every_value
 
 TAN = Dag(((), (0,), (0,)), (0, 1, 2))
 every_space = pytest.mark.parametrize("name", SPACES)
@@ -65,19 +67,13 @@ def test_weight_two_is_the_row_twice(name: str) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-@every_space
 @pytest.mark.parametrize(
-    ("n_labels", "optimizer"),
-    [
-        (2, "newton"),
-        pytest.param(2, "lbfgs", marks=pytest.mark.slow),
-        (3, "lbfgs"),
-        pytest.param(3, "newton", marks=pytest.mark.slow),
-        (12, "newton"),
-        pytest.param(12, "lbfgs", marks=pytest.mark.slow),
-    ],
+    ("name", "how_many_and_by"), every_value([*SPACES], [*itertools.product((2, 3, 12), ("newton", "lbfgs"))])
 )
-def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch, name: str, n_labels: int, optimizer: str) -> None:
+def test_threads_do_not_change_a_bit(
+    monkeypatch: pytest.MonkeyPatch, name: str, how_many_and_by: tuple[int, str]
+) -> None:
+    n_labels, optimizer = how_many_and_by
     monkeypatch.setattr(newton, "NEWTON_FROM", 4)
     outcomes = []
     for threads in (1, 2, 3):
@@ -90,8 +86,7 @@ def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch, name: str,
 GROWTH = Growth(many_rows=1_000, rows_per_parameter=4, least_largest=1_000, least=500)
 
 
-@every_space
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("name", "weighted"), every_value([*SPACES], [False, True]))
 def test_samples_lead_to_the_optimum_of_all_rows(name: str, weighted: bool) -> None:
     data = random_dataset(8_000, (3, 2, 4), 3, weighted=weighted)
     labels = data.labels.copy()
@@ -186,12 +181,18 @@ PUBLISHED = ("bfgs", "cg", "cgb")
 
 
 @every_space
-@pytest.mark.parametrize("optimizer", PUBLISHED)
+def test_every_optimizer_starts_from_the_cll_of_the_free_tables(name: str) -> None:
+    data = random_dataset(150, (3, 2, 4), 3, weighted=True)
+    starts = [fit(one, data, TAN, penalty=1.0, max_iterations=1).cll_start for one in (name, "discriminative")]
+    assert starts[0] == pytest.approx(starts[1])
+
+
+@pytest.mark.parametrize(("name", "optimizer"), every_value([*SPACES], PUBLISHED))
 def test_every_optimizer_goes_from_the_same_cll_to_the_same_optimum(name: str, optimizer: str) -> None:
     data = random_dataset(150, (3, 2, 4), 3, weighted=True)
     expected = fit(name, data, TAN, penalty=1.0)
     learnt = fit(name, data, TAN, penalty=1.0, optimizer=optimizer, tolerance=1e-10)
-    assert learnt.cll_start == expected.cll_start == pytest.approx(fit("discriminative", data, TAN).cll_start)
+    assert learnt.cll_start == expected.cll_start
     np.testing.assert_allclose(learnt.tables.bias, expected.tables.bias, atol=0.02)
     for one, other in zip(learnt.tables.weights, expected.tables.weights, strict=True):
         np.testing.assert_allclose(one, other, atol=0.02)

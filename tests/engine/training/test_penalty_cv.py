@@ -26,6 +26,7 @@ from bncli.watch import Event, Progress
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
 from tests.spaces import SPACES, choose_penalty
+from tests.sweeps import every_value
 
 Array = NDArray[np.float64]
 
@@ -108,9 +109,11 @@ def test_losses_are_those_of_slow_fits_one_by_one(name: str, weighted: bool) -> 
     np.testing.assert_allclose([one.log_loss for one in some], slow, rtol=5e-3)
 
 
-@pytest.mark.parametrize(("name", "center"), [("discriminative", 0.0), ("weighted 4", 0.0), ("weighted 4", 1.0)])
-@pytest.mark.parametrize(("n_rows", "seed"), [(60, 0), (150, 1)])
-def test_the_choice_is_that_of_slow_fits_one_by_one(name: str, center: float, n_rows: int, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("place", "n_rows"), every_value([("discriminative", 0.0), ("weighted 4", 0.0), ("weighted 4", 1.0)], [60, 150])
+)
+def test_the_choice_is_that_of_slow_fits_one_by_one(place: tuple[str, float], n_rows: int) -> None:
+    (name, center), seed = place, n_rows // 100
     data = random_dataset(n_rows, SHAPE, 3, seed=seed)
     slow = dict(zip(GRID, slow_losses(name, data, GRID, center, seed), strict=True))
     assert slow[choose(name, data, center, seed).penalty] <= min(slow.values()) * 1.002
@@ -258,8 +261,7 @@ def test_a_quarter_of_many_rows_takes_part(n_rows: int, expected: int) -> None:
     assert len(penalty_cv._taking_part(labels, 0)) == pytest.approx(expected, abs=1)
 
 
-@every_space
-@pytest.mark.parametrize("n_rows", [2, 3, 4, 7])
+@pytest.mark.parametrize(("name", "n_rows"), every_value([*SPACES], [2, 3, 4, 7]))
 def test_fewer_rows_than_folds_and_classes_that_folds_lack(name: str, n_rows: int) -> None:
     rare = random_dataset(n_rows, SHAPE, 6)
     chosen = choose(name, rare)
@@ -267,9 +269,12 @@ def test_fewer_rows_than_folds_and_classes_that_folds_lack(name: str, n_rows: in
     assert chosen.penalty in GRID
 
 
-@pytest.mark.parametrize("smoothing", ["mle", "m-estimate:1"])
-@pytest.mark.parametrize(("name", "center"), [("weighted 4", 1.0), ("weighted 1", 0.0), ("extended", 0.0)])
-def test_a_class_with_one_row_is_held_out_by_some_fold(name: str, center: float, smoothing: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "smoothing"),
+    every_value([("weighted 4", 1.0), ("weighted 1", 0.0), ("extended", 0.0)], ["mle", "m-estimate:1"]),
+)
+def test_a_class_with_one_row_is_held_out_by_some_fold(place: tuple[str, float], smoothing: str) -> None:
+    name, center = place
     data = random_dataset(60, SHAPE, 2)
     schema = random_dataset(0, SHAPE, 3).schema
     labels = data.labels.copy()

@@ -22,6 +22,7 @@ from tests import oracles
 from tests.datasets import random_dataset
 from tests.spaces import SPACES, Caught, catch
 from tests.strategies import datasets, graphs_for
+from tests.sweeps import every_pair
 
 Array = NDArray[np.float64]
 
@@ -68,10 +69,9 @@ def spectrum(inverse: Array, h: Array) -> Array:
 
 
 @pytest.mark.usefixtures("generous")
-@every_space
-@every_graph
-@pytest.mark.parametrize("n_labels", [2, 3])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("name", "graph", "n_labels", "weighted"), every_pair([*SPACES], [*GRAPHS], [2, 3], [False, True])
+)
 def test_at_the_uniform_distribution_it_is_the_inverse_hessian(
     name: str, graph: str, n_labels: int, weighted: bool
 ) -> None:

@@ -1,0 +1,44 @@
+"""Products of parameters: every pair of values meets between whiles, the whole product is a slow sweep."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+
+
+def every_pair(*axes: Sequence[Any]) -> list[Any]:
+    """The product of the axes for `pytest.mark.parametrize`; cases that add no new pair of values are marked slow.
+
+    Cases are taken greedily, the one with most new pairs first, the earlier of ties: with two axes all of them.
+    """
+    product = list(itertools.product(*map(range, map(len, axes))))
+    left, taken = {pair for case in product for pair in _pairs(case)}, set()
+    while left:
+        best = max(product, key=lambda case: len(left & _pairs(case)))
+        taken.add(best)
+        left -= _pairs(best)
+    return [_param([axis[i] for axis, i in zip(axes, case, strict=True)], case in taken) for case in product]
+
+
+def every_value(*axes: Sequence[Any]) -> list[Any]:
+    """The product of the axes likewise, but with every single value between whiles, and as many cases as that takes."""
+    most = max(map(len, axes))
+    taken = {tuple(i % len(axis) for axis in axes) for i in range(most)}
+    product = itertools.product(*map(range, map(len, axes)))
+    return [_param([axis[i] for axis, i in zip(axes, case, strict=True)], case in taken) for case in product]
+
+
+def first_few(cases: Iterable[Any], n: int = 1) -> list[Any]:
+    """The first `n` cases between whiles, the others in the slow sweep."""
+    return [_param([case], place < n) for place, case in enumerate(cases)]
+
+
+def _pairs(case: tuple[int, ...]) -> set[tuple[int, int, int, int]]:
+    return {(a, case[a], b, case[b]) for a, b in itertools.combinations(range(len(case)), 2)}
+
+
+def _param(values: list[Any], is_usual: bool) -> Any:
+    return pytest.param(*values, marks=[] if is_usual else [pytest.mark.slow])
