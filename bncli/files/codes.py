@@ -13,13 +13,15 @@ penalty learns cuts anew on, with a checksum of its own (which the first files l
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import stat
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
@@ -38,6 +40,8 @@ from bncli.files.samples import dump_sample, read_sample
 _MAGIC = b"ARROW1\0\0"
 _COUNTS, _WEIGHTS, _SAMPLE, _CHECKSUM = b"bncli.counts", b"bncli.weights", b"bncli.sample", b"bncli.sample.crc32"
 _LONGEST_HEADING = 1 << 28
+LARGE_FILE = 1 << 28
+"""Bytes of a file from which on pages are let go."""
 
 
 @dataclass(frozen=True)
@@ -137,20 +141,27 @@ def _first_message(file: BinaryIO) -> bytes:
 
 @dataclass(frozen=True)
 class CodesFile:
-    """An open file: its heading, its rows mapped, and the rows that have each code, by column in the file's order."""
+    """An open file: its heading, its rows mapped, and the rows that have each code, by column in the file's order.
+
+    `let_go` of pages that were read; None for a file that is not large.
+    """
 
     path: str
     heading: Heading
     batches: tuple[pa.RecordBatch, ...]
     counts: tuple[tuple[int, ...], ...]
     tail: dict[bytes, bytes]
+    let_go: Callable[[], None] | None = None
 
     def columns(self) -> Columns:
         """The rows as the engine takes them, views on the mapped file; BncliError where codes are damaged."""
         heading = self.heading
-        parts = [Parts(tuple(b.column(i).to_numpy() for b in self.batches)) for i in range(len(heading.columns))]
+        columns = [tuple(b.column(i).to_numpy() for b in self.batches) for i in range(len(heading.columns))]
+        parts = [Parts(column, self.let_go) for column in columns]
         with _faults(self.path):
             self._prove(parts)
+        if self.let_go is not None:
+            self.let_go()
         attributes = {a.name: CodedColumn(codes, a) for a, codes in zip(heading.cuts.attributes, parts, strict=False)}
         n = len(heading.cuts.attributes)
         label = CategoricalColumn(cast(Any, parts[n].whole()), heading.labels)
@@ -190,14 +201,20 @@ def read_codes(path: str) -> CodesFile:
             heading = _heading(file, path)
             file.seek(0)
             check_sizes(file, "file", path, None)
-        reader = pa.ipc.open_file(pa.memory_map(path))
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        reader = pa.ipc.open_file(pa.py_buffer(mapped))
         if not reader.schema.equals(_schema(heading)):
             _damaged(path, "its columns are not those of its heading")
         *batches, last = [reader.get_batch_with_custom_metadata(i) for i in range(reader.num_record_batches)]
         tail = {} if last.custom_metadata is None else dict(last.custom_metadata)
         found = tuple(one.batch for one in batches)
         _check_batches(path, heading, found, last.batch.num_rows)
-        return CodesFile(path, heading, found, _counts(path, tail, heading), tail)
+        return CodesFile(path, heading, found, _counts(path, tail, heading), tail, _letting_go(mapped))
+
+
+def _letting_go(mapped: mmap.mmap) -> Callable[[], None] | None:
+    dont_need = getattr(mmap, "MADV_DONTNEED", None)  # Windows has none
+    return None if dont_need is None or len(mapped) < LARGE_FILE else partial(mapped.madvise, dont_need)
 
 
 def _heading(file: BinaryIO, path: str) -> Heading:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.data.columns import CodedColumn
-from bncli.engine.data.dataset import block_bounds
+from bncli.engine.data.dataset import Dataset, block_bounds
+from bncli.engine.data.parts import Joined
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute
 from bncli.errors import BncliError
-from bncli.files.codes import CodedRows, is_codes, read_codes, write_codes
+from bncli.files.codes import CodedRows, CodesFile, is_codes, read_codes, write_codes
 from bncli.files.codes_heading import KEY, Heading
 from bncli.files.table import Source, read_columns
 from bncli.recipe import Recipe
@@ -246,3 +247,24 @@ def test_no_changed_letter_of_the_heading_is_taken_for_another_name(tmp_path: Pa
     path.write_bytes(content.replace(b'"yes"', b'"yea"'))
     with pytest.raises(BncliError, match="its heading is not what was written"):
         read_codes(str(path))
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the memory of a process is told by Linux")
+def test_pages_of_a_large_file_do_not_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, n = tmp_path / "x.codes", 600_000
+    _write(path, n)
+    assert _resident(path, read_codes(str(path))) > 3 * n
+    monkeypatch.setattr("bncli.files.codes.LARGE_FILE", 0)
+    assert _resident(path, read_codes(str(path))) < n
+
+
+def _resident(path: Path, file: CodesFile) -> int:
+    """Bytes of the file in this process after a pass over all columns."""
+    columns = file.columns()
+    codes = Joined([cast(CodedColumn, column).codes for column in columns.attributes.values()])
+    data = Dataset(cast(Any, None), codes, np.zeros(columns.n_rows, np.uint8))
+    assert data.reduce(lambda block: sum(int(column.sum()) for column in block.codes)) > 0
+    lines = Path("/proc/self/smaps").read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if line.endswith(path.name))
+    found = next(line for line in lines[at:] if line.startswith("Rss:"))
+    return int(found.split()[1]) * 1024

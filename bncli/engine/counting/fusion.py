@@ -12,8 +12,10 @@ Building costs as much as a few passes; it renumbers by presence and never sorts
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -32,6 +34,8 @@ MAX_JOINT = 1 << 22
 """Fusion is not tried where more joint configurations are possible; the group is closed instead."""
 WIDE_BYTES = 200 << 20
 """Codes are kept ready for indexing (8 bytes each) up to this size in all, in the narrowest type beyond it."""
+MANY_ROWS = 1 << 18
+"""In a block: what was freed is given back, not kept for other arrays."""
 AT_A_TIME = 1 << 14
 """Numbers that are looked up at a time where the loop is over configurations: they stay in cache."""
 
@@ -252,7 +256,15 @@ def _interleaved(block: RowBlock, kind: np.dtype[Any]) -> Integers:
     codes = np.empty((block.n_rows, len(block.state)), kind)
     for g in reversed(range(len(block.state))):
         codes[:, g] = block.state.pop()
+    if block.n_rows >= MANY_ROWS:
+        _give_back()
     return codes.T
+
+
+def _give_back() -> None:
+    """What was freed goes back to the system: between pieces in use the C library (of GNU) would keep it."""
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _presence(block: RowBlock, attribute: int, radix: int, size: int) -> Mask:

@@ -107,7 +107,9 @@ class Dataset:
     def take(self, rows: Index) -> Dataset:
         """The given rows in the given order, copied."""
         weights = None if self.weights is None else self.weights[rows]
-        return replace(self, codes=tuple(c[rows] for c in self.codes), labels=self.labels[rows], weights=weights)
+        taken = tuple(c[rows] for c in self.codes)
+        self._let_go()
+        return replace(self, codes=taken, labels=self.labels[rows], weights=weights)
 
     def bounds(self) -> list[tuple[int, int]]:
         """First and last row + 1 of every block."""
@@ -138,7 +140,9 @@ class Dataset:
 
     def map(self, kernel: Callable[..., T], *broadcast: Any, states: Sequence[Any] | None = None) -> list[T]:
         """`kernel(block, *broadcast)` of every block, in block order."""
-        return list(self._results(kernel, broadcast, states))
+        results = list(self._results(kernel, broadcast, states))
+        self._let_go()
+        return results
 
     def keep(self, kernel: Callable[..., Any], *broadcast: Any, states: Sequence[Any] | None = None) -> list[Any]:
         """As `map`, for row state that only kernels look at: where blocks live elsewhere, it stays beside them."""
@@ -151,7 +155,12 @@ class Dataset:
         total = next(results)
         for result in results:
             total = _add(total, result)
+        self._let_go()
         return total
+
+    def _let_go(self) -> None:
+        if isinstance(self.codes, Joined):
+            self.codes.let_go()
 
     def _results(self, kernel: Callable[..., T], broadcast: Any, states: Sequence[Any] | None) -> Iterator[T]:
         """Results in block order; no more than two per thread exist at a time, so that large partial sums stay few."""

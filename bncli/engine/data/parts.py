@@ -1,12 +1,13 @@
 """Columns of codes that lie in parts: the record batches of a mapped file, or what was read block by block.
 
 A part is used where it lies. Only a question that goes over the ends of parts, or for the whole column, makes a copy.
+Pages of a mapped file that were read count as memory of the process until they are let go; the file's cache keeps them.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,9 +22,10 @@ ROWS_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class Parts:
-    """One column: its parts (n_p,) in row order, all of one type."""
+    """One column: its parts (n_p,) in row order, all of one type; `let_go` of the pages if they are a mapped file's."""
 
     parts: tuple[Codes, ...]
+    let_go: Callable[[], None] | None = None
 
     @staticmethod
     def of(codes: Codes) -> Parts:
@@ -75,6 +77,12 @@ class Joined(Sequence[Codes]):
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def let_go(self) -> None:
+        """Of the pages of mapped files."""
+        for let_go in {column.let_go for column in self.columns}:
+            if let_go is not None:
+                let_go()
 
     def __getitem__(self, i):  # type: ignore[no-untyped-def]
         if isinstance(i, slice):
