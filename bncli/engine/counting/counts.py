@@ -138,8 +138,10 @@ class Counts:
         """The table, if it is known or a margin of one that is."""
         ascending = tuple(sorted(wanted))
         table = self._known.get(ascending)
-        if table is None:
-            table = self._pair(ascending) if len(ascending) == 2 else None
+        if table is None and len(ascending) == 2:
+            table = self._pair(ascending)
+        elif table is None and len(ascending) == 1:
+            table = self._of_a_pair(*ascending)
         if table is None:
             table = self._margin(ascending)
         if table is None or wanted == ascending:
@@ -152,6 +154,14 @@ class Counts:
             if table is not None:
                 return self._keep(ascending, table)
         return None
+
+    def _of_a_pair(self, i: int) -> Array | None:
+        """As a margin of a pair that is kept; exact counts only, for sums of weights depend on how they are added."""
+        if isinstance(self.source, StoredTables) or self.source.weights is not None:
+            return None
+        partners = (kept.partner(i) for kept in self._pairs)
+        j = next((j for j in partners if j is not None), None)
+        return None if j is None or self._pair((min(i, j), max(i, j))) is None else self._margin((i,))
 
     def _margin(self, ascending: Set) -> Array | None:
         """The table as a margin of the smallest set that contains it, if one is known."""
@@ -204,6 +214,11 @@ class _KeptPairs:
         self.where[batch.i, batch.j] = np.arange(first, first + len(batch.i))
         self.batches.append(batch.counts)
         self.ends.append(first + len(batch.i))
+
+    def partner(self, i: int) -> int | None:
+        """The first attribute with which `i` is kept as a pair, or None."""
+        there = np.flatnonzero((self.where[i] >= 0) | (self.where[:, i] >= 0))
+        return int(there[0]) if len(there) else None
 
     def find(self, i: int, j: int) -> Array | None:
         """n[x_i, x_j, y], or None."""
