@@ -20,7 +20,7 @@ from bncli.engine.parameter_spaces.effect_blocks import effects_of
 from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
 from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.structures.regrouping import with_regrouped_columns
-from bncli.engine.training.few_rows import FewRows, few_rows
+from bncli.engine.training.few_rows import FewRows, few_rows, span_is_searched
 from bncli.engine.training.likelihood import conditional_likelihood
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum_from
 
@@ -45,6 +45,7 @@ def space_of(data: Dataset, candidate: Candidate, effects: Effects | None = None
             coding=coding,
             lower_orders=lower_orders,
             beyond=candidate.beyond,
+            turned=lambda n_effects: not span_is_searched(likelihood, n_effects),
         )
     zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
     return ParameterSpace.directed(likelihood, EffectCoordinates(effects, data.n_labels, zero))

@@ -207,16 +207,27 @@ class _Curvature:
 
 def few_rows(space: ParameterSpace) -> FewRows | None:
     """The same space, of effects on few rows; None where rows are not few, or directions are to be kept."""
-    effects, data = space.coordinates.sharing, space.likelihood.data
-    if not isinstance(effects, Effects) or space.monotone is not None or data.n_labels < 2:
+    effects, likelihood = space.coordinates.sharing, space.likelihood
+    if not isinstance(effects, Effects) or space.monotone is not None:
         return None
-    n, n_effects = data.n_rows, effects.n_effects
-    if not 0 < n <= MOST_ROWS or n * min(n, n_effects) * (data.n_labels - 1) > MOST_NUMBERS:
+    if not _are_few(likelihood, effects.n_effects):
         return None
-    if max(n_effects, effects.n_cells) * n > MOST_CELLS or (n_effects > n and n * n * n_effects > MOST_WORK):
-        return None
-    matrix = effects.sums(_indicators(space.likelihood))
-    return FewRows(space, matrix) if n_effects <= n else _in_span(space, matrix @ matrix.T)
+    matrix = effects.sums(_indicators(likelihood))
+    return _in_span(space, matrix @ matrix.T) if effects.n_effects > len(matrix) else FewRows(space, matrix)
+
+
+def span_is_searched(likelihood: ConditionalLikelihood, n_effects: int) -> bool:
+    """Whether `few_rows` knows of so many effects no more than the span of the rows, which no turn of them changes."""
+    data = likelihood.data
+    return n_effects > data.n_rows and not data.schema.directed and _are_few(likelihood, n_effects)
+
+
+def _are_few(likelihood: ConditionalLikelihood, n_effects: int) -> bool:
+    n, k = likelihood.data.n_rows, likelihood.data.n_labels
+    if not (0 < n <= MOST_ROWS and k > 1) or n * min(n, n_effects) * (k - 1) > MOST_NUMBERS:
+        return False
+    work = n * n * n_effects if n_effects > n else 0
+    return n * max(n_effects, likelihood.n_cells) <= MOST_CELLS and work <= MOST_WORK
 
 
 def _indicators(likelihood: ConditionalLikelihood) -> Array:
