@@ -40,8 +40,8 @@ from bncli.engine.training.whitening import LEAST_SIZE, START_PASSES, STRETCH, r
 MOST_ROWS = 1_000
 """Rows that are few."""
 MOST_NUMBERS = 1 << 18
-"""Of the matrix, times the classes but one: a product then takes less than the look-ups that it replaces."""
-MOST_WORK = 1 << 29
+"""Of the matrix: about a second-level cache, from which a product takes less than the look-ups that it replaces."""
+MOST_WORK = 1 << 30
 """Multiplications for the rows' scalar products."""
 MOST_CELLS = 1 << 22
 """Of Z, and numbers of M."""
@@ -224,7 +224,7 @@ def span_is_searched(likelihood: ConditionalLikelihood, n_effects: int) -> bool:
 
 def _are_few(likelihood: ConditionalLikelihood, n_effects: int) -> bool:
     n, k = likelihood.data.n_rows, likelihood.data.n_labels
-    if not (0 < n <= MOST_ROWS and k > 1) or n * min(n, n_effects) * (k - 1) > MOST_NUMBERS:
+    if not (0 < n <= MOST_ROWS and k > 1) or n * min(n, n_effects) > MOST_NUMBERS:
         return False
     work = n * n * n_effects if n_effects > n else 0
     return n * max(n_effects, likelihood.n_cells) <= MOST_CELLS and work <= MOST_WORK
