@@ -52,6 +52,7 @@ from bncli.engine.model import Component, Ensemble, Model, Optimum, Parameters, 
 from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.prediction.scoring import log_probabilities_of
 from bncli.engine.structures.structure import Regions
+from bncli.engine.training.few_rows import few_rows
 from bncli.engine.training.memory_estimate import needed_and_free
 from bncli.engine.training.nested_samples import Growth
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum, find_optimum_from
@@ -219,18 +220,19 @@ def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
     """Found on these rows and fitted from the beginning."""
     found = candidate(rows, judged.name)
     space = space_of(rows.data, found)
-    optimum = find_optimum(space, _settings(judged.penalty), lambda step, p: None)
-    fitted = _fitted(judged.name, weight, found, space, optimum)
-    rows.fits[judged.name] = Fit(space.likelihood, space.cells(optimum.point))
-    return fitted
+    searched = few_rows(space) or space
+    optimum = find_optimum(searched, _settings(judged.penalty), lambda step, p: None)
+    cells = searched.cells(optimum.point)
+    rows.fits[judged.name] = Fit(space.likelihood, cells)
+    return _fitted(judged.name, weight, found, space, optimum, cells)
 
 
 def _refit(data: Dataset, judged: Judged, path: PenaltyPath, weight: float) -> _Fitted:
     """What was found in the first fold, from its optimum there."""
     effects = path.space.coordinates.sharing
     space = space_of(data, path.candidate, effects if isinstance(effects, Effects) else None)
-    optimum = find_optimum_from(space, _settings(judged.penalty), path.best)
-    return _fitted(judged.name, weight, path.candidate, space, optimum)
+    optimum = find_optimum_from(space, _settings(judged.penalty), path.parameters)
+    return _fitted(judged.name, weight, path.candidate, space, optimum, space.cells(optimum.point))
 
 
 def _settings(penalty: float) -> OptimizerSettings:
@@ -238,8 +240,10 @@ def _settings(penalty: float) -> OptimizerSettings:
     return replace(settings_of(penalty, TOLERANCE, MAX_ITERATIONS), growth=Growth())
 
 
-def _fitted(name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum) -> _Fitted:
-    tables = space.likelihood.tables(space.cells(optimum.point))
+def _fitted(
+    name: str, weight: float, found: Candidate, space: ParameterSpace, optimum: Optimum, cells: Array
+) -> _Fitted:
+    tables = space.likelihood.tables(cells)
     return _Fitted(Component(float(weight), tables, name), found, optimum, space.coordinates.n_parameters)
 
 

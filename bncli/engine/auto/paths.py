@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from bncli.engine.parameter_spaces.effect_blocks import effects_of
 from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
 from bncli.engine.parameter_spaces.effects import Effects
 from bncli.engine.structures.regrouping import with_regrouped_columns
+from bncli.engine.training.few_rows import FewRows, few_rows, span_is_searched
 from bncli.engine.training.likelihood import conditional_likelihood
 from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum_from
 
@@ -44,6 +45,7 @@ def space_of(data: Dataset, candidate: Candidate, effects: Effects | None = None
             coding=coding,
             lower_orders=lower_orders,
             beyond=candidate.beyond,
+            turned=lambda n_effects: not span_is_searched(likelihood, n_effects),
         )
     zero = partial(np.zeros, (data.n_labels, likelihood.n_cells))
     return ParameterSpace.directed(likelihood, EffectCoordinates(effects, data.n_labels, zero))
@@ -67,9 +69,9 @@ class PenaltyPath:
         settings = settings_of(penalty, TOLERANCE, MAX_ITERATIONS)
         if self.space.likelihood.data.n_rows < FEW_ROWS:
             settings = replace(settings, near_cost=COST_OF_FEW)
-        point = find_optimum_from(self.space, settings, self._start()).point
+        point = find_optimum_from(self.searched, settings, self._start()).point
         self.optima = [*self.optima[-1:], point]
-        return said_of(self.held_out, self.fusion, self.space.cells(point))
+        return said_of(self.held_out, self.fusion, self.searched.cells(point))
 
     def keep(self) -> None:
         """The last optimum is the best one."""
@@ -82,11 +84,21 @@ class PenaltyPath:
     @property
     def fit(self) -> Fit:
         """The tables of the best one."""
-        return Fit(self.space.likelihood, self.space.cells(self.best))
+        return Fit(self.space.likelihood, self.searched.cells(self.best))
+
+    @property
+    def parameters(self) -> Array:
+        """Those of the best one, in `space`."""
+        return self.searched.effects(self.best) if isinstance(self.searched, FewRows) else self.best
+
+    @cached_property
+    def searched(self) -> ParameterSpace | FewRows:
+        """Where the optima lie."""
+        return few_rows(self.space) or self.space
 
     def _start(self) -> Array:
         if not self.optima:
-            return np.zeros(self.space.coordinates.n_parameters)
+            return np.zeros(self.searched.coordinates.n_parameters)
         if len(self.optima) == 1:
             return self.optima[0]
         before, last = self.optima

@@ -17,12 +17,14 @@ so that the functions A_j are uncorrelated on the training rows,
     B v = A z,  v = U z,  |v|^2 = |z|^2,    sum over codes c of w_c A_ci A_cj = 0 for i != j
 
 the penalty is the same, and most of the curvature is in the first few of the z (smooth functions of the attribute come
-first). A rescaled basis is not needed: an order's weight in the penalty is a factor of the whole table.
+first). A rescaled basis is not needed: an order's weight in the penalty is a factor of the whole table. Where it is the
+span of all rows that is searched, which no turn changes, the steps may stay as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -30,27 +32,37 @@ from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array
 
 
-def basis(attribute: Attribute, coding: str, weights: Array) -> Array:
+def basis(attribute: Attribute, coding: str, weights: Array, *, turned: bool = True) -> Array:
     """A (codes, effects) of an attribute as it is seen; weights (codes,) of the rows that have each code.
 
-    `coding` is `cells`, `thermometer` or `linear` (which takes no groupings: one code an interval). A numeric attribute
-    without cuts has no effect but that of being missing.
+    `coding` is `cells`, `thermometer` (which is `turned` or not) or `linear` (which takes no groupings: one code an
+    interval). A numeric attribute without cuts has no effect but that of being missing.
     """
     n_codes = len(weights)
     if coding == "cells" or not isinstance(attribute, NumericAttribute):
         return np.eye(n_codes)
     if coding == "linear":
         return line(attribute.cuts, weights, missing=attribute.missing)
-    return _turned(thermometer(n_codes - attribute.missing, missing=attribute.missing), weights)
+    steps = thermometer(n_codes - attribute.missing, missing=attribute.missing)
+    return _turned(steps, weights) if turned else steps
 
 
+def n_functions(attribute: Attribute, coding: str, n_codes: int) -> int:
+    """How many effects `basis` has."""
+    if coding == "cells" or not isinstance(attribute, NumericAttribute):
+        return n_codes
+    return n_codes - 1 if coding == "thermometer" else (n_codes - attribute.missing > 1) + attribute.missing
+
+
+@lru_cache
 def thermometer(n_intervals: int, *, missing: bool) -> Array:
-    """B (codes, effects): the steps, one a cut, and the indicator of the missing level, the last code."""
+    """B (codes, effects): the steps, one a cut, and the indicator of the missing level, the last code. Read-only."""
     codes, cuts = np.arange(n_intervals)[:, np.newaxis], np.arange(n_intervals - 1)
     steps = np.where(codes > cuts, 0.5, -0.5)
-    if not missing:
-        return steps
-    return np.block([[steps, np.zeros((n_intervals, 1))], [np.zeros((1, n_intervals - 1)), np.ones((1, 1))]])
+    if missing:
+        steps = np.block([[steps, np.zeros((n_intervals, 1))], [np.zeros((1, n_intervals - 1)), np.ones((1, 1))]])
+    steps.flags.writeable = False
+    return steps
 
 
 def line(cuts: Sequence[float], weights: Array, *, missing: bool) -> Array:

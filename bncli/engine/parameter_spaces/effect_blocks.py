@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from bncli.engine.data.schema import Schema
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.parameter_spaces.effect_bases import basis
+from bncli.engine.parameter_spaces.effect_bases import basis, n_functions
 from bncli.engine.parameter_spaces.effects import Block, Effects
 from bncli.engine.structures.structure import BinnedAttribute, Family
 
@@ -35,18 +35,36 @@ def effects_of(
     coding: str,
     lower_orders: bool,
     beyond: float = 1.0,
+    turned: Callable[[int], bool] = lambda n_effects: True,
 ) -> Effects:
-    """The effects of tables over `families`; weights (n_cells,) of the rows in each cell, the bias first."""
-    bases = _bases(families, schema, weights, coding)
+    """The effects of tables over `families`; weights (n_cells,) of the rows in each cell, the bias first.
+
+    `turned` says of the number of all effects whether a basis of steps is turned.
+    """
     if lower_orders:
-        sets = _all_sets(families, beyond)
+        sets = list(_all_sets(families, beyond))
     else:
-        sets = ((f, tuple(range(len(family.shape))), 1.0) for f, family in enumerate(families))
+        sets = [(f, tuple(range(len(family.shape))), 1.0) for f, family in enumerate(families)]
+    turns = turned(_n_effects(families, schema, coding, sets))
+    bases = _bases(families, schema, weights, coding, turned=turns)
     blocks = tuple(Block(f, places, scale, tuple(bases[f][j] for j in places)) for f, places, scale in sets)
     return Effects(tuple(families), bases, blocks)
 
 
-def _bases(families: Sequence[Family], schema: Schema, weights: Array, coding: str) -> tuple[tuple[Array, ...], ...]:
+def _n_effects(
+    families: Sequence[Family], schema: Schema, coding: str, sets: Sequence[tuple[int, tuple[int, ...], float]]
+) -> int:
+    """The bias counted."""
+    sizes = [
+        [n_functions(schema.attributes[a], coding, n) for a, n in zip(family.attributes, family.shape, strict=True)]
+        for family in families
+    ]
+    return 1 + sum(math.prod(sizes[f][j] for j in places) for f, places, _ in sets)
+
+
+def _bases(
+    families: Sequence[Family], schema: Schema, weights: Array, coding: str, *, turned: bool
+) -> tuple[tuple[Array, ...], ...]:
     """The basis of every attribute of every family: from the weights of its codes in the first family."""
     known: dict[BinnedAttribute, Array] = {}
     edge = 1
@@ -56,7 +74,8 @@ def _bases(families: Sequence[Family], schema: Schema, weights: Array, coding: s
         for place, binned in enumerate(family.binned_attributes):
             if binned not in known:
                 others = tuple(j for j in range(len(family.shape)) if j != place)
-                known[binned] = basis(schema.attributes[binned[0]], coding, table.sum(axis=others))
+                of_codes = table.sum(axis=others) if others else table
+                known[binned] = basis(schema.attributes[binned[0]], coding, of_codes, turned=turned)
     return tuple(tuple(known[binned] for binned in family.binned_attributes) for family in families)
 
 

@@ -99,6 +99,11 @@ class ConditionalLikelihood:
             differences = np.atleast_2d((self.fusion.activations.T @ totals).T)
         return np.concatenate([-differences.sum(axis=0, keepdims=True), differences])
 
+    def sums(self, of_rows: Array) -> Array:
+        """Sums over the rows in each cell of numbers (any, N), (any, n_cells)."""
+        states = [(codes, of_rows[:, a:b]) for codes, (a, b) in zip(self.fusion.codes, self.data.bounds(), strict=True)]
+        return self.fusion.gather(self.data.reduce(_configuration_sums, self.fusion.members, states=states))
+
     def cell_weights(self) -> Array:
         """Weight of the rows in each cell, shape (n_cells,)."""
         totals = self.data.reduce(_configuration_weights, self.fusion.members, states=self.fusion.codes)
@@ -228,6 +233,11 @@ _TWO = _Kernels(_signs, _pass_of_two, _point_of_two, _product_of_two)
 _SOME = _Kernels(_labels, _pass_of_some, _point_of_some, _product_of_some)
 _SPARSE_TWO = _Kernels(_sparse_signs, _sparse_pass_of_two, _sparse_point_of_two, _sparse_product_of_two)
 _SPARSE = _Kernels(_sparse_labels, _sparse_pass, _sparse_point, _sparse_product)
+
+
+def _configuration_sums(block: RowBlock, members: Sequence[Index]) -> list[Array]:
+    codes, of_rows = block.state
+    return [np.stack([np.bincount(c, row, len(m)) for row in of_rows]) for c, m in zip(codes, members, strict=True)]
 
 
 def _configuration_weights(block: RowBlock, members: Sequence[Index]) -> list[Array]:

@@ -285,12 +285,16 @@ def _factors(codes: Sequence[Integers], tables: Sequence[Array]) -> Array:
     scores = np.zeros((len(tables[0]), len(codes[0])))
     for table, code in zip(tables, codes, strict=True):
         scores += table[:, code]
+    return row_factors(scores)
+
+
+def row_factors(scores: Array) -> Array:
+    """q of the module's formula from scores (K, rows), which are overwritten; for two classes, alike, (1, rows)."""
     # the largest exponent is then 0: nothing overflows
     scores -= np.maximum.reduce(scores, axis=0)
     p = np.exp(scores)
     p /= np.add.reduce(p, axis=0)
     if len(p) == 2:
-        # q of the module's formula, the same for both classes
         return 2.0 * p[:1] * p[1:]
     h = p * (1.0 - p)
     total = h.sum(axis=0) ** 2

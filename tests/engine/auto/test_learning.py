@@ -19,7 +19,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.evaluation.validate import predict
 from bncli.engine.learn import Learnt, learn
 from bncli.engine.model import Model
-from bncli.engine.training import nested_samples, optimization
+from bncli.engine.training import few_rows, nested_samples, optimization
 from bncli.engine.training.likelihood import ConditionalLikelihood
 from bncli.engine.training.nested_samples import Growth
 from bncli.errors import BncliError
@@ -363,6 +363,7 @@ def test_on_all_rows_larger_sets_are_penalised_as_in_the_folds(monkeypatch: pyte
 
 def test_the_last_fits_may_grow_through_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = mixed(800, 3)
+    monkeypatch.setattr(few_rows, "MOST_ROWS", 500)
     whole = learnt(columns)
     monkeypatch.setattr(
         learning,
