@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.auto.budget import FOLDS, boosted_seconds
+from bncli.engine.auto.budget import FOLDS, MEMBER_ROWS, Effort, boosted_seconds
 from bncli.engine.auto.choice import Judged, losses_of
 from bncli.engine.boosting.boosting import Boosted, Settings, boost, log_probabilities
 from bncli.engine.boosting.joint_fit import jointly_fitted
@@ -27,8 +27,6 @@ from bncli.engine.kernels.arrays import Array, Mask
 
 NAME = "boosted"
 BINS, BIN_ROWS = 64, 64
-MEMBER_ROWS = 100_000
-"""That a member draws, of more."""
 MOST_MEMBERS = 20
 """However much time there is: more of them change next to nothing."""
 Part = tuple[Dataset, Dataset]
@@ -61,25 +59,20 @@ def member_seconds(data: Dataset) -> float:
     return boosted_seconds(min(data.n_rows, MEMBER_ROWS), len(data.schema.informative))
 
 
-def bagged(data: Dataset, judged: Sequence[Boosted], bag: Bag, *, whole: bool) -> tuple[Boosted, ...]:
-    """Members on these rows: of the first folds those that were judged, if they saw the `whole`, then others.
-
-    Of so many rows that those did not see them all one fewer is grown: a member of many rows varies less. Where there
-    is no time for a single one, those that were judged.
-    """
+def bagged(data: Dataset, judged: Sequence[Boosted], bag: Bag) -> tuple[Boosted, ...]:
+    """Members on these rows: of the first folds those that were judged, then others, as far as there is time."""
     n_folds = min(FOLDS, data.n_rows)
-    found = list(judged) if whole else []
-    wanted = len(found) + still_to_grow(bag.wanted, len(judged), whole=whole)
-    while len(found) < wanted and (bag.has_time is None or bag.has_time(data)):
+    found = list(judged)
+    while len(found) < bag.wanted and (bag.has_time is None or bag.has_time(data)):
         drawn = data.take(stratified_sample(data.labels, MEMBER_ROWS, (bag.seed, len(found))))
         fold_of = stratified_folds(drawn.labels, n_folds, bag.seed)
         found.append(_member(_part_of(drawn, fold_of == len(found) % n_folds), bag.seed, len(found)))
-    return tuple(found or judged)
+    return tuple(found)
 
 
-def still_to_grow(wanted: int, n_judged: int, *, whole: bool) -> int:
-    """Members, beside those that were judged if they saw the `whole`."""
-    return max(0, wanted - n_judged) if whole else max(1, wanted - 1)
+def wanted_members(effort: Effort, n_rows: int) -> int:
+    """Of more rows than an effort draws for other candidates one fewer: a member of many rows varies less."""
+    return effort.members - (n_rows > effort.most_rows)
 
 
 def _part_of(data: Dataset, held_out: Mask) -> Part:

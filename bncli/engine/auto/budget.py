@@ -9,7 +9,7 @@ the same model on every machine, and neither jumps at any number of rows:
 which grows about as the least time of boosting does. Candidates are tried, the likely best first; one that is expected
 to take more than what is left is left out. Every row is held out once, in FOLDS folds, where there are no more rows
 than the effort holds out; of more, fewer of these folds are tried, and of more than `most_rows` so many rows are drawn
-by class.
+by class. Boosted trees, which gain most by more rows, learn from all of up to MEMBER_ROWS that are not held out.
 
 Conventions: with a limit in seconds and no effort the clock decides which candidates are tried, all of them if there is
 time, and the folds are those of the highest effort whose seconds are within the limit. How long a candidate will take
@@ -38,6 +38,8 @@ GRANTED = 0.85
 """Seconds of choosing boosted trees that are not taken off what an effort allows for all else."""
 TREES = 150
 """That are grown, roughly."""
+MEMBER_ROWS = 100_000
+"""That a bag of boosted trees draws for a member, of more."""
 SECONDS_A_SET = 4e-5
 """Roughly, of a set of attributes whose gain is looked at."""
 BYTES_A_VALUE = 12
@@ -98,9 +100,9 @@ def effort_of(effort: int | None, limit: float | None, data: Dataset) -> Effort:
 
 def _seconds(effort: Effort, data: Dataset) -> float:
     """Of all candidates, the boosted trees of every fold included."""
-    n_rows = min(data.n_rows, effort.most_rows)
+    n_rows = min(data.n_rows, max(effort.most_rows, MEMBER_ROWS))
     trees = boosted_seconds(n_rows, len(data.schema.informative)) if n_rows >= effort.boosted_from else 0.0
-    return effort.seconds(*_size(data)) + effort.folds(n_rows) * trees
+    return effort.seconds(*_size(data)) + effort.folds(data.n_rows) * trees
 
 
 def _size(data: Dataset) -> tuple[int, int, int]:

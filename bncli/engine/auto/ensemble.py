@@ -15,6 +15,11 @@ twentieth of the time of a fit of few rows.) Models of little weight are then dr
 found again: stacking in the manner of Breiman (1996, Machine Learning 24); the pools are those of Genest & Zidek (1986,
 Statistical Science 1).
 
+Where MANY rows are held out the pull is STRENGTH_OF_MANY. Where they tell much it changes little; on tables without
+noise the few that are in doubt, which told trees when to stop, would make the pool too bold. (Measured, log-loss in
+units of that with STRENGTH: 0.97 and 0.67 on two folds of shuttle, 0.98 on a simulated tree, 0.998 to 1.000 on six
+tables with noise.)
+
 Of a handful of rows the weights are what these rows happen to like. So of n rows the class frequencies get the share
 
     1 / (1 + (n / HANDFUL)^2)
@@ -37,8 +42,8 @@ TOLERANCE = 1e-7
 """Of the weights of the linear pool: of the slope in each, in nats a row."""
 NOTHING = 1e-300
 """The least that a mixture says in the search for its weights: a logarithm of 0 would end it."""
-STRENGTH = 1.0
-"""Of the pull towards the weights of the linear pool, nats."""
+STRENGTH, STRENGTH_OF_MANY = 1.0, 10.0
+"""Of the pull towards the weights of the linear pool, nats; the latter where MANY rows are held out."""
 HANDFUL = 20.0
 """Rows of which the class frequencies get half of the weight."""
 LEAST, LEAST_OF_MANY, MOST = 0.01, 0.05, 1e3
@@ -81,6 +86,7 @@ def shrunk(w: Array, n_rows: float) -> Array:
 def _optimum(logs: Array, labels: Integers, of_rows: Array, centre: Array, metric: str) -> Array:
     rows = np.arange(len(labels))
     own = logs[:, labels, rows]
+    strength = STRENGTH_OF_MANY if len(labels) >= MANY else STRENGTH
 
     def objective(w: Array) -> tuple[float, Array]:
         pooled = pool_logs(logs, w)
@@ -93,7 +99,7 @@ def _optimum(logs: Array, labels: Integers, of_rows: Array, centre: Array, metri
             value, gradient = float(of_rows @ error**2), slopes @ (-2.0 * of_rows * error * np.exp(said))
         else:
             value, gradient = -float(of_rows @ said), -(slopes @ of_rows)
-        return value + 0.5 * STRENGTH * float(pull @ pull), gradient + STRENGTH * pull
+        return value + 0.5 * strength * float(pull @ pull), gradient + strength * pull
 
     found = minimize(objective, centre, jac=True, method="L-BFGS-B", bounds=[(0.0, MOST)] * len(centre))
     return np.asarray(found.x)

@@ -7,7 +7,8 @@ in every fold, and their penalty by rows held out (`candidates`, `choice`), as l
 3. The weights w maximise what the pool gives to the rows held out; the class frequencies are in
 it too (`ensemble`). 4. The candidates that have a weight
 are fitted with their penalties on all rows: found again where each row was held out once, else as they were in the
-first fold, from the optimum there.
+first fold, from the optimum there. Of very many rows some are drawn for the choice; but boosted trees, which gain most
+by more rows, learn from all that are not held out, and so does, before 3., what comes close to them.
 
 Conventions: the folds are drawn by the seed. The weights minimise the log-loss unless the metric is `rmse`, then they
 minimise that; by `error` only the penalties are chosen, for the weights of a pool are too many for so rough a measure.
@@ -24,8 +25,8 @@ import numpy as np
 
 from bncli import __version__
 from bncli.engine.auto import grids
-from bncli.engine.auto.boosted import MOST_MEMBERS, NAME, Bag, bagged, member_seconds
-from bncli.engine.auto.budget import FOLDS, ComputeBudget, Effort, effort_of, memory_of
+from bncli.engine.auto.boosted import MOST_MEMBERS, NAME, Bag, bagged, member_seconds, wanted_members
+from bncli.engine.auto.budget import FOLDS, MEMBER_ROWS, ComputeBudget, Effort, effort_of, memory_of
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
 from bncli.engine.auto.choice import (
@@ -37,7 +38,8 @@ from bncli.engine.auto.choice import (
     losses_of,
 )
 from bncli.engine.auto.ensemble import pool_logs, pool_weights, shrunk
-from bncli.engine.auto.paths import PenaltyPath, settings_of, space_of
+from bncli.engine.auto.paths import PenaltyPath, said_of, settings_of, space_of
+from bncli.engine.auto.pruning import SLACK
 from bncli.engine.auto.trials import Fold, Plan, Trials
 from bncli.engine.boosting.boosting import Boosted
 from bncli.engine.boosting.trees import tables_of
@@ -85,15 +87,11 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     folds = _folds(data, effort, recipe.seed or 0)
     judged = Trials(data, folds, recipe, Plan(effort, budget, run.memory), watch).run() if folds else []
     judged.append(judge_frequencies([(fold.rows.data, fold.held_out) for fold in folds]) if folds else _UNTRIED)
-    outside = _HeldOutRows.of(folds)
-    weights = np.ones(1)
-    if outside is not None:
-        found = pool_weights([one.logs for one in judged], *outside, recipe.metric or "")
-        weights = shrunk(found, len(outside.labels))
+    judged, weights = _weighted(folds, judged, recipe.metric or "", budget)
     watch(Stage("parameters"))
-    fitted = _fit_components(data, folds, judged, weights, watch, _bag(recipe, effort, budget))
+    fitted = _fit_components(data, folds, judged, weights, watch, _bag(data, recipe, effort, budget))
     model, parameters = _model(data, recipe, judged, weights, fitted)
-    return model, replace(parameters, held_out=None if outside is None else _held_out(folds, outside, judged, weights))
+    return model, replace(parameters, held_out=_held_out(folds, judged, weights) if folds else None)
 
 
 def _refuse_large(data: Dataset, effort: Effort, memory: int | None) -> None:
@@ -105,25 +103,27 @@ def _refuse_large(data: Dataset, effort: Effort, memory: int | None) -> None:
         raise BncliError(f"{what}: {needed_and_free(needed, memory)}", hint=hint)
 
 
-def _bag(recipe: Recipe, effort: Effort, budget: ComputeBudget) -> Bag:
+def _bag(data: Dataset, recipe: Recipe, effort: Effort, budget: ComputeBudget) -> Bag:
     """With a limit and no effort it grows as long as there is time."""
     if recipe.time_limit is None:
-        return Bag(effort.members, recipe.seed or 0)
-    wanted = MOST_MEMBERS if recipe.effort is None else effort.members
+        return Bag(wanted_members(effort, data.n_rows), recipe.seed or 0)
+    wanted = MOST_MEMBERS if recipe.effort is None else wanted_members(effort, data.n_rows)
     return Bag(wanted, recipe.seed or 0, lambda data: budget.has_time(0.0, member_seconds(data)))
 
 
 def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
     """Those that are tried; none where no row can be held out."""
-    size = capacity(data.n_rows)
-    data = data.take(stratified_sample(data.labels, effort.most_rows, seed))
     if data.n_rows < 2:
         return []
+    size, tried = capacity(data.n_rows), effort.folds(data.n_rows)
+    data = data.take(stratified_sample(data.labels, max(effort.most_rows, MEMBER_ROWS), seed))
     fold_of = stratified_folds(data.labels, min(FOLDS, data.n_rows), seed)
     folds = []
-    for fold in range(min(effort.folds(data.n_rows), int(fold_of.max()) + 1)):
-        rows = data.take(np.flatnonzero(fold_of != fold))
-        folds.append(Fold(Rows(rows, capacity=size), data.take(np.flatnonzero(fold_of == fold))))
+    for fold in range(min(tried, int(fold_of.max()) + 1)):
+        others, held_out = (data.take(np.flatnonzero(wanted)) for wanted in (fold_of != fold, fold_of == fold))
+        some = stratified_sample(others.labels, effort.most_rows - effort.most_rows // FOLDS, seed)
+        rows = others if len(some) == others.n_rows else others.take(some)
+        folds.append(Fold(Rows(rows, capacity=size), others, held_out))
     return folds
 
 
@@ -138,14 +138,52 @@ class _HeldOutRows(NamedTuple):
     weights: Array | None
 
     @classmethod
-    def of(cls, folds: Sequence[Fold]) -> _HeldOutRows | None:
-        """None where there are none."""
+    def of(cls, folds: Sequence[Fold]) -> _HeldOutRows:
         held_out = [fold.held_out for fold in folds]
-        return cls(np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out)) if folds else None
+        return cls(np.concatenate([rows.labels for rows in held_out]), held_out_weights(held_out))
 
 
-def _held_out(folds: Sequence[Fold], outside: _HeldOutRows, judged: Sequence[Judged], weights: Array) -> HeldOut:
+def _weighted(
+    folds: Sequence[Fold], judged: list[Judged], metric: str, budget: ComputeBudget
+) -> tuple[list[Judged], Array]:
+    """The weights, and the candidates by which they were found.
+
+    Boosted trees have learnt from all rows but those held out. Where other candidates have seen fewer, those that
+    matter are fitted to as many first, or trees would get more weight than they deserve.
+    """
+    if not folds:
+        return judged, np.ones(1)
+    outside = _HeldOutRows.of(folds)
+    weights = pool_weights([one.logs for one in judged], *outside, metric)
+    wanted = _close(folds[0], judged, weights) if budget.has_time(0.0, 0.0) else set()
+    if wanted:
+        judged = [_refitted(folds[0], one, one.path) if one.path and one.name in wanted else one for one in judged]
+        weights = pool_weights([one.logs for one in judged], *outside, metric)
+    return judged, shrunk(weights, len(outside.labels))
+
+
+def _close(fold: Fold, judged: Sequence[Judged], weights: Array) -> set[str]:
+    """Beside trees of more rows: what has a weight, and the best of the others where it loses little more."""
+    losses = {one.name: one.losses.log_loss for one in judged if one.path is not None}
+    if fold.others is fold.rows.data or not any(one.members for one in judged) or not losses:
+        return set()
+    weighty = {one.name for one, weight in zip(judged, weights, strict=True) if weight > 0 and one.name in losses}
+    best, least = min(losses, key=losses.__getitem__), min(one.losses.log_loss for one in judged)
+    return weighty | ({best} if losses[best] <= (1 + SLACK) * least else set())
+
+
+def _refitted(fold: Fold, judged: Judged, path: PenaltyPath) -> Judged:
+    """On all rows of the fold, from the optimum of those that were drawn."""
+    space = _space_like(fold.others, path)
+    point = find_optimum_from(space, _settings(judged.penalty), path.parameters).point
+    logs = said_of(fold.held_out, path.fusion, space.cells(point))
+    losses = losses_of(logs, fold.held_out.labels, fold.held_out.weights)
+    return replace(judged, logs=logs, losses=losses, path=replace(path, space=space, best=point))
+
+
+def _held_out(folds: Sequence[Fold], judged: Sequence[Judged], weights: Array) -> HeldOut:
     """The log-loss of the whole ensemble on the rows by which its weights were chosen."""
+    outside = _HeldOutRows.of(folds)
     losses = losses_of(pool_logs([one.logs for one in judged], weights), *outside)
     counts = [(fold.rows.data.class_counts, fold.held_out.class_counts) for fold in folds]
     return HeldOut(losses.log_loss, base_log_loss(counts))
@@ -174,7 +212,6 @@ def _fit_components(
     Where every row was held out, their tables are found again; so what others are found on is fitted too.
     """
     rows = Rows(data, below=folds[0].rows.below if folds else dict(BELOW), capacity=capacity(data.n_rows))
-    all_drawn = bool(folds) and folds[0].rows.data.n_rows + folds[0].held_out.n_rows == data.n_rows
     again = len(folds) in (0, FOLDS) or data.n_rows < FOLDS
     wanted = {one.name for one, weight in zip(judged, weights, strict=True) if weight > 0}
     needed = {below for name in wanted for below in _all_below(name, rows.below)} if again else set()
@@ -182,7 +219,7 @@ def _fit_components(
     for done, (one, weight) in enumerate(zip(judged, weights, strict=True)):
         watch(Progress(done, len(judged), one.name))
         if one.members and one.name in wanted:
-            fitted.append(_bagged(data, bagged(data, one.members, bag, whole=all_drawn), float(weight)))
+            fitted.append(_bagged(data, bagged(data, one.members, bag), float(weight)))
         elif one.name == FREQUENCIES and one.name in wanted:
             fitted.append(_without_tables(data, float(weight)))
         elif one.name in wanted | needed:
@@ -229,10 +266,15 @@ def _fit(rows: Rows, judged: Judged, weight: float) -> _Fitted:
 
 def _refit(data: Dataset, judged: Judged, path: PenaltyPath, weight: float) -> _Fitted:
     """What was found in the first fold, from its optimum there."""
-    effects = path.space.coordinates.sharing
-    space = space_of(data, path.candidate, effects if isinstance(effects, Effects) else None)
+    space = _space_like(data, path)
     optimum = find_optimum_from(space, _settings(judged.penalty), path.parameters)
     return _fitted(judged.name, weight, path.candidate, space, optimum, space.cells(optimum.point))
+
+
+def _space_like(data: Dataset, path: PenaltyPath) -> ParameterSpace:
+    """The parameters of the path, on other rows."""
+    effects = path.space.coordinates.sharing
+    return space_of(data, path.candidate, effects if isinstance(effects, Effects) else None)
 
 
 def _settings(penalty: float) -> OptimizerSettings:

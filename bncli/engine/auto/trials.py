@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bncli.engine.auto.boosted import NAME as BOOSTED
-from bncli.engine.auto.boosted import judge_boosted, member_seconds, still_to_grow
+from bncli.engine.auto.boosted import judge_boosted, member_seconds, wanted_members
 from bncli.engine.auto.budget import (
     ComputeBudget,
     Effort,
@@ -35,9 +35,10 @@ LARGER = 1.2
 
 @dataclass(frozen=True)
 class Fold:
-    """Rows to learn from, with what was found on them, and rows held out."""
+    """Rows to learn from, with what was found on them; all that they were drawn from (or the same); rows held out."""
 
     rows: Rows
+    others: Dataset
     held_out: Dataset
 
 
@@ -137,19 +138,22 @@ class Trials:
         self._learn_from(self._judged[-1], paths)
 
     def _try_boosted(self, done: int) -> None:
-        """A bag is tried whatever is left of what the effort may spend, of which it takes a part. A limit is heeded."""
-        first, n_folds = self._folds[0], len(self._folds)
-        judged, member = n_folds * member_seconds(first.rows.data), member_seconds(self._data)
-        # members that have not seen all rows are grown anew
-        whole = first.rows.data.n_rows + first.held_out.n_rows == self._data.n_rows
-        later = still_to_grow(self._effort.members, n_folds, whole=whole) * member
-        # trees are mostly grown in half of what an effort sets aside for them
-        if not self._budget.has_time(judged / 2, 0.0):
+        """A bag is tried whatever is left of what the effort may spend, of which it takes a part. A limit is heeded.
+
+        Trees learn from all rows but those held out; from those that are drawn where there is no time for so many.
+        """
+        n_folds = len(self._folds)
+        for parts in ([(f.others, f.held_out) for f in self._folds], [(f.rows.data, f.held_out) for f in self._folds]):
+            judged = n_folds * member_seconds(parts[0][0])
+            # trees are mostly grown in half of what an effort sets aside for them
+            if self._budget.has_time(judged / 2, 0.0):
+                break
+        else:
             self._left_out.append(BOOSTED)
             self._late.add(BOOSTED)
             return
-        parts = [(fold.rows.data, fold.held_out) for fold in self._folds]
-        weights = held_out_weights([fold.held_out for fold in self._folds])
+        later = max(0, wanted_members(self._effort, self._data.n_rows) - n_folds) * member_seconds(self._data)
+        weights = held_out_weights([held_out for _, held_out in parts])
         self._judged.append(judge_boosted(parts, weights, self._seed, self._fold_teller(done, BOOSTED)))
         self._budget.grant(judged, later)
 

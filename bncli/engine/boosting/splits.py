@@ -97,16 +97,14 @@ class Splits:
         """Of these rows."""
         block = next(b for b in self.columns.blocks if 0 <= question.column - b.first < len(b.columns))
         c = question.column - block.first
-        right = np.zeros(len(block.columns) * block.width, bool)
-        right[c * block.width : c * block.width + len(question.right)] = question.right
-        return answers(right[c * block.width :], block.places[c, rows], c * block.width)
+        return answers(question.right, block.places[c, rows], c * block.width)
 
 
 def answers(right: Mask, codes: Codes, first: int = 0) -> Mask:
     """right[codes - first]: by a comparison where that is enough."""
-    n = int(right.sum())
+    n = np.count_nonzero(right)
     end = len(right) - n
-    return np.asarray(codes >= first + end if right[end:].all() else np.take(right, codes - first))
+    return np.asarray(codes >= first + end if np.count_nonzero(right[end:]) == n else np.take(right, codes - first))
 
 
 class _Fewer(NamedTuple):

@@ -8,6 +8,7 @@ themselves. Of a cell's numbers the mean over the classes is taken off: probabil
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -59,28 +60,33 @@ def _table(tree: Tree, schema: Schema, share: float) -> _Table:
         for level, split in enumerate(tree.splits):
             if split.attribute == a:
                 answers |= split.right.astype(np.intp) << (levels - 1 - level)
-        binning = _numbered(answers, schema.attributes[a])
+        binning, first = _numbered(answers, schema.attributes[a])
         binnings.append(binning)
-        digits.append(answers[_first(binning)])
+        digits.append(answers[first])
     leaf = sum(np.ix_(*digits), start=np.zeros((), np.intp))
     return _Table(attributes, tuple(binnings), share * tree.values[leaf])
 
 
-def _numbered(answers: Index, attribute: Attribute) -> Index:
-    """Coarse codes in the order in which answers first occur; a missing level has one of its own."""
+def _numbered(answers: Index, attribute: Attribute) -> tuple[Index, Index]:
+    """Coarse codes in the order in which answers first occur, and where each of them comes first.
+
+    A missing level has one of its own.
+    """
     values = answers[:-1] if attribute.missing else answers
     if isinstance(attribute, NumericAttribute):
         # beyond an edge no question is answered as before it
-        numbers = np.append(0, np.cumsum(values[1:] != values[:-1]))
+        begins = np.zeros(len(values), bool)
+        np.not_equal(values[1:], values[:-1], out=begins[1:])
+        numbers = np.cumsum(begins)
+        begins[0] = True
+        first = np.flatnonzero(begins)
     else:
         _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
         numbers = np.argsort(np.argsort(first))[inverse]
-    return np.append(numbers, numbers.max() + 1) if attribute.missing else np.asarray(numbers)
-
-
-def _first(numbers: Index) -> Index:
-    """Where each of the coarse codes, numbered as they occur, comes first."""
-    return np.flatnonzero(np.diff(np.maximum.accumulate(numbers), prepend=-1))
+        first.sort()
+    if attribute.missing:
+        numbers, first = np.append(numbers, len(first)), np.append(first, len(values))
+    return numbers, first
 
 
 def _merged(tables: Iterable[_Table], schema: Schema) -> Iterable[_Table]:
@@ -98,19 +104,20 @@ def _merged(tables: Iterable[_Table], schema: Schema) -> Iterable[_Table]:
 
 def _union(a: _Table, b: _Table, schema: Schema) -> _Table | None:
     """Both tables as one; None where that has too many cells."""
-    pairs = [x * (y.max() + 1) + y for x, y in zip(a.binnings, b.binnings, strict=True)]
-    binnings = tuple(_numbered(pair, schema.attributes[i]) for pair, i in zip(pairs, a.attributes, strict=True))
-    n_cells = int(np.prod([binning.max() + 1 for binning in binnings], dtype=np.float64))
+    pairs = [x * size + y for x, y, size in zip(a.binnings, b.binnings, b.cells.shape, strict=False)]
+    numbered = [_numbered(pair, schema.attributes[i]) for pair, i in zip(pairs, a.attributes, strict=True)]
+    n_cells = math.prod(len(first) for _, first in numbered)
     n_scores = a.cells.shape[-1]
     if n_cells > max(MERGED, (a.cells.size + b.cells.size) // n_scores):
         return None
-    first = [_first(binning) for binning in binnings]
-    cells = sum(t.cells[np.ix_(*(x[f] for x, f in zip(t.binnings, first, strict=True)))] for t in (a, b))
-    return _Table(a.attributes, binnings, np.asarray(cells))
+    places = ([x[first] for x, (_, first) in zip(t.binnings, numbered, strict=True)] for t in (a, b))
+    cells = sum(t.cells[np.ix_(*place)] for t, place in zip((a, b), places, strict=True))
+    return _Table(a.attributes, tuple(binning for binning, _ in numbered), np.asarray(cells))
 
 
 def _family(table: _Table, schema: Schema) -> Family:
     groupings: list[Grouping | None] = [
-        None if len(binning) == binning.max() + 1 else tuple(binning.tolist()) for binning in table.binnings
+        None if len(binning) == size else tuple(binning.tolist())
+        for binning, size in zip(table.binnings, table.cells.shape, strict=False)
     ]
     return Family.over(table.attributes, schema.cardinalities, groupings=tuple(groupings))

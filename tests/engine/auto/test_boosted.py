@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bncli.engine.auto import learning
-from bncli.engine.auto.boosted import Bag, bagged, judge_boosted
-from bncli.engine.auto.budget import FOLDS
+from bncli.engine.auto.boosted import Bag, bagged, judge_boosted, wanted_members
+from bncli.engine.auto.budget import DEFAULT, EFFORTS, FOLDS
 from bncli.engine.boosting.boosting import Boosted, log_probabilities
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
@@ -43,27 +43,34 @@ def test_a_row_held_out_is_judged_by_the_member_that_has_not_seen_it(n_labels: i
 def test_members_that_were_judged_are_those_that_would_be_grown() -> None:
     data = coded(mixed(200))
     judged = judge_boosted(parts(data, 2), None, 0, lambda fold: None)
-    again, continued = (bagged(data, judged.members, Bag(3, 0), whole=whole) for whole in (False, True))
-    assert (len(again), len(continued)) == (2, 3), "one fewer of rows that those judged did not all see"
-    assert all(map(alike, again, continued[:2]))
+    again = bagged(data, (), Bag(2, 0))
+    assert len(again) == 2
+    assert all(map(alike, again, judged.members))
+    assert bagged(data, judged.members, Bag(2, 0)) == judged.members
+
+
+def test_of_rows_that_some_are_drawn_of_one_member_fewer_is_grown() -> None:
+    effort = EFFORTS[DEFAULT]
+    few, many = (wanted_members(effort, effort.most_rows + more) for more in (0, 1))
+    assert few == effort.members == many + 1
 
 
 @pytest.mark.parametrize(("asked", "expected"), [(1, 1), (4, 4), (1000, 7)])
 def test_it_grows_as_long_as_there_is_time(asked: int, expected: int) -> None:
     answers = iter([True] * asked + [False])
-    members = bagged(coded(mixed(60)), (), Bag(8, 0, lambda data: next(answers)), whole=False)
+    members = bagged(coded(mixed(60)), (), Bag(7, 0, lambda data: next(answers)))
     assert len(members) == expected
 
 
 def test_without_time_for_one_it_has_those_that_were_judged() -> None:
     data = coded(mixed(200))
     judged = judge_boosted(parts(data, 1), None, 0, lambda fold: None)
-    members = bagged(data, judged.members, Bag(3, 0, lambda data: False), whole=False)
+    members = bagged(data, judged.members, Bag(3, 0, lambda data: False))
     assert members == judged.members
 
 
 def test_members_of_one_fold_differ() -> None:
-    members = bagged(coded(mixed(300)), (), Bag(FOLDS + 2, 0), whole=False)
+    members = bagged(coded(mixed(300)), (), Bag(FOLDS + 2, 0))
     assert members[0].held_out.shape == members[FOLDS].held_out.shape
     assert not alike(members[0], members[FOLDS])
 

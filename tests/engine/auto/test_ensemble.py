@@ -9,8 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
-from bncli.engine.auto.ensemble import LEAST, LEAST_OF_MANY, STRENGTH, mixture_weights, pool_logs, pool_weights
+from bncli.engine.auto.ensemble import (
+    LEAST,
+    LEAST_OF_MANY,
+    MANY,
+    STRENGTH,
+    STRENGTH_OF_MANY,
+    mixture_weights,
+    pool_logs,
+    pool_weights,
+)
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -68,7 +78,7 @@ def test_a_weight_stands_for_so_many_rows() -> None:
 
 def test_a_timid_model_is_made_bolder_and_a_bold_one_milder() -> None:
     """The odds of three rows in four being right are 3 to 1, whatever a model says."""
-    labels = np.tile([0, 0, 0, 1], 500)
+    labels = np.tile([0, 0, 0, 1], 5_000)
     for said in (0.6, 0.75, 0.99):
         logs = np.log(np.array([[[said], [1 - said]]])) * np.ones(len(labels))
         (w,) = pool_weights(logs, labels)
@@ -111,3 +121,12 @@ def test_probabilities_near_nothing() -> None:
     logs = np.array([[[-2000.0, -1.0], [0.0, -0.5]], [[-1990.0, -3.0], [0.0, -0.05]]])
     w = pool_weights(logs, np.array([0, 1]))
     assert np.isfinite(pool_logs(logs, w)).all()
+
+
+@pytest.mark.parametrize(("n_rows", "strength"), [(MANY - 1, STRENGTH), (MANY, STRENGTH_OF_MANY)])
+def test_of_many_rows_the_pull_is_stronger_where_hardly_one_is_in_doubt(n_rows: int, strength: float) -> None:
+    """A model that is always right, its log-odds 7: strength * (w - 1) = rows * 7 / (1 + exp(7 w))."""
+    logs = -np.log1p(np.exp(np.array([[[-7.0], [7.0]]]))) * np.ones(n_rows)
+    (w,) = pool_weights(logs, np.zeros(n_rows, np.intp))
+    expected = brentq(lambda w: strength * (w - 1) - n_rows * 7 / (1 + np.exp(7 * w)), 1, 10)
+    assert w == pytest.approx(expected, rel=1e-3)

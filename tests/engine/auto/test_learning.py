@@ -7,13 +7,16 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bncli.engine.auto import budget, choice, learning, trials
+from bncli.engine.auto.budget import ComputeBudget
 from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
-from bncli.engine.auto.choice import FREQUENCIES
+from bncli.engine.auto.choice import FREQUENCIES, Judged
+from bncli.engine.auto.paths import space_of
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.evaluation.validate import predict
@@ -22,6 +25,7 @@ from bncli.engine.model import Model
 from bncli.engine.training import few_rows, nested_samples, optimization
 from bncli.engine.training.likelihood import ConditionalLikelihood
 from bncli.engine.training.nested_samples import Growth
+from bncli.engine.training.optimization import ParameterSpace
 from bncli.errors import BncliError
 from bncli.files.model import dump_model
 from bncli.recipe import Recipe
@@ -135,11 +139,52 @@ def test_of_many_rows_some_are_drawn_and_held_out(monkeypatch: pytest.MonkeyPatc
     assert math.isfinite(ensemble_of(found).trials[0].log_loss)
 
 
-@pytest.mark.parametrize(("n_rows", "taken"), [(24_000, 24_000), (25_000, 25_000), (30_000, 25_000)])
-def test_of_very_many_rows_25_000_are_drawn_and_a_fifth_is_held_out(n_rows: int, taken: int) -> None:
+@pytest.mark.parametrize(
+    ("n_rows", "drawn", "others"), [(24_000, 19_200, 19_200), (25_000, 20_000, 20_000), (30_000, 20_000, 24_000)]
+)
+def test_a_fifth_is_held_out_and_of_the_others_20_000_are_drawn(n_rows: int, drawn: int, others: int) -> None:
     (fold,) = learning._folds(random_dataset(n_rows, (2, 2), 2), budget.EFFORTS[budget.DEFAULT], 0)
-    assert fold.rows.data.n_rows + fold.held_out.n_rows == pytest.approx(taken, abs=1)
-    assert fold.held_out.n_rows == pytest.approx(taken / 5, abs=2)
+    assert fold.rows.data.n_rows == pytest.approx(drawn, abs=1)
+    assert fold.others.n_rows == pytest.approx(others, abs=1)
+    assert fold.held_out.n_rows == n_rows - fold.others.n_rows
+    assert (fold.others is fold.rows.data) == (others == drawn)
+
+
+def test_what_comes_close_to_trees_of_all_rows_learns_from_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(budget.EFFORTS, budget.DEFAULT, replace(SOME, most_rows=100, boosted_from=0))
+    monkeypatch.setattr(learning, "pool_weights", lambda logs, *rest: np.arange(len(logs)) == 0)
+    fitted: list[int] = []
+
+    def spied(data: Dataset, *told: Any) -> ParameterSpace:
+        fitted.append(data.n_rows)
+        return space_of(data, *told)
+
+    monkeypatch.setattr(learning, "space_of", spied)
+    monkeypatch.setattr(trials, "names", lambda data: ("singles", "boosted"))
+    components = ensemble_of(learnt(mixed(200)).model).components
+    assert {component.name for component in components} == {"singles", FREQUENCIES}
+    assert sorted(set(fitted)) == [160, 200], "all that are not held out, then all"
+
+
+@pytest.mark.parametrize(("half_a_member", "expected"), [(80, 160), (79, 80)])
+def test_trees_learn_from_the_rows_drawn_where_there_is_no_time_for_more(
+    monkeypatch: pytest.MonkeyPatch, half_a_member: float, expected: int
+) -> None:
+    data, effort = coded(mixed(200)), replace(SOME, most_rows=100, boosted_from=0)
+    folds = learning._folds(data, effort, 0)
+    clock = ComputeBudget(half_a_member, partial(float, 0))
+    tried = trials.Trials(data, folds, recipe(), trials.Plan(effort, clock), lambda event: None)
+    monkeypatch.setattr(trials, "member_seconds", lambda rows: rows.n_rows)
+    learnt_from: list[int] = []
+
+    def spied(parts: Sequence[tuple[Dataset, Dataset]], *told: Any) -> Judged:
+        learnt_from.extend(rows.n_rows for rows, _ in parts)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trials, "judge_boosted", spied)
+    with pytest.raises(KeyboardInterrupt):
+        tried._try_boosted(0)
+    assert learnt_from == [expected]
 
 
 def test_the_same_bytes_for_the_same_effort() -> None:
