@@ -108,8 +108,9 @@ def _load_everything() -> None:
         except ModuleNotFoundError as error:  # of an extra that is not installed
             if str(error.name).startswith("bncli"):
                 raise
-    with suppress(ImportError):
-        importlib.import_module("distributed")  # which takes longer than all the rest
+    if Path.cwd() == ROOT:  # a copy of the package meets no cluster
+        with suppress(ImportError):
+            importlib.import_module("distributed")  # which takes longer than all the rest
 
 
 def _answer(client: socket.socket) -> None:

@@ -14,13 +14,14 @@ def every_pair(*axes: Sequence[Any]) -> list[Any]:
 
     Cases are taken greedily, the one with most new pairs first, the earlier of ties: with two axes all of them.
     """
-    product = list(itertools.product(*map(range, map(len, axes))))
-    left, taken = {pair for case in product for pair in _pairs(case)}, set()
+    cases = list(itertools.product(*map(range, map(len, axes))))
+    pairs = {case: {(a, case[a], b, case[b]) for a, b in itertools.combinations(range(len(case)), 2)} for case in cases}
+    left, taken = set().union(*pairs.values()), set()
     while left:
-        best = max(product, key=lambda case: len(left & _pairs(case)))
+        best = max(cases, key=lambda case: len(left & pairs[case]))
         taken.add(best)
-        left -= _pairs(best)
-    return [_param([axis[i] for axis, i in zip(axes, case, strict=True)], case in taken) for case in product]
+        left -= pairs[best]
+    return [_param([axis[i] for axis, i in zip(axes, case, strict=True)], case in taken) for case in cases]
 
 
 def every_value(*axes: Sequence[Any]) -> list[Any]:
@@ -34,10 +35,6 @@ def every_value(*axes: Sequence[Any]) -> list[Any]:
 def first_few(cases: Iterable[Any], n: int = 1) -> list[Any]:
     """The first `n` cases between whiles, the others in the slow sweep."""
     return [_param([case], place < n) for place, case in enumerate(cases)]
-
-
-def _pairs(case: tuple[int, ...]) -> set[tuple[int, int, int, int]]:
-    return {(a, case[a], b, case[b]) for a, b in itertools.combinations(range(len(case)), 2)}
 
 
 def _param(values: list[Any], is_usual: bool) -> Any:

@@ -180,7 +180,7 @@ compare iris.csv --learner a=--structure_nb_--param_map --learner b=--param_map 
 compare iris.csv tumours.csv holes.csv --learner a=--structure_nb_--param_map --learner b=--param_map --folds 2 --jobs 1
 convergence d.csv w.csv
 convergence d.csv w.csv --lag w --svg curves.svg --histogram lags.svg
-compare iris.csv holes.csv --learner a=--structure_nb --learner b=--param_map --folds 2 --jobs 1 --groups rows:160 COSTS
+compare iris.csv holes.csv --learner a=--penalty_1 --learner b=--param_map --folds 2 --jobs 1 --groups rows:160 COSTS
 compare iris.csv --learner a=--param_map --folds 2 --jobs 1 METRICS
 """
 

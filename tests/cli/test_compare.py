@@ -51,6 +51,7 @@ def test_json_and_files(bncli: Bncli, tmp_path: Path) -> None:
     assert all((tmp_path / name).exists() for name in ("o.tex", "d.svg", "s.svg"))
 
 
+@pytest.mark.slow
 def test_the_number_of_processes_changes_nothing(bncli: Bncli) -> None:
     one, two = (
         untimed(json.loads(bncli("compare", "iris.csv", "tumours.csv", *WORDS, "--jobs", jobs, "--json", "-q").out))

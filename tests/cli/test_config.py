@@ -62,8 +62,8 @@ def test_commands_that_agree_on_a_key_mean_the_same_option() -> None:
 
 def test_the_file_as_it_is_changes_no_byte(bncli: Bncli, tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(bncli("config").out)
-    assert bncli("fit", "iris.csv", "-q", "-o", "plain.bnc").code == 0
-    assert bncli("fit", "iris.csv", "-q", "-o", "set.bnc", "--config", "c.toml").code == 0
+    assert bncli("fit", "iris.csv", "--structure", "nb", "-q", "-o", "plain.bnc").code == 0
+    assert bncli("fit", "iris.csv", "--structure", "nb", "-q", "-o", "set.bnc", "--config", "c.toml").code == 0
     assert (tmp_path / "plain.bnc").read_bytes() == (tmp_path / "set.bnc").read_bytes()
 
 

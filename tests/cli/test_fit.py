@@ -36,7 +36,7 @@ def test_the_plain_line(bncli: Bncli, tmp_path: Path) -> None:
 
 
 def test_json_has_the_keys_that_scripts_rely_on(bncli: Bncli) -> None:
-    ran = bncli("fit", "tumours.csv", "--json", "--class", "diagnosis")
+    ran = bncli("fit", "tumours.csv", "--structure", "nb", "--json", "--class", "diagnosis")
     report = json.loads(ran.out)
     assert ran.err == ""
     assert set(report) >= FIT_KEYS
@@ -48,7 +48,7 @@ def test_json_has_the_keys_that_scripts_rely_on(bncli: Bncli) -> None:
 
 
 def test_quiet_says_nothing(bncli: Bncli) -> None:
-    assert bncli("fit", "iris.csv", "--quiet") == (0, "", "")
+    assert bncli("fit", "iris.csv", "--penalty", "1", "--quiet") == (0, "", "")
 
 
 STEPS = (
@@ -72,9 +72,9 @@ def test_step_by_step_is_one_fit(bncli: Bncli, tmp_path: Path, steps: tuple[str,
 
 
 def test_a_penalty_of_cross_validation_is_told(bncli: Bncli) -> None:
-    ran = bncli("fit", "iris.csv", "--penalty", "cv")
+    ran = bncli("fit", "iris.csv", "--structure", "nb", "--penalty", "cv")
     (line,) = (line for line in ran.err.splitlines() if line.startswith("penalty "))
-    report = json.loads(bncli("fit", "iris.csv", "--json").out)  # it is the default
+    report = json.loads(bncli("fit", "iris.csv", "--structure", "nb", "--json").out)  # it is the default
     tried = report["penalty_cv"]
     best = min(tried, key=lambda one: one["log_loss"])
     assert report["penalty"] == best["lambda"]
@@ -100,7 +100,7 @@ def test_the_penalty_chosen_is_the_penalty_typed(bncli: Bncli) -> None:
 def test_the_seed_draws_the_folds_of_the_penalty(bncli: Bncli, tmp_path: Path) -> None:
     tried = []
     for seed in (1, 1, 2):
-        assert bncli("fit", "tumours.csv", "--seed", seed, "-o", f"{len(tried)}.bnc").code == 0
+        assert bncli("fit", "tumours.csv", "--structure", "nb", "--seed", seed, "-o", f"{len(tried)}.bnc").code == 0
         tried.append(json.loads(bncli("inspect", f"{len(tried)}.bnc", "--json").out)["penalty_cv"])
     assert tried[0] == tried[1] != tried[2]
     assert (tmp_path / "0.bnc").read_bytes() == (tmp_path / "1.bnc").read_bytes()
@@ -126,12 +126,12 @@ def test_other_penalties_are_refused(bncli: Bncli, text: str) -> None:
 
 def test_threads_change_nothing(bncli: Bncli, tmp_path: Path) -> None:
     for threads in (1, 3):
-        assert bncli("fit", "tumours.csv", "--threads", threads, "-o", f"{threads}.bnc").code == 0
+        assert bncli("fit", "tumours.csv", "--structure", "nb", "--threads", threads, "-o", f"{threads}.bnc").code == 0
     assert (tmp_path / "1.bnc").read_bytes() == (tmp_path / "3.bnc").read_bytes()
 
 
 def test_the_trace_has_a_row_an_iteration(bncli: Bncli, tmp_path: Path) -> None:
-    report = json.loads(bncli("fit", "iris.csv", "--trace", "trace.csv", "--json").out)
+    report = json.loads(bncli("fit", "iris.csv", "--penalty", "1", "--trace", "trace.csv", "--json").out)
     rows = list(csv.DictReader((tmp_path / "trace.csv").read_text().splitlines()))
     assert [int(row["iteration"]) for row in rows] == list(range(report["iterations"] + 1))
     assert float(rows[0]["cll"]) == report["cll_start"]
@@ -166,7 +166,7 @@ def test_the_trace_of_a_published_optimizer_counts_flops(
 
 
 def test_a_cap_on_iterations_is_named(bncli: Bncli) -> None:
-    report = json.loads(bncli("fit", "iris.csv", "--max-iterations", "2", "--json").out)
+    report = json.loads(bncli("fit", "iris.csv", "--penalty", "1", "--max-iterations", "2", "--json").out)
     assert (report["iterations"], report["stopped_by"]) == (2, "max-iterations")
 
 
@@ -174,7 +174,7 @@ def test_the_class_of_a_structure_file_counts(bncli: Bncli, tmp_path: Path) -> N
     parents = {"radius": ["size"], "texture": ["size", "radius"]}
     document = {"format": "bncli-structure", "version": 1, "class": "size", "parents": parents}
     (tmp_path / "mine.json").write_text(json.dumps(document))
-    report = json.loads(bncli("fit", "tumours.csv", "--structure", "mine.json", "--json").out)
+    report = json.loads(bncli("fit", "tumours.csv", "--structure", "mine.json", "--penalty", "1", "--json").out)
     assert (report["classes"], report["used"], report["structure"]) == (3, 2, "file")
     assert bncli("fit", "tumours.csv", "--structure", "mine.json", "--class", "outline").code == 1
 
@@ -250,7 +250,7 @@ def test_warnings_are_lines_of_their_own(bncli: Bncli, tmp_path: Path) -> None:
     report = json.loads(bncli("fit", "x.csv", "--json", "-q").out)
     assert report["warnings"] == [line.removeprefix("Warning: ")]
     assert report["held_out"].keys() == {"log_loss", "base_log_loss"}
-    ran = bncli("evaluate", "x.csv")
+    ran = bncli("evaluate", "x.csv", "--folds", "2")
     assert ran.err.count("Warning: in the first fold, the model does not use any of the 2 attributes: ") == 1
     assert ran.err.count("Warning: no better than the class frequencies: ") == 1
     assert ran.err.count("Warning: ") == 2

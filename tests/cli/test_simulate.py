@@ -161,7 +161,7 @@ def test_what_does_not_fit_together(bncli: Bncli, tmp_path: Path, words: list[st
 
 
 def test_models_that_are_none(bncli: Bncli) -> None:
-    bncli("fit", "iris.csv")
+    bncli("fit", "iris.csv", "--penalty", "1")
     ran = bncli("simulate", "iris.bnc")
     assert (ran.code, ran.out) == (3, "")
     assert "'weighted'" in ran.err

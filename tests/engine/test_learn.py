@@ -26,6 +26,7 @@ from bncli.watch import Iteration, Note, Progress, Run, Stage
 from tests import oracles
 from tests.datasets import coded_rows
 from tests.missing_values import complete_rows
+from tests.sweeps import every_value
 
 MAP = Recipe.of(structure="nb", param="map")
 
@@ -58,18 +59,19 @@ def cells_of(learnt: Learnt) -> np.ndarray:
     return np.concatenate([tables.bias[:, np.newaxis], *(w.T for w in tables.weights)], axis=1)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    "recipe",
-    [
-        MAP,
-        Recipe.of(structure="tan", param="map", smoothing="fgg:5"),
-        Recipe(arcs="all"),
-        Recipe(structure="kdb", k=2, param="discriminative", arcs="all"),
-        Recipe(structure="nb", param="extended", penalty=0.0),
-        Recipe(discretize="equal-frequency", bins=3, level=2, penalty_center=1.0, arcs="all"),
-    ],
-    ids=lambda recipe: f"{recipe.structure} {recipe.param}",
+    ("recipe", "weighted"),
+    every_value(
+        [
+            MAP,
+            Recipe.of(structure="tan", param="map", smoothing="fgg:5"),
+            Recipe(arcs="all"),
+            Recipe(structure="kdb", k=2, param="discriminative", arcs="all"),
+            Recipe(structure="nb", param="extended", penalty=0.0),
+            Recipe(discretize="equal-frequency", bins=3, level=2, penalty_center=1.0, arcs="all"),
+        ],
+        [False, True],
+    ),
 )
 def test_one_fit_is_its_steps(recipe: Recipe, weighted: bool) -> None:
     columns = mixed(weighted=weighted)

@@ -25,6 +25,7 @@ from bncli.steps.fit import fit
 from bncli.steps.simulate import simulate
 from bncli.steps.verify import verify
 from bncli.watch import Event, Note, Run
+from tests.sweeps import every_pair
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
 
@@ -162,9 +163,10 @@ def agrees(path: str, form: str) -> None:
 
 
 @pytest.mark.usefixtures("fewer_export_rows")
-@pytest.mark.parametrize("method", ["per-class", "isotonic"])
-@pytest.mark.parametrize("form", ["python", "javascript", "sql", "onnx"])
-@pytest.mark.parametrize("name", ["tic_tac_toe", "wine_holes"])
+@pytest.mark.parametrize(
+    ("name", "form", "method"),
+    every_pair(["tic_tac_toe", "wine_holes"], ["python", "javascript", "sql", "onnx"], ["per-class", "isotonic"]),
+)
 def test_other_maps_are_exported(folder: Path, name: str, form: str, method: str) -> None:
     path, _ = calibrated(folder, name, method)
     agrees(path, form)

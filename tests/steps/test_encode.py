@@ -14,6 +14,7 @@ from bncli.steps.discretize import discretize
 from bncli.steps.encode import encode
 from bncli.steps.fit import fit
 from bncli.steps.supplied_files import read_supplied
+from tests.sweeps import every_value
 from tests.transcripts import ROOT
 
 SAMPLES = ROOT / "sample_data"
@@ -37,8 +38,7 @@ def _coded(tmp_path: Path, data: Path, recipe: Recipe) -> tuple[str, str]:
     return cuts, codes
 
 
-@pytest.mark.parametrize("words", LEARNERS, ids=lambda words: " ".join(map(str, words.values())))
-@pytest.mark.parametrize("name", ["wine_holes", "tic_tac_toe"])
+@pytest.mark.parametrize(("words", "name"), every_value(LEARNERS, ["wine_holes", "tic_tac_toe"]))
 def test_the_model_is_that_of_the_table(tmp_path: Path, name: str, words: dict[str, object]) -> None:
     recipe = Recipe.of(**words)
     data = SAMPLES / f"{name}.csv"

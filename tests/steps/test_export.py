@@ -40,6 +40,7 @@ from tests import peers
 from tests.datasets import schema_of
 from tests.engine.networks.test_normalisation import model_of, perfect_models
 from tests.missing_values import network_model
+from tests.sweeps import every_pair, every_value
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
 FORMATS = ("bif", "xmlbif", "dot", "json")
@@ -196,21 +197,18 @@ def test_bad_outputs_are_refused_before_any_work(tmp_path: Path) -> None:
 READERS = {"bif": ("bif", "bif"), "xmlbif": ("bifxml", "xml")}
 
 
-@pytest.mark.parametrize("form", ["bif", "xmlbif"])
-@pytest.mark.parametrize(("reader", "which"), [(peers.by_pyagrum, 0), (peers.by_pgmpy, 1)], ids=["pyagrum", "pgmpy"])
 @pytest.mark.parametrize(
-    ("data", "structure", "param"),
-    [("wine_holes.csv", "tan", "discriminative"), ("iris.csv", "kdb", "weighted"), ("tumours.csv", "tan", "map")],
+    ("form", "reader", "learner"),
+    every_pair(
+        ["bif", "xmlbif"],
+        [peers.by_pyagrum, peers.by_pgmpy],
+        [("wine_holes.csv", "tan", "discriminative"), ("iris.csv", "kdb", "weighted"), ("tumours.csv", "tan", "map")],
+    ),
 )
 def test_other_programs_say_what_score_says(
-    tmp_path: Path,
-    form: str,
-    reader: Callable[[str], peers.Posterior],
-    which: int,
-    data: str,
-    structure: str,
-    param: str,
+    tmp_path: Path, form: str, reader: Callable[[str], peers.Posterior], learner: tuple[str, str, str]
 ) -> None:
+    (data, structure, param), which = learner, int(reader is peers.by_pgmpy)
     path = learnt(data, tmp_path, structure, param)
     target = str(tmp_path / f"out.{READERS[form][which]}")
     export(path, form, output=target)
@@ -249,17 +247,18 @@ def test_a_general_network_that_sums_out_is_written_with_all_its_tables(tmp_path
     assert network.n_entries == 3 * 2 + 2 + 3 * 2 + 2 * 3 * 3 + 2 * 3 * 2 + 3 * 2
 
 
-@pytest.mark.parametrize("form", ["python", "javascript", "onnx"])
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"structure": "tan", "param": "map"},
-        {"structure": "kdb", "param": "weighted", "penalty": 1.0},
-        {"structure": "kikuchi", "param": "kbma"},
-        {"structure": "interactions"},
-        {"structure": "auto", "effort": 1},
-    ],
-    ids=lambda options: options["structure"],
+    ("form", "options"),
+    every_value(
+        ["python", "javascript", "onnx"],
+        [
+            {"structure": "tan", "param": "map"},
+            {"structure": "kdb", "param": "weighted", "penalty": 1.0},
+            {"structure": "kikuchi", "param": "kbma"},
+            {"structure": "interactions", "penalty": 1.0},
+            {"structure": "auto", "effort": 1},
+        ],
+    ),
 )
 def test_a_program_is_run_and_verified(
     tmp_path: Path, request: pytest.FixtureRequest, form: str, options: dict[str, Any]
@@ -279,15 +278,14 @@ def test_a_program_is_run_and_verified(
     assert (tmp_path / "out").read_bytes() == text
 
 
-@pytest.mark.parametrize("structure", ["nb", "tan", "interactions"])
-@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize(("structure", "as_json"), every_value(["nb", "tan", "interactions"], [False, True]))
 def test_a_scorecard_is_verified_and_its_rounding_measured(
     tmp_path: Path, request: pytest.FixtureRequest, structure: str, as_json: bool
 ) -> None:
     if structure != "nb":
         request.getfixturevalue("fewer_export_rows")
     path = str(tmp_path / "m.bnc")
-    fit(Source((str(SAMPLE_DATA / "monks1.csv"),)), Recipe.of(structure=structure), output=path)
+    fit(Source((str(SAMPLE_DATA / "monks1.csv"),)), Recipe.of(structure=structure, penalty=1.0), output=path)
     report = export(path, "scorecard", output=str(tmp_path / "card"), options={"json": as_json})
     assert report.max_dp is not None
     assert report.max_dp < 1e-12
@@ -315,15 +313,16 @@ def test_a_scorecard_of_an_average_is_refused(tmp_path: Path) -> None:
         export(path, "onnx", options={"contributions": True})
 
 
-@pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres"])
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"structure": "tan", "param": "weighted", "penalty": 1.0},
-        {"structure": "kikuchi", "param": "kbma"},
-        {"structure": "auto", "effort": 1},
-    ],
-    ids=lambda options: options["structure"],
+    ("dialect", "options"),
+    every_value(
+        ["sqlite", "duckdb", "postgres"],
+        [
+            {"structure": "tan", "param": "weighted", "penalty": 1.0},
+            {"structure": "kikuchi", "param": "kbma"},
+            {"structure": "auto", "effort": 1},
+        ],
+    ),
 )
 def test_sql_is_run_and_verified(
     tmp_path: Path, request: pytest.FixtureRequest, dialect: str, options: dict[str, Any]

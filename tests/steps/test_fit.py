@@ -136,7 +136,8 @@ def test_weights_count_in_the_log_loss(tmp_path: Path) -> None:
 
 def test_every_stage_is_told_and_timed(tmp_path: Path) -> None:
     events: list[Event] = []
-    report = fit(source("iris.csv"), Recipe(), output=str(tmp_path / "m.bnc"), run=Run(watch=events.append))
+    recipe = Recipe.of(structure="nb")
+    report = fit(source("iris.csv"), recipe, output=str(tmp_path / "m.bnc"), run=Run(watch=events.append))
     stages = [event.name for event in events if isinstance(event, Stage)]
     assert stages == ["read", "discretize", "structure", "penalty", "parameters", "write"]
     assert list(report.seconds) == [*stages, "total"]

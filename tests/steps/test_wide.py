@@ -20,7 +20,7 @@ from bncli.steps.evaluate import evaluate
 from bncli.steps.fit import fit
 from bncli.watch import silent
 
-ROWS, FEW, MANY = 30, 150, 600
+ROWS, FEW, MANY = 30, 100, 400
 RECIPES = {"map": Recipe.of(structure="nb", param="map"), "the default": Recipe.of(structure="nb")}
 
 

@@ -115,7 +115,7 @@ def _postgres(model: Model) -> float:
 
 
 @pytest.mark.parametrize("run", [_node, _duckdb, lambda model: difference(nasty(model), python, TARGET)])
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(model=calibrated_models())
 def test_the_others(run: Callable[[Model], float], model: Model) -> None:
     assert run(model) < 1e-11

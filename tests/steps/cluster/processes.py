@@ -16,8 +16,13 @@ from pathlib import Path
 from tests.started import bncli
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "default"}
-_UNWATCHED = {**ENVIRONMENT, "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}
-"""Without the profiles of its own that dask's workers take a hundred times a second."""
+_UNWATCHED = {
+    **ENVIRONMENT,
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
+}
+"""Without what dask's processes look at many times a second: even idle they take a twentieth of a processor for it."""
 _PATIENCE = 120.0
 
 

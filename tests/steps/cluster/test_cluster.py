@@ -220,7 +220,8 @@ def test_workers_of_this_machine(codes: Path, model: bytes, tmp_path: Path) -> N
     assert (tmp_path / "there.bnc").read_bytes() == model
 
 
-@pytest.mark.parametrize("ending", [pytest.param(".codes", marks=pytest.mark.slow), ".csv"])
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [".codes", ".csv"])
 def test_an_interrupt_leaves_nothing(codes: Path, tmp_path: Path, ending: str) -> None:
     """No process, no model, and no codes that were made on the way."""
     data = (codes.with_suffix(ending), *(("--weights", "w") if ending == ".csv" else ()))
@@ -239,6 +240,7 @@ def test_an_interrupt_leaves_nothing(codes: Path, tmp_path: Path, ending: str) -
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_worker_dies_in_the_middle(codes: Path, model: bytes, tmp_path: Path) -> None:
     """The other makes again what was lost."""
     folder = tmp_path / "cluster"

@@ -25,7 +25,7 @@ from tests.steps.comparing.tables import IMPROBABLE, NB, planned, write_table
 
 def test_the_figures_are_those_of_evaluate(tmp_path: Path) -> None:
     sources = [write_table(tmp_path / f"{name}.csv", 40, seed) for seed, name in enumerate("ab")]
-    weighted = Learner("weighted", Recipe())
+    weighted = Learner("weighted", Recipe.of(penalty=1.0))
     plan, _ = planned(sources, (NB, weighted), Protocol(2, 2, 3))
     runner = Runner(plan)
     for data, learner in ((0, 0), (1, 0), (0, 1)):

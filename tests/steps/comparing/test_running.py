@@ -21,11 +21,18 @@ from bncli.watch import Event, Note, Progress, Stage, Watch, silent
 from tests.steps.comparing.tables import IMPROBABLE, NB, TAN, planned, write_table
 
 
-@pytest.fixture
-def plan(tmp_path: Path) -> tuple[Plan, tuple[Entry, ...]]:
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, tuple[Entry, ...]]:
     """The second data set is the larger one."""
-    sources = [write_table(tmp_path / f"{name}.csv", n, n) for name, n in (("small", 30), ("large", 60))]
+    folder = tmp_path_factory.mktemp("plan")
+    sources = [write_table(folder / f"{name}.csv", n, n) for name, n in (("small", 30), ("large", 60))]
     return planned(sources, protocol=Protocol(3, 2, 5))
+
+
+@pytest.fixture(scope="module")
+def alone(plan: tuple[Plan, tuple[Entry, ...]]) -> Trial:
+    """What this process finds by itself."""
+    return run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=1), watch=silent)
 
 
 def untimed(trial: Trial) -> list[tuple[object, ...]]:
@@ -51,26 +58,23 @@ def test_everything_is_there_once_and_in_order(plan: tuple[Plan, tuple[Entry, ..
     assert heard[2] == Progress(1, 24, "nb on large, fold 1")
 
 
-def test_the_number_of_processes_changes_nothing(plan: tuple[Plan, tuple[Entry, ...]]) -> None:
-    alone, together = (
-        run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=jobs), watch=silent) for jobs in (1, 3)
-    )
+def test_the_number_of_processes_changes_nothing(plan: tuple[Plan, tuple[Entry, ...]], alone: Trial) -> None:
+    together = run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=2), watch=silent)
     assert untimed(alone) == untimed(together)
     assert alone.bias_variance == together.bias_variance
 
 
-def test_bias_and_variance_by_hand(plan: tuple[Plan, tuple[Entry, ...]]) -> None:
-    trial = run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=1), watch=silent)
-    assert set(trial.bias_variance) == {(data, learner) for data in trial.data for learner in trial.learners}
+def test_bias_and_variance_by_hand(plan: tuple[Plan, tuple[Entry, ...]], alone: Trial) -> None:
+    assert set(alone.bias_variance) == {(data, learner) for data in alone.data for learner in alone.learners}
     for entry in plan[1]:
         votes = np.zeros((entry.n_rows, entry.n_labels))
-        for outcome in trial.outcomes:
+        for outcome in alone.outcomes:
             if (outcome.data, outcome.learner) == (entry.name, "tan"):
                 fold_of = stratified_folds(entry.labels, 3, (5, outcome.repeat))
                 rows = np.flatnonzero(fold_of == outcome.fold)
                 votes[rows, outcome.predicted] += 0.5
         truth = np.eye(entry.n_labels)[entry.labels]
-        found = trial.bias_variance[entry.name, "tan"]
+        found = alone.bias_variance[entry.name, "tan"]
         assert found.bias == pytest.approx(0.5 * np.mean(np.sum((truth - votes) ** 2, axis=1)))
         assert found.variance == pytest.approx(0.5 * np.mean(1 - np.sum(votes**2, axis=1)))
 
@@ -80,7 +84,7 @@ def test_one_repeat_has_no_bias_and_variance(tmp_path: Path) -> None:
     assert run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=1), watch=silent).bias_variance == {}
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_learner_that_fails_leaves_a_gap(tmp_path: Path, jobs: int) -> None:
     plan = planned([write_table(tmp_path / f"{name}.csv", 30, 0) for name in "ab"], (NB, IMPROBABLE), Protocol(3, 2, 0))
     trial = run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=jobs), watch=silent)
@@ -112,7 +116,7 @@ def resumable(path: str, plan: tuple[Plan, tuple[Entry, ...]], jobs: int = 1, wa
 
 
 def test_what_was_found_is_not_done_again(
-    plan: tuple[Plan, tuple[Entry, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plan: tuple[Plan, tuple[Entry, ...]], alone: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = str(tmp_path / "kept.jsonl")
     done: list[Task] = []
@@ -135,9 +139,7 @@ def test_what_was_found_is_not_done_again(
     resumed = resumable(path, plan, watch=heard.append)
     assert heard[0] == Note(f"7 of 24 folds are taken from {path}")
     assert (len(again), set(again) & set(done)) == (17, set())
-    assert untimed(resumed) == untimed(
-        run_plan(*plan, Checkpoint(None, *plan), pool=partial(here, jobs=1), watch=silent)
-    )
+    assert untimed(resumed) == untimed(alone)
     again.clear()
     assert untimed(resumable(path, plan, jobs=4)) == untimed(resumed)
     assert again == []

@@ -26,6 +26,7 @@ from bncli.steps.evaluate import METRICS, Outputs, evaluate, evaluate_model, eva
 from bncli.steps.evaluating.learning_curve import CSV_COLUMNS, Samples
 from bncli.steps.evaluating.report import EvaluateReport
 from bncli.watch import Event, Note, Progress, Run, Stage
+from tests.sweeps import first_few
 
 RECIPE = Recipe.of(structure="nb", param="map")
 TREE = Recipe.of(structure="tan", param="discriminative", penalty=1.0)
@@ -79,7 +80,7 @@ def figures(report: EvaluateReport) -> dict[str, Any]:
     return values
 
 
-@pytest.mark.parametrize("recipe", [RECIPE, TREE], ids=["map", "tree"])
+@pytest.mark.parametrize("recipe", first_few([TREE, RECIPE]))
 def test_a_size_says_the_same_whatever_else_is_asked_and_all_is_the_evaluation(source: Source, recipe: Recipe) -> None:
     protocol = Protocol(4, 2, 3)
     plain = evaluate(source, recipe, protocol)
@@ -97,7 +98,7 @@ def test_a_size_says_the_same_whatever_else_is_asked_and_all_is_the_evaluation(s
     assert curve(evaluate(source, recipe, Protocol(4, 2, 4), outputs=asked(30)))[30] != points[30]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings.default.max_examples // 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     sizes=st.lists(st.integers(1, 76), unique=True, min_size=1, max_size=4).map(sorted),
     folds=st.integers(2, 5),
