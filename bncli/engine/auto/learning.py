@@ -178,7 +178,9 @@ def _refitted(fold: Fold, judged: Judged, path: PenaltyPath) -> Judged:
     point = find_optimum_from(space, _settings(judged.penalty), path.parameters).point
     logs = said_of(fold.held_out, path.fusion, space.cells(point))
     losses = losses_of(logs, fold.held_out.labels, fold.held_out.weights)
-    return replace(judged, logs=logs, losses=losses, path=replace(path, space=space, best=point))
+    found = replace(path, space=space, best=point)
+    found.searched = space  # where its optimum lies, however few the rows
+    return replace(judged, logs=logs, losses=losses, path=found)
 
 
 def _held_out(folds: Sequence[Fold], judged: Sequence[Judged], weights: Array) -> HeldOut:
