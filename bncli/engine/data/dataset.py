@@ -107,9 +107,7 @@ class Dataset:
     def take(self, rows: Index) -> Dataset:
         """The given rows in the given order, copied."""
         weights = None if self.weights is None else self.weights[rows]
-        taken = tuple(c[rows] for c in self.codes)
-        self._let_go()
-        return replace(self, codes=taken, labels=self.labels[rows], weights=weights)
+        return replace(self, codes=tuple(c[rows] for c in self.codes), labels=self.labels[rows], weights=weights)
 
     def bounds(self) -> list[tuple[int, int]]:
         """First and last row + 1 of every block."""

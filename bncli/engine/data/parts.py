@@ -86,5 +86,7 @@ class Joined(Sequence[Codes]):
 
     def __getitem__(self, i):  # type: ignore[no-untyped-def]
         if isinstance(i, slice):
-            return tuple(column.whole() for column in self.columns[i])
-        return self.columns[i].whole()
+            return tuple(self[j] for j in range(len(self))[i])
+        found = self.columns[i].whole()
+        self.let_go()
+        return found
