@@ -11,12 +11,15 @@ Stop: when the rows that bind are known so well that
 
     sum over r of max(mu_r, mu_r before) |mu_r - mu_r before| / rho_r <= tolerance f
 
-which is about what is lost by moving x to where C x >= 0, or is at most STILL times that while f has not moved by more
-in WINDOW rounds, as where rounds end early. Where rows are so stiff that rounding decides, multipliers drift away
-again from where they were: once that sum was NEAR f and STALLED rounds have not halved it, the round where it
-was least has the answer. Conventions: rho begins at what the caller says of each row, the curvature there, and grows
-threefold, MOST_GROWN times at the most, for the rows whose |mu - mu before| / rho is among the largest and has not
-come down by half; the tolerance of a round begins loose and ends at the tolerance itself.
+which is about what is lost by moving x to where C x >= 0, or is at most STILL times that, and no more than the round
+before, while f has not moved by more in WINDOW rounds, as where rounds end early. Where rows are so stiff that rounding
+decides, multipliers drift away again from where they were: once that sum was NEAR f and STALLED rounds have not halved
+it, the round where it was least has the answer.
+
+Conventions: rho begins at what the caller says of each row, the curvature there, and grows threefold, MOST_GROWN times
+at the most, for the rows whose |mu - mu before| / rho is among the largest and has not come down by half; a round's
+tolerance begins loose and falls to a share TIGHTEST of the tolerance: an error e of a round's minimum is one of
+(2 rho e)^1/2 in multipliers.
 """
 
 from __future__ import annotations
@@ -24,21 +27,24 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.model import Optimum, StoppedBy
 from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
 
 ROUNDS, ITERATIONS = 100, 15
 """Of a round: where many rows bind, multipliers that are right in the end matter more than a round's last digits."""
 GROWTH, MOST_GROWN, SLOW, LARGE = 3.0, 1e4, 0.5, 0.1
-LOOSE, TIGHTER = 1e-4, 0.1
-"""Of a round's tolerance: the first one, and from one to the next."""
-MOST_ROWS, ENTRIES = 1000, 1 << 23
+LOOSE, TIGHTER, TIGHTEST = 1e-4, 0.1, 1e-2
+"""Of a round's tolerance: the first one, from one to the next, and the last one as a share of the tolerance."""
+MOST_ROWS, ENTRIES = 2500, 1 << 24
 """Rows that a preconditioner knows of, and numbers that it keeps of them."""
+TOGETHER = 64
+"""Rows that are multiplied at a time."""
 WINDOW, STILL = 3, 10.0
 STALLED, NEAR = 15, 1e-5
 CLOSEST = 1e-8
@@ -47,11 +53,26 @@ CLOSEST = 1e-8
 
 @dataclass(frozen=True)
 class Inequalities:
-    """C x >= 0 by products with C and its transpose; `stiffness` (R,) is about the curvature of f along each row."""
+    """C x >= 0, C (R, n) a product of matrices; `stiffness` (R,) is about the curvature of f along each row."""
 
-    product: Callable[[Array], Array]
-    transposed: Callable[[Array], Array]
+    factors: tuple[Any, ...]
     stiffness: Array
+
+    def product(self, x: Array) -> Array:
+        """C x (R,) of x (n,), or (R, any) of (n, any)."""
+        for factor in reversed(self.factors):
+            x = factor @ x
+        return x
+
+    def transposed(self, force: Array) -> Array:
+        """C' of (R,) or (R, any)."""
+        for factor in self._back:
+            force = factor @ force
+        return force
+
+    @cached_property
+    def _back(self) -> list[Any]:
+        return [factor.T for factor in self.factors]
 
 
 @dataclass(frozen=True)
@@ -76,7 +97,7 @@ def descend(
     x, mu, rho = start, np.zeros(len(rows.stiffness)), rows.stiffness
     tolerance = max(tolerance, CLOSEST)
     spent, each, last = _Spent(report), max(LOOSE, tolerance), np.full(len(mu), np.inf)
-    stiff = _Stiffened(rows, objective.precondition, len(x))
+    stiff = _Stiffened(rows, objective.precondition)
     values, stall = deque([np.inf], maxlen=WINDOW), _Stall()
     while True:
         punished = _Punished(rows, mu, rho)
@@ -89,7 +110,7 @@ def descend(
         gap = float(np.maximum(mu, before) @ (np.abs(mu - before) / rho))
         value = found.value - punished.value(x)
         near = tolerance * max(abs(value), objective.negligible)
-        still = abs(value - values[0]) <= near and gap <= STILL * near
+        still = abs(value - values[0]) <= near and gap <= STILL * near and gap <= stall.last
         values.append(value)
         arrived = each <= tolerance and found.stopped_by is not StoppedBy.MAX_ITERATIONS
         if arrived and (gap <= near or still):
@@ -100,17 +121,17 @@ def descend(
             return Constrained(spent.optimum(stall.found, stall.value), stall.multipliers)
         moved = np.abs(mu - before) / rho
         rho, last = _stiffer(rows, rho, moved, last), moved
-        each = max(each * TIGHTER, tolerance)
+        each = max(each * TIGHTER, TIGHTEST * tolerance)
 
 
 class _Stall:
     """The round with the least gap, and how many rounds there were since the gap was last halved."""
 
     def __init__(self) -> None:
-        self.rounds, self.least, self._halved = 0, np.inf, np.inf
+        self.rounds, self.least, self.last, self._halved = 0, np.inf, np.inf, np.inf
 
     def add(self, gap: float, found: Optimum, value: float, multipliers: Array) -> None:
-        self.rounds += 1
+        self.rounds, self.last = self.rounds + 1, gap
         if gap <= self._halved / 2:
             self.rounds, self._halved = 0, gap
         if gap <= self.least:
@@ -173,41 +194,57 @@ class _Stiffened:
 
         (M^-1 + C_S' R_S C_S)^-1 = M - M C_S' (R_S^-1 + C_S M C_S')^-1 C_S M
 
-    What M makes of a row is kept. Of too many rows for the memory the stiffest count.
+    What C M C' makes of a row is kept. Of too many rows for the memory the stiffest count.
     """
 
-    def __init__(self, rows: Inequalities, plain: Precondition, n: int) -> None:
-        self._rows, self._plain = rows, plain
-        self._most = max(1, min(MOST_ROWS, ENTRIES // (n + len(rows.stiffness) + 1)))
-        self._known: dict[int, tuple[Array, Array]] = {}
+    def __init__(self, rows: Inequalities, plain: Precondition) -> None:
+        self._rows, self._plain, n = rows, plain, len(rows.stiffness)
+        self._most = max(1, min(MOST_ROWS, ENTRIES // max(n, 1)))
+        self._place = np.full(n, -1)
+        self._known = np.zeros((0, n))
 
     def precondition(self, punished: _Punished, x: Array) -> Precondition:
         """The guess of the inverse Hessian of a round that starts at x."""
         binding = np.flatnonzero(punished.force(x) > 0)
         if len(binding) > self._most:
-            known = np.fromiter((r in self._known for r in binding), bool, len(binding))
-            order = np.lexsort((-punished.rho[binding] / self._rows.stiffness[binding], ~known))
+            order = np.lexsort((-punished.rho[binding] / self._rows.stiffness[binding], self._place[binding] < 0))
             binding = np.sort(binding[order[: self._most]])
         if not len(binding):
             return self._plain
-        self._known = {r: self._known[r] for r in self._known if len(self._known) <= self._most or r in set(binding)}
-        found = [self._of(int(r)) for r in binding]
-        z = np.stack([one for one, _ in found])
-        inner = np.stack([along[binding] for _, along in found]) + np.diag(1.0 / punished.rho[binding])
+        inner = self._among(binding)
+        inner[np.diag_indices(len(inner))] += 1.0 / punished.rho[binding]
         # loads for longer than a small fit takes, and no other fit needs it
         from scipy.linalg import cho_factor, cho_solve
 
-        factor = cho_factor((inner + inner.T) / 2)
-        return lambda g: self._plain(g) - z.T @ cho_solve(factor, z @ g)
+        factor = cho_factor(inner, overwrite_a=True, check_finite=False)
 
-    def _of(self, row: int) -> tuple[Array, Array]:
-        """M C_r' and C M C_r'."""
-        if row not in self._known:
-            one = np.zeros(len(self._rows.stiffness))
-            one[row] = 1.0
-            z = self._plain(self._rows.transposed(one))
-            self._known[row] = z, self._rows.product(z)
-        return self._known[row]
+        def apply(g: Array) -> Array:
+            free, pulled = self._plain(g), np.zeros(len(self._place))
+            pulled[binding] = cho_solve(factor, self._rows.product(free)[binding], check_finite=False)
+            return free - self._plain(self._rows.transposed(pulled))
+
+        return apply
+
+    def _among(self, binding: Index) -> Array:
+        """C_S M C_S'."""
+        new = binding[self._place[binding] < 0]
+        if len(self._known) + len(new) > self._most:
+            kept = binding[self._place[binding] >= 0]
+            self._known = self._known[self._place[kept]]
+            self._place[:] = -1
+            self._place[kept] = np.arange(len(kept))
+        self._place[new] = len(self._known) + np.arange(len(new))
+        parts = [self._of(new[i : i + TOGETHER]) for i in range(0, len(new), TOGETHER)]
+        self._known = np.concatenate([self._known, *parts])
+        found = self._known[np.ix_(self._place[binding], binding)]
+        return np.asarray((found + found.T) / 2)
+
+    def _of(self, rows: Index) -> Array:
+        """C_r M C' of some rows r, (rows, R)."""
+        units = np.zeros((len(self._place), len(rows)))
+        units[rows, np.arange(len(rows))] = 1.0
+        forces = np.ascontiguousarray(self._rows.transposed(units).T)
+        return np.asarray(self._rows.product(np.stack([self._plain(force) for force in forces], axis=1)).T)
 
 
 class _Spent:

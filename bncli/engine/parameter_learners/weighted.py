@@ -16,6 +16,7 @@ levels 1 to 3. w = 1 is the generative model, w = 0 the uniform distribution.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -103,6 +104,10 @@ class _SharedWeights(_Weights):
     @property
     def n_parameters(self) -> int:
         return self.shared.n_parameters
+
+    @property
+    def factors(self) -> list[Any]:
+        return self.shared.factors
 
     def tables(self, p: Array) -> Array:
         return self.shared.tables(p)

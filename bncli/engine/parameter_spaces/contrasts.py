@@ -6,6 +6,7 @@ ln P(y | x) / P(0 | x) = sum over the predictors active in x of p[y, predictor],
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,14 @@ class Contrasts(PerCell):
     @property
     def sharing(self) -> Predictors | CellPredictors:
         return self.predictors
+
+    @property
+    def factors(self) -> list[Any]:
+        from scipy.sparse import csr_array, eye_array, kron
+
+        n = len(self.log_theta)
+        of_class = [eye_array(n, n - 1, k=-1), *(eye_array(n - 1) for _ in self.predictors.factors[1:])]
+        return [csr_array(kron(y, factor)) for y, factor in zip(of_class, self.predictors.factors, strict=True)]
 
     def tables(self, p: Array) -> Array:
         tables = self.predictors.tables(p.reshape(-1, self.predictors.n_predictors))

@@ -12,7 +12,7 @@ p = (K - 1, M) flat (`Predictors`, `CellPredictors`), or a sum of effects, with 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,6 +31,14 @@ class Sharing:
 
     def tables(self, p: Array) -> Array:
         return self.scale * p[self.index]
+
+    @property
+    def factors(self) -> list[Any]:
+        """A sparse matrix (K n_cells, P) that makes tables of p."""
+        from scipy.sparse import csr_array
+
+        entries = (self.scale.ravel(), (np.arange(self.index.size), self.index.ravel()))
+        return [csr_array(entries, shape=(self.index.size, self.n_parameters))]
 
     def pull_back(self, d_tables: Array) -> Array:
         sums = np.bincount(self.index.ravel(), (self.scale * d_tables).ravel(), self.n_parameters)
@@ -94,6 +102,15 @@ class Coordinates(Parameterisation, Protocol):
         ...
 
 
+class Linear(Coordinates, Protocol):
+    """A parameter space whose tables are linear in p, as directions need it."""
+
+    @property
+    def factors(self) -> list[Any]:
+        """Sparse matrices whose product (K n_cells, P) makes tables of p, the last to be applied first."""
+        ...
+
+
 @dataclass(frozen=True)
 class PerCell:
     """What spaces with one parameter per table entry share; `log_theta` (K, n_cells) are the generative tables."""
@@ -117,6 +134,12 @@ class PerCell:
 
     def push(self, p: Array, v: Array) -> Array:
         return self.tables(v)
+
+    @property
+    def factors(self) -> list[Any]:
+        from scipy.sparse import csr_array, diags_array
+
+        return [csr_array(diags_array(np.broadcast_to(self.scale, self.log_theta.shape).ravel()))]
 
     @property
     def is_scaled(self) -> bool:

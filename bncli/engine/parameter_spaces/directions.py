@@ -99,19 +99,9 @@ class Directions:
     def n_slopes(self) -> int:
         return int(self.rows.slopes.shape[1])
 
-    def matrix(self, n_contrasts: int) -> Any:
-        """G and S beside each other, once for every contrast: sparse, for contrasts and slopes below each other."""
-        from scipy.sparse import csr_array, eye_array, hstack, kron
-
-        return csr_array(hstack([kron(eye_array(n_contrasts), part) for part in self.rows]))
-
     def contrasts(self, cells: Array) -> Array:
         """d of every other class (K - 1, n_cells) in tables (K, n_cells)."""
         return np.asarray(cells[self.raised] - np.delete(cells, self.raised, axis=0))
-
-    def transposed(self, force: Array) -> Array:
-        """What a sum over contrasts with these factors (K - 1, n_cells) is over tables (K, n_cells)."""
-        return np.insert(-force, self.raised, force.sum(axis=0), axis=0)
 
     def table(self, d: Array, member: _Member) -> Array:
         """The family's part of d (n_cells,) with the axis of the attribute first; a view."""

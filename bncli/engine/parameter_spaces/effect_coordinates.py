@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,12 @@ class EffectCoordinates:
 
     def push(self, p: Array, v: Array) -> Array:
         return self.tables(v)
+
+    @property
+    def factors(self) -> list[Any]:
+        from scipy.sparse import csr_array, eye_array, kron
+
+        return [csr_array(kron(eye_array(self.n_labels), factor)) for factor in self.effects.factors]
 
     @property
     def sharing(self) -> Effects:

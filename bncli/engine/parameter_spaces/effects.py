@@ -95,6 +95,13 @@ class Effects:
             values = stage @ values
         return np.ascontiguousarray(values.T)
 
+    @property
+    def factors(self) -> list[Any]:
+        """Sparse matrices whose product is T, the last to be applied first."""
+        from scipy.sparse import csr_array
+
+        return self._stages[::-1] if self._matrix is None else [csr_array(self._matrix)]
+
     def masses(self, weights: Array) -> Array:
         """sum over cells c of weights[c] T[c, q]^2, for every parameter q."""
         if self._matrix is not None:

@@ -22,6 +22,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,18 @@ class Predictors:
         for raised, low in self._steps:
             cells[:, raised] += cells[:, low]
         return cells
+
+    @property
+    def factors(self) -> list[Any]:
+        """Sparse matrices whose product is the map of `tables`, the last to be applied first."""
+        from scipy.sparse import csr_array, eye_array
+
+        n = len(self.own)
+        added = [csr_array((np.ones(len(low)), (raised, low)), shape=(n, n)) for raised, low in self._steps]
+        held = csr_array(
+            (np.ones(self.n_predictors), (self.holders, np.arange(self.n_predictors))), shape=(n, self.n_predictors)
+        )
+        return [*(csr_array(eye_array(n) + one) for one in reversed(added)), held]
 
     def sums(self, cells: Array) -> Array:
         """The transpose of `tables`: each predictor's sum (any, M) over the cells in which it is active."""
@@ -108,6 +121,12 @@ class CellPredictors:
         cells = np.zeros((len(parameters), self.n_cells))
         cells[:, self._first :] = parameters
         return cells
+
+    @property
+    def factors(self) -> list[Any]:
+        from scipy.sparse import csr_array, eye_array
+
+        return [csr_array(eye_array(self.n_cells, self.n_predictors, k=-self._first))]
 
     def sums(self, cells: Array) -> Array:
         return cells[:, self._first :]

@@ -10,8 +10,9 @@ k being the class that the directions are about, and the problem is concave: wha
 diagonal for the slopes. Where the optimum without directions keeps them already, it is the answer.
 
 Conventions: the stiffness of a row is about the curvature of the likelihood along it, 1 / (1 / h_c + 1 / h_c') with
-h_c = n_c P(k) P(j) / (P(k) + P(j)) + 1, n_c the weight of the rows in cell c. What rounding leaves of a fall is taken
-off the tables in the end (`Directions.repaired`).
+h_c = n_c P(k) P(j) / (P(k) + P(j)) + 1, n_c the weight of the rows in cell c, and of the penalty, lambda / |C_r|^2, as
+far as that is no more than the largest of the likelihood. What rounding leaves of a fall is taken off the tables in the
+end (`Directions.repaired`).
 """
 
 from __future__ import annotations
@@ -28,12 +29,15 @@ from bncli.engine.model import Optimum
 from bncli.engine.optimizers import augmented_lagrangian
 from bncli.engine.optimizers.augmented_lagrangian import Inequalities
 from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
-from bncli.engine.parameter_spaces.coordinates import Coordinates
+from bncli.engine.parameter_spaces.coordinates import Linear
 from bncli.engine.parameter_spaces.directions import Directions, directions_of
 from bncli.engine.training.likelihood import ConditionalLikelihood
 
+ENTRIES = 1 << 23
+"""Of a sparse matrix that is multiplied out: differences have far fewer effects than tables have."""
 
-def monotone_of(likelihood: ConditionalLikelihood, coordinates: Coordinates) -> Monotone | None:
+
+def monotone_of(likelihood: ConditionalLikelihood, coordinates: Linear) -> Monotone | None:
     """What the directions of the rows' schema ask of parameters; None where they ask for nothing."""
     directions = directions_of(likelihood.data.schema, likelihood.families)
     return None if directions is None else Monotone(directions, likelihood, coordinates)
@@ -45,19 +49,26 @@ class Monotone:
 
     directions: Directions
     likelihood: ConditionalLikelihood
-    coordinates: Coordinates
+    coordinates: Linear
 
     def optimum(
-        self, objective: Objective, point: Array, *, method: Callable[..., Optimum], report: Report, **stop: Any
+        self,
+        objective: Objective,
+        point: Array,
+        penalty: float,
+        *,
+        method: Callable[..., Optimum],
+        report: Report,
+        **stop: Any,
     ) -> Optimum:
         """The optimum of an objective of p under the directions, from `point`; `method` takes the rounds.
 
-        `stop` are the tolerance and the most iterations of all rounds.
+        `penalty` is the lambda in the objective; `stop` are the tolerance and the most iterations of all rounds.
         """
         n = len(point)
         found = augmented_lagrangian.descend(
             self.widened(objective),
-            self.inequalities,
+            self.inequalities(penalty),
             self.start(point),
             method=method,
             report=lambda step, x: report(step, x[:n]),
@@ -73,25 +84,33 @@ class Monotone:
         """(p, t) with the slopes that tables of p have."""
         return np.concatenate([p, self.directions.start(self.coordinates.tables(p))])
 
+    def inequalities(self, penalty: float) -> Inequalities:
+        """C x >= 0, stiff by the likelihood and by the penalty lambda."""
+        of_rows = self._stiffness.ravel()
+        of_penalty = np.minimum(penalty / self._squares, of_rows.max(initial=0.0))
+        return Inequalities(self._factors, of_rows + of_penalty)
+
     @cached_property
-    def inequalities(self) -> Inequalities:
-        """C x >= 0."""
-        n, of, n_others = self.coordinates.n_parameters, self.directions, len(self._stiffness)
-        rows = of.matrix(n_others)
-        # transposed once: as a view of each product it would be made and checked again
-        back, n_contrasts = rows.T.tocsr(), n_others * int(of.offsets[-1])
-        origin = np.zeros(n)
+    def _factors(self) -> tuple[Any, ...]:
+        """C as a product of sparse matrices: of differences of contrasts of tables, and of what makes tables."""
+        from scipy.sparse import block_diag, csr_array, eye_array, hstack, kron
 
-        def product(x: Array) -> Array:
-            contrasts = of.contrasts(self.coordinates.push(origin, x[:n]))
-            return np.asarray(rows @ np.concatenate([contrasts.ravel(), x[n:]]))
+        n_others, n_labels, of = len(self._stiffness), self.likelihood.data.n_labels, self.directions
+        against = np.delete(-np.eye(n_labels), of.raised, axis=0)
+        against[:, of.raised] = 1.0
+        slopes = kron(eye_array(n_others), of.rows.slopes)
+        beside = eye_array(slopes.shape[1])
+        first = csr_array(hstack([kron(against, of.rows.differences), slopes]))
+        return _multiplied([first, *(csr_array(block_diag([factor, beside])) for factor in self.coordinates.factors)])
 
-        def transposed(force: Array) -> Array:
-            along = back @ force
-            cells = of.transposed(along[:n_contrasts].reshape(n_others, -1))
-            return np.concatenate([self.coordinates.pull_back(origin, cells), along[n_contrasts:]])
-
-        return Inequalities(product, transposed, self._stiffness.ravel())
+    @cached_property
+    def _squares(self) -> Array:
+        """|C_r|^2 without the slopes, (R,); infinite for rows of slopes alone, or where C is not multiplied out."""
+        if len(self._factors) > 1:
+            return np.full(self._factors[0].shape[0], np.inf)
+        n_slopes = self._factors[0].shape[1] - self.coordinates.n_parameters
+        found = self._factors[0].power(2) @ np.repeat([1.0, 0.0], [self.coordinates.n_parameters, n_slopes])
+        return np.where(found > 0, found, np.inf)
 
     @cached_property
     def _stiffness(self) -> Array:
@@ -133,6 +152,17 @@ class Monotone:
             precondition=beside(objective.precondition),
             refreshed=lambda x, cost: beside(objective.refreshed(x[:n], cost)),
         )
+
+
+def _multiplied(factors: list[Any]) -> tuple[Any, ...]:
+    """Sparse matrices of the same product, the first ones multiplied out as far as that has at most ENTRIES numbers."""
+    from scipy.sparse import csr_array
+
+    product, *rest = factors
+    while rest and int(np.diff(rest[0].indptr)[product.indices].sum()) <= ENTRIES:
+        product = csr_array(product @ rest.pop(0))
+        product.eliminate_zeros()
+    return (product, *rest)
 
 
 def after(free: Optimum, found: Optimum) -> Optimum:

@@ -23,7 +23,7 @@ from bncli.engine.model import Optimum, Parameters, Tables
 from bncli.engine.optimizers import growing
 from bncli.engine.optimizers.growing import Sampled
 from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
-from bncli.engine.parameter_spaces.coordinates import Coordinates, Parameterisation
+from bncli.engine.parameter_spaces.coordinates import Coordinates, Linear, Parameterisation
 from bncli.engine.parameter_spaces.flops import Costs
 from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.training.monotone import Monotone, after, monotone_of, told_after
@@ -38,6 +38,8 @@ ROUNDS = 10
 """Of iterations that are allowed, for an optimum under directions."""
 NEAR_COST = 3.0
 """Evaluations that the preconditioner of a known point may cost; between 1 and 12 it makes little difference."""
+DIRECTED_COST = 30.0
+"""The same under directions, where there are many times as many evaluations."""
 
 
 class Likelihood(Protocol):
@@ -106,7 +108,7 @@ class ParameterSpace:
 
     @classmethod
     def directed(
-        cls, likelihood: ConditionalLikelihood, coordinates: Coordinates, costs: Costs | None = None
+        cls, likelihood: ConditionalLikelihood, coordinates: Linear, costs: Costs | None = None
     ) -> ParameterSpace:
         """The space whose optimum keeps the directions that the rows' schema has; tables have to be linear in it."""
         return cls(likelihood, coordinates, costs, monotone_of(likelihood, coordinates))
@@ -122,6 +124,11 @@ class ParameterSpace:
     def whitening(self) -> Whitening:
         """What the preconditioners for all penalties share."""
         return whitening(self.likelihood, self.coordinates, 0.0)
+
+    @property
+    def free(self) -> ParameterSpace:
+        """The same without directions."""
+        return replace(self, monotone=None)
 
     def cells(self, p: Array) -> Array:
         """The tables (K, n_cells) of parameters that were found, falls by rounding taken off."""
@@ -228,7 +235,7 @@ def find_optimum(space: Space, settings: OptimizerSettings, report: Report) -> O
         found = _minimise(problem.objective, problem.start, settings, report)
     else:
         found = _grown(problem.objective, problem.start, samples, settings, report)
-    return _directed(problem, found, report)
+    return _directed(_Problem(space, replace(settings, near_cost=DIRECTED_COST)), found, report)
 
 
 def _directed(problem: _Problem, free: Optimum, report: Report) -> Optimum:
@@ -250,7 +257,7 @@ def _constrained(problem: _Problem, monotone: Monotone, point: Array, report: Re
     method = partial(_module(settings).minimise, **settings.options)
     # rounds are many: so many iterations as are allowed for one optimum are allowed for ten
     stop = {"tolerance": settings.tolerance, "max_iterations": ROUNDS * settings.max_iterations}
-    return monotone.optimum(_near(problem, point), point, method=method, report=report, **stop)
+    return monotone.optimum(_near(problem, point), point, settings.penalty, method=method, report=report, **stop)
 
 
 def _samples(space: Space, settings: OptimizerSettings, near: Array | None = None) -> Iterator[Sampled] | None:
@@ -299,13 +306,12 @@ def _grown(
 def find_optimum_from(space: Space, settings: OptimizerSettings, point: Array) -> Optimum:
     """The best parameters found from `point`, near which they are expected; `settings` tell all but the start."""
     problem = _Problem(space, settings)
-    monotone = _monotone(space)
-    if monotone is not None:
-        return _constrained(problem, monotone, point, _silent)
     samples = _samples(space, settings, near=point)
     if samples is not None:
-        return _grown(problem.objective, point, samples, settings, _silent)
-    return _minimise(_near(problem, point), point, settings, _silent)
+        found = _grown(problem.objective, point, samples, settings, _silent)
+    else:
+        found = _minimise(_near(problem, point), point, settings, _silent)
+    return _directed(problem, found, _silent)
 
 
 def _near(problem: _Problem, point: Array) -> Objective:

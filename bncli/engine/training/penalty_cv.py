@@ -24,6 +24,10 @@ and stands against the summed likelihood, so the choice is taken for all rows as
 rows the best lambda falls by up to a decade, and keeping it costs 2 % of the log-loss.) The search is the same whatever
 the optimiser of the final fit, and so is the choice. A single row cannot be held out: lambda is then UNTRIED.
 
+Directions of attributes (`bncli.engine.training.monotone`) have no part in the path: lambda is chosen by fits without
+them, and the loss at the one chosen is that of fits that keep them. (Measured on seven tables with three learners: the
+log-loss under directions is 0.07 % higher, and the same in two thirds of the cases, as with a path that keeps them.)
+
 On few rows two guards. No lambda below (FLOOR_ROWS / N)^3 is tried: two dozen rows may all be right by luck when they
 are held out, and then the smaller the penalty, the better it looks. And what is learnt may be shrunk towards the class
 frequencies (`shrinkage`).
@@ -45,7 +49,13 @@ from bncli.engine.data.encoding import encode_attributes, label_codes
 from bncli.engine.data.folds import stratified_folds, stratified_sample
 from bncli.engine.data.schema import Attribute
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers
-from bncli.engine.training.optimization import Likelihood, OptimizerSettings, Space, find_optimum_from
+from bncli.engine.training.optimization import (
+    Likelihood,
+    OptimizerSettings,
+    ParameterSpace,
+    Space,
+    find_optimum_from,
+)
 from bncli.engine.training.shrinkage import FACTORS, FEW_ROWS, choose_factor, log_frequencies, shrunk_cells
 from bncli.watch import Progress, Watch, silent
 
@@ -148,7 +158,8 @@ def penalty_path(
     if first and best_of(tried) == GRID[first]:
         paths = _paths(folds, space_of, center, shrink)
         tried = _follow(paths, grid, told)
-    chosen = ChosenPenalty(best_of(tried), tuple(tried))
+    best = best_of(tried)
+    chosen = ChosenPenalty(best, tuple(_under_directions(paths, best, tried)))
     return replace(chosen, shrinkage=_shrinkage(paths, chosen.penalty)) if shrink else chosen
 
 
@@ -184,6 +195,14 @@ def _follow(paths: Sequence[_Path], grid: Sequence[float], told: _Told) -> list[
         if _is_hopeless(tried):
             break
     return tried
+
+
+def _under_directions(paths: Sequence[_Path], best: float, tried: Sequence[Tried]) -> list[Tried]:
+    """What was tried, the best penalty with its loss under the directions of attributes, if there are any."""
+    if not any(path.is_directed for path in paths):
+        return list(tried)
+    loss = 0.0 - sum(path.direct(best) for path in paths) / _weight(paths)
+    return [Tried(best, loss) if one.penalty == best else one for one in tried]
 
 
 def _weight(paths: Sequence[_Path]) -> float:
@@ -251,11 +270,27 @@ class _Path:
     """By penalty, the CLL of the rows held out under tables shrunk by each of FACTORS; if `shrink`."""
 
     def advance(self, penalty: float) -> float:
-        """The conditional log-likelihood of the held-out rows at the optimum of the next penalty."""
-        settings = OptimizerSettings("zero", penalty, self.center, "lbfgs", TOLERANCE, MAX_ITERATIONS)
-        point = find_optimum_from(self.space, settings, self._start()).point
+        """The conditional log-likelihood of the held-out rows at the next penalty's optimum, directions left out."""
+        space = self.space.free if isinstance(self.space, ParameterSpace) else self.space
+        point = find_optimum_from(space, self._settings(penalty), self._start()).point
         self.optima = [*self.optima[-1:], point]
-        cells = self.space.cells(point)
+        return self._judged(penalty, space.cells(point))
+
+    @property
+    def is_directed(self) -> bool:
+        """Whether attributes have directions."""
+        return isinstance(self.space, ParameterSpace) and self.space.monotone is not None
+
+    def direct(self, penalty: float) -> float:
+        """The conditional log-likelihood of the held-out rows at the optimum under the directions of attributes."""
+        start = np.full(self.space.coordinates.n_parameters, self.center)
+        point = find_optimum_from(self.space, self._settings(penalty), start).point
+        return self._judged(penalty, self.space.cells(point))
+
+    def _settings(self, penalty: float) -> OptimizerSettings:
+        return OptimizerSettings("zero", penalty, self.center, "lbfgs", TOLERANCE, MAX_ITERATIONS)
+
+    def _judged(self, penalty: float, cells: Array) -> float:
         if not self.shrink:
             return self._log_likelihood(cells)
         n = self.space.likelihood.data.class_counts

@@ -40,7 +40,7 @@ def constrained(drift: float) -> tuple[Array, int]:
 
     plain = Objective(value_and_gradient, np.copy, lambda _: np.copy, lambda *_: np.copy, lambda _: False, 0.0)
     method = Drifting(drift)
-    rows = Inequalities(np.copy, np.copy, np.full(1, 9.0))
+    rows = Inequalities((np.eye(1),), np.full(1, 9.0))
     stop: dict[str, Any] = {"tolerance": 1e-9, "max_iterations": 1000}
     found = descend(plain, rows, np.ones(1), method=method, report=lambda *_: None, **stop)
     return found.optimum.point, method.rounds

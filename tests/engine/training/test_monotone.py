@@ -20,6 +20,7 @@ from bncli.engine.model import Model, Optimum
 from bncli.engine.parameter_learners import discriminative, lr, lr_roos, weighted
 from bncli.engine.structures.structure import Dag, Regions, Structure
 from bncli.engine.training.optimization import ParameterSpace, find_optimum, find_optimum_from
+from bncli.engine.training.penalty_cv import held_out_folds, penalty_path
 from bncli.recipe import Recipe
 from tests.directions import directed_dataset, worst_fall
 from tests.spaces import how
@@ -204,8 +205,8 @@ def test_the_conditions_of_an_optimum(case: tuple[str, Structure], labels: int) 
     assert monotone is not None
     _, d_tables = space.likelihood.value_and_gradient(space.coordinates.tables(p))
     gradient = 0.5 * p - space.coordinates.pull_back(p, d_tables)
-    n_rows = len(monotone.inequalities.stiffness)
-    rows = np.stack([monotone.inequalities.transposed(one) for one in np.eye(n_rows)])
+    of = monotone.inequalities(0.5)
+    rows = of.transposed(np.eye(len(of.stiffness))).T
     x = monotone.start(p)
     slack = rows @ x
     assert slack.min() > -1e-4
@@ -239,11 +240,58 @@ def test_what_is_added_has_the_gradient_it_says() -> None:
     rng = np.random.default_rng(0)
     n = space.coordinates.n_parameters + monotone.directions.n_slopes
     x, v = rng.normal(size=n), rng.normal(size=n)
-    rows = monotone.inequalities
+    rows = monotone.inequalities(0.5)
     assert monotone.directions.n_slopes
     force = rng.normal(size=len(rows.stiffness))
     assert rows.product(x) @ force == pytest.approx(x @ rows.transposed(force), rel=1e-12)
     np.testing.assert_allclose(rows.product(x + v), rows.product(x) + rows.product(v), atol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "structure"), CASES, ids=lambda one: one if isinstance(one, str) else one.method)
+def test_factors_make_the_tables(name: str, structure: Structure) -> None:
+    data = directed_dataset(60, (4, 3, 3), (1, -1, 0), missing=MISSING, labels=3, towards=1)
+    coordinates: Any = space_of(name, data, structure).coordinates
+    p = np.random.default_rng(0).normal(size=coordinates.n_parameters)
+    found = p
+    for factor in reversed(coordinates.factors):
+        found = factor @ found
+    np.testing.assert_allclose(found, coordinates.tables(p).ravel(), atol=1e-12)
+
+
+def test_matrices_that_are_not_multiplied_out_make_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = directed_dataset(60, (4, 3, 3), (1, 0, -1), missing=MISSING, seed=8)
+    whole, parts = (space_of("lr", data, TAN).monotone for _ in range(2))
+    assert whole is not None
+    assert parts is not None
+    of_whole = whole.inequalities(1.0)
+    monkeypatch.setattr("bncli.engine.training.monotone.ENTRIES", 0)
+    of_parts = parts.inequalities(1.0)
+    assert len(of_whole.factors) == 1 < len(of_parts.factors)
+    x, force = np.random.default_rng(0).normal(size=(2, of_whole.factors[0].shape[1], len(of_whole.stiffness)))
+    np.testing.assert_allclose(of_parts.product(x), of_whole.product(x), atol=1e-12)
+    np.testing.assert_allclose(of_parts.transposed(force.T[:, :2]), of_whole.transposed(force.T[:, :2]), atol=1e-12)
+
+
+def test_the_penalty_is_chosen_without_directions_and_its_loss_is_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bncli.engine.training.penalty_cv.GRID", (10.0, 1.0))
+    free, directed = (directed_dataset(60, (4, 3), (sign, 0), seed=4) for sign in (0, -1))
+    paths = []
+    for data in (free, directed):
+        folds = held_out_folds(data, 0)
+        spaces = [space_of("discriminative", fold.counts.data, Dag(((), ()), (0, 1))) for fold in folds]
+        of_fold = {id(fold.counts): space for fold, space in zip(folds, spaces, strict=True)}
+        paths.append((folds, spaces, penalty_path(folds, lambda counts, of=of_fold: of[id(counts)], center=0.0)))
+    (_, _, plain), (folds, spaces, found) = paths
+    assert found.penalty == plain.penalty
+    assert [one for one in found.tried if one.penalty != found.penalty] == [
+        one for one in plain.tried if one.penalty != found.penalty
+    ]
+    said = 0.0
+    for fold, space in zip(folds, spaces, strict=True):
+        cells = space.cells(optimum(space, penalty=found.penalty, tolerance=1e-6).point)
+        said += space.on(fold.rows).value_and_gradient(cells)[0]
+    assert found.log_loss == pytest.approx(-said / 60, rel=2e-3)
+    assert plain.log_loss != pytest.approx(-said / 60, rel=4e-3)
 
 
 @pytest.mark.parametrize("optimizer", ["newton", "lbfgs", "bfgs", "cg", "cgb"])
