@@ -34,6 +34,9 @@ def main() -> None:
         # Pressed before, or after, the time when `run` looks after it.
         # As shells count: 128 and the number of the signal, SIGINT where Python itself raised it.
         code = 128 + (stop.args[0] if stop.args else signal.SIGINT)
+    # CPython remembers an interrupt within a text that `exec` ran (so dataclasses are made), and would die of it in the
+    # end though it was caught; the next text makes it forget.
+    exec("")
     sys.exit(code)
 
 

@@ -42,3 +42,18 @@ def test_help_and_the_default_fit_load_no_scipy(tmp_path: Path, words: list[str]
     program = PROGRAM.format(words=[places.get(word, word) for word in words], heavy=["scipy", "scipy.special"])
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr == "('1', [])\n"
+
+
+def test_an_interrupt_within_a_text_that_is_run_ends_with_its_code() -> None:
+    """As where ^C meets a module that makes a dataclass."""
+    program = """
+import bncli.__main__, bncli.cli.supervised
+def interrupted(_run):
+    try:
+        exec("raise KeyboardInterrupt")
+    except KeyboardInterrupt:
+        return 130
+bncli.cli.supervised.supervised = interrupted
+bncli.__main__.main()
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 130
