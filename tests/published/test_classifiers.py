@@ -77,10 +77,10 @@ def test_ahead_of_boosting_on_small_tables(learner: str, found: Evidence) -> Non
     assert against.p < 0.01
 
 
-def test_auto_is_level_with_boosting_on_large_tables(found: Evidence) -> None:
+def test_auto_is_ahead_of_boosting_on_most_large_tables(found: Evidence) -> None:
     large = found.sized(LARGE + 1, np.inf)
-    assert 0.8 < large.ratio("log-loss", "auto") < 1.05
-    assert large.against("log-loss", "auto").p > 0.05
+    assert large.ratio("log-loss", "auto") < 0.85
+    assert large.against("log-loss", "auto").losses <= 1
 
 
 def test_auto_is_often_as_good_as_the_best_of_them(found: Evidence) -> None:
@@ -94,10 +94,7 @@ def test_auto_learns_within_a_few_times_the_seconds_of_boosting(found: Evidence)
     """On large tables, early-stopped boosting on the same thread."""
     large = found.sized(LARGE + 1, np.inf)
     assert large.ratio("fit", "auto") < 5
-    times = dict(zip(large.sets, large.of("fit", "auto") / large.of("fit", BESIDE), strict=True))
-    # a limit of 8 is missed on this one, on which boosting stops after two seconds
-    assert {name for name, ratio in times.items() if ratio > 8} == {"shuttle"}
-    assert max(times.values()) < 10.5
+    assert (large.of("fit", "auto") / large.of("fit", BESIDE)).max() < 8
 
 
 @pytest.mark.parametrize("structure", ["nb", "tan"])
