@@ -121,11 +121,15 @@ def _tables(
 
 
 def expected_memory(rows: int, n: int, values: float, rounds: int, recipe: Recipe) -> int:
-    """Bytes: values or the sample of them, the codes, and fused codes where a likelihood is computed."""
+    """Bytes: values or the sample of them, the codes, and fused codes where a likelihood is computed.
+
+    Codes of a file (no rounds) count while all of them are read, and no longer: its pages are let go.
+    """
     kept = 0.0 if not rounds else min(values, BUDGET + 2.0 * SAMPLE_ROWS * n * VALUE_BYTES)
     codes = rows * (n + 2.0)
     fused = 0.0 if recipe.optimizer is None else rows * (n + 18.0)
-    return round(BASE_BYTES + max(kept + codes if rounds == 1 else kept, codes + fused))
+    later = (codes if rounds else rows * 2.0) + fused
+    return round(BASE_BYTES + max(kept + codes if rounds == 1 else kept, codes, later))
 
 
 def expected_seconds(rows: int, n: int, rounds: int, recipe: Recipe) -> float:

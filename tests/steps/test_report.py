@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,7 +110,12 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module", params=KINDS, ids=list(KINDS))
+def kinds(*usual: str) -> list[Any]:
+    """Those named between whiles, the others in the slow sweep."""
+    return [pytest.param(kind, marks=[] if kind in usual else [pytest.mark.slow]) for kind in KINDS]
+
+
+@pytest.fixture(scope="module", params=kinds("tan", "regions", "interactions", "auto"))
 def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     name, words = KINDS[request.param]
     data = SAMPLES / f"{name}.csv"

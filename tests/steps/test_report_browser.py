@@ -20,7 +20,7 @@ from bncli.steps.fit import fit
 from bncli.steps.report import report
 from bncli.steps.score import Output, score
 from tests.chromium import Browser, PageOfFile, chromium
-from tests.steps.test_report import HOSTILE, KINDS, SAMPLES, written
+from tests.steps.test_report import HOSTILE, KINDS, SAMPLES, kinds, written
 from tests.sweeps import first_few
 from tests.transcripts import ROOT
 
@@ -98,7 +98,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.fixture(scope="module", params=[*KINDS, "hostile"])
+@pytest.fixture(scope="module", params=[*kinds("tan", "interactions"), "hostile"])
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """The kind of a model, and the folder with m.bnc and r.html."""
     folder = tmp_path_factory.mktemp(request.param)
