@@ -1,4 +1,4 @@
-"""Products of parameters: every pair of values meets between whiles, the whole product is a slow sweep."""
+"""Products of parameters: every pair of values meets in the usual run, the whole product is a slow sweep."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def every_pair(*axes: Sequence[Any]) -> list[Any]:
 
 
 def every_value(*axes: Sequence[Any]) -> list[Any]:
-    """The product of the axes likewise, but with every single value between whiles, and as many cases as that takes."""
+    """The product of the axes likewise, with every single value in the usual run and as many cases as that takes."""
     most = max(map(len, axes))
     taken = {tuple(i % len(axis) for axis in axes) for i in range(most)}
     product = itertools.product(*map(range, map(len, axes)))
@@ -33,7 +33,7 @@ def every_value(*axes: Sequence[Any]) -> list[Any]:
 
 
 def first_few(cases: Iterable[Any], n: int = 1) -> list[Any]:
-    """The first `n` cases between whiles, the others in the slow sweep."""
+    """The first `n` cases in the usual run, the others in the slow sweep."""
     return [_param([case], place < n) for place, case in enumerate(cases)]
 
 

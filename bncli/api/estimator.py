@@ -134,7 +134,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if (towards := options.get("towards")) is None:
             if (options.get("increasing") or options.get("decreasing")) and len(self._met) > 2:
                 what = f"directions are about one label, and y has {len(self._met)}"
-                raise ValueError(f"{what}: name it in the options, as in 'towards': {labels[-1]!r}")
+                raise ValueError(f"{what}: name it in the options, as in 'towards': {labels[max(self._met)]!r}")
             return found
         codes = [code for code, label in enumerate(labels) if label == towards and code in self._met]
         if not codes:

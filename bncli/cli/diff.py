@@ -133,7 +133,8 @@ def _weight_lines(report: DiffReport) -> list[str]:
     if report.class_weights is None:
         return []
     told = [None if one is None else [f"{label} {w:.4g}" for label, w in one.items()] for one in report.class_weights]
-    return [f"weigh {' -> '.join('alike' if one is None else ', '.join(one[:_SHOWN]) for one in told)}"]
+    texts = ["alike" if one is None else "".join(_listed("", one)) for one in told]
+    return [f"weigh {' -> '.join(texts)}"] if texts[0] != texts[1] else [f"weigh otherwise beyond {texts[0]}"]
 
 
 def _log_p_lines(report: DiffReport) -> list[str]:
@@ -141,7 +142,7 @@ def _log_p_lines(report: DiffReport) -> list[str]:
         return []
     told = [None if one is None else f"mean {one.mean:.4g} of {one.rows:,} rows" for one in report.training_log_p]
     if told[0] == told[1]:
-        return [f"{told[0]}, by other numbers"]
+        return [f"{told[0]}, other quantiles"]
     return [" -> ".join(map(_text, told))]
 
 

@@ -41,9 +41,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "families": ("tables",),
     "tables": ("tables",),
     "self_test": ("tables", *_CODES, "attributes_added", "attributes_removed", "calibration", "options_changed"),
-    "class_weights": ("class_weights",),
+    "class_weights": ("class_weights", "label_order"),
     "plain_frequencies": ("class_weights",),
-    "calibration": ("calibration",),
+    "calibration": ("calibration", "label_order"),
     "decisions": ("rule",),
     "training_log_p": ("training_log_p",),
 }

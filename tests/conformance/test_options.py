@@ -212,7 +212,7 @@ def is_refused(words: Mapping[str, Any]) -> bool:
 
 
 def cases_with(choice: Choice, method: Method) -> list[Any]:
-    """Every method beside whatever it goes with is a sweep: one recipe of each is enough between whiles."""
+    """Every method beside whatever it goes with is a sweep: one recipe of each is enough in the usual run."""
     recipes = [words for words in recipes_with(choice, method) if not is_refused(words)]
     usual = [words for words in recipes if words.get("param") == PARAMETERS.default] or recipes
     return [case(words, is_sweep=words is not usual[0]) for words in recipes]
@@ -224,7 +224,7 @@ def case(words: Mapping[str, Any], is_sweep: bool = False) -> Any:
 
 
 def dear(words: Mapping[str, Any]) -> list[pytest.MarkDecorator]:
-    """Beside each structure and parameters alone is enough between whiles; auto, which tries them all, is a sweep."""
+    """Beside each structure and parameters alone is enough in the usual run; auto, which tries them all, is a sweep."""
     return [] if {*words} in ({"structure"}, {"param"}) and words != {"structure": "auto"} else [pytest.mark.slow]
 
 

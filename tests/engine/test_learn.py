@@ -159,7 +159,7 @@ SPOILT = ("one row", "one class", "no informative attribute")
     [
         pytest.param(
             *case,
-            # between whiles all parameters on one structure, and all structures with two of them, are enough
+            # in the usual run all parameters on one structure, and all structures with two of them, are enough
             marks=[] if case[0] == "nb" or case[1] in ("map", "weighted") else [pytest.mark.slow],
         )
         for case in itertools.product(("nb", "tan", "kdb"), PARAMS, SPOILT)

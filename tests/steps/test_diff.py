@@ -328,5 +328,5 @@ def test_other_numbers_behind_the_same_mean_are_told(tumours: dict[str, Model], 
     for path, low in zip(paths, (-9.5, -9.0), strict=True):
         write_model(path, replace(tumours["nb"], log_p=TrainingLogP(569, -8.25, (low, *(-9.0,) * 6))))
     report = diff(*paths)
-    assert lines(report) == ["ln P(x)     mean -8.25 of 569 rows, by other numbers"]
+    assert lines(report) == ["ln P(x)     mean -8.25 of 569 rows, other quantiles"]
     assert [one["quantiles"]["0.01"] for one in report.as_json()["training_log_p"]] == [-9.5, -9.0]

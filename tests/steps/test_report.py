@@ -111,7 +111,7 @@ KINDS = {
 
 
 def kinds(*usual: str) -> list[Any]:
-    """Those named between whiles, the others in the slow sweep."""
+    """Those named in the usual run, the others in the slow sweep."""
     return [pytest.param(kind, marks=[] if kind in usual else [pytest.mark.slow]) for kind in KINDS]
 
 

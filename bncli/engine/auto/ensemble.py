@@ -1,6 +1,6 @@
 """Weights of a logarithmic pool of models, from the probabilities that they gave to the classes of rows held out.
 
-    maximise  sum over rows t of r_t ln P_w(y_t | x_t)  -  STRENGTH / 2 * sum over models m of (w_m - v_m)^2,    w >= 0
+    maximise  sum over rows t of r_t ln P_w(y_t | x_t)  -  s / 2 * sum over models m of (w_m - v_m)^2,    w >= 0
     P_w(y | x)  proportional to  exp(sum over models m of w_m ln P_m(y | x))
 
 by L-BFGS-B: a logistic regression on the models' log-probabilities, concave in w (by squared errors it is not). Its
@@ -15,10 +15,10 @@ twentieth of the time of a fit of few rows.) Models of little weight are then dr
 found again: stacking in the manner of Breiman (1996, Machine Learning 24); the pools are those of Genest & Zidek (1986,
 Statistical Science 1).
 
-Where MANY rows are held out the pull is STRENGTH_OF_MANY. Where they tell much it changes little; on tables without
-noise the few that are in doubt, which told trees when to stop, would make the pool too bold. (Measured, log-loss in
-units of that with STRENGTH: 0.97 and 0.67 on two folds of shuttle, 0.98 on a simulated tree, 0.998 to 1.000 on six
-tables with noise.)
+The pull s is STRENGTH, where MANY rows are held out STRENGTH_OF_MANY. Where they tell much it changes little; on tables
+without noise the few that are in doubt, which told trees when to stop, would make the pool too bold. (Measured,
+log-loss in units of that with STRENGTH: 0.97 and 0.67 on two folds of shuttle, 0.98 on a simulated tree, 0.998 to 1.000
+on six tables with noise.)
 
 Of a handful of rows the weights are what these rows happen to like. So of n rows the class frequencies get the share
 

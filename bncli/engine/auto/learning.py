@@ -26,7 +26,7 @@ import numpy as np
 from bncli import __version__
 from bncli.engine.auto import grids
 from bncli.engine.auto.boosted import MOST_MEMBERS, NAME, Bag, bagged, member_seconds, wanted_members
-from bncli.engine.auto.budget import FOLDS, MEMBER_ROWS, ComputeBudget, Effort, effort_of, memory_of
+from bncli.engine.auto.budget import FOLDS, MEMBER_ROWS, ComputeBudget, Effort, effort_of, fit_seconds, memory_of
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
 from bncli.engine.auto.choice import (
@@ -127,6 +127,8 @@ def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
     return folds
 
 
+MORE = 1.1
+"""Times the rows of candidates that boosted trees have learnt from, from which on others are fitted to as many."""
 _UNTRIED = Judged(FREQUENCIES, 1.0, Losses(math.nan, math.nan, math.nan), np.zeros((0, 0)), (), None)
 """Where there is nothing to hold out."""
 
@@ -155,8 +157,8 @@ def _weighted(
         return judged, np.ones(1)
     outside = _HeldOutRows.of(folds)
     weights = pool_weights([one.logs for one in judged], *outside, metric)
-    wanted = _close(folds[0], judged, weights) if budget.has_time(0.0, 0.0) else set()
-    if wanted:
+    wanted = _close(folds[0], judged, weights)
+    if wanted and budget.has_time(0.0, _seconds_of(folds[0], [one for one in judged if one.name in wanted])):
         judged = [_refitted(folds[0], one, one.path) if one.path and one.name in wanted else one for one in judged]
         weights = pool_weights([one.logs for one in judged], *outside, metric)
     return judged, shrunk(weights, len(outside.labels))
@@ -165,11 +167,17 @@ def _weighted(
 def _close(fold: Fold, judged: Sequence[Judged], weights: Array) -> set[str]:
     """Beside trees of more rows: what has a weight, and the best of the others where it loses little more."""
     losses = {one.name: one.losses.log_loss for one in judged if one.path is not None}
-    if fold.others is fold.rows.data or not any(one.members for one in judged) or not losses:
+    if fold.others.n_rows <= MORE * fold.rows.data.n_rows or not any(one.members for one in judged) or not losses:
         return set()
     weighty = {one.name for one, weight in zip(judged, weights, strict=True) if weight > 0 and one.name in losses}
     best, least = min(losses, key=losses.__getitem__), min(one.losses.log_loss for one in judged)
     return weighty | ({best} if losses[best] <= (1 + SLACK) * least else set())
+
+
+def _seconds_of(fold: Fold, judged: Sequence[Judged]) -> float:
+    """That their fits to all rows of the fold are expected to take."""
+    likelihoods = [one.path.space.likelihood for one in judged if one.path is not None]
+    return sum(fit_seconds(likelihood, fold.others.n_rows) for likelihood in likelihoods)
 
 
 def _refitted(fold: Fold, judged: Judged, path: PenaltyPath) -> Judged:

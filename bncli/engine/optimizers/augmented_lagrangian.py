@@ -118,7 +118,8 @@ def descend(
         stall.add(gap, found, value, mu)
         ended = spent.iterations >= max_iterations or spent.rounds == ROUNDS
         if ended or (stall.rounds >= STALLED and stall.least <= NEAR * near / tolerance):
-            return Constrained(spent.optimum(stall.found, stall.value), stall.multipliers)
+            best = replace(stall.found, stopped_by=StoppedBy.MAX_ITERATIONS) if ended else stall.found
+            return Constrained(spent.optimum(best, stall.value), stall.multipliers)
         moved = np.abs(mu - before) / rho
         rho, last = _stiffer(rows, rho, moved, last), moved
         each = max(each * TIGHTER, TIGHTEST * tolerance)
@@ -194,7 +195,8 @@ class _Stiffened:
 
         (M^-1 + C_S' R_S C_S)^-1 = M - M C_S' (R_S^-1 + C_S M C_S')^-1 C_S M
 
-    What C M C' makes of a row is kept. Of too many rows for the memory the stiffest count.
+    What C M C' makes of a row is kept. Of too many rows for the memory those count that are kept already, then those
+    whose rho has grown most.
     """
 
     def __init__(self, rows: Inequalities, plain: Precondition) -> None:
@@ -214,9 +216,12 @@ class _Stiffened:
         inner = self._among(binding)
         inner[np.diag_indices(len(inner))] += 1.0 / punished.rho[binding]
         # loads for longer than a small fit takes, and no other fit needs it
-        from scipy.linalg import cho_factor, cho_solve
+        from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-        factor = cho_factor(inner, overwrite_a=True, check_finite=False)
+        try:
+            factor = cho_factor(inner, overwrite_a=True, check_finite=False)
+        except LinAlgError:  # of rows that depend on each other, where rounding is more than 1 / rho
+            return self._plain
 
         def apply(g: Array) -> Array:
             free, pulled = self._plain(g), np.zeros(len(self._place))

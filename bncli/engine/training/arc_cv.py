@@ -77,7 +77,7 @@ def choose_arcs(
         # the class alone says nothing about the penalty of tables
         near = None if word == "class" else chosen[word].penalty
     tried = tuple(
-        TriedArcs(word, networks[word].n_arcs, chosen[word].penalty, _lowest(chosen[word])) for word in chosen
+        TriedArcs(word, networks[word].n_arcs, chosen[word].penalty, _loss_of(chosen[word])) for word in chosen
     )
     best = _best(tried, sum(fold.rows.total_weight for fold in judges))
     if len(judges) < len(folds):
@@ -125,8 +125,9 @@ def _space(counts: Counts, space_of: ArcSpace, subset: Callable[[Counts, Dag], D
     return space_of(counts, subset(counts, search(counts)))
 
 
-def _lowest(chosen: ChosenPenalty) -> float:
-    return min((one.log_loss for one in chosen.tried), default=0.0)
+def _loss_of(chosen: ChosenPenalty) -> float:
+    """At the penalty that won, under directions if there are any: losses of the others are without."""
+    return next((one.log_loss for one in chosen.tried if one.penalty == chosen.penalty), 0.0)
 
 
 def _distinct(counts: Counts, structure: Dag) -> dict[str, Dag]:

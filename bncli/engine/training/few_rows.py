@@ -9,7 +9,7 @@ Where there are more effects than rows, the optimum under a penalty on |p|^2 lie
 points with the same scores the one in the span is the shorter. So the search is in that span. With the pivoted Cholesky
 factor of the rows' scalar products, M M' = L L' (N, r), L_1 its r pivotal rows and M_1 theirs,
 
-    p = q L_1^-T' M_1,    S = q L',    |p| = |q|
+    p = q L_1^-1 M_1,    S = q L',    |p| = |q|
 
 an orthonormal basis of the span: the penalty keeps its form, and the parameters of a class are as many as rows, r <= N.
 
@@ -35,7 +35,7 @@ from bncli.engine.parameter_spaces.flops import Costs
 from bncli.engine.training.likelihood import ConditionalLikelihood
 from bncli.engine.training.optimization import ParameterSpace, Product
 from bncli.engine.training.subspace import top_only
-from bncli.engine.training.whitening import LEAST_SIZE, START_PASSES, STRETCH, row_factors
+from bncli.engine.training.whitening import LEAST_SIZE, MAX_ENTRIES, START_PASSES, STRETCH, row_factors
 
 MOST_ROWS = 1_000
 """Rows that are few."""
@@ -202,7 +202,8 @@ class _Curvature:
         n_rows, whole = self.of.matrix.shape
         work = CALL + n_rows * (self.of.n_labels - 1) * (EXPONENTIAL + PRODUCT * whole)
         affordable = max(LEAST_SIZE, int((passes * work / 2 / dense_work(n_inverses)) ** (1 / 3)))
-        return whole if whole <= STRETCH * affordable else affordable
+        largest = int((MAX_ENTRIES / self.of.n_labels) ** 0.5)
+        return min(largest, whole if whole <= STRETCH * affordable else affordable)
 
 
 def few_rows(space: ParameterSpace) -> FewRows | None:

@@ -77,7 +77,7 @@ class Monotone:
         return replace(found, point=found.point[:n])
 
     def keeps(self, p: Array) -> bool:
-        """Whether tables of these parameters keep all directions but for rounding."""
+        """Whether tables of these parameters keep all directions."""
         return self.directions.lowest(self.coordinates.tables(p)) >= 0.0
 
     def start(self, p: Array) -> Array:
@@ -108,7 +108,7 @@ class Monotone:
         """|C_r|^2 without the slopes, (R,); infinite for rows of slopes alone, or where C is not multiplied out."""
         if len(self._factors) > 1:
             return np.full(self._factors[0].shape[0], np.inf)
-        n_slopes = self._factors[0].shape[1] - self.coordinates.n_parameters
+        n_slopes = len(self._stiffness) * self.directions.n_slopes
         found = self._factors[0].power(2) @ np.repeat([1.0, 0.0], [self.coordinates.n_parameters, n_slopes])
         return np.where(found > 0, found, np.inf)
 

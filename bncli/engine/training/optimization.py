@@ -39,7 +39,7 @@ ROUNDS = 10
 NEAR_COST = 3.0
 """Evaluations that the preconditioner of a known point may cost; between 1 and 12 it makes little difference."""
 DIRECTED_COST = 30.0
-"""The same under directions, where there are many times as many evaluations."""
+"""The same of the last fit under directions, where there are many times as many evaluations."""
 
 
 class Likelihood(Protocol):
@@ -128,6 +128,10 @@ class ParameterSpace:
     @property
     def free(self) -> ParameterSpace:
         """The same without directions."""
+        return self if self.monotone is None else self._without_directions
+
+    @cached_property
+    def _without_directions(self) -> ParameterSpace:
         return replace(self, monotone=None)
 
     def cells(self, p: Array) -> Array:

@@ -213,3 +213,14 @@ def test_rows_in_another_order_keep_the_arcs_that_are_plain() -> None:
     labels = x[:, 0] ^ x[:, 1]
     for rows in (np.arange(400), order):
         assert choose(dataset_of([*x[rows].T], labels[rows], (2, 2, 2), 2)).structure.n_arcs >= 1
+
+
+def test_arcs_are_judged_by_the_loss_at_the_penalty_that_won() -> None:
+    """Under directions the other penalties have losses without, which may be lower."""
+
+    def followed(*_: object, **__: object) -> ChosenPenalty:
+        return ChosenPenalty(1.0, (Tried(10.0, 0.3), Tried(1.0, 0.5)))
+
+    x, rng = rows_of(60, 5)
+    chosen = choose(dataset_of([*x.T], rng.integers(0, 2, 60), (2, 2, 2), 2), path=followed)
+    assert {one.log_loss for one in chosen.penalty.arcs} == {0.5}
