@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import click
 
 from bncli.cli.group import COMPLETE, group
+from bncli.cli.supervised import address_space_limit
 from bncli.errors import BncliError, printable
 
 _WANT_OF_MEMORY = (
@@ -78,9 +79,14 @@ def _report(error: BaseException) -> int:
 
 
 def _is_for_want_of_memory(error: BaseException | None) -> bool:
-    """Whether it, or what it came from, says in a system's or a library's own words that memory ran out."""
+    """Whether it, or what it came from, says in a system's or a library's own words that memory ran out.
+
+    Under a limit on address space a SystemError is a library's that could not even say so.
+    """
     while error is not None:
         if any(words in str(error).lower() for words in _WANT_OF_MEMORY):
+            return True
+        if isinstance(error, SystemError) and address_space_limit() is not None:
             return True
         error = error.__cause__ or error.__context__
     return False

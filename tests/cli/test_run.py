@@ -56,6 +56,18 @@ def test_every_failure_is_one_line_and_a_code(
 bncli_fit = bncli.steps.fit
 
 
+def test_a_library_that_fails_without_a_word_under_a_limit_had_not_enough_memory(
+    bncli: Bncli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise SystemError("error return without exception set")
+
+    monkeypatch.setattr(bncli_fit, "fit", failing)
+    assert bncli("fit", "iris.csv")[2].startswith("Error: internal error: SystemError")
+    monkeypatch.setattr("bncli.cli.run.address_space_limit", lambda: 1 << 30)
+    assert bncli("fit", "iris.csv")[2].startswith("Error: not enough memory")
+
+
 def test_debug_shows_the_traceback(bncli: Bncli) -> None:
     with pytest.raises(BncliError, match="no such file"):
         run(["fit", "nothing.csv", "--debug"])

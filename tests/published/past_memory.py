@@ -196,8 +196,8 @@ The lines, with `--threads 2`:
 From 16 million rows on these values are more than the budget of 2 GiB, and are read in two rounds; cuts are those of a
 sample then, 278 where 10,000,000 rows have 611, and the discriminative tree has 12,486 parameters where those have
 52,710, which is why it takes them longer. Fits in closed form hold no more than the mapped codes and what two row
-blocks take; discriminative ones hold fused codes of all rows, for naive Bayes 28 bytes a row beside the mapped ones at
-the most. All grow with the rows: what is said below of more rows than were run is a forecast.
+blocks take; discriminative ones hold fused codes of all rows, 30 to 45 bytes a row, and let the pages of the mapped
+ones go. All grow with the rows: what is said below of more rows than were run is a forecast.
 
 `fit --dry-run` foresees, beside what was measured:
 
