@@ -32,8 +32,9 @@ READING, COUNTING, PASSING = 7e-8, 2.6e-9, 3e-9
 """Seconds of one core a value: read and cut, counted for a structure, looked up in a pass."""
 FEW_PASSES, PASSES, PENALTY_ROWS, PENALTY_PASSES = 8, 150, 50_000, 900
 """Passes of an optimizer with its preconditioners, naive Bayes and others; rows that choose a penalty, their passes."""
-SAMPLED_ROWS, FALL = 9_000_000, 0.6
-"""Of more rows samples do most of the work: passes of others over all of them fall with this power of their number."""
+SAMPLED_ROWS, FALL = 9_000_000, 1.6
+"""Of more rows samples do most of the work, and cuts, which are then a sample's, are fewer: passes of others over all
+rows fall with this power of their number."""
 
 
 @dataclass(frozen=True)
