@@ -252,5 +252,9 @@ def _number(value: float) -> str:
 
 
 def _stopping(report: FitReport) -> str:
+    from bncli.engine.model import StoppedBy
+
     iterations = f"{report.iterations:,} iteration{'' if report.iterations == 1 else 's'}"
+    if report.stopped_by is StoppedBy.MAX_ITERATIONS and report.structure == "auto":
+        return f"after {iterations}: rows held out still gained by more boosted trees; raise --effort or --time-limit"
     return f"after {iterations}: {report.stopped_by.value}"

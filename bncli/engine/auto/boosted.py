@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.auto.budget import FOLDS, MEMBER_ROWS, Effort, boosted_seconds
+from bncli.engine.auto.budget import FOLDS, MEMBER_ROWS, TREES, Effort, boosted_seconds
 from bncli.engine.auto.choice import Judged, losses_of
 from bncli.engine.boosting.boosting import Boosted, Settings, boost, log_probabilities
-from bncli.engine.boosting.joint_fit import jointly_fitted
+from bncli.engine.boosting.joint_fit import are_enough, jointly_fitted
 from bncli.engine.chosen_penalty import Tried
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds, stratified_sample
@@ -33,12 +33,32 @@ Part = tuple[Dataset, Dataset]
 """Rows to learn from, rows that say when to stop."""
 
 
-def judge_boosted(parts: Sequence[Part], weights: Array | None, seed: int, tell: Callable[[int], None]) -> Judged:
+def never(parts: int) -> Callable[[], bool]:
+    """There is no limit in seconds: no part of the time is over."""
+    return lambda: False
+
+
+class Bag(NamedTuple):
+    """How many members it is to have, the seed they are drawn by, and how many trees each may have.
+
+    With a limit in seconds: whether there is time for what is expected to take so many, and what says when one of n
+    equal parts of the time that is left is over.
+    """
+
+    wanted: int
+    seed: int
+    trees: int = Settings.trees
+    has_time: Callable[[float], bool] = lambda seconds: True
+    part_of_time: Callable[[int], Callable[[], bool]] = never
+
+
+def judge_boosted(parts: Sequence[Part], weights: Array | None, bag: Bag, tell: Callable[[int], None]) -> Judged:
     """A member for each part, and what it says of its rows held out; `weights` of these rows, None: 1 each."""
     members, said = list[Boosted](), []
     for fold, part in enumerate(parts):
         tell(fold)
-        members.append(_member(part, seed, fold))
+        # a part of the time is left for what comes after
+        members.append(_member(part, bag, fold, bag.part_of_time(len(parts) - fold + 1)))
         said.append(log_probabilities(members[-1].held_out).T)
     logs, labels = np.concatenate(said, axis=1), np.concatenate([held_out.labels for _, held_out in parts])
     losses = losses_of(logs, labels, weights)
@@ -46,27 +66,28 @@ def judge_boosted(parts: Sequence[Part], weights: Array | None, seed: int, tell:
     return Judged(NAME, Settings.penalty, losses, logs, tried, None, tuple(members))
 
 
-class Bag(NamedTuple):
-    """How many members it is to have, the seed they are drawn by, and, with a limit, whether there is time for one."""
-
-    wanted: int
-    seed: int
-    has_time: Callable[[Dataset], bool] | None = None
-
-
-def member_seconds(data: Dataset) -> float:
-    """What one member is expected to take on these rows."""
-    return boosted_seconds(min(data.n_rows, MEMBER_ROWS), len(data.schema.informative))
+def member_seconds(data: Dataset, like: Sequence[Boosted] = ()) -> float:
+    """What one member is expected to take on these rows, the mean over those that it is like."""
+    seconds = boosted_seconds(min(data.n_rows, MEMBER_ROWS), len(data.schema.informative))
+    grown = sum(len(member.trees) for member in like)
+    return seconds * (grown / (TREES * len(like)) if like else 1.0)
 
 
 def bagged(data: Dataset, judged: Sequence[Boosted], bag: Bag) -> tuple[Boosted, ...]:
-    """Members on these rows: of the first folds those that were judged, then others, as far as there is time."""
+    """Members on these rows: of the first folds those that were judged, then others, as far as there is time.
+
+    One that the end of the time cut short is not among them, unless it is the only one.
+    """
     n_folds = min(FOLDS, data.n_rows)
     found = list(judged)
-    while len(found) < bag.wanted and (bag.has_time is None or bag.has_time(data)):
+    while len(found) < bag.wanted and bag.has_time(member_seconds(data, found)):
         drawn = data.take(stratified_sample(data.labels, MEMBER_ROWS, (bag.seed, len(found))))
         fold_of = stratified_folds(drawn.labels, n_folds, bag.seed)
-        found.append(_member(_part_of(drawn, fold_of == len(found) % n_folds), bag.seed, len(found)))
+        part, is_late = _part_of(drawn, fold_of == len(found) % n_folds), bag.part_of_time(1)
+        member = _member(part, bag, len(found), is_late)
+        if found and not member.ended and is_late():
+            break
+        found.append(member)
     return tuple(found)
 
 
@@ -80,6 +101,7 @@ def _part_of(data: Dataset, held_out: Mask) -> Part:
     return data.take(np.flatnonzero(~held_out)), data.take(np.flatnonzero(held_out))
 
 
-def _member(part: Part, seed: int, number: int) -> Boosted:
-    bins = max(BINS, part[0].n_rows // BIN_ROWS)
-    return jointly_fitted(boost(*part, Settings(bins=bins), np.random.default_rng((seed, number))), *part)
+def _member(part: Part, bag: Bag, number: int, is_late: Callable[[], bool]) -> Boosted:
+    settings = Settings(trees=bag.trees, bins=max(BINS, part[0].n_rows // BIN_ROWS))
+    rng = np.random.default_rng((bag.seed, number))
+    return jointly_fitted(boost(*part, settings, rng, is_late, are_enough(*part)), *part)

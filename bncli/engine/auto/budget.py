@@ -19,6 +19,7 @@ is told by the seconds that those before it took for what they were expected to.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bncli.engine.auto.candidates import Candidate
@@ -60,7 +61,7 @@ class Effort:
 
     share: of the seconds of the default; held_out: rows; most_rows: that are drawn of more; prunes: whether candidates
     that are unlikely to help are tried last, or not at all; boosted_from: rows from which trees are boosted; members:
-    of their bag, at the least.
+    of their bag, at the least; trees: of a member, at the most.
     """
 
     share: float
@@ -69,6 +70,7 @@ class Effort:
     prunes: bool
     boosted_from: float
     members: int
+    trees: int
 
     def seconds(self, n_rows: int, n_attributes: int, n_labels: int) -> float:
         """What all candidates together may be expected to take."""
@@ -81,11 +83,11 @@ class Effort:
 
 
 EFFORTS = {
-    1: Effort(0.25, 1_000, 10_000, True, 2_000, 2),
-    2: Effort(0.5, 1_500, 15_000, True, 1_000, 3),
-    3: Effort(1.0, 2_500, 25_000, True, 1_000, 3),
-    4: Effort(4.0, 10_000, 50_000, False, 0, 5),
-    5: Effort(math.inf, math.inf, 10**18, False, 0, 10),
+    1: Effort(0.25, 1_000, 10_000, True, 2_000, 2, 500),
+    2: Effort(0.5, 1_500, 15_000, True, 1_000, 3, 1_000),
+    3: Effort(1.0, 2_500, 25_000, True, 1_000, 3, 2_000),
+    4: Effort(4.0, 10_000, 50_000, False, 0, 5, 4_000),
+    5: Effort(math.inf, math.inf, 10**18, False, 0, 10, 10_000),
 }
 DEFAULT = 3
 
@@ -95,7 +97,7 @@ def effort_of(effort: int | None, limit: float | None, data: Dataset) -> Effort:
     if effort is not None or limit is None:
         return EFFORTS[DEFAULT if effort is None else effort]
     folds = next((one for one in reversed(EFFORTS.values()) if _seconds(one, data) <= limit), EFFORTS[1])
-    return replace(folds, share=math.inf, prunes=False)
+    return replace(folds, share=math.inf, prunes=False, trees=EFFORTS[5].trees)
 
 
 def _seconds(effort: Effort, data: Dataset) -> float:
@@ -120,6 +122,8 @@ class ComputeBudget:
     expected: float = 0.0
     later: float = 0.0
     """Of the fits on all rows."""
+    done: float = 0.0
+    """Of what was tried: as expected, but for trees as many as were grown."""
     before_candidates: float = 0.0
     taken: float = 0.0
     """Seconds that what was spent took."""
@@ -142,25 +146,37 @@ class ComputeBudget:
         """Whether the limit, if there is one, will not be passed."""
         if self.limit is None or self.clock is None:
             return True
-        elapsed = self._elapsed()
-        rate = self.taken / self.expected if self.expected else 1.0
-        return elapsed + rate * (expected + self.later + later) <= self.limit
+        return self._elapsed() + self._rate * (expected + self.later + later) <= self.limit
 
-    def spend(self, expected: float, later: float) -> None:
-        """A candidate of this cost was tried."""
+    def part_of_time(self, n: int) -> Callable[[], bool]:
+        """Whether one of n equal parts of the time that is left now will be over when asked; never without a limit."""
+        if self.limit is None or self.clock is None:
+            return lambda: False
+        begin = self._elapsed()
+        end = begin + max(0.0, self.limit - self._rate * self.later - begin) / n
+        return lambda: self._elapsed() >= end
+
+    def spend(self, expected: float, later: float, did: float | None = None) -> None:
+        """A candidate of this cost was tried; it `did` as much, if that is known to be another."""
         self.expected += expected
+        self.done += expected if did is None else did
         self.later += later
         self.taken = self._elapsed() - self.before_candidates
 
-    def grant(self, expected: float, later: float) -> None:
+    def grant(self, expected: float, later: float, did: float) -> None:
         """So much is spent; of what the effort allows it takes what the choice took beyond GRANTED seconds."""
         self.seconds += min(expected, GRANTED) + later
-        self.spend(expected, later)
+        self.spend(expected, later, did)
 
     @property
     def is_over(self) -> bool:
         """Whether the limit is reached, what is still to be fitted on all rows included."""
         return not self.allows(0.0, 0.0)
+
+    @property
+    def _rate(self) -> float:
+        """Seconds of the clock for one that was expected."""
+        return self.taken / self.done if self.done else 1.0
 
     def _elapsed(self) -> float:
         return 0.0 if self.clock is None else self.clock() - self.began

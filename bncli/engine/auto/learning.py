@@ -19,13 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from bncli import __version__
 from bncli.engine.auto import grids
-from bncli.engine.auto.boosted import MOST_MEMBERS, NAME, Bag, bagged, member_seconds, wanted_members
+from bncli.engine.auto.boosted import MOST_MEMBERS, NAME, Bag, bagged, wanted_members
 from bncli.engine.auto.budget import FOLDS, MEMBER_ROWS, ComputeBudget, Effort, effort_of, fit_seconds, memory_of
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
@@ -106,9 +107,9 @@ def _refuse_large(data: Dataset, effort: Effort, memory: int | None) -> None:
 def _bag(data: Dataset, recipe: Recipe, effort: Effort, budget: ComputeBudget) -> Bag:
     """With a limit and no effort it grows as long as there is time."""
     if recipe.time_limit is None:
-        return Bag(wanted_members(effort, data.n_rows), recipe.seed or 0)
+        return Bag(wanted_members(effort, data.n_rows), recipe.seed or 0, effort.trees)
     wanted = MOST_MEMBERS if recipe.effort is None else wanted_members(effort, data.n_rows)
-    return Bag(wanted, recipe.seed or 0, lambda data: budget.has_time(0.0, member_seconds(data)))
+    return Bag(wanted, recipe.seed or 0, effort.trees, partial(budget.has_time, 0.0), budget.part_of_time)
 
 
 def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
@@ -251,7 +252,8 @@ def _bagged(data: Dataset, members: Sequence[Boosted], weight: float) -> _Fitted
     sets = sorted({family.attributes for family in tables.families}, key=lambda s: (len(s), s))
     found = Candidate(NAME, Regions(tuple(sets), method="auto"), tables.families)
     trees = sum(len(member.trees) for member in members)
-    optimum = Optimum(np.zeros(0), 0.0, 0.0, trees, trees, StoppedBy.CROSS_TUNING)
+    stopped_by = StoppedBy.CROSS_TUNING if all(member.ended for member in members) else StoppedBy.MAX_ITERATIONS
+    optimum = Optimum(np.zeros(0), 0.0, 0.0, trees, trees, stopped_by)
     return _Fitted(Component(weight, tables, NAME), found, optimum, tables.n_parameters)
 
 

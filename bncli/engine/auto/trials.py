@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bncli.engine.auto.boosted import NAME as BOOSTED
-from bncli.engine.auto.boosted import judge_boosted, member_seconds, wanted_members
+from bncli.engine.auto.boosted import Bag, judge_boosted, member_seconds, wanted_members
 from bncli.engine.auto.budget import (
     ComputeBudget,
     Effort,
@@ -154,8 +154,10 @@ class Trials:
             return
         later = max(0, wanted_members(self._effort, self._data.n_rows) - n_folds) * member_seconds(self._data)
         weights = held_out_weights([held_out for _, held_out in parts])
-        self._judged.append(judge_boosted(parts, weights, self._seed, self._fold_teller(done, BOOSTED)))
-        self._budget.grant(judged, later)
+        bag = Bag(n_folds, self._seed, self._effort.trees, part_of_time=self._budget.part_of_time)
+        self._judged.append(judge_boosted(parts, weights, bag, self._fold_teller(done, BOOSTED)))
+        did = n_folds * member_seconds(parts[0][0], self._judged[-1].members)
+        self._budget.grant(judged, later, did)
 
     def _is_late(self) -> bool:
         """Whether there is a limit, and it is reached."""

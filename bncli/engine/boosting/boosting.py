@@ -10,9 +10,12 @@ The questions of a tree come from a window of the shuffled rows, SHARE of them, 
 Stochastic gradient boosting). For more than two classes they come from a random projection of the gradients, drawn for
 each tree (Iosipoi & Vakhrushev 2022, NeurIPS: SketchBoost), and the mean curvature.
 
-The first scores are ln of the class shares, half a row added to each class. Boosting ends when `patience` trees have
-not lowered the log-loss of the rows held out by a share of WORTH, and by NEGLIGIBLE nats a row; trees after the lowest
-are dropped.
+The first scores are ln of the class shares, half a row added to each class. Boosting ends when max(`patience`, PATIENCE
+times the number of trees) trees have not lowered the log-loss of the rows held out by a share of WORTH, and by
+NEGLIGIBLE nats a row; trees after the lowest are dropped. The more trees there are, the less each of them gains, and of
+several classes it gains for some alone. (Measured, log-loss in units of that with `patience` alone, draws of 20,000
+rows: 0.97 on 16 airlines by their flights, 0.99 and 0.996 on diamonds of five cuts and seven colours, 0.99 and 1.006 on
+two tables of two classes, 1 on seven that end before.)
 
 Numbers of many classes are kept class after class: sums over the classes then run along the rows.
 """
@@ -20,6 +23,7 @@ Numbers of many classes are kept class after class: sums over the classes then r
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +36,7 @@ from bncli.engine.kernels.logspace import log_softmax
 
 SHARE = 0.7
 WORTH, NEGLIGIBLE = 1e-4, 1e-5
+PATIENCE = 0.1
 LARGEST = 4.0
 """Of what a leaf adds, before the rate."""
 
@@ -43,7 +48,7 @@ class Settings:
     rate: float = 0.15
     penalty: float = 1.0
     depth: int = 6
-    trees: int = 500
+    trees: int = 2_000
     patience: int = 20
     bins: int = 64
 
@@ -80,20 +85,35 @@ class Boosted:
     trees: tuple[Tree, ...]
     held_out: Array
     log_loss: float
+    ended: bool = True
+    """Whether it was the rows held out that ended it, not the number of trees or the time."""
 
 
-def boost(data: Dataset, held_out: Dataset, settings: Settings, rng: np.random.Generator) -> Boosted:
-    """Trees learnt from `data`, as many as the rows held out ask for. Scores: one of two classes, else K."""
+def boost(
+    data: Dataset,
+    held_out: Dataset,
+    settings: Settings,
+    rng: np.random.Generator,
+    is_late: Callable[[], bool] = lambda: False,
+    are_enough: Callable[[int, float], bool] = lambda n_trees, share: False,
+) -> Boosted:
+    """Trees learnt from `data`, as many as the rows held out ask for, until it `is_late` or they `are_enough`.
+
+    The latter hears of their number and of what they leave of the log-loss held out of the class frequencies (a share).
+    Scores: one of two classes, else K.
+    """
     columns = columns_of(data, settings.bins, rng)
     rows = data.take(columns.order)
     member = _Member(rows, columns, settings, rng)
     prior = _prior(rows)
     scores, outside = (np.repeat(prior[:, np.newaxis], each.n_rows, axis=1).T for each in (rows, held_out))
     trees, best, least, kept = list[Tree](), 0, log_loss(outside, held_out), outside.copy()
-    worth, end = least, settings.patience
-    while len(trees) < min(settings.trees, end) and columns.columns:
+    worth, end, first = least, settings.patience, least
+    is_over = not columns.columns
+    while not is_over and len(trees) < settings.trees and not is_late():
         tree, leaf = member.grow(scores)
         if not tree.splits:
+            is_over = True
             break
         trees.append(tree)
         scores += _said(tree, leaf)
@@ -102,8 +122,9 @@ def boost(data: Dataset, held_out: Dataset, settings: Settings, rng: np.random.G
         if loss < least:
             best, least, kept = len(trees), loss, outside.copy()
         if loss < worth - max(WORTH * worth, NEGLIGIBLE):
-            worth, end = loss, len(trees) + settings.patience
-    return Boosted(prior, tuple(trees[:best]), kept, least)
+            worth, end = loss, len(trees) + max(settings.patience, math.ceil(PATIENCE * len(trees)))
+        is_over = len(trees) >= end or are_enough(len(trees), least / first)
+    return Boosted(prior, tuple(trees[:best]), kept, least, is_over)
 
 
 def _said(tree: Tree, leaf: Index) -> Array:

@@ -16,7 +16,9 @@ class frequencies nobody looks (it would be nothing on real tables, up to 5 % wh
 below it a first look after LOOK steps tells. Where they hardly do, boosting stops short of what its trees can say.
 (Measured, a bag's log-loss in units of that without: 0.37 on tic_tac_toe, 0.78 on soybean_large, 0.50 on a simulated
 table without noise, 0.95 on one whose class is a tree of depth 7, and 1 on tables with noise. The look takes a tenth to
-a third of the time in which trees are grown, a fit at the most as long as that.)
+a third of the time in which trees are grown, a fit at the most as long as that.) So where classes hardly overlap, no
+more trees are grown than can be fitted jointly, if these are FEWEST: on 40 numbers around 30 centres of ten classes,
+1,844 trees as they were grown lose 1.17 times as much as the first 500 fitted jointly.
 
 Conventions: as many nonzero entries as rows times trees, at most MOST of them, ENTRY bytes each (96 MiB), which exist
 once: for the last fit they are made again. Beyond it, or beyond MOST_WORK entries times classes, nothing is refitted.
@@ -25,7 +27,7 @@ Cost: for each lambda at most ITERATIONS passes over these entries, classes each
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,14 +45,16 @@ MOST_WORK = 6 * MOST
 """Entries times classes (1 of two)."""
 DOUBT = 0.4
 """Of the log-loss of the class frequencies, that is left to rows held out."""
+FEWEST = 500
+"""Trees that are worth ending at for the joint fit."""
 ITERATIONS, LOOK = 8, 3
 """For each penalty, and for a first look at whether rows held out gain at all."""
 
 
 def jointly_fitted(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted:
     """The member with leaves fitted jointly on both, as far as that lowers the log-loss of the rows held out."""
-    entries = (data.n_rows + held_out.n_rows) * len(member.trees)
-    if not entries or entries > MOST or entries * len(member.prior) > MOST_WORK or _is_in_doubt(member, held_out):
+    n_trees = len(member.trees)
+    if not n_trees or n_trees > most_trees(data, held_out) or _is_in_doubt(member, held_out):
         return member
     grown = np.concatenate([tree.values for tree in member.trees])
     inside, outside = (_Rows.of([rows], member.trees, member.prior) for rows in (data, held_out))
@@ -70,6 +74,18 @@ def jointly_fitted(member: Boosted, data: Dataset, held_out: Dataset) -> Boosted
     del inside, outside
     values = _optimum(_Rows.of([data, held_out], member.trees, member.prior), grown, found, values, ITERATIONS)
     return replace(best, trees=_with_values(member.trees, values))
+
+
+def most_trees(data: Dataset, held_out: Dataset) -> int:
+    """That can be fitted jointly to these rows."""
+    scores = 1 if data.n_labels == 2 else data.n_labels
+    return min(MOST, MOST_WORK // scores) // max(1, data.n_rows + held_out.n_rows)
+
+
+def are_enough(data: Dataset, held_out: Dataset) -> Callable[[int, float], bool]:
+    """Of a number of trees, and the share of the log-loss that they leave: whether more would end the joint fit."""
+    most = most_trees(data, held_out)
+    return lambda n_trees, share: n_trees >= most >= FEWEST and share <= DOUBT
 
 
 def _is_in_doubt(member: Boosted, held_out: Dataset) -> bool:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 
 from bncli.engine.auto import learning
-from bncli.engine.auto.boosted import Bag, bagged, judge_boosted, wanted_members
-from bncli.engine.auto.budget import DEFAULT, EFFORTS, FOLDS
+from bncli.engine.auto.boosted import Bag, bagged, judge_boosted, member_seconds, wanted_members
+from bncli.engine.auto.budget import DEFAULT, EFFORTS, FOLDS, TREES
 from bncli.engine.boosting.boosting import Boosted, log_probabilities
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.folds import stratified_folds
 from bncli.engine.learn import learn
+from bncli.engine.model import StoppedBy
 from bncli.watch import Run
 from tests.engine.auto.rows import coded, ensemble_of, mixed, recipe
 
@@ -33,7 +36,7 @@ def alike(first: Boosted, second: Boosted) -> bool:
 def test_a_row_held_out_is_judged_by_the_member_that_has_not_seen_it(n_labels: int) -> None:
     data = coded(mixed(200, n_labels))
     folds = parts(data, 2)
-    judged = judge_boosted(folds, None, 0, lambda fold: None)
+    judged = judge_boosted(folds, None, Bag(2, 0), lambda fold: None)
     expected = np.concatenate([log_probabilities(member.held_out).T for member in judged.members], axis=1)
     np.testing.assert_array_equal(judged.logs, expected)
     labels = np.concatenate([held_out.labels for _, held_out in folds])
@@ -42,7 +45,7 @@ def test_a_row_held_out_is_judged_by_the_member_that_has_not_seen_it(n_labels: i
 
 def test_members_that_were_judged_are_those_that_would_be_grown() -> None:
     data = coded(mixed(200))
-    judged = judge_boosted(parts(data, 2), None, 0, lambda fold: None)
+    judged = judge_boosted(parts(data, 2), None, Bag(2, 0), lambda fold: None)
     again = bagged(data, (), Bag(2, 0))
     assert len(again) == 2
     assert all(map(alike, again, judged.members))
@@ -58,15 +61,31 @@ def test_of_rows_that_some_are_drawn_of_one_member_fewer_is_grown() -> None:
 @pytest.mark.parametrize(("asked", "expected"), [(1, 1), (4, 4), (1000, 7)])
 def test_it_grows_as_long_as_there_is_time(asked: int, expected: int) -> None:
     answers = iter([True] * asked + [False])
-    members = bagged(coded(mixed(60)), (), Bag(7, 0, lambda data: next(answers)))
+    members = bagged(coded(mixed(60)), (), Bag(7, 0, has_time=lambda seconds: next(answers)))
     assert len(members) == expected
 
 
 def test_without_time_for_one_it_has_those_that_were_judged() -> None:
     data = coded(mixed(200))
-    judged = judge_boosted(parts(data, 1), None, 0, lambda fold: None)
-    members = bagged(data, judged.members, Bag(3, 0, lambda data: False))
+    judged = judge_boosted(parts(data, 1), None, Bag(1, 0), lambda fold: None)
+    members = bagged(data, judged.members, Bag(3, 0, has_time=lambda seconds: False))
     assert members == judged.members
+
+
+def test_a_member_that_the_end_of_the_time_cuts_short_is_left_out_unless_it_is_the_only_one() -> None:
+    answers = itertools.count()
+    bag = Bag(3, 0, part_of_time=lambda parts: lambda: next(answers) > 8)
+    data = coded(mixed(200))
+    (only,) = bagged(data, (), bag)
+    assert not only.ended
+    assert bagged(data, (only,), bag) == (only,)
+
+
+def test_later_members_are_expected_to_have_as_many_trees_as_those_before() -> None:
+    data = coded(mixed(200))
+    judged = judge_boosted(parts(data, 2), None, Bag(2, 0, trees=3), lambda fold: None).members
+    assert [len(member.trees) for member in judged] == [3, 3]
+    assert member_seconds(data, judged) == pytest.approx(member_seconds(data) * 3 / TREES)
 
 
 def test_members_of_one_fold_differ() -> None:
@@ -89,3 +108,14 @@ def test_a_limit_without_an_effort_is_used_for_more_members(monkeypatch: pytest.
     models = [learn(columns, recipe(time_limit=1e6, effort=effort), run=standing).model for effort in (None, 3)]
     sizes = [next(c.tables.n_parameters for c in ensemble_of(m).components if c.name == "boosted") for m in models]
     assert sizes[0] > sizes[1]
+
+
+def test_a_fit_tells_that_more_trees_would_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the rows held out nor the time ended them, but their number."""
+    effort = EFFORTS[DEFAULT]
+    stopped = []
+    for trees in (30, effort.trees):
+        monkeypatch.setitem(EFFORTS, DEFAULT, replace(effort, trees=trees))
+        parameters = learn(sharp(1_000), recipe()).parameters
+        stopped.append(parameters.stopped_by)
+    assert stopped == [StoppedBy.MAX_ITERATIONS, StoppedBy.CROSS_TUNING]

@@ -39,6 +39,7 @@ def test_a_higher_effort_allows_more_and_holds_out_no_less(rows: int, attributes
         assert lower.boosted_from >= higher.boosted_from
         assert lower.prunes >= higher.prunes
         assert lower.members <= higher.members
+        assert lower.trees < higher.trees
 
 
 @pytest.mark.parametrize("effort", [1, 2, 3, 4])
@@ -75,6 +76,7 @@ def test_a_limit_alone_tries_everything_in_the_folds_of_what_fits() -> None:
     assert most.held_out == EFFORTS[4].held_out
     for one in (least, most):
         assert one.share == math.inf
+        assert one.trees == EFFORTS[5].trees
         assert not one.prunes
 
 
@@ -96,9 +98,9 @@ def test_without_a_limit_the_clock_does_not_matter() -> None:
     assert budget.allows(0.99 * (seconds - 0.1), 0.0)
     assert not budget.allows(seconds - 0.09, 0.0)
     assert not budget.allows(0.0, seconds - 0.09)
-    budget.grant(0.85, 5.0)
+    budget.grant(0.85, 5.0, 0.85)
     assert budget.allows(0.99 * (seconds - 0.1), 0.0)
-    budget.grant(0.85 + 0.05, 5.0)
+    budget.grant(0.85 + 0.05, 5.0, 9.0)
     assert budget.allows(0.99 * (seconds - 0.15), 0.0)
     assert not budget.allows(seconds - 0.14, 0.0)
 
@@ -154,6 +156,32 @@ def test_with_a_limit_candidates_are_expected_to_take_what_the_others_took() -> 
     assert not budget.is_over
     now[0] += 5.1
     assert budget.is_over
+
+
+def test_trees_tell_how_long_others_take_by_how_many_were_grown() -> None:
+    """Ten times as many as were expected, in ten times the seconds: others take what was expected of them."""
+    now = [0.0]
+    budget = begun(100.0, now, 5)
+    now[0] += 20
+    budget.grant(2.0, 0.0, 20.0)
+    assert budget.has_time(78.0, 0.0)
+    assert not budget.has_time(80.0, 0.0)
+
+
+def test_a_part_of_the_time_that_is_left() -> None:
+    now = [0.0]
+    budget = begun(20.0, now, 5)  # after a second
+    budget.spend(0.0, 4.0)
+    third = budget.part_of_time(3)
+    assert not third()
+    now[0] += 4.9  # of the 15 left but for the fits on all rows
+    assert not third()
+    now[0] += 0.2
+    assert third()
+    assert not budget.part_of_time(3)()
+    now[0] = 1e9
+    assert budget.part_of_time(3)()
+    assert not ComputeBudget.of(None, lambda: now[0]).part_of_time(3)()
 
 
 def test_an_effort_and_a_limit_are_both_heeded() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bncli.engine.boosting import boosting
 from bncli.engine.boosting.boosting import Boosted, Settings, boost, log_loss, log_probabilities
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array
@@ -101,6 +105,61 @@ def test_rows_without_doubt_end_it_long_before_its_trees() -> None:
     member, _, _ = learnt(replace(data, labels=(data.codes[0] == 1).astype(np.uint8)), trees=500, patience=20)
     assert len(member.trees) < 120
     assert member.log_loss < 2e-3
+
+
+def boosted_while(data: Dataset, **more: Any) -> Boosted:
+    return boost(*halves(data), Settings(trees=40, patience=10), np.random.default_rng(0), **more)
+
+
+def test_it_ends_when_the_time_is_over_with_the_trees_that_it_has() -> None:
+    answers = iter([False] * 5 + [True])
+    whole = boosted_while(exclusive_or(600))
+    short = boosted_while(exclusive_or(600), is_late=lambda: next(answers))
+    assert not short.ended
+    assert 0 < len(short.trees) <= 5
+    for own, other in zip(short.trees, whole.trees, strict=False):
+        np.testing.assert_array_equal(own.values, other.values)
+    assert boosted_while(exclusive_or(600), is_late=lambda: True).trees == ()
+
+
+def test_trees_that_are_enough_end_it() -> None:
+    heard = list[tuple[int, float]]()
+
+    def enough(n_trees: int, share: float) -> bool:
+        heard.append((n_trees, share))
+        return n_trees == 7
+
+    member = boosted_while(exclusive_or(600), are_enough=enough)
+    assert member.ended
+    assert [n for n, _ in heard] == [*range(1, 8)]
+    base = boosted_while(exclusive_or(600), is_late=lambda: True).log_loss
+    assert heard[-1][1] == pytest.approx(member.log_loss / base)
+
+
+def test_their_number_is_no_end_of_its_own() -> None:
+    """Rows held out still gain by the third tree of a signal; of noise they say no."""
+    assert not learnt(exclusive_or(600), trees=3)[0].ended
+    assert learnt(random_dataset(300, [5, 5], 2, seed=8), trees=100, patience=5)[0].ended
+
+
+@pytest.mark.parametrize(
+    ("gained", "pause", "expected"), [(300, 25, 340), (300, 35, 300), (100, 15, 140), (100, 25, 100)]
+)
+def test_the_more_trees_the_longer_it_waits(
+    monkeypatch: pytest.MonkeyPatch, gained: int, pause: int, expected: int
+) -> None:
+    """A tenth of the trees that gained, 20 at the least; where the pause is longer, later gains are not seen."""
+    trees = itertools.count()
+
+    def loss(scores: Array, data: Dataset) -> float:
+        """It falls with `gained` trees, and after a pause with what is there at 340, or 140."""
+        n = next(trees)
+        return math.exp(-0.01 * (min(n, gained) + max(0, min(n, gained + 40) - gained - pause)))
+
+    monkeypatch.setattr(boosting, "log_loss", loss)
+    member = boost(*halves(exclusive_or(600)), Settings(trees=1_000), np.random.default_rng(0))
+    assert len(member.trees) == expected
+    assert member.ended
 
 
 def test_of_noise_nothing_is_learnt() -> None:

@@ -165,3 +165,26 @@ def test_the_entries_are_counted_before_trees_are_grown() -> None:
     effort, rows = budget.EFFORTS[3], random_dataset(1000, [2, 3], 2)
     more = budget.memory_of("boosted", rows, effort) - budget.memory_of("singles", rows, effort)
     assert more == joint_fit.ENTRY * 1000 * budget.TREES
+
+
+def test_trees_end_at_what_can_be_fitted_jointly_where_classes_hardly_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, held_out = halves(noiseless(3))
+    monkeypatch.setattr(joint_fit, "DOUBT", 0.4)
+    n_rows = train.n_rows + held_out.n_rows
+    for most, number, share, expected in [
+        (600, 600, 0.3, True),
+        (600, 599, 0.3, False),
+        (600, 600, 0.5, False),  # in doubt: no joint fit is tried
+        (400, 600, 0.3, False),  # too few for a joint fit to be worth the others
+    ]:
+        monkeypatch.setattr(joint_fit, "MOST", most * n_rows)
+        monkeypatch.setattr(joint_fit, "MOST_WORK", 6 * most * n_rows)
+        assert joint_fit.are_enough(train, held_out)(number, share) is expected
+
+
+def test_classes_count_in_what_can_be_fitted_jointly(monkeypatch: pytest.MonkeyPatch) -> None:
+    two, three = (halves(noiseless(n)) for n in (2, 3))
+    monkeypatch.setattr(joint_fit, "MOST", 120 * 1_000)
+    monkeypatch.setattr(joint_fit, "MOST_WORK", 120 * 600)
+    assert joint_fit.most_trees(*two) == 600
+    assert joint_fit.most_trees(*three) == 200
