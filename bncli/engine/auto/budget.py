@@ -9,7 +9,7 @@ the same model on every machine, and neither jumps at any number of rows:
 which grows about as the least time of boosting does. Candidates are tried, the likely best first; one that is expected
 to take more than what is left is left out. Every row is held out once, in FOLDS folds, where there are no more rows
 than the effort holds out; of more, fewer of these folds are tried, and of more than `most_rows` so many rows are drawn
-by class. Boosted trees, which gain most by more rows, learn from all of up to MEMBER_ROWS that are not held out.
+by class. Boosted trees, which gain most by more rows, learn from all of up to `member_rows` that are not held out.
 
 Conventions: with a limit in seconds and no effort the clock decides which candidates are tried, all of them if there is
 time, and the folds are those of the highest effort whose seconds are within the limit. How long a candidate will take
@@ -39,12 +39,12 @@ GRANTED = 0.85
 """Seconds of choosing boosted trees that are not taken off what an effort allows for all else."""
 TREES = 150
 """That are grown, roughly."""
-MEMBER_ROWS = 100_000
-"""That a bag of boosted trees draws for a member, of more."""
 SECONDS_A_SET = 4e-5
 """Roughly, of a set of attributes whose gain is looked at."""
 BYTES_A_VALUE = 12
 """Of a row and an attribute: the codes of all rows, of the folds and of the pass in hand."""
+ROW_VECTORS = 8
+"""Numbers of a row and a class that boosting has at a time."""
 OF_A_FOLD = 5
 """Vectors of parameters that a path keeps from one penalty to the next."""
 LINE = 0.2
@@ -61,7 +61,7 @@ class Effort:
 
     share: of the seconds of the default; held_out: rows; most_rows: that are drawn of more; prunes: whether candidates
     that are unlikely to help are tried last, or not at all; boosted_from: rows from which trees are boosted; members:
-    of their bag, at the least; trees: of a member, at the most.
+    of their bag, at the least; member_rows: that are drawn for one of more; trees: that it has, at the most.
     """
 
     share: float
@@ -70,6 +70,7 @@ class Effort:
     prunes: bool
     boosted_from: float
     members: int
+    member_rows: int
     trees: int
 
     def seconds(self, n_rows: int, n_attributes: int, n_labels: int) -> float:
@@ -83,11 +84,11 @@ class Effort:
 
 
 EFFORTS = {
-    1: Effort(0.25, 1_000, 10_000, True, 2_000, 2, 500),
-    2: Effort(0.5, 1_500, 15_000, True, 1_000, 3, 1_000),
-    3: Effort(1.0, 2_500, 25_000, True, 1_000, 3, 2_000),
-    4: Effort(4.0, 10_000, 50_000, False, 0, 5, 4_000),
-    5: Effort(math.inf, math.inf, 10**18, False, 0, 10, 10_000),
+    1: Effort(0.25, 1_000, 10_000, True, 2_000, 2, 100_000, 500),
+    2: Effort(0.5, 1_500, 15_000, True, 1_000, 3, 100_000, 1_000),
+    3: Effort(1.0, 2_500, 25_000, True, 1_000, 3, 100_000, 2_000),
+    4: Effort(4.0, 10_000, 50_000, False, 0, 5, 300_000, 4_000),
+    5: Effort(math.inf, math.inf, 10**18, False, 0, 10, 10**18, 10_000),
 }
 DEFAULT = 3
 
@@ -102,7 +103,7 @@ def effort_of(effort: int | None, limit: float | None, data: Dataset) -> Effort:
 
 def _seconds(effort: Effort, data: Dataset) -> float:
     """Of all candidates, the boosted trees of every fold included."""
-    n_rows = min(data.n_rows, max(effort.most_rows, MEMBER_ROWS))
+    n_rows = min(data.n_rows, max(effort.most_rows, effort.member_rows))
     trees = boosted_seconds(n_rows, len(data.schema.informative)) if n_rows >= effort.boosted_from else 0.0
     return effort.seconds(*_size(data)) + effort.folds(data.n_rows) * trees
 
@@ -192,8 +193,8 @@ def search_seconds(name: str, n_attributes: int) -> float:
 def memory_of(name: str, data: Dataset, effort: Effort) -> int:
     """Bytes that a candidate is expected to take at the most: the codes of rows, the folds' tables, and a fit.
 
-    The boosted trees count their questions for every bin of a block of attributes, which is less than the codes; their
-    leaves are fitted jointly by an entry a row and tree.
+    The boosted trees count their questions for every bin of a block of attributes, which is less than the codes; of a
+    row and a class they have scores, gradients and curvatures, and of a row and tree an entry for the joint fit.
     """
     cardinalities = [data.schema.cardinalities[i] for i in data.schema.informative]
     size, n = capacity(data.n_rows), len(cardinalities)
@@ -210,7 +211,9 @@ def memory_of(name: str, data: Dataset, effort: Effort) -> int:
         cells += n * (bins[1] ** 2 if name == "tree" else max(sharp, default=1) ** 2)
     matrices = 0 if name in ("singles", "lines", "sharp singles", "boosted") else MATRICES * BYTES * n * n
     tables = (QUASI_NEWTON + OF_A_FOLD * effort.folds(data.n_rows)) * BYTES * data.n_labels * cells
-    leaves = ENTRY * min(MOST, data.n_rows * TREES) if name == "boosted" else 0
+    boosts = name == "boosted"
+    grown = min(data.n_rows, effort.member_rows)
+    leaves = boosts * (ENTRY * min(MOST, grown * TREES) + ROW_VECTORS * BYTES * data.n_labels * grown)
     return BYTES_A_VALUE * data.n_rows * n + matrices + tables + leaves
 
 

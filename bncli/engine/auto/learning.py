@@ -27,7 +27,7 @@ import numpy as np
 from bncli import __version__
 from bncli.engine.auto import grids
 from bncli.engine.auto.boosted import MOST_MEMBERS, NAME, Bag, bagged, wanted_members
-from bncli.engine.auto.budget import FOLDS, MEMBER_ROWS, ComputeBudget, Effort, effort_of, fit_seconds, memory_of
+from bncli.engine.auto.budget import FOLDS, ComputeBudget, Effort, effort_of, fit_seconds, memory_of
 from bncli.engine.auto.candidates import BELOW, Candidate, Fit, Rows, candidate
 from bncli.engine.auto.capacity import capacity
 from bncli.engine.auto.choice import (
@@ -107,9 +107,10 @@ def _refuse_large(data: Dataset, effort: Effort, memory: int | None) -> None:
 def _bag(data: Dataset, recipe: Recipe, effort: Effort, budget: ComputeBudget) -> Bag:
     """With a limit and no effort it grows as long as there is time."""
     if recipe.time_limit is None:
-        return Bag(wanted_members(effort, data.n_rows), recipe.seed or 0, effort.trees)
+        return Bag(wanted_members(effort, data.n_rows), recipe.seed or 0, effort.trees, effort.member_rows)
     wanted = MOST_MEMBERS if recipe.effort is None else wanted_members(effort, data.n_rows)
-    return Bag(wanted, recipe.seed or 0, effort.trees, partial(budget.has_time, 0.0), budget.part_of_time)
+    has_time, part_of_time = partial(budget.has_time, 0.0), budget.part_of_time
+    return Bag(wanted, recipe.seed or 0, effort.trees, effort.member_rows, has_time, part_of_time)
 
 
 def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
@@ -117,7 +118,7 @@ def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:
     if data.n_rows < 2:
         return []
     size, tried = capacity(data.n_rows), effort.folds(data.n_rows)
-    data = data.take(stratified_sample(data.labels, max(effort.most_rows, MEMBER_ROWS), seed))
+    data = data.take(stratified_sample(data.labels, max(effort.most_rows, effort.member_rows), seed))
     fold_of = stratified_folds(data.labels, min(FOLDS, data.n_rows), seed)
     folds = []
     for fold in range(min(tried, int(fold_of.max()) + 1)):

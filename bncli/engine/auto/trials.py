@@ -152,11 +152,12 @@ class Trials:
             self._left_out.append(BOOSTED)
             self._late.add(BOOSTED)
             return
-        later = max(0, wanted_members(self._effort, self._data.n_rows) - n_folds) * member_seconds(self._data)
+        rows, wanted = self._effort.member_rows, wanted_members(self._effort, self._data.n_rows)
+        later = max(0, wanted - n_folds) * member_seconds(self._data, rows)
         weights = held_out_weights([held_out for _, held_out in parts])
-        bag = Bag(n_folds, self._seed, self._effort.trees, part_of_time=self._budget.part_of_time)
+        bag = Bag(n_folds, self._seed, self._effort.trees, rows, part_of_time=self._budget.part_of_time)
         self._judged.append(judge_boosted(parts, weights, bag, self._fold_teller(done, BOOSTED)))
-        did = n_folds * member_seconds(parts[0][0], self._judged[-1].members)
+        did = n_folds * member_seconds(parts[0][0], like=self._judged[-1].members)
         self._budget.grant(judged, later, did)
 
     def _is_late(self) -> bool:

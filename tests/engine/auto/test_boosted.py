@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from bncli.engine.auto import learning
+from bncli.engine.auto import boosted, learning
 from bncli.engine.auto.boosted import Bag, bagged, judge_boosted, member_seconds, wanted_members
 from bncli.engine.auto.budget import DEFAULT, EFFORTS, FOLDS, TREES
 from bncli.engine.boosting.boosting import Boosted, log_probabilities
@@ -85,7 +85,20 @@ def test_later_members_are_expected_to_have_as_many_trees_as_those_before() -> N
     data = coded(mixed(200))
     judged = judge_boosted(parts(data, 2), None, Bag(2, 0, trees=3), lambda fold: None).members
     assert [len(member.trees) for member in judged] == [3, 3]
-    assert member_seconds(data, judged) == pytest.approx(member_seconds(data) * 3 / TREES)
+    assert member_seconds(data, like=judged) == pytest.approx(member_seconds(data) * 3 / TREES)
+
+
+@pytest.mark.parametrize(("deeper", "depth"), [(160, 7), (161, 6)])
+def test_trees_of_very_many_rows_are_deeper(monkeypatch: pytest.MonkeyPatch, deeper: int, depth: int) -> None:
+    monkeypatch.setattr(boosted, "DEEPER", deeper)
+    (member,) = bagged(coded(sharp(200)), (), Bag(1, 0, trees=30))
+    assert max(len(tree.splits) for tree in member.trees) == depth
+
+
+def test_a_member_learns_from_as_many_rows_as_its_bag_says() -> None:
+    data = coded(mixed(200))
+    sizes = [bagged(data, (), Bag(1, 0, rows=rows))[0].held_out.shape[0] for rows in (100, 150, 1_000)]
+    assert sizes == [20, 30, 40]
 
 
 def test_members_of_one_fold_differ() -> None:

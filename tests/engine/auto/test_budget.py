@@ -40,6 +40,7 @@ def test_a_higher_effort_allows_more_and_holds_out_no_less(rows: int, attributes
         assert lower.prunes >= higher.prunes
         assert lower.members <= higher.members
         assert lower.trees < higher.trees
+        assert lower.member_rows <= higher.member_rows
 
 
 @pytest.mark.parametrize("effort", [1, 2, 3, 4])

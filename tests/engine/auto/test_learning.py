@@ -127,7 +127,7 @@ def test_a_class_that_never_changes() -> None:
     assert np.exp(predict(learnt(same).model, columns))[0].min() > 0.9
 
 
-SOME = budget.Effort(math.inf, 50, 250, True, math.inf, 3, 500)
+SOME = budget.Effort(math.inf, 50, 250, True, math.inf, 3, 100_000, 500)
 """50 rows are held out, of 250 at most; no trees are boosted."""
 
 
@@ -174,7 +174,7 @@ def test_trees_learn_from_the_rows_drawn_where_there_is_no_time_for_more(
     folds = learning._folds(data, effort, 0)
     clock = ComputeBudget(half_a_member, partial(float, 0))
     tried = trials.Trials(data, folds, recipe(), trials.Plan(effort, clock), lambda event: None)
-    monkeypatch.setattr(trials, "member_seconds", lambda rows, like=(): rows.n_rows)
+    monkeypatch.setattr(trials, "member_seconds", lambda rows, most=0, like=(): rows.n_rows)
     learnt_from: list[int] = []
 
     def spied(parts: Sequence[tuple[Dataset, Dataset]], *told: Any) -> Judged:
