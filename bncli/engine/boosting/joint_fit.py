@@ -16,9 +16,9 @@ class frequencies nobody looks (it would be nothing on real tables, up to 5 % wh
 below it a first look after LOOK steps tells. Where they hardly do, boosting stops short of what its trees can say.
 (Measured, a bag's log-loss in units of that without: 0.37 on tic_tac_toe, 0.78 on soybean_large, 0.50 on a simulated
 table without noise, 0.95 on one whose class is a tree of depth 7, and 1 on tables with noise. The look takes a tenth to
-a third of the time in which trees are grown, a fit at the most as long as that.) So where classes hardly overlap, no
-more trees are grown than can be fitted jointly, if these are FEWEST: on 40 numbers around 30 centres of ten classes,
-1,844 trees as they were grown lose 1.17 times as much as the first 500 fitted jointly.
+a third of the time in which trees are grown, a fit at the most as long as that.) So where classes hardly overlap,
+ENOUGH trees are grown, if leaves of so many can be fitted jointly. (Of the classes of a school by their teachers, 500
+trees lost 0.234, 350 0.258, 750 0.253, and 1,126, where rows held out had enough, 0.255.)
 
 Conventions: as many nonzero entries as rows times trees, at most MOST of them, ENTRY bytes each (96 MiB), which exist
 once: for the last fit they are made again. Beyond it, or beyond MOST_WORK entries times classes, nothing is refitted.
@@ -45,8 +45,8 @@ MOST_WORK = 6 * MOST
 """Entries times classes (1 of two)."""
 DOUBT = 0.4
 """Of the log-loss of the class frequencies, that is left to rows held out."""
-FEWEST = 500
-"""Trees that are worth ending at for the joint fit."""
+ENOUGH = 500
+"""Trees to be fitted jointly."""
 ITERATIONS, LOOK = 8, 3
 """For each penalty, and for a first look at whether rows held out gain at all."""
 
@@ -83,9 +83,9 @@ def most_trees(data: Dataset, held_out: Dataset) -> int:
 
 
 def are_enough(data: Dataset, held_out: Dataset) -> Callable[[int, float], bool]:
-    """Of a number of trees, and the share of the log-loss that they leave: whether more would end the joint fit."""
-    most = most_trees(data, held_out)
-    return lambda n_trees, share: n_trees >= most >= FEWEST and share <= DOUBT
+    """Of a number of trees, and the share of the log-loss that they leave: whether to go on with the joint fit."""
+    can_be_fitted = most_trees(data, held_out) >= ENOUGH
+    return lambda n_trees, share: can_be_fitted and n_trees >= ENOUGH and share <= DOUBT
 
 
 def _is_in_doubt(member: Boosted, held_out: Dataset) -> bool:

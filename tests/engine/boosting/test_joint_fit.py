@@ -168,19 +168,25 @@ def test_the_entries_are_counted_before_trees_are_grown() -> None:
     assert more == joint_fit.ENTRY * 1000 * budget.TREES + scores
 
 
-def test_trees_end_at_what_can_be_fitted_jointly_where_classes_hardly_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("most", "number", "share", "expected"),
+    [
+        (600, 500, 0.3, True),
+        (600, 499, 0.3, False),
+        (600, 900, 0.3, True),  # the rows held out said so late
+        (600, 500, 0.5, False),  # in doubt: no joint fit is tried
+        (499, 900, 0.3, False),  # of so many leaves none is possible
+    ],
+)
+def test_enough_trees_for_a_joint_fit_where_classes_hardly_overlap(
+    monkeypatch: pytest.MonkeyPatch, most: int, number: int, share: float, expected: bool
+) -> None:
     train, held_out = halves(noiseless(3))
-    monkeypatch.setattr(joint_fit, "DOUBT", 0.4)
     n_rows = train.n_rows + held_out.n_rows
-    for most, number, share, expected in [
-        (600, 600, 0.3, True),
-        (600, 599, 0.3, False),
-        (600, 600, 0.5, False),  # in doubt: no joint fit is tried
-        (400, 600, 0.3, False),  # too few for a joint fit to be worth the others
-    ]:
-        monkeypatch.setattr(joint_fit, "MOST", most * n_rows)
-        monkeypatch.setattr(joint_fit, "MOST_WORK", 6 * most * n_rows)
-        assert joint_fit.are_enough(train, held_out)(number, share) is expected
+    monkeypatch.setattr(joint_fit, "DOUBT", 0.4)
+    monkeypatch.setattr(joint_fit, "MOST", most * n_rows)
+    monkeypatch.setattr(joint_fit, "MOST_WORK", 6 * most * n_rows)
+    assert joint_fit.are_enough(train, held_out)(number, share) is expected
 
 
 def test_classes_count_in_what_can_be_fitted_jointly(monkeypatch: pytest.MonkeyPatch) -> None:
