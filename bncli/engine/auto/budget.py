@@ -32,7 +32,7 @@ from bncli.engine.training.memory_estimate import BYTES, MATRICES, QUASI_NEWTON
 from bncli.watch import Clock
 
 FOLDS = 5
-SECONDS, SECONDS_A_VALUE, ROWS_POWER = 0.4, 3e-3, 0.6
+SECONDS, SECONDS_A_VALUE, ROWS_POWER = 0.55, 3e-3, 0.6
 PASSES_OF_PATH, PASSES_OF_FIT = 200.0, 40.0
 """Evaluations, roughly, of all penalties in one fold, and of a fit with one; preconditioners included."""
 GRANTED = 0.85
