@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+from bncli.engine.auto.budget import DEFAULT, EFFORTS
 from bncli.engine.model import Ensemble
 from bncli.files.model import read_model
 from tests.cli.conftest import Bncli
@@ -38,3 +43,19 @@ def test_interactions_step_by_step_are_all_at_once(bncli: Bncli, tmp_path: Path)
         ran = bncli(*words)
         assert ran.code == 0, ran.err
     assert (tmp_path / "one.bnc").read_bytes() == (tmp_path / "other.bnc").read_bytes()
+
+
+@pytest.mark.parametrize(("trees", "expected"), [(30, "raise --effort or --time-limit"), (2_000, "did not help")])
+def test_it_is_told_whether_more_boosted_trees_would_have_helped(
+    bncli: Bncli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trees: int, expected: str
+) -> None:
+    monkeypatch.setitem(EFFORTS, DEFAULT, replace(EFFORTS[DEFAULT], trees=trees))
+    x = np.random.default_rng(0).integers(0, 100, (1_000, 4))
+    labels = np.where((x > [23, 31, 17, 12]).all(axis=1), "all", "some")
+    lines = [",".join([*map(str, row), label]) for row, label in zip(x.tolist(), labels, strict=True)]
+    (tmp_path / "sharp.csv").write_text("\n".join(["a,b,c,d,class", *lines]) + "\n")
+    fitted = bncli("fit", "sharp.csv", "--structure", "auto", "-o", "m.bnc")
+    assert fitted.code == 0, fitted.err
+    assert "in boosted, the heaviest" in fitted.err
+    (stopped,) = (line for line in fitted.err.splitlines() if line.startswith("stopped"))
+    assert expected in stopped
