@@ -255,6 +255,6 @@ def _stopping(report: FitReport) -> str:
     from bncli.engine.model import StoppedBy
 
     iterations = f"{report.iterations:,} iteration{'' if report.iterations == 1 else 's'}"
-    if report.stopped_by is StoppedBy.MAX_ITERATIONS and report.structure == "auto":
-        return f"after {iterations}: rows held out still gained by more boosted trees; raise --effort or --time-limit"
+    if report.stopped_by is StoppedBy.MAX_ITERATIONS and _whose(report) == " in boosted, the heaviest":
+        return f"after {iterations}: the effort, or the time, allowed no more trees; rows held out might gain by more"
     return f"after {iterations}: {report.stopped_by.value}"

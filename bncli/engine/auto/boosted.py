@@ -7,21 +7,20 @@ the bag says of a row held out is what the one member says that has not learnt f
 little less than the bag will.
 
 Conventions: an attribute has at least BINS bins, and one for every BIN_ROWS rows as far as it has codes. Trees have six
-levels, of DEEPER rows and more seven. (Measured, one member's log-loss in units of that of 64 bins: 0.995 over 28
-tables of 1,000 to 22,000 rows, 0.87 on one where a school is a number. In units of that of six levels: 0.94 and 0.998
-on 80,000 flights, their airline and whether they are late, 0.85 and 0.993 on 200,000, in as many seconds; 1.03, 0.997,
-0.998, 1.000 and 1.003 on five tables of 30,000 to 40,000 rows.)
+levels, seven where they learn from DEEPER rows or more. (Measured, one member's log-loss in units of that of 64 bins:
+0.995 over 28 tables of 1,000 to 22,000 rows, 0.87 on one where a school is a number. In units of that of six levels:
+0.94 and 0.998 on 80,000 flights, their airline and whether they are late, 0.85 and 0.993 on 200,000, in as many
+seconds; 1.03, 0.997, 0.998, 1.000 and 1.003 on five tables of 30,000 to 40,000 rows.)
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.auto.budget import FOLDS, TREES, Effort, boosted_seconds
+from bncli.engine.auto.budget import FOLDS, TREES, ComputeBudget, Effort, boosted_seconds
 from bncli.engine.auto.choice import Judged, losses_of
 from bncli.engine.boosting.boosting import Boosted, Settings, boost, log_probabilities
 from bncli.engine.boosting.joint_fit import are_enough, jointly_fitted
@@ -39,25 +38,14 @@ Part = tuple[Dataset, Dataset]
 """Rows to learn from, rows that say when to stop."""
 
 
-def never(parts: int) -> Callable[[], bool]:
-    """There is no limit in seconds: no part of the time is over."""
-    return lambda: False
-
-
 class Bag(NamedTuple):
-    """How many members it is to have, the seed they are drawn by, and how many trees and rows each may
-    have.
-
-    With a limit in seconds: whether there is time for what is expected to take so many, and what says when one of n
-    equal parts of the time that is left is over.
-    """
+    """How many members it is to have, of how many rows and trees at the most, the seed they are drawn by; the clock."""
 
     wanted: int
+    rows: int
+    trees: int
     seed: int
-    trees: int = Settings.trees
-    rows: int = 100_000
-    has_time: Callable[[float], bool] = lambda seconds: True
-    part_of_time: Callable[[int], Callable[[], bool]] = never
+    budget: ComputeBudget
 
 
 def judge_boosted(parts: Sequence[Part], weights: Array | None, bag: Bag, tell: Callable[[int], None]) -> Judged:
@@ -65,8 +53,8 @@ def judge_boosted(parts: Sequence[Part], weights: Array | None, bag: Bag, tell: 
     members, said = list[Boosted](), []
     for fold, part in enumerate(parts):
         tell(fold)
-        # a part of the time is left for what comes after
-        members.append(_member(part, bag, fold, bag.part_of_time(len(parts) - fold + 1)))
+        # of the time that is left half a part is for what comes after
+        members.append(_member(part, bag, fold, bag.budget.part_of_time(len(parts) - fold + 0.5)))
         said.append(log_probabilities(members[-1].held_out).T)
     logs, labels = np.concatenate(said, axis=1), np.concatenate([held_out.labels for _, held_out in parts])
     losses = losses_of(logs, labels, weights)
@@ -74,26 +62,33 @@ def judge_boosted(parts: Sequence[Part], weights: Array | None, bag: Bag, tell: 
     return Judged(NAME, Settings.penalty, losses, logs, tried, None, tuple(members))
 
 
-def member_seconds(data: Dataset, most: float = math.inf, like: Sequence[Boosted] = ()) -> float:
-    """What one member is expected to take on so many of these rows, the mean over those that it is like."""
-    seconds = boosted_seconds(int(min(data.n_rows, most)), len(data.schema.informative))
-    grown = sum(len(member.trees) for member in like)
-    return seconds * (grown / (TREES * len(like)) if like else 1.0)
+def member_seconds(data: Dataset, n_rows: int, like: Sequence[Boosted] = ()) -> float:
+    """What one member is expected to take that learns from so many rows, the mean over those that it is like."""
+    grown = sum(member.grown for member in like)
+    return boosted_seconds(n_rows, len(data.schema.informative)) * (grown / (TREES * len(like)) if like else 1.0)
+
+
+def later_rows(data: Dataset, most: int) -> int:
+    """That a member learns from which is drawn from all rows."""
+    return min(data.n_rows, most) * (FOLDS - 1) // FOLDS
 
 
 def bagged(data: Dataset, judged: Sequence[Boosted], bag: Bag) -> tuple[Boosted, ...]:
     """Members on these rows: of the first folds those that were judged, then others, as far as there is time.
 
-    One that the end of the time cut short is not among them, unless it is the only one.
+    Where the end of its time cut one of them short, others grow no further; one that the end of all time cuts short is
+    left out, and so is one without a tree.
     """
     n_folds = min(FOLDS, data.n_rows)
-    found = list(judged)
-    while len(found) < bag.wanted and bag.has_time(member_seconds(data, bag.rows, found)):
+    found = [member for member in judged if member.trees or member.ended] or list(judged)
+    while len(found) < bag.wanted:
+        if not bag.budget.has_time(0.0, member_seconds(data, later_rows(data, bag.rows), found)):
+            break
         drawn = data.take(stratified_sample(data.labels, bag.rows, (bag.seed, len(found))))
-        fold_of = stratified_folds(drawn.labels, n_folds, bag.seed)
-        part, is_late = _part_of(drawn, fold_of == len(found) % n_folds), bag.part_of_time(1)
-        member = _member(part, bag, len(found), is_late)
-        if found and not member.ended and is_late():
+        part = _part_of(drawn, stratified_folds(drawn.labels, n_folds, bag.seed) == len(found) % n_folds)
+        trees = bag.trees if all(member.ended for member in found) else max(member.grown for member in found)
+        member = _member(part, bag._replace(trees=trees), len(found), bag.budget.part_of_time(1))
+        if not member.ended and member.grown < trees:
             break
         found.append(member)
     return tuple(found)

@@ -32,13 +32,13 @@ from bncli.engine.training.memory_estimate import BYTES, MATRICES, QUASI_NEWTON
 from bncli.watch import Clock
 
 FOLDS = 5
-SECONDS, SECONDS_A_VALUE, ROWS_POWER = 0.55, 3e-3, 0.6
+SECONDS, SECONDS_A_VALUE, ROWS_POWER = 0.5, 3e-3, 0.6
 PASSES_OF_PATH, PASSES_OF_FIT = 200.0, 40.0
 """Evaluations, roughly, of all penalties in one fold, and of a fit with one; preconditioners included."""
 GRANTED = 0.85
 """Seconds of choosing boosted trees that are not taken off what an effort allows for all else."""
-TREES = 150
-"""That are grown, roughly."""
+TREES, MANY_ROWS = 150, 10_000
+"""That are grown, roughly, of at most so many rows."""
 SECONDS_A_SET = 4e-5
 """Roughly, of a set of attributes whose gain is looked at."""
 BYTES_A_VALUE = 12
@@ -104,7 +104,9 @@ def effort_of(effort: int | None, limit: float | None, data: Dataset) -> Effort:
 def _seconds(effort: Effort, data: Dataset) -> float:
     """Of all candidates, the boosted trees of every fold included."""
     n_rows = min(data.n_rows, max(effort.most_rows, effort.member_rows))
-    trees = boosted_seconds(n_rows, len(data.schema.informative)) if n_rows >= effort.boosted_from else 0.0
+    # the more rows, the more trees
+    seconds = boosted_seconds(n_rows, len(data.schema.informative)) * max(1.0, n_rows / MANY_ROWS)
+    trees = seconds if n_rows >= effort.boosted_from else 0.0
     return effort.seconds(*_size(data)) + effort.folds(data.n_rows) * trees
 
 
@@ -149,8 +151,8 @@ class ComputeBudget:
             return True
         return self._elapsed() + self._rate * (expected + self.later + later) <= self.limit
 
-    def part_of_time(self, n: int) -> Callable[[], bool]:
-        """Whether one of n equal parts of the time that is left now will be over when asked; never without a limit."""
+    def part_of_time(self, n: float) -> Callable[[], bool]:
+        """Whether the n-th part of the time that is left now will be over when asked; never without a limit."""
         if self.limit is None or self.clock is None:
             return lambda: False
         begin = self._elapsed()
@@ -213,7 +215,7 @@ def memory_of(name: str, data: Dataset, effort: Effort) -> int:
     tables = (QUASI_NEWTON + OF_A_FOLD * effort.folds(data.n_rows)) * BYTES * data.n_labels * cells
     boosts = name == "boosted"
     grown = min(data.n_rows, effort.member_rows)
-    leaves = boosts * (ENTRY * min(MOST, grown * TREES) + ROW_VECTORS * BYTES * data.n_labels * grown)
+    leaves = boosts * (ENTRY * min(MOST, grown * effort.trees) + ROW_VECTORS * BYTES * data.n_labels * grown)
     return BYTES_A_VALUE * data.n_rows * n + matrices + tables + leaves
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -86,11 +85,12 @@ def learn_auto(columns: Columns, recipe: Recipe, reading: Reading, run: Run) -> 
     _refuse_large(data, effort, run.memory)
     watch(Stage("candidates"))
     folds = _folds(data, effort, recipe.seed or 0)
-    judged = Trials(data, folds, recipe, Plan(effort, budget, run.memory), watch).run() if folds else []
+    bag = _bag(data, recipe, effort, budget)
+    judged = Trials(data, folds, recipe, Plan(effort, budget, bag, run.memory), watch).run() if folds else []
     judged.append(judge_frequencies([(fold.rows.data, fold.held_out) for fold in folds]) if folds else _UNTRIED)
     judged, weights = _weighted(folds, judged, recipe.metric or "", budget)
     watch(Stage("parameters"))
-    fitted = _fit_components(data, folds, judged, weights, watch, _bag(data, recipe, effort, budget))
+    fitted = _fit_components(data, folds, judged, weights, watch, bag)
     model, parameters = _model(data, recipe, judged, weights, fitted)
     return model, replace(parameters, held_out=_held_out(folds, judged, weights) if folds else None)
 
@@ -106,11 +106,9 @@ def _refuse_large(data: Dataset, effort: Effort, memory: int | None) -> None:
 
 def _bag(data: Dataset, recipe: Recipe, effort: Effort, budget: ComputeBudget) -> Bag:
     """With a limit and no effort it grows as long as there is time."""
-    if recipe.time_limit is None:
-        return Bag(wanted_members(effort, data.n_rows), recipe.seed or 0, effort.trees, effort.member_rows)
-    wanted = MOST_MEMBERS if recipe.effort is None else wanted_members(effort, data.n_rows)
-    has_time, part_of_time = partial(budget.has_time, 0.0), budget.part_of_time
-    return Bag(wanted, recipe.seed or 0, effort.trees, effort.member_rows, has_time, part_of_time)
+    as_long = recipe.time_limit is not None and recipe.effort is None
+    wanted = MOST_MEMBERS if as_long else wanted_members(effort, data.n_rows)
+    return Bag(wanted, effort.member_rows, effort.trees, recipe.seed or 0, budget)
 
 
 def _folds(data: Dataset, effort: Effort, seed: int) -> list[Fold]:

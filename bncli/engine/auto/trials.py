@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bncli.engine.auto.boosted import NAME as BOOSTED
-from bncli.engine.auto.boosted import Bag, judge_boosted, member_seconds, wanted_members
+from bncli.engine.auto.boosted import Bag, judge_boosted, later_rows, member_seconds, wanted_members
 from bncli.engine.auto.budget import (
     ComputeBudget,
     Effort,
@@ -47,6 +47,7 @@ class Plan(NamedTuple):
 
     effort: Effort
     budget: ComputeBudget
+    bag: Bag
     memory: int | None = None
     """Bytes; None: not known."""
 
@@ -57,7 +58,7 @@ class Trials:
     def __init__(self, data: Dataset, folds: list[Fold], recipe: Recipe, plan: Plan, watch: Watch) -> None:
         self._data, self._folds, self._watch = data, folds, watch
         self._metric, self._seed = recipe.metric or "log-loss", recipe.seed or 0
-        self._effort, self._budget, self._memory = plan
+        self._effort, self._budget, self._bag, self._memory = plan
         # the splits of trees know nothing of directions
         boosts = data.n_rows >= self._effort.boosted_from and not data.schema.directed
         self._wanted = [name for name in names(data) if name != BOOSTED or boosts]
@@ -144,21 +145,21 @@ class Trials:
         """
         n_folds = len(self._folds)
         for parts in ([(f.others, f.held_out) for f in self._folds], [(f.rows.data, f.held_out) for f in self._folds]):
-            judged = n_folds * member_seconds(parts[0][0])
-            # trees are mostly grown in half of what an effort sets aside for them
-            if self._budget.has_time(judged / 2, 0.0):
+            expected = n_folds * member_seconds(self._data, parts[0][0].n_rows)
+            # of more trees than half of those expected there is something to say
+            if self._budget.has_time(expected / 2, 0.0):
                 break
         else:
             self._left_out.append(BOOSTED)
             self._late.add(BOOSTED)
             return
-        rows, wanted = self._effort.member_rows, wanted_members(self._effort, self._data.n_rows)
-        later = max(0, wanted - n_folds) * member_seconds(self._data, rows)
         weights = held_out_weights([held_out for _, held_out in parts])
-        bag = Bag(n_folds, self._seed, self._effort.trees, rows, part_of_time=self._budget.part_of_time)
-        self._judged.append(judge_boosted(parts, weights, bag, self._fold_teller(done, BOOSTED)))
-        did = n_folds * member_seconds(parts[0][0], like=self._judged[-1].members)
-        self._budget.grant(judged, later, did)
+        judged = judge_boosted(parts, weights, self._bag, self._fold_teller(done, BOOSTED))
+        self._judged.append(judged)
+        did = n_folds * member_seconds(self._data, parts[0][0].n_rows, judged.members)
+        more = max(0, wanted_members(self._effort, self._data.n_rows) - n_folds)
+        later = more * member_seconds(self._data, later_rows(self._data, self._bag.rows), judged.members)
+        self._budget.grant(expected, later, did)
 
     def _is_late(self) -> bool:
         """Whether there is a limit, and it is reached."""

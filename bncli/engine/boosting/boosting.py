@@ -85,8 +85,10 @@ class Boosted:
     trees: tuple[Tree, ...]
     held_out: Array
     log_loss: float
-    ended: bool = True
-    """Whether it was the rows held out that ended it, not the number of trees or the time."""
+    grown: int
+    """Trees, those after the lowest loss included."""
+    ended: bool
+    """False where more trees might have helped: it was their number that ended it, or the time."""
 
 
 def boost(
@@ -95,11 +97,11 @@ def boost(
     settings: Settings,
     rng: np.random.Generator,
     is_late: Callable[[], bool] = lambda: False,
-    are_enough: Callable[[int, float], bool] = lambda n_trees, share: False,
+    are_enough: Callable[[int, float, float], bool] = lambda n_trees, loss, first: False,
 ) -> Boosted:
     """Trees learnt from `data`, as many as the rows held out ask for, until it `is_late` or they `are_enough`.
 
-    The latter hears of their number and of what they leave of the log-loss held out of the class frequencies (a share).
+    The latter hears of their number, of the log-loss of the rows held out, and of that of the class frequencies.
     Scores: one of two classes, else K.
     """
     columns = columns_of(data, settings.bins, rng)
@@ -123,8 +125,8 @@ def boost(
             best, least, kept = len(trees), loss, outside.copy()
         if loss < worth - max(WORTH * worth, NEGLIGIBLE):
             worth, end = loss, len(trees) + max(settings.patience, math.ceil(PATIENCE * len(trees)))
-        is_over = len(trees) >= end or are_enough(len(trees), least / first)
-    return Boosted(prior, tuple(trees[:best]), kept, least, is_over)
+        is_over = len(trees) >= end or are_enough(len(trees), least, first)
+    return Boosted(prior, tuple(trees[:best]), kept, least, len(trees), is_over)
 
 
 def _said(tree: Tree, leaf: Index) -> Array:

@@ -82,10 +82,10 @@ def most_trees(data: Dataset, held_out: Dataset) -> int:
     return min(MOST, MOST_WORK // scores) // max(1, data.n_rows + held_out.n_rows)
 
 
-def are_enough(data: Dataset, held_out: Dataset) -> Callable[[int, float], bool]:
-    """Of a number of trees, and the share of the log-loss that they leave: whether to go on with the joint fit."""
-    can_be_fitted = most_trees(data, held_out) >= ENOUGH
-    return lambda n_trees, share: can_be_fitted and n_trees >= ENOUGH and share <= DOUBT
+def are_enough(data: Dataset, held_out: Dataset) -> Callable[[int, float, float], bool]:
+    """Of a number of trees, their log-loss and that of the class frequencies: whether to try the joint fit now."""
+    most = most_trees(data, held_out)
+    return lambda n_trees, loss, first: ENOUGH <= n_trees <= most and loss <= DOUBT * first
 
 
 def _is_in_doubt(member: Boosted, held_out: Dataset) -> bool:

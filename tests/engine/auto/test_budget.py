@@ -56,8 +56,8 @@ def test_what_is_allowed_grows_without_a_jump(effort: int) -> None:
 def test_the_default_in_numbers() -> None:
     """Of two classes and of one the same; folds are fewer the more rows there are."""
     effort = EFFORTS[DEFAULT]
-    assert effort.seconds(10_000, 16, 2) == pytest.approx(0.55 + 3e-3 * 10_000**0.6 * 2)
-    assert effort.seconds(10_000, 16, 6) == pytest.approx(0.55 + 3e-3 * 10_000**0.6 * 2 * 3)
+    assert effort.seconds(10_000, 16, 2) == pytest.approx(0.5 + 3e-3 * 10_000**0.6 * 2)
+    assert effort.seconds(10_000, 16, 6) == pytest.approx(0.5 + 3e-3 * 10_000**0.6 * 2 * 3)
     assert effort.seconds(10_000, 16, 1) == effort.seconds(10_000, 16, 2)
     assert [effort.folds(n) for n in (0, 2, 2_500, 3_200, 4_000, 6_000, 9_000, 10**7)] == [5, 5, 5, 4, 3, 2, 1, 1]
     assert EFFORTS[5].seconds(10_000, 16, 2) == math.inf

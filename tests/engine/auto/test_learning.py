@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.auto import budget, choice, learning, trials
+from bncli.engine.auto.boosted import Bag
 from bncli.engine.auto.budget import ComputeBudget
 from bncli.engine.auto.candidates import Candidate, Rows, candidate, names
 from bncli.engine.auto.choice import FREQUENCIES, Judged
@@ -173,8 +174,9 @@ def test_trees_learn_from_the_rows_drawn_where_there_is_no_time_for_more(
     data, effort = coded(mixed(200)), replace(SOME, most_rows=100, boosted_from=0)
     folds = learning._folds(data, effort, 0)
     clock = ComputeBudget(half_a_member, partial(float, 0))
-    tried = trials.Trials(data, folds, recipe(), trials.Plan(effort, clock), lambda event: None)
-    monkeypatch.setattr(trials, "member_seconds", lambda rows, most=0, like=(): rows.n_rows)
+    bag = Bag(1, 10**5, 500, 0, clock)
+    tried = trials.Trials(data, folds, recipe(), trials.Plan(effort, clock, bag), lambda event: None)
+    monkeypatch.setattr(trials, "member_seconds", lambda data, n_rows, like=(): n_rows)
     learnt_from: list[int] = []
 
     def spied(parts: Sequence[tuple[Dataset, Dataset]], *told: Any) -> Judged:
@@ -352,7 +354,7 @@ def test_candidates_too_large_for_the_memory_are_told_once(word: int) -> None:
     data = coded(mixed(100))
     effort = budget.EFFORTS[word]
     needed = {name: budget.memory_of(name, data, effort) for name in names(data)}
-    enough = max(needed["singles"], needed["boosted"])
+    enough = needed["singles"]
     notes: list[str] = []
 
     def watch(event: Event) -> None:

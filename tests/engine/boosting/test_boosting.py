@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.boosting import boosting
 from bncli.engine.boosting.boosting import Boosted, Settings, boost, log_loss, log_probabilities
+from bncli.engine.boosting.joint_fit import are_enough
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array
 from tests.datasets import random_dataset
@@ -123,17 +124,35 @@ def test_it_ends_when_the_time_is_over_with_the_trees_that_it_has() -> None:
 
 
 def test_trees_that_are_enough_end_it() -> None:
-    heard = list[tuple[int, float]]()
+    heard = list[tuple[int, float, float]]()
 
-    def enough(n_trees: int, share: float) -> bool:
-        heard.append((n_trees, share))
+    def enough(n_trees: int, loss: float, first: float) -> bool:
+        heard.append((n_trees, loss, first))
         return n_trees == 7
 
     member = boosted_while(exclusive_or(600), are_enough=enough)
     assert member.ended
-    assert [n for n, _ in heard] == [*range(1, 8)]
+    assert [n for n, *_ in heard] == [*range(1, 8)]
     base = boosted_while(exclusive_or(600), is_late=lambda: True).log_loss
-    assert heard[-1][1] == pytest.approx(member.log_loss / base)
+    assert heard[-1] == (7, member.log_loss, base)
+
+
+def test_trees_after_the_lowest_loss_are_counted_as_grown() -> None:
+    """Noise: 15 trees wait for a gain in vain."""
+    data = random_dataset(300, [5, 5], 2, seed=8)
+    member = boost(*halves(data), Settings(trees=100, patience=15), np.random.default_rng(0))
+    assert member.grown == 15 + len(member.trees) < 100
+
+
+def test_rows_held_out_of_a_class_that_is_certain() -> None:
+    """A prior that leaves no doubt: there is nothing to lose, and nothing to divide by."""
+    data = random_dataset(60, [3, 3], 3, seed=1)
+    train, held_out = halves(data)
+    train = replace(train, weights=np.where(train.labels == 0, 1e16, 1.0))
+    held_out = held_out.take(np.flatnonzero(held_out.labels == 0))
+    member = boost(train, held_out, Settings(trees=5), np.random.default_rng(0), are_enough=are_enough(train, held_out))
+    assert np.isfinite(member.held_out).all()
+    assert member.log_loss == 0.0
 
 
 def test_their_number_is_no_end_of_its_own() -> None:

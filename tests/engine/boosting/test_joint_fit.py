@@ -161,11 +161,20 @@ def test_entries_exist_once() -> None:
         tracemalloc.stop()
 
 
-def test_the_entries_are_counted_before_trees_are_grown() -> None:
-    effort, rows = budget.EFFORTS[3], random_dataset(1000, [2, 3], 2)
-    more = budget.memory_of("boosted", rows, effort) - budget.memory_of("singles", rows, effort)
-    scores = 8 * 8 * 1000 * 2
-    assert more == joint_fit.ENTRY * 1000 * budget.TREES + scores
+def test_a_joint_fit_takes_no_more_than_was_told_before_trees_are_grown() -> None:
+    effort, rows = budget.EFFORTS[1], noiseless(3)
+    rows = rows.take(np.tile(np.arange(rows.n_rows), 20))
+    told = budget.memory_of("boosted", rows, effort) - budget.memory_of("singles", rows, effort)
+    train, held_out = halves(rows)
+    tracemalloc.start()
+    try:
+        grown = boost(train, held_out, Settings(trees=effort.trees, patience=500), np.random.default_rng(0))
+        assert joint_fit.most_trees(train, held_out) > len(grown.trees) > 100
+        jointly_fitted(grown, train, held_out)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert taken < told < 4 * taken
 
 
 @pytest.mark.parametrize(
@@ -173,7 +182,8 @@ def test_the_entries_are_counted_before_trees_are_grown() -> None:
     [
         (600, 500, 0.3, True),
         (600, 499, 0.3, False),
-        (600, 900, 0.3, True),  # the rows held out said so late
+        (1_000, 900, 0.3, True),  # the rows held out said so late
+        (600, 900, 0.3, False),  # too late: of so many no joint fit is possible
         (600, 500, 0.5, False),  # in doubt: no joint fit is tried
         (499, 900, 0.3, False),  # of so many leaves none is possible
     ],
@@ -186,7 +196,7 @@ def test_enough_trees_for_a_joint_fit_where_classes_hardly_overlap(
     monkeypatch.setattr(joint_fit, "DOUBT", 0.4)
     monkeypatch.setattr(joint_fit, "MOST", most * n_rows)
     monkeypatch.setattr(joint_fit, "MOST_WORK", 6 * most * n_rows)
-    assert joint_fit.are_enough(train, held_out)(number, share) is expected
+    assert joint_fit.are_enough(train, held_out)(number, share * 0.7, 0.7) is expected
 
 
 def test_classes_count_in_what_can_be_fitted_jointly(monkeypatch: pytest.MonkeyPatch) -> None:
