@@ -108,6 +108,8 @@ class Command:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # a shell starts what runs behind it with this signal ignored, and all programs that are started there too
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         self._heard = ""
 
