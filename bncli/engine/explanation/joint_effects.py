@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
-from bncli.engine.explanation.contrasts import ContrastTensor, refinement
+from bncli.engine.explanation.contrasts import ContrastTensor, refinement, with_unobserved
 from bncli.engine.explanation.pure_tables import PureTable
 from bncli.engine.explanation.purification import Score
 from bncli.engine.kernels.arrays import Array, Index
@@ -164,17 +164,20 @@ def _tensor(
     key: Attributes, parts: Sequence[Part], groupings: tuple[Grouping | None, ...], averaged: bool, schema: Schema
 ) -> ContrastTensor:
     """The sum of the parts; 0 where an attribute is unobserved."""
-    spread = _averaged if averaged else _lifted
-    total = np.asarray(sum(spread(part, groupings, [schema.attributes[a] for a in key]) for part in parts))
-    return ContrastTensor(key, groupings, np.pad(total, [*([(0, 1)] * len(key)), (0, 0)]))
+    attributes = [schema.attributes[a] for a in key]
+    if averaged:
+        total = np.asarray(sum(_averaged(part, groupings, attributes) for part in parts))
+    else:
+        firsts = [
+            np.arange(a.cardinality) if grouping is None else np.unique(grouping, return_index=True)[1]
+            for a, grouping in zip(attributes, groupings, strict=True)
+        ]
+        total = np.asarray(sum(_lifted(part, firsts, attributes) for part in parts))
+    return ContrastTensor(key, groupings, with_unobserved(total))
 
 
-def _lifted(part: Part, groupings: Sequence[Grouping | None], attributes: Sequence[Attribute]) -> Array:
-    """The part's values over the cells of finer groupings."""
-    firsts = (
-        np.arange(a.cardinality) if grouping is None else np.unique(grouping, return_index=True)[1]
-        for a, grouping in zip(attributes, groupings, strict=True)
-    )
+def _lifted(part: Part, firsts: Sequence[Index], attributes: Sequence[Attribute]) -> Array:
+    """The part's values over the cells of finer groupings, of whose cells these are the first codes."""
     digits = [part.codes(i, attributes[i].cardinality)[codes] for i, codes in enumerate(firsts)]
     return np.asarray(part.values[np.ix_(*digits)])
 

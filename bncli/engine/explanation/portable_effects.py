@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bncli.engine.data.schema import Schema
-from bncli.engine.explanation.contrasts import ContrastTensor, gathered, ordered_tensor, refinement
+from bncli.engine.explanation.contrasts import ContrastTensor, gathered, ordered_tensor, refinement, with_unobserved
 from bncli.engine.explanation.mixtures import mixture_of
 from bncli.engine.explanation.pure_tables import PureTable
 from bncli.engine.explanation.purification import Score, calibrated, purified
@@ -65,9 +65,8 @@ def _terms(tables: Sequence[PureTable]) -> Iterator[ContrastTensor]:
     for table in tables:
         for axes in table.subsets[1:]:
             values = table.values(axes)
-            values = np.pad(values, [*([(0, 1)] * len(axes)), (0, 0)])
             attributes = [table.attributes[axis] for axis in axes]
-            yield ordered_tensor(attributes, [table.groupings[axis] for axis in axes], values)
+            yield ordered_tensor(attributes, [table.groupings[axis] for axis in axes], with_unobserved(values))
 
 
 def _parts(tensors: Sequence[ContrastTensor], schema: Schema, apart: bool) -> Iterator[list[ContrastTensor]]:
