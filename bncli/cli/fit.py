@@ -230,7 +230,12 @@ def _arcs_tried(report: FitReport) -> Sequence[TriedArcs]:
 
 def _whose(report: FitReport) -> str:
     """Regions of an ensemble are those of its heaviest component."""
-    return f" in {max(report.trials, key=lambda trial: trial.weight).name}, the heaviest" if report.trials else ""
+    return f" in {_heaviest(report)}, the heaviest" if report.trials else ""
+
+
+def _heaviest(report: FitReport) -> str:
+    """The name of an ensemble's heaviest component; nothing of other models."""
+    return max(report.trials, key=lambda trial: trial.weight).name if report.trials else ""
 
 
 def _missing(report: FitReport) -> str:
@@ -255,6 +260,6 @@ def _stopping(report: FitReport) -> str:
     from bncli.engine.model import StoppedBy
 
     iterations = f"{report.iterations:,} iteration{'' if report.iterations == 1 else 's'}"
-    if report.stopped_by is StoppedBy.MAX_ITERATIONS and _whose(report) == " in boosted, the heaviest":
+    if report.stopped_by is StoppedBy.MAX_ITERATIONS and _heaviest(report) == "boosted":
         return f"after {iterations}: the effort, or the time, allowed no more trees; rows held out might gain by more"
     return f"after {iterations}: {report.stopped_by.value}"
