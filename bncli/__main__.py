@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _run() -> int:
-    from bncli.cli.run import run
+    from bncli.cli.main import run
 
     return run(sys.argv[1:])
 

@@ -35,7 +35,7 @@ class Note(NamedTuple):
 class Iteration(NamedTuple):
     """State of an optimiser after an iteration (0 = the start); cll and penalty in nats, never negated.
 
-    Evaluations and flops are totals since the start; flops by the cost model of `bncli.engine.parameter_spaces.flops`,
+    Evaluations and flops are totals since the start; flops by the cost model of `bncli.engine.parameters.flops`,
     None outside it. Who maximises the joint log-likelihood of classes and attributes tells that one, `ll`, and no cll.
     """
 

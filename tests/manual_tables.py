@@ -11,9 +11,10 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from bncli.catalogue import CHOICES, COMMANDS, NETWORKS, OPTIONS
-from bncli.choices import Choice, Method
-from bncli.cli.numbers import metavar
+from bncli.catalogue import CHOICES, NETWORKS, OPTIONS
+from bncli.catalogue.choices import Choice, Method
+from bncli.cli.commands import COMMANDS
+from bncli.cli.options import metavar
 from bncli.cli.presets import PAPERS
 from bncli.cli.topics import GROUPS
 from bncli.engine.model import StoppedBy

@@ -14,8 +14,8 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.schema import Schema
 from bncli.engine.model import Model
+from bncli.engine.parameters.generative import generative_tables
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.generative import generative_tables
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset
 

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.chosen_penalty import ChosenPenalty
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.model import Parameters
-from bncli.engine.parameter_spaces.coordinates import Coordinates
+from bncli.engine.model import ChosenPenalty, Parameters
+from bncli.engine.parameters.coordinates import Coordinates
+from bncli.engine.parameters.likelihood import ConditionalLikelihood
+from bncli.engine.parameters.optimization import OptimizerSettings
+from bncli.engine.parameters.penalty_cv import SpaceOf, held_out_folds, penalty_path
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.likelihood import ConditionalLikelihood
-from bncli.engine.training.optimization import OptimizerSettings
-from bncli.engine.training.penalty_cv import SpaceOf, held_out_folds, penalty_path
 from bncli.watch import Watch, silent
 
 SPACES: dict[str, dict[str, Any]] = {

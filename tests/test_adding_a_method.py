@@ -243,8 +243,10 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = _with_entry(entries.read_text(), added.tuple_begins, "    (\n", f"        {added.method},\n")
         if added.option:
             text = _with_entry(text, "OPTIONS: ", "(\n", f"    {added.option},\n")
-            imports = "from bncli.choices import "
-            text = text.replace(imports, f"from bncli.option_kinds import {_kind(added.option)}\n{imports}", 1)
+            imports = "from bncli.catalogue.choices import "
+            text = text.replace(
+                imports, f"from bncli.catalogue.option_kinds import {_kind(added.option)}\n{imports}", 1
+            )
         entries.write_text(text)
     (folder / "table.csv").write_text(_table(80))
     program(folder / "bncli.sh", folder)

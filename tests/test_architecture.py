@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bncli.catalogue import CHOICES, COMMANDS
-from bncli.files.formats import EXPORTS, SCORES
+from bncli.catalogue import CHOICES
+from bncli.cli.commands import COMMANDS
+from bncli.files.exports import EXPORTS, SCORES
 
 PACKAGE = Path(__file__).parents[1] / "bncli"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -22,35 +23,31 @@ FLOORS = (
     ("__main__", "api"),
     ("cli",),
     ("steps",),
-    ("files",),
+    ("files.table", "files.rows"),
+    ("files.reading",),
+    ("files.artifacts", "files.label_numbers"),
+    ("files.exports",),
+    ("files.documents", "files.pictures", "files.paths"),
+    ("files.atomic",),
     ("engine.evaluation",),
     ("engine.learn",),
     ("engine.coding",),
-    ("engine.auto", "engine.doubts"),
-    ("engine.boosting", "engine.monitoring", "engine.what_if"),
-    ("engine.structure_learners",),
-    (
-        "engine.structure_search",
-        "engine.parameter_learners",
-        "engine.networks",
-        "engine.explanation",
-        "engine.decisions",
-    ),
-    ("engine.prediction", "engine.training"),
-    ("engine.inference", "engine.parameter_spaces", "engine.optimizers", "engine.kikuchi"),
+    ("engine.ensembles",),
+    ("engine.structure_learners", "engine.parameter_learners"),
+    ("engine.prediction", "engine.parameters"),
+    ("engine.networks", "engine.inference", "engine.optimizers", "engine.kikuchi"),
     ("engine.model", "engine.counting"),
     ("engine.structures",),
     ("engine.data", "recipe"),
-    ("engine.calibration", "engine.discretizers", "engine.scores", "engine.smoothing", "catalogue"),
-    ("choices",),
-    ("engine.kernels", "engine.chosen_penalty", "errors", "watch", "option_kinds", "commands"),
+    ("engine.calibration", "engine.discretizers", "engine.scores", "catalogue"),
+    ("engine.kernels", "errors", "watch"),
 )
 """The rooms, from the top floor down. A room is a folder (of the engine too) or a module that stands alone in one.
 
 Inside a room modules are friends; a room imports rooms of lower floors only.
 """
 
-TABLES = ("tables", "bars", "comparison_tables", "group_tables", "reliability_tables")
+TABLES = ("tables", "bars", "comparison_tables", "model_tables", "score_tables")
 """Modules of the command line that show results, which no help needs."""
 
 FAMILIES = (
@@ -109,14 +106,14 @@ def _is_module(package: str, name: str) -> bool:
 
 
 def room_of(name: str) -> str:
-    """`bncli.files.reading.parse` is in the room `files`, `bncli.engine.kernels.gram` in `engine.kernels`."""
+    """`bncli.files.reading.table` is in the room `files`, `bncli.engine.kernels.gram` in `engine.kernels`."""
     parts = name.split(".")[1:]
-    return ".".join(parts[:2] if parts[:1] == ["engine"] else parts[:1])
+    return ".".join(parts[:2] if parts[:1] in (["engine"], ["files"]) else parts[:1])
 
 
 def floor_of(name: str) -> int:
     """The number of the floor; packages that hold rooms and no code of their own lie below all."""
-    if name in ("bncli", "bncli.engine"):
+    if name in ("bncli", "bncli.engine", "bncli.files"):
         return len(FLOORS)
     return next(level for level, rooms in enumerate(FLOORS) if room_of(name) in rooms)
 
@@ -124,7 +121,7 @@ def floor_of(name: str) -> int:
 def test_every_room_stands_on_one_floor() -> None:
     listed = [room for rooms in FLOORS for room in rooms]
     assert len(listed) == len(set(listed))
-    assert set(listed) == {room_of(name_of(path)) for path in MODULES} - {"", "engine"}
+    assert set(listed) == {room_of(name_of(path)) for path in MODULES} - {"", "engine", "files"}
 
 
 def test_imports_point_down() -> None:
@@ -186,11 +183,11 @@ def test_functions_are_short() -> None:
 def test_help_imports_nothing_heavy() -> None:
     """What `bncli COMMAND --help` loads, followed through the imports at the top of modules.
 
-    `bncli.files.formats` imports the modules of EXPORTS by their names.
+    `bncli.files.exports` imports the modules of EXPORTS by their names.
     """
     seen: set[str] = set()
     pending = [path for path in MODULES if path.parent.name == "cli" and path.stem not in TABLES]
-    pending += [PACKAGE / "files" / "formats" / f"{word.replace('-', '_')}.py" for word in EXPORTS]
+    pending += [PACKAGE / "files" / "exports" / f"{word.replace('-', '_')}.py" for word in EXPORTS]
     while pending:
         path = pending.pop()
         for target in _top_level(path):

@@ -8,9 +8,9 @@ import importlib.resources
 import pytest
 
 from bncli import catalogue
-from bncli.catalogue import CHOICES, COMMANDS, OPTIONS, refuse_idle
-from bncli.choices import Choice, Method, Option, key_of
-from bncli.commands import Command
+from bncli.catalogue import CHOICES, OPTIONS, refuse_idle
+from bncli.catalogue.choices import Choice, Method, Option, key_of
+from bncli.cli.commands import COMMANDS, Command
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
 from bncli.recipe.defaults import BY_FLAG, params_of

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bncli.catalogue import CHOICES, COMMANDS, SMOOTHINGS
+from bncli.catalogue import CHOICES, SMOOTHINGS
+from bncli.cli.commands import COMMANDS
 from bncli.cli.topics import OF_COMMANDS, TOPICS
 from tests.manual_tables import MANUAL, renewed
 from tests.transcripts import UPDATING, blocks, parse, replay, without_times, workplace

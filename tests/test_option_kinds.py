@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.option_kinds import Number, Real, Switch, Whole, Word, decimal, written
+from bncli.catalogue.option_kinds import Number, Real, Switch, Whole, Word, decimal, written
 
 WHOLE, REAL, SHARE = Whole(2, 10_000), Real(), Real(below=1)
 

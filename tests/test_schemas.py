@@ -13,9 +13,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from bncli.cli.config import schema_text, schema_words
-from bncli.cli.run import run
-from bncli.engine.explanation import effects
-from bncli.files.model import write_model
+from bncli.cli.main import run
+from bncli.engine.prediction import effects
+from bncli.files.artifacts.model import write_model
 from tests.many_tables import boosted_model, random_schema
 from tests.transcripts import ROOT
 

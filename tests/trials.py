@@ -9,7 +9,7 @@ import numpy as np
 
 from bncli.engine.evaluation.bias_variance import BiasVariance
 from bncli.engine.evaluation.validate import Protocol
-from bncli.steps.comparing.outcomes import Gap, Outcome, Trial
+from bncli.steps.compare.entries import Gap, Outcome, Trial
 
 Losses = Mapping[tuple[str, str], Sequence[float | None]]
 """The losses of the folds, repeat after repeat, by data set and learner."""

@@ -14,21 +14,21 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from bncli.api.linear_algebra import one_thread
+from bncli.api.messages import COLUMNS, FILES, Told, in_python, run_of, watching
 from bncli.api.models import Model
-from bncli.api.progress import Told, run_of, watching
 from bncli.api.tables import one_of, said_of, source_of
-from bncli.api.wording import COLUMNS, FILES, in_python
-from bncli.cli.learner_words import learner, typed_options
-from bncli.cli.learning import Learning, learning
+from bncli.cli.learning_options import Learning, learning
+from bncli.cli.presets import learner_learner_words as learner
+from bncli.cli.presets import typed_options
 from bncli.engine.data.schema import Unseen
 from bncli.engine.evaluation.validate import Protocol
 from bncli.errors import BncliError, UsageError
+from bncli.files.artifacts.model import read_model
 from bncli.files.label_numbers import costs_stated, numbers_stated
-from bncli.files.model import read_model
-from bncli.steps import compare as comparing
-from bncli.steps import evaluate as evaluating
 from bncli.steps import fit as fitting
 from bncli.steps import simulate as simulating
+from bncli.steps.compare import compare as comparing
+from bncli.steps.evaluate import evaluate as evaluating
 
 
 @in_python()

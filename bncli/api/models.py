@@ -15,25 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.api.linear_algebra import one_thread
-from bncli.api.progress import run_of, watching
+from bncli.api.messages import in_python, run_of, watching
 from bncli.api.tables import LABELLED, SCORED, one_of, said_of, source_of
-from bncli.api.wording import in_python
 from bncli.engine import model as engine
 from bncli.engine.data.schema import Unseen
-from bncli.engine.decisions.deciding import Decided, Decider
-from bncli.engine.decisions.prior import prior_shift, shifted
-from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.monitoring.monitor import Monitor
+from bncli.engine.prediction.contributions import Explanation
+from bncli.engine.prediction.decision_rules import Decided, Decider
+from bncli.engine.prediction.monitoring import Monitor
+from bncli.engine.prediction.prior import prior_shift, shifted
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import UsageError
-from bncli.files.model import dump_model, read_model
-from bncli.files.monitors import monitor_json, monitored
-from bncli.files.table import Batches
-from bncli.steps.effects import NamedEffect, effects_report
-from bncli.steps.scoring.deciding import rule_to_score, tell_unreached, wanted_of
-from bncli.steps.scoring.rows import ScoredBlock, ScoredRows
-from bncli.steps.scoring.what_if import Questions
+from bncli.files.artifacts.model import dump_model, read_model
+from bncli.files.artifacts.monitors import monitor_json, monitored
+from bncli.files.reading.rows_by_schema import Batches
+from bncli.steps.model_views import NamedEffect, effects_report
+from bncli.steps.score import rule_to_score, tell_unreached, wanted_of
+from bncli.steps.score_rows import ScoredBlock, ScoredRows
+from bncli.steps.what_if import Questions
 
 _SHOWN = 12
 """Effects and nodes that a notebook shows."""
@@ -276,7 +275,7 @@ class Model:
         `drop_unlabelled`, `on_bad_row` and of a file how to read it, as to `fit`; of decisions what `decide` takes
         instead of those of the model. Raises BncliError.
         """
-        from bncli.steps.evaluate import Outputs, evaluate_learnt
+        from bncli.steps.evaluate.evaluate import Outputs, evaluate_learnt
 
         of_source = said_of({key: said.pop(key) for key in LABELLED if key in said}, LABELLED)
         of_source |= {"allow_missing_columns": True} if allow_missing_columns else {}

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bncli.api.wording import COLUMNS, FILES
+from bncli.api.messages import COLUMNS, FILES
 from bncli.cli.options import decimal_of, delimiter_of, words_of_data
 from bncli.errors import BncliError, UsageError
-from bncli.files.table import Source
+from bncli.files.reading.source import Source
 
 NAME = "the table"
 """What errors call a table that is no file."""

@@ -11,19 +11,28 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from bncli.catalogue import decisions, directions, discretizers, optimizers, parameter_learners, structure_learners
+from bncli.catalogue.choices import (
+    CATEGORIES,
+    CUTTING,
+    DATA,
+    DECISIONS,
+    PARAMETER,
+    STRUCTURE,
+    Choice,
+    Method,
+    Option,
+    key_of,
+)
 from bncli.catalogue.discretizers import DISCRETIZERS
 from bncli.catalogue.optimizers import OPTIMIZERS
 from bncli.catalogue.parameter_learners import MARGINALIZED, PARAMETERS
 from bncli.catalogue.scores import SCORES
 from bncli.catalogue.smoothing import SMOOTHINGS
 from bncli.catalogue.structure_learners import STRUCTURES
-from bncli.choices import CATEGORIES, CUTTING, DATA, DECISIONS, PARAMETER, STRUCTURE, Choice, Method, Option, key_of
-from bncli.commands import COMMANDS
 from bncli.errors import UsageError
 
 __all__ = [
     "CHOICES",
-    "COMMANDS",
     "CUTTING",
     "DATA",
     "DECISIONS",
@@ -90,7 +99,7 @@ KEYS = (*(key_of(entry.flag) for entry in LEARNING), "seed")
 """What a recipe says: a value for each learning option, and the seed where anything is random."""
 
 DECISION_KEYS = tuple(key_of(option.flag) for option in decisions.OPTIONS)
-"""What a recipe says of decisions, in the order of `bncli.engine.decisions.rules.Wanted`."""
+"""What a recipe says of decisions, in the order of `bncli.engine.prediction.decision_rules.Wanted`."""
 
 TACIT = {
     key_of(option.flag): option.kind.read(option.default) if option.default else None

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from bncli.choices import DECISIONS, Option
-from bncli.option_kinds import CostNumbers, Criterion, Real, Word
+from bncli.catalogue.choices import DECISIONS, Option
+from bncli.catalogue.option_kinds import CostNumbers, Criterion, Real, Word
 
 OPTIONS: tuple[Option, ...] = (
     Option(

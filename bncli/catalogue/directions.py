@@ -5,8 +5,8 @@ Parameters that heed it name the options.
 
 from __future__ import annotations
 
-from bncli.choices import OF_SCHEMA, PARAMETER, Option
-from bncli.option_kinds import Label, Names
+from bncli.catalogue.choices import OF_SCHEMA, PARAMETER, Option
+from bncli.catalogue.option_kinds import Label, Names
 
 DIRECTIONS = OF_SCHEMA
 

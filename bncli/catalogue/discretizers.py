@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bncli.choices import CATEGORIES, CUTTING, Choice, Method, Option
-from bncli.option_kinds import Whole
+from bncli.catalogue.choices import CATEGORIES, CUTTING, Choice, Method, Option
+from bncli.catalogue.option_kinds import Whole
 
 DISCRETIZERS = Choice(
     "--discretize",

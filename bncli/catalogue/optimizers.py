@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bncli.choices import PARAMETER, Choice, Method, Option
-from bncli.option_kinds import Real, Whole, Word
+from bncli.catalogue.choices import PARAMETER, Choice, Method, Option
+from bncli.catalogue.option_kinds import Real, Whole, Word
 
 _CONDITIONED = ("--preconditioner",)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bncli.catalogue.choices import OPTIMIZATION, PARAMETER, Choice, Method, Option
 from bncli.catalogue.directions import DIRECTIONS
+from bncli.catalogue.option_kinds import ClassNumbers, Number, Real, Switch, Whole, Word
 from bncli.catalogue.scores import ACLL
-from bncli.choices import OPTIMIZATION, PARAMETER, Choice, Method, Option
-from bncli.option_kinds import ClassNumbers, Number, Real, Switch, Whole, Word
 
 _SEARCH = tuple(flag for flag in OPTIMIZATION if flag not in ("--early-stop", "--restarts"))
 _ARCS = ("--arcs",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bncli.choices import STRUCTURE, Choice, Method
+from bncli.catalogue.choices import STRUCTURE, Choice, Method
 
 ACLL = ("--pseudo-counts", "--class-pair-prior")
 """Options of acll, the score and the parameters."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bncli.choices import PARAMETER, Choice, Method
+from bncli.catalogue.choices import PARAMETER, Choice, Method
 
 SMOOTHINGS = Choice(
     "--smoothing",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bncli.choices import STRUCTURE, Choice, Method, Option
-from bncli.option_kinds import Prior, Real, Switch, Whole, Word
+from bncli.catalogue.choices import STRUCTURE, Choice, Method, Option
+from bncli.catalogue.option_kinds import Prior, Real, Switch, Whole, Word
 
 STRUCTURES = Choice(
     "--structure",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.cli import options
-from bncli.cli.calibration_facts import calibration_facts
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.flags import Paths, flag
+from bncli.cli.options import Paths, flag
+from bncli.cli.tables import calibration_facts
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from bncli.cli.flags import Callback, Decorator, Flag
+from bncli.cli.commands import COMMANDS
 from bncli.cli.group import write_examples
+from bncli.cli.options import Callback, Decorator, Flag
 from bncli.cli.supervised import address_space_limit
 from bncli.cli.topics import OF_COMMANDS
-from bncli.commands import COMMANDS
 from bncli.errors import BncliError
 
 Rows = tuple[tuple[str, str], ...]

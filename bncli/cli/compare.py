@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.cli import learner_words, options, pages
+from bncli.catalogue.option_kinds import Whole
+from bncli.cli import options, pages
+from bncli.cli import presets as learner_words
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.flags import flag
-from bncli.cli.numbers import whole
+from bncli.cli.options import flag, whole
 from bncli.cli.presets import PRESETS
 from bncli.errors import BncliError, UsageError
-from bncli.option_kinds import Whole
 
 if TYPE_CHECKING:
-    from bncli.files.formats.report.blocks import Page
-    from bncli.steps.comparing.report import CompareReport
+    from bncli.files.pictures.page import Page
+    from bncli.steps.compare.analysis import CompareReport
 
 EXAMPLES = """\
 bncli compare data.csv                                      a few good learners on one table
@@ -146,7 +146,7 @@ def command(**typed: Any) -> None:
     sources = [options.source(typed, (path,)) for path in typed["data"]]
     pages.check_page(typed, *(typed[name] for name in ("csv", "latex", "diagram", "scatter")))
     from bncli.engine.evaluation.validate import Protocol
-    from bncli.steps.compare import DEFAULT_METRICS, Outputs, Question, compare
+    from bncli.steps.compare.compare import DEFAULT_METRICS, Outputs, Question, compare
     from bncli.watch import Run
 
     with Console(quiet=typed["quiet"], as_json=typed["as_json"]) as console:
@@ -176,7 +176,7 @@ def command(**typed: Any) -> None:
 
 
 def _page(report: CompareReport) -> Page:
-    from bncli.steps.reporting.tables import comparison_page
+    from bncli.steps.report.tables import comparison_page
 
     return comparison_page(report)
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 from bncli.cli.console import page_width
 from bncli.cli.tables import TextColumn, add_row, fitted_tables, plain_table, shortened
-from bncli.steps.comparing.outcomes import COSTS, COUNTS
-from bncli.steps.comparing.report import CompareReport, Figure, Summary, told
+from bncli.steps.compare.analysis import CompareReport, Figure, Summary, told
+from bncli.steps.compare.entries import COSTS, COUNTS
 
 if TYPE_CHECKING:
     from rich.table import Table
+
 
 _MOST_WITH_SPREAD = 6
 """Learners up to which means stand with their standard deviations: a line has no room for more."""

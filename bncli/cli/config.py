@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.catalogue import CHOICES, KEYS, OPTIONS, WRITTEN_WHERE_USED
-from bncli.choices import key_of
+from bncli.catalogue.choices import key_of
+from bncli.catalogue.option_kinds import CostNumbers, Criterion, Kind, Real, Whole
 from bncli.cli import options
 from bncli.cli.command import declare
+from bncli.cli.commands import COMMANDS
 from bncli.cli.console import Console
-from bncli.cli.flags import flag
-from bncli.cli.numbers import KindType
+from bncli.cli.options import KindType, flag
 from bncli.cli.settings import (
     Setting,
     SettingsFile,
@@ -28,14 +29,12 @@ from bncli.cli.settings import (
     settings_of,
     variable_of,
 )
-from bncli.commands import COMMANDS
 from bncli.errors import UsageError
-from bncli.option_kinds import CostNumbers, Criterion, Kind, Real, Whole
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from bncli.cli.flags import Flag
+    from bncli.cli.options import Flag
 
 EXAMPLES = """\
 bncli config > bncli.toml             a file to edit, for --config of the other commands

@@ -10,8 +10,7 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.flags import Paths, flag
-from bncli.cli.numbers import share, whole
+from bncli.cli.options import Paths, flag, share, whole
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:

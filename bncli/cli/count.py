@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bncli import catalogue
-from bncli.cli import learning, options
+from bncli.cli import learning_options as learning
+from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.counted import of_counts
-from bncli.cli.flags import flag
+from bncli.cli.options import flag
+from bncli.cli.tables import of_counts
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _PAIRS = "pairs"
 )
 def command(**typed: Any) -> None:
     """Counts a table and says how much was counted."""
-    from bncli.files.reading.coded import are_codes
+    from bncli.files.reading.column_roles import are_codes
 
     coded = are_codes(typed["data"])
     if coded and typed["cuts"] is not None:
@@ -53,7 +54,7 @@ def command(**typed: Any) -> None:
         raise UsageError(what, hint="bncli discretize SAMPLE --cuts-out cuts.json makes the file")
     source = options.source(typed, typed["data"])
     from bncli.steps.count import count
-    from bncli.steps.supplied_files import read_supplied
+    from bncli.steps.inputs import read_supplied
     from bncli.watch import Run
 
     structure = typed["structure"]

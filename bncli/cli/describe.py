@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from bncli.cli import options, pages
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.flags import flag
+from bncli.cli.options import flag
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.files.formats.report.blocks import Page
+    from bncli.files.pictures.page import Page
     from bncli.steps.describe import DescribeReport
-    from bncli.steps.describing.columns import ColumnReport
+    from bncli.steps.described_columns import ColumnReport
 
 EXAMPLES = """\
 bncli describe data.csv
@@ -57,7 +57,7 @@ def command(**typed: Any) -> None:
 
 
 def _page(typed: Mapping[str, Any], report: DescribeReport) -> Page:
-    from bncli.steps.reporting.tables import description_page
+    from bncli.steps.report.tables import description_page
 
     return description_page(report, typed["data"])
 

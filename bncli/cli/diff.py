@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.cli import options
-from bncli.cli.calibration_facts import calibration_facts
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.decision_tables import rule_lines
-from bncli.cli.flags import Paths, flag
+from bncli.cli.options import Paths, flag
+from bncli.cli.tables import calibration_facts, rule_lines
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ def _calibration_lines(report: DiffReport) -> list[str]:
 def _rule_lines(report: DiffReport) -> list[str]:
     if report.rule is None:
         return []
-    from bncli.files.decision_rules import summary_json
+    from bncli.files.artifacts.model import summary_json
 
     told = ["; ".join([] if one is None else rule_lines(summary_json(one), report.labels)) for one in report.rule]
     if told[0] == told[1]:

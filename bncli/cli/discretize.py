@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from bncli.cli import learning, options
+from bncli.cli import learning_options as learning
+from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.flags import flag
+from bncli.cli.options import flag
 
 EXAMPLES = """\
 bncli discretize data.csv                                  show the cuts

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bncli.cli import learning, options
+from bncli.cli import learning_options as learning
+from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
 

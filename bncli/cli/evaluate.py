@@ -6,24 +6,24 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bncli.catalogue import DECISION_KEYS
-from bncli.choices import key_of
-from bncli.cli import learning, options, pages
+from bncli.catalogue.choices import key_of
+from bncli.cli import learning_options as learning
+from bncli.cli import options, pages
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.flags import flag
-from bncli.cli.numbers import SizesType, whole
+from bncli.cli.options import SizesType, flag, whole
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.engine.decisions.rules import Wanted
-    from bncli.engine.training.network_scores import ScoredNetwork
-    from bncli.files.formats.report.blocks import Page
-    from bncli.files.table import Source
+    from bncli.engine.parameters.network_scores import ScoredNetwork
+    from bncli.engine.prediction.decision_rules import Wanted
+    from bncli.files.pictures.page import Page
+    from bncli.files.reading.source import Source
     from bncli.recipe import Recipe
-    from bncli.steps.evaluate import Outputs
-    from bncli.steps.evaluating.report import EvaluateReport
+    from bncli.steps.evaluate.evaluate import Outputs
+    from bncli.steps.evaluate.report import EvaluateReport
 
 EXAMPLES = """\
 bncli evaluate data.csv                                     5-fold cross-validation
@@ -150,8 +150,8 @@ def command(**typed: Any) -> None:
 
 def _page(typed: Mapping[str, Any], report: EvaluateReport, recipe: Recipe, tested: Source, console: Console) -> Page:
     """The page, with what other models say of the rows tested."""
-    from bncli.steps.reporting.beside import models_beside
-    from bncli.steps.reporting.pages import evaluation_page
+    from bncli.steps.report.beside import models_beside
+    from bncli.steps.report.report import evaluation_page
     from bncli.watch import Run
 
     run = Run(options.threads(typed), watch=console.watch)
@@ -164,7 +164,7 @@ def _decisions_of_model(typed: Mapping[str, Any]) -> Wanted | None:
     if not typed["model"]:
         return None
     from bncli.cli.settings import settings_of_run
-    from bncli.engine.decisions.rules import Wanted
+    from bncli.engine.prediction.decision_rules import Wanted
 
     settings = settings_of_run()  # what is set rather than typed is for learning
     return Wanted(*(None if key in settings else typed[key] for key in DECISION_KEYS))
@@ -172,7 +172,7 @@ def _decisions_of_model(typed: Mapping[str, Any]) -> Wanted | None:
 
 def _tested(typed: Mapping[str, Any], decisions: Wanted, source: Source, console: Console) -> EvaluateReport:
     """The model of --model on DATA."""
-    from bncli.steps.evaluate import evaluate_model
+    from bncli.steps.evaluate.evaluate import evaluate_model
     from bncli.watch import Run
 
     run = Run(options.threads(typed), watch=console.watch)
@@ -181,7 +181,7 @@ def _tested(typed: Mapping[str, Any], decisions: Wanted, source: Source, console
 
 
 def _outputs(typed: Mapping[str, Any]) -> Outputs:
-    from bncli.steps.evaluate import Outputs
+    from bncli.steps.evaluate.evaluate import Outputs
 
     return Outputs(typed["predictions"], typed["svg"], by=tuple(typed["by"]), reliability=typed["reliability"])
 
@@ -192,8 +192,8 @@ def _measured(
     from dataclasses import replace
 
     from bncli.engine.evaluation.validate import Protocol
-    from bncli.steps.evaluate import evaluate, evaluate_on
-    from bncli.steps.evaluating.learning_curve import Samples
+    from bncli.steps.evaluate.evaluate import evaluate, evaluate_on
+    from bncli.steps.evaluate.learning_curve import Samples
     from bncli.watch import Run
 
     run = Run(options.threads(typed), watch=console.watch, cluster=typed["cluster"])
@@ -248,7 +248,7 @@ def _refuse_idle_beside(typed: Mapping[str, Any]) -> None:
     if not (typed["model"] or typed["test"]):
         hint = "name rows that no model has seen: --test FILE, or --model FILE; compare has learners side by side"
         raise UsageError("--beside has no effect with cross-validation: a model has learnt its rows", hint=hint)
-    from bncli.steps.reporting.beside import check_beside
+    from bncli.steps.report.beside import check_beside
 
     check_beside(typed["beside"], (typed["test"],) if typed["test"] else typed["data"])
 
@@ -265,7 +265,7 @@ def _test_source(typed: Mapping[str, Any]) -> Source | None:
 
 
 def _tables(report: EvaluateReport) -> list[str | Table]:
-    from bncli.cli.decision_tables import decision_tables
+    from bncli.cli.tables import decision_tables
 
     tables: list[str | Table] = [
         f"{report.rows:,} rows; {report.protocol}",
@@ -275,11 +275,11 @@ def _tables(report: EvaluateReport) -> list[str | Table]:
         *_per_label(report),
     ]
     if report.calibration is not None:
-        from bncli.cli.reliability_tables import reliability_tables
+        from bncli.cli.tables import reliability_tables
 
         tables += reliability_tables(report.calibration)
     if report.groups is not None:
-        from bncli.cli.group_tables import group_tables
+        from bncli.cli.tables import group_tables
 
         tables += group_tables(report)
     if report.scored is not None:
@@ -325,7 +325,7 @@ def _curve(report: EvaluateReport) -> Iterator[Table]:
 
 def _scores(scored: ScoredNetwork) -> Iterator[str | Table]:
     """What the networks learnt in the folds are worth on average, in nats."""
-    from bncli.cli.search_results import acll_error_text
+    from bncli.cli.model_tables import acll_error_text
     from bncli.cli.tables import add_row, plain_table
 
     title = "Scores of the network learnt in a fold, on the rows it was learnt from, in nats: means"

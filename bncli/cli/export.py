@@ -10,11 +10,10 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.flags import Paths, flag
-from bncli.cli.numbers import real, whole
+from bncli.cli.options import Paths, flag, real, whole
 from bncli.errors import UsageError
-from bncli.files.formats import EXPORTS, ProgramFormat, by_ending, export_format, export_formats
-from bncli.files.formats.sql_dialects import DIALECTS
+from bncli.files.exports import EXPORTS, ProgramFormat, by_ending, export_format, export_formats
+from bncli.files.exports.sql_dialects import DIALECTS
 
 if TYPE_CHECKING:
     from bncli.steps.export import ExportReport

@@ -6,21 +6,28 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bncli.cli import learning, options, pages
-from bncli.cli.calibration_facts import calibration_facts
+from bncli.cli import learning_options as learning
+from bncli.cli import options, pages
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.decision_tables import rule_lines
-from bncli.cli.flags import flag
-from bncli.cli.regions import regions_text
-from bncli.cli.search_results import arcs_text, chosen_text, held_out_text, move_lines, shrunk_text, trial_lines
+from bncli.cli.model_tables import (
+    arcs_text,
+    chosen_text,
+    held_out_text,
+    move_lines,
+    regions_text,
+    shrunk_text,
+    trial_lines,
+)
+from bncli.cli.options import flag
+from bncli.cli.tables import calibration_facts, rule_lines
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
-    from bncli.cli.learning import Learning
-    from bncli.engine.chosen_penalty import Shrinkage, TriedArcs
-    from bncli.files.formats.report.blocks import Page
-    from bncli.files.table import Source
+    from bncli.cli.learning_options import Learning
+    from bncli.engine.model import Shrinkage, TriedArcs
+    from bncli.files.pictures.page import Page
+    from bncli.files.reading.source import Source
     from bncli.steps.fit import FitReport
     from bncli.steps.forecast import Forecast
 
@@ -109,7 +116,7 @@ def command(**typed: Any) -> None:
 
 
 def _page(report: FitReport) -> Page:
-    from bncli.steps.reporting.pages import fit_page
+    from bncli.steps.report.report import fit_page
 
     return fit_page(report)
 

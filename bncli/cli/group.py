@@ -8,7 +8,7 @@ from collections.abc import Callable
 import click
 
 from bncli import __version__
-from bncli.commands import COMMANDS
+from bncli.cli.commands import COMMANDS
 from bncli.errors import UsageError
 
 EXAMPLES = """\

@@ -13,9 +13,10 @@ from typing import Any
 
 import click
 
-from bncli.catalogue import CHOICES, COMMANDS
+from bncli.catalogue import CHOICES
 from bncli.cli import options
 from bncli.cli.command import declare
+from bncli.cli.commands import COMMANDS
 from bncli.cli.console import Console
 from bncli.cli.topics import GROUPS, OF_COMMANDS, TOPICS
 from bncli.errors import UsageError

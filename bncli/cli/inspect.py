@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.cli import options
-from bncli.cli.calibration_facts import calibration_facts
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.decision_tables import rule_lines
-from bncli.cli.flags import Paths, flag
-from bncli.cli.search_results import arcs_table, chosen_text, penalty_table, restarts_text, shrunk_text, trial_table
+from bncli.cli.model_tables import arcs_table, chosen_text, penalty_table, restarts_text, shrunk_text, trial_table
+from bncli.cli.options import Paths, flag
+from bncli.cli.tables import calibration_facts, rule_lines
 from bncli.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def command(**typed: Any) -> None:
     if typed["as_csv"]:
         if not isinstance(report, ModelReport) or report.effects is None:
             raise ModelError("only a model has effects", where=typed["file"])
-        from bncli.steps.effects import effects_csv
+        from bncli.steps.model_views import effects_csv
 
         console.text(effects_csv(report.effects, report.labels))
     elif console.as_json:
@@ -74,8 +73,7 @@ def command(**typed: Any) -> None:
 
 
 def _tables(report: step.Report) -> list[str | Table | Tree]:
-    from bncli.cli.counted import of_counts
-    from bncli.cli.tables import attribute_table
+    from bncli.cli.tables import attribute_table, of_counts
     from bncli.steps.inspect import CountsReport, CutsReport, StructureReport
 
     if isinstance(report, CountsReport):
@@ -110,7 +108,16 @@ def _structure_tables(report: step.StructureReport | step.ModelReport, param: st
         from bncli.cli.tables import structure_trees
 
         return [*structure_trees(structure.class_name, structure.parents)]
-    from bncli.cli.regions import CUTS, GAINS, MOST_LISTED, bins_text, meaning, path_table, region_counts, region_table
+    from bncli.cli.model_tables import (
+        CUTS,
+        GAINS,
+        MOST_LISTED,
+        bins_text,
+        meaning,
+        path_table,
+        region_counts,
+        region_table,
+    )
 
     bins = [bins_text(structure.bins)] if structure.bins else []
     if report.steps is None or report.best_step is None:
@@ -189,7 +196,7 @@ def _model_tables(report: step.ModelReport) -> list[str | Table | Tree]:
 
 def _decisions(report: step.ModelReport) -> dict[str, str]:
     """What classes weighed, the calibration, and how to decide, where the model says so."""
-    from bncli.files.decision_rules import summary_json
+    from bncli.files.artifacts.model import summary_json
 
     found: dict[str, str] = {}
     if report.class_weights is not None:
@@ -247,6 +254,6 @@ def _number_tables(report: step.ModelReport, of_tables: Sequence[step.Table] | N
 def _effect_tables(report: step.ModelReport) -> list[str | Table]:
     if report.effects is None:
         return []
-    from bncli.cli.effects import effect_tables
+    from bncli.cli.model_tables import effect_tables
 
     return ["", *effect_tables(report.effects, report.labels)]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bncli import catalogue
-from bncli.cli import learning, options
+from bncli.cli import learning_options as learning
+from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.flags import flag
-from bncli.cli.numbers import whole
-from bncli.cli.regions import regions_text
-from bncli.cli.search_results import move_lines, score_lines
+from bncli.cli.model_tables import move_lines, regions_text, score_lines
+from bncli.cli.options import flag, whole
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:

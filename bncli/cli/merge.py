@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bncli.catalogue.option_kinds import Real
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.counted import of_counts
-from bncli.cli.flags import Paths, flag
-from bncli.cli.numbers import KindType
+from bncli.cli.options import KindType, Paths, flag
+from bncli.cli.tables import of_counts
 from bncli.errors import UsageError
-from bncli.option_kinds import Real
 
 if TYPE_CHECKING:
     from bncli.steps.merge import MergeReport

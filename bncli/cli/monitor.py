@@ -9,14 +9,14 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.flags import Paths, flag
+from bncli.cli.options import Paths, flag
 from bncli.cli.pages import REPORT, check_page, write_page
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bncli.engine.monitoring.monitor import Monitor
-    from bncli.files.formats.report.blocks import Page
+    from bncli.engine.prediction.monitoring import Monitor
+    from bncli.files.pictures.page import Page
     from bncli.steps.monitor import MonitorReport
 
 EXAMPLES = """\
@@ -62,7 +62,7 @@ def command(**typed: Any) -> None:
 
 
 def _page(report: MonitorReport) -> Page:
-    from bncli.steps.reporting.monitoring import monitoring_page
+    from bncli.steps.report.monitoring import monitoring_page
 
     return monitoring_page(report)
 

@@ -2,17 +2,232 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bncli.cli.flags import Decorator, Paths, flag
-from bncli.cli.numbers import whole
-from bncli.errors import UsageError
+from bncli.catalogue.option_kinds import (
+    ClassNumbers,
+    CostNumbers,
+    Criterion,
+    Kind,
+    Label,
+    Names,
+    Number,
+    Prior,
+    Real,
+    Switch,
+    Whole,
+    Word,
+)
+from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
-    from bncli.files.table import Source
+    from click.shell_completion import CompletionItem
+
+    from bncli.files.reading.source import Source
+
+
+# Options and arguments of commands: what the help says of them, and the words that fit while they are typed.
+
+
+Callback = Callable[..., None]
+Decorator = Callable[[Callback], Callback]
+
+
+class Flag(click.Option):
+    """An option with the group it is shown in, its default in words, and a row of help for each word it accepts.
+
+    `setting`: it may also be set by a variable or a configuration file. `everyday`: --help shows it, not only
+    --help-all. `once`: typing it twice is an error, where the last one might not be what is meant; the value is one.
+    """
+
+    def __init__(
+        self,
+        *declarations: Any,
+        group: str = "Other",
+        stands_for: str = "",
+        words: Iterable[tuple[str, str]] = (),
+        setting: bool = True,
+        everyday: bool = True,
+        once: bool = False,
+        **settings: Any,
+    ) -> None:
+        super().__init__(*declarations, **(settings | ({"multiple": True} if once else {})))
+        self.once = once
+        self.group = group
+        self.stands_for = stands_for
+        self.words = tuple(words)
+        self.setting = setting
+        self.everyday = everyday
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """What was typed as the option's type; nothing is no value, unless it may be the name of a column."""
+        if value == "" and self.metavar != "COLUMN":
+            raise click.BadParameter("the value is empty", ctx, self)
+        found = super().type_cast_value(ctx, value)
+        if not self.once:
+            return found
+        if len(found) > 1:
+            raise click.BadParameter(
+                f"it is given {len(found)} times, with {' and '.join(map(repr, found))}", ctx, self
+            )
+        return found[0] if found else None
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """None, rather than no values, where one could be typed and was not."""
+        found = super().process_value(ctx, value)
+        return None if self.once and found == () else found
+
+    @property
+    def lists(self) -> bool:
+        """Whether the value is a list."""
+        return self.multiple and not self.once
+
+    def rows(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """The lines of the help: the option, then its words."""
+        record = self.get_help_record(ctx)
+        if record is None:
+            return []
+        default = f" [{self.stands_for}]" if self.stands_for else ""
+        return [(record[0], record[1] + default), *((f"    {word}", what) for word, what in self.words)]
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The words of a method, the columns of the table that is typed already, or files."""
+        from click.shell_completion import CompletionItem
+
+        if self.metavar == "COLUMN":
+            return [CompletionItem(name) for name in columns_typed(ctx) if name.startswith(incomplete)]
+        told = [] if self.metavar == "N" else [word for word, _ in self.words]  # those of a number are no values
+        words = told or (self.metavar or "").split("|")
+        items = [CompletionItem(word) for word in words if word.islower() and word.startswith(incomplete)]
+        files = [CompletionItem(incomplete, type="file")] if "FILE" in (self.metavar or "") else []
+        return items + files or super().shell_complete(ctx, incomplete)
+
+
+class Paths(click.Argument):
+    """An argument that is completed by the names of files."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+def columns_typed(ctx: click.Context) -> Sequence[str]:
+    """The columns of the table that stands on the command line so far; none where it cannot be read."""
+    before = [argument for argument in ctx.command.params if isinstance(argument, Paths) and argument.nargs == 1]
+    # An option that still lacks its value ends click's reading: the arguments are left where they were.
+    paths = ctx.params.get("data") or [word for word in ctx.args if not word.startswith("-")][len(before) :]
+    paths = tuple(os.path.expanduser(path) for path in paths)
+    if not paths or not all(os.path.isfile(path) or os.path.isdir(path) for path in paths):
+        return ()  # a pipe would wait, and lose what is read from it
+    try:
+        from bncli.files.reading.source import Source
+        from bncli.files.table import column_names
+
+        typed: dict[str, Any] = {name: ctx.params.get(name) for name in ("format", "delimiter", "encoding")}
+        return column_names(Source(paths, **typed))
+    except (BncliError, OSError, ValueError):
+        return ()
+
+
+def flag(*declarations: str, group: str, **settings: Any) -> Decorator:
+    """Declares an option of a group."""
+    return click.option(*declarations, cls=Flag, group=group, **settings)
+
+
+# Values as a user types them: read by the kinds of the catalogue, and named in the error when they are not that.
+
+
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:
+    _ParamType = click.ParamType
+
+
+class KindType(_ParamType):
+    """The type of an option whose value is of a kind."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.name = metavar(kind) or "flag"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value that was typed; a default that is one already stays. A file stands for what it holds."""
+        try:
+            if isinstance(self.kind, ClassNumbers):
+                from bncli.files.label_numbers import numbers_stated
+
+                value = numbers_stated(value)
+            if isinstance(self.kind, CostNumbers):
+                from bncli.files.label_numbers import costs_stated
+
+                value = costs_stated(value)
+            return self.kind.read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class SizesType(_ParamType):
+    """The type of an option that takes ascending numbers of rows, and at the end perhaps `all`: 50,100,200,all."""
+
+    name = "N,N,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int | str, ...]:
+        """The sizes that were typed."""
+        *words, last = [word.strip() for word in str(value).split(",")]
+        sizes: list[int] = []
+        for word in words if last == "all" else [*words, last]:
+            if word == "all":
+                self.fail("'all' is the largest size, and stands at the end", param, ctx)
+            try:
+                size = int(Whole(1).read(word))
+            except ValueError as error:
+                self.fail(f"{error}; say for example 50,100,200,all", param, ctx)
+            if sizes and size <= sizes[-1]:
+                how = "twice" if size == sizes[-1] else f"after {sizes[-1]}"
+                self.fail(f"{size} stands {how}: sizes must ascend, each of them once", param, ctx)
+            sizes.append(size)
+        return (*sizes, last) if last == "all" else tuple(sizes)
+
+
+def metavar(kind: Kind) -> str:
+    """What stands for a value of a kind in the help."""
+    if isinstance(kind, Word):
+        return "|".join(kind.words)
+    if isinstance(kind, Number):
+        return "|".join(kind.numbers)
+    if isinstance(kind, Switch):
+        return ""
+    if isinstance(kind, Prior):
+        return "A,B[:DRAWS]"
+    if isinstance(kind, CostNumbers):
+        return "FILE|TRUE:DECIDED=C"
+    if isinstance(kind, Criterion):
+        return "P|CRITERION"
+    if isinstance(kind, Names):
+        return "COLUMN"
+    if isinstance(kind, Label):
+        return "LABEL"
+    if isinstance(kind, ClassNumbers):
+        return "|".join((*kind.words, "FILE"))
+    return "|".join((*kind.words, "N")) if isinstance(kind, Whole) else "|".join(("NUMBER", *kind.words))
+
+
+def whole(least: int, most: int = 10**18) -> KindType:
+    """The type of an option that takes a whole number of at least `least` and at most `most`."""
+    return KindType(Whole(least, most))
+
+
+real = KindType(Real())
+"""The type of an option that takes a finite number of at least 0."""
+
+share = KindType(Real(below=1))
+"""The type of an option that takes a number of at least 0 and below 1."""
+
 
 _DATA = "Data"
 _OUTPUT = "Output"
@@ -238,7 +453,7 @@ RUNNING = (JSON, QUIET, THREADS, SEED, CONFIG, DEBUG)
 
 def source(typed: Mapping[str, Any], paths: tuple[str, ...]) -> Source:
     """The table at `paths` with everything that was typed about it; flags that the command does not have are unset."""
-    from bncli.files.table import Source
+    from bncli.files.reading.source import Source
 
     if "-" in paths and len(paths) > 1:
         raise UsageError("'-' (the standard input) cannot be mixed with other files")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from bncli.cli.flags import flag
+from bncli.cli.options import flag
 
 if TYPE_CHECKING:
-    from bncli.files.formats.report.blocks import Page
+    from bncli.files.pictures.page import Page
 
 REPORT = flag(
     "--report",
@@ -30,7 +30,7 @@ BESIDE = flag(
 def check_page(typed: Mapping[str, Any], *others: str | None) -> None:
     """Before any work: an error where the page cannot be written, or would be written over what is read."""
     if typed["report"]:
-        from bncli.steps.reporting.pages import check_page as check
+        from bncli.steps.report.report import check_page as check
 
         check(typed["report"], (*typed.get("data", ()), *others))
 
@@ -38,6 +38,6 @@ def check_page(typed: Mapping[str, Any], *others: str | None) -> None:
 def write_page(typed: Mapping[str, Any], page: Callable[[], Page]) -> None:
     """The page, where it was asked for."""
     if typed["report"]:
-        from bncli.steps.reporting.pages import write_page as write
+        from bncli.steps.report.report import write_page as write
 
         write(typed["report"], page())

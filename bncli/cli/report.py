@@ -9,11 +9,11 @@ import click
 from bncli.cli import options, pages
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.flags import Paths, flag
+from bncli.cli.options import Paths, flag
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
-    from bncli.steps.report import ReportReport
+    from bncli.steps.report.report import ReportReport
 
 EXAMPLES = """\
 bncli report data.bnc --data test.csv -o report.html     all of it, in one file that opens in any browser
@@ -53,7 +53,7 @@ def command(**typed: Any) -> None:
     if typed["model"] == "-":
         raise UsageError("a model cannot be read from the standard input", hint="name its file")
     from bncli.files.paths import beside
-    from bncli.steps.report import Others, report
+    from bncli.steps.report.report import Others, report
     from bncli.watch import Run
 
     idle = [name for name in ("--by", "--beside") if typed[name[2:]]] if not typed["data"] else []

@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bncli.catalogue import DECISION_KEYS
-from bncli.cli import learning, options
+from bncli.cli import learning_options as learning
+from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.flags import Paths, flag
-from bncli.cli.monitoring import MONITORING, monitor_lines, refuse_idle_monitor
-from bncli.cli.numbers import whole
-from bncli.cli.what_if import WHAT_IF, questions, refuse_idle_questions
+from bncli.cli.options import Paths, flag, whole
+from bncli.cli.score_tables import (
+    MONITORING,
+    WHAT_IF,
+    monitor_lines,
+    questions,
+    refuse_idle_monitor,
+    refuse_idle_questions,
+)
 from bncli.errors import UsageError
-from bncli.files.formats import SCORES, score_format
+from bncli.files.exports import SCORES, score_format
 
 if TYPE_CHECKING:
     from bncli.steps.score import ScoreReport
@@ -98,7 +104,7 @@ def command(**typed: Any) -> None:
     _refuse_terminals(typed)
     source = options.source(typed, typed["data"] or ("-",))
     prior = _prior(typed["prior"])
-    from bncli.engine.decisions.rules import Wanted
+    from bncli.engine.prediction.decision_rules import Wanted
     from bncli.steps.score import Output, score
     from bncli.watch import Run
 
@@ -134,8 +140,8 @@ def _prior(typed: str | None) -> Mapping[str, float] | str | None:
     """What was typed after --prior; UsageError for what is no list of labels and probabilities."""
     if typed in (None, "training"):
         return typed
+    from bncli.catalogue.option_kinds import label_numbers
     from bncli.files.label_numbers import numbers_stated
-    from bncli.option_kinds import label_numbers
 
     try:
         return label_numbers(numbers_stated(typed), ("training",))

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from bncli.choices import flag_of
-from bncli.commands import COMMANDS
+from bncli.catalogue.choices import flag_of
+from bncli.cli.commands import COMMANDS
 from bncli.errors import BncliError, UsageError
 
 if TYPE_CHECKING:
-    from bncli.cli.flags import Flag
+    from bncli.cli.options import Flag
 
 PREFIX = "BNCLI_"
 _META, _FILE = "bncli.settings", "bncli.settings.file"

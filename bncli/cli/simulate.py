@@ -11,12 +11,11 @@ from bncli.catalogue import NETWORKS, refuse_idle
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.flags import Paths, flag
-from bncli.cli.numbers import real, share, whole
+from bncli.cli.options import Paths, flag, real, share, whole
 from bncli.errors import UsageError
 
 if TYPE_CHECKING:
-    from bncli.engine.networks.random_networks import Range, Spec
+    from bncli.engine.networks.simulation import Range, Spec
     from bncli.steps.simulate import SimulateReport
 
 EXAMPLES = """\
@@ -186,7 +185,7 @@ def _origin(typed: Mapping[str, Any], given: list[str]) -> tuple[str | Spec | fl
     word, rows = typed["network"], typed["rows"] or _DEFAULT_ROWS
     if word is None:
         return typed["model"], rows
-    from bncli.engine.networks.random_networks import named_spec
+    from bncli.engine.networks.simulation import named_spec
 
     named = named_spec(word)
     if named is None and NETWORKS.method(word) is None:
@@ -209,7 +208,7 @@ def _unknown(word: str) -> UsageError:
 
 def _made(typed: Mapping[str, Any], word: str) -> Spec | float:
     """A network by its word, with the options that were typed and the defaults of the others."""
-    from bncli.engine.networks.random_networks import Spec
+    from bncli.engine.networks.simulation import Spec
 
     if word == "conditioning":
         return float(1.0 if typed["exponent"] is None else typed["exponent"])

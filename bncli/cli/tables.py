@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from rich import box
@@ -18,6 +18,16 @@ from bncli.engine.data.forms import DateForm, NumberForm
 from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array
 from bncli.errors import printable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bncli.engine.calibration import Calibration
+    from bncli.engine.counting.counted_rows import CountedRows
+    from bncli.engine.evaluation.groups import Fairness, Gap, Group, Rate
+    from bncli.engine.evaluation.reliability import CalibrationFigures
+    from bncli.steps.evaluate.report import EvaluateReport
+
 
 _SHOWN = 12
 _MOST_NODES = 200
@@ -265,3 +275,212 @@ def _value_texts(attribute: Attribute) -> list[str]:
     else:
         texts = list(attribute.levels)
     return [*texts, "missing"]
+
+
+# A calibration in words.
+
+
+def calibration_facts(calibration: Calibration, labels: tuple[str, ...]) -> dict[str, str]:
+    """The calibration in two lines, by what they are about."""
+    from bncli.engine.calibration import Isotonic, Temperature
+
+    found, rows = calibration.map, f"{calibration.rows:,} row{'s' * (calibration.rows != 1)}"
+    if isinstance(found, Temperature):
+        told = f"temperature {found.temperature:.4g}"
+    elif isinstance(found, Isotonic):
+        names = labels if len(found.knots) > 1 else labels[1:]
+        counts = zip(names, found.knots, strict=True)
+        told = "isotonic, " + _listed([f"{label} by {len(one.at):,} knots" for label, one in counts])
+    else:
+        pairs = zip(labels, found.scales, found.shifts, strict=True)
+        told = "per-class, " + _listed([f"{label} x {a:.4g} {b:+.4g}" for label, a, b in pairs])
+    change = f"{calibration.before:.4f} before, {calibration.after:.4f} after, on the {rows} it was learnt from"
+    return {"calibration": told, "log-loss": change}
+
+
+def _listed(texts: list[str]) -> str:
+    more = f" and {len(texts) - 5:,} more labels" if len(texts) > 5 else ""
+    return ", ".join(texts[:5]) + more
+
+
+# Decisions as text: what a rule says, what came of it, and how every threshold would have done.
+
+
+_EVERY = 10
+"""Of the lines of thresholds that are shown, which JSON has all of."""
+
+
+def decision_tables(report: EvaluateReport) -> Iterator[Table]:
+    """Figures of the decisions where there were any, and with a threshold or costs what other thresholds give."""
+
+    found = report.decisions
+    if not found.figures:
+        return
+    spread = bool(found.std)
+    columns = ("figure", "mean" if spread else "value", *(["std"] if spread else []))
+    table = plain_table("Decisions", *columns, numbers=range(1, len(columns)))
+    for name, value in found.figures.items():
+        add_row(
+            table,
+            name.replace("_", "-"),
+            _decision_tables_number(value),
+            *([_decision_tables_number(found.std.get(name))] if spread else []),
+        )
+    for label, coverage in zip(report.labels, found.class_coverage, strict=False):
+        add_row(table, f"coverage of {label}", _decision_tables_number(coverage), *([""] if spread else []))
+    yield table
+    if found.thresholds and found.figures.keys() & {"cost", "threshold"}:
+        names = [name for name in found.thresholds[0] if name != "balanced_accuracy"]
+        headings = [name.replace("_", "-") for name in names]
+        shown = plain_table(f"Thresholds on p_{report.labels[1]}", *headings, numbers=range(len(names)))
+        for line in found.thresholds[::_EVERY]:
+            add_row(shown, f"{line['threshold']:.1f}", *(_decision_tables_number(line[name]) for name in names[1:]))
+        yield shown
+
+
+def _decision_tables_number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def rule_lines(rule: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
+    """What a rule says, as `bncli.files.artifacts.model.summary_json` has it, a line each."""
+    lines = []
+    if "costs" in rule:
+        lines.append("the label of the least expected cost")
+    if "threshold" in rule:
+        value, chosen = rule["threshold"]["value"], rule["threshold"]["chosen"]
+        lines.append(f"{labels[1]} from a probability of {value:.4g} on{f' ({chosen})' if chosen else ''}")
+    if "abstain_below" in rule:
+        lines.append(f"none where no label has a probability of {rule['abstain_below']:g}")
+    if "sets" in rule:
+        whose = "each class's" if rule["sets"]["by"] == "class" else "all"
+        lines.append(f"sets that miss the true label in at most {rule['sets']['alpha']:.3g} of {whose} rows")
+    return lines
+
+
+# Bins of probabilities beside the shares that were found, and the parts of the Brier score.
+
+
+MOST_LABELS = 4
+
+
+def reliability_tables(figures: CalibrationFigures) -> Iterator[str | Table]:
+    """A table a label, of many labels the first; then the figures of all."""
+    labels = list(dict.fromkeys(one.label for one in figures.bins))
+    for label in labels[:MOST_LABELS]:
+        title = f"Reliability of P({label})"
+        table = plain_table(title, "from", "to", "rows", "mean P", "share", "95 %", numbers=range(6))
+        for one in figures.bins:
+            if one.label == label:
+                numbers = [f"{value:.4f}" for value in (one.mean_p, one.frequency)]
+                ends = [f"{value:.4f}" for value in (one.low, one.high)]
+                add_row(table, *ends, f"{one.rows:,.10g}", *numbers, f"{one.low95:.4f} - {one.high95:.4f}")
+        yield table
+    if len(labels) > MOST_LABELS:
+        yield f"... and {len(labels) - MOST_LABELS:,} more labels; --json has them"
+    table = plain_table("The Brier score in parts", "part", "value", numbers=(1,))
+    for name, value in figures.brier_parts._asdict().items():
+        add_row(table, name.replace("_", " "), f"{value + 0.0:.4f}")
+    add_row(table, "ece, equal mass", f"{figures.ece_equal_mass:.4f}")
+    yield table
+
+
+# The figures of groups as tables: the groups whose error lies farthest from that of all rows come first.
+
+
+MOST_SHOWN = 12
+_NAMES = {
+    "selection_rate": "selected",
+    "true_positive_rate": "true positives",
+    "false_positive_rate": "false positives",
+    "equalized_odds": "equalized odds",
+}
+
+
+def group_tables(report: EvaluateReport) -> Iterator[str | Table]:
+    """A table a column, of many groups the first; with two classes the rates of the second label, and their gaps."""
+    assert report.groups is not None
+    total = sum(sum(row) for row in report.confusion) or 1.0
+    error = 1 - sum(row[c] for c, row in enumerate(report.confusion)) / total
+    columns = dict.fromkeys(group.by for group in report.groups.groups)
+    for by in columns:
+        own = [group for group in report.groups.groups if group.by == by]
+        order = sorted(own, key=lambda group: -abs((group.figures["error"] or 0.0) - error))
+        decided = report.decisions.rows is not None
+        yield from _of_column(by, order[:MOST_SHOWN], error, len(report.labels) == 2)
+        if (hidden := len(own) - MOST_SHOWN) > 0:
+            yield f"... and {hidden:,} more groups nearer to all rows; --json has them"
+        fairness = [one for one in report.groups.fairness if one.by == by]
+        if len(fairness) == 1:
+            yield from _gaps(fairness[0], "Rates of decisions" if decided else "Rates")
+
+
+def _of_column(by: str, groups: Sequence[Group], error: float, two: bool) -> Iterator[str | Table]:
+    shown = [
+        TextColumn("rows", [f"{group.rows:,}" for group in groups]),
+        TextColumn("error", [_group_tables_number(group.figures["error"]) for group in groups]),
+        TextColumn("95 %", [_interval(group) for group in groups]),
+        TextColumn("gap", [f"{(group.figures['error'] or 0.0) - error:+.4f}" for group in groups]),
+        *(
+            TextColumn(n.replace("_", "-"), [_group_tables_number(group.figures[n]) for group in groups])
+            for n in _FIGURES
+        ),
+    ]
+    shown += [
+        TextColumn(name.replace("_", "-"), [_group_tables_number(group.decided[name]) for group in groups])
+        for name in groups[0].decided
+    ]
+    if two:
+        from bncli.engine.evaluation.groups import RATES
+
+        rates = [next(iter(group.rates.values())) for group in groups]
+        shown += [TextColumn(_NAMES[name], [_share(rate[name]) for rate in rates]) for name in RATES]
+    names = TextColumn(by, ["missing" if group.value is None else group.value for group in groups])
+    yield from fitted_tables(f"By {by}, the largest gaps of the error first", names, shown)
+
+
+_FIGURES = ("log_loss", "auc", "ece")
+
+
+def _gaps(fairness: Fairness, what: str) -> Iterator[str | Table]:
+    """The gaps of the rates of the second label."""
+    gaps = {**fairness.gaps, "equalized_odds": fairness.equalized_odds}
+    names = TextColumn(f"of {fairness.label}", [_NAMES[name] for name in gaps])
+    columns = [
+        TextColumn("highest - lowest", [_gap(gap, "difference") for gap in gaps.values()]),
+        TextColumn("lowest / highest", [_gap(gap, "ratio") for gap in gaps.values()]),
+    ]
+    yield from fitted_tables(f"{what} over the groups of {fairness.by}", names, columns)
+
+
+def _gap(gap: Gap | None, name: str) -> str:
+    return "-" if gap is None else _group_tables_number(getattr(gap, name))
+
+
+def _share(rate: Rate | None) -> str:
+    return "-" if rate is None else f"{rate.share:.4f}"
+
+
+def _interval(group: Group) -> str:
+    bounds = group.intervals["error"]
+    return "-" if bounds is None else f"{bounds[0]:.4f} - {bounds[1]:.4f}"
+
+
+def _group_tables_number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+# What commands say of counts.
+
+
+def of_counts(counted: CountedRows) -> list[str]:
+    """What counts are of."""
+    weight = counted.class_counts.sum().item()
+    weighted = "" if weight == counted.n_rows else f", which weigh {weight:,.10g}"
+    tables = "all pairs" if counted.wanted is None else "those of a structure"
+    return [
+        f"class       {counted.cuts.class_name} ({len(counted.labels):,} labels)",
+        f"rows        {counted.n_rows:,}{weighted}",
+        f"attributes  {len(counted.cuts.attributes):,}",
+        f"tables      {tables}, {len(counted.numbers):,} {'sums that decay' if counted.is_decayed else 'numbers'}",
+    ]

@@ -9,7 +9,7 @@ import click
 from bncli.cli import options
 from bncli.cli.command import declare
 from bncli.cli.console import Console
-from bncli.cli.flags import Paths, flag
+from bncli.cli.options import Paths, flag
 
 if TYPE_CHECKING:
     from bncli.steps.verify import VerifyReport

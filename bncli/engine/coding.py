@@ -7,7 +7,7 @@ from bncli.engine.data.class_weights import class_weights_of, reweighted
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.directions import directed
+from bncli.engine.data.monotone_directions import directed
 from bncli.engine.data.schema import Cuts, MissingPolicy, Reading, Schema
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
@@ -45,7 +45,7 @@ def learn_cuts(columns: Columns, recipe: Recipe, run: Run = Run()) -> Cuts:
     if class_weights is not None:
         columns = reweighted(columns, class_weights)
     if recipe.param == "auto":
-        from bncli.engine.auto.grids import fine_dataset
+        from bncli.engine.ensembles.grids import fine_dataset
 
         schema = fine_dataset(columns, Reading(), run, recipe.group_levels).schema
     else:

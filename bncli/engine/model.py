@@ -16,15 +16,160 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from bncli.engine.calibration.maps import Calibration
-from bncli.engine.chosen_penalty import ChosenPenalty, HeldOut
-from bncli.engine.data.decision_rule import Rule
-from bncli.engine.data.log_p import TrainingLogP
+from bncli.engine.calibration import Calibration
 from bncli.engine.data.schema import Schema
-from bncli.engine.data.self_test import SelfTest
-from bncli.engine.kernels.arrays import Array
+from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.structures.structure import Family, Structure
 from bncli.recipe import Recipe
+
+# A penalty that rows held out have chosen, and what they told on the way.
+
+
+class Tried(NamedTuple):
+    """A penalty lambda, and the log-loss a row, in nats, of rows that were held out."""
+
+    penalty: float
+    log_loss: float
+
+
+class TriedArcs(NamedTuple):
+    """A choice among the arcs that a search found (`class`, `none`, `supported`, `all`), and how many arcs that leaves.
+
+    `penalty` is the best lambda with them, `log_loss` that of held-out rows there, in nats.
+    """
+
+    arcs: str
+    n_arcs: int
+    penalty: float
+    log_loss: float
+
+
+class Shrinkage(NamedTuple):
+    """How far tables are shrunk towards the class frequencies: the factor that is left of their log-odds, below 1.
+
+    `log_loss` is that of held-out rows then, in nats.
+    """
+
+    factor: float
+    log_loss: float
+
+
+@dataclass(frozen=True)
+class ChosenPenalty:
+    """A penalty that cross-validation chose, and all that were tried, in the order in which they were.
+
+    `arcs` are the choices of arcs that competed on the same rows, if any did; `shrinkage` is what these rows asked for
+    beside the penalty, None for nothing.
+    """
+
+    penalty: float
+    tried: tuple[Tried, ...]
+    arcs: tuple[TriedArcs, ...] = ()
+    shrinkage: Shrinkage | None = None
+
+    @property
+    def log_loss(self) -> float | None:
+        """That of rows that were held out, as the model is in the end; None where none were."""
+        if self.shrinkage is not None:
+            return self.shrinkage.log_loss
+        return next((one.log_loss for one in self.tried if one.penalty == self.penalty), None)
+
+
+class HeldOut(NamedTuple):
+    """Mean losses of rows that were held out while something was chosen by them: of the model, and of the base.
+
+    The base is to answer with the class frequencies of the rows learnt from, whatever the row. Nats a row.
+    """
+
+    log_loss: float
+    base_log_loss: float
+
+
+# What a model records of how to decide: costs, a threshold, when to abstain, prediction sets. Never its probabilities.
+#
+# All of it is read by `engine/decisions`, which has the formulas.
+
+
+Numbers = tuple[float, ...]
+
+
+class Threshold(NamedTuple):
+    """The second of two labels is decided for from this probability on; `chosen` by what, "" where it was typed."""
+
+    value: float
+    chosen: str = ""
+
+
+class Sets(NamedTuple):
+    """Prediction sets that miss the true label in a share alpha of the rows, or (`by_class`) of the rows of each."""
+
+    alpha: float
+    by_class: bool = False
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """What rows that were held out got for their own label: by label P(y_t | x_t), ascending, and the rows' weights.
+
+    `split`: the model has seen none of these rows; else each was predicted by a model of a fold that had not. Of very
+    many rows a sample is kept.
+    """
+
+    probabilities: tuple[Numbers, ...]
+    weights: tuple[Numbers, ...] | None
+    split: bool
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How to decide; what is None is not asked for. costs[true][decision]."""
+
+    costs: tuple[Numbers, ...] | None = None
+    threshold: Threshold | None = None
+    abstain_below: float | None = None
+    sets: Sets | None = None
+    held_out: HeldOutScores | None = None
+
+    @property
+    def decides(self) -> bool:
+        """Whether a row gets a label, or none, by it; sets alone decide nothing."""
+        return (self.costs, self.threshold, self.abstain_below) != (None, None, None)
+
+
+# How probable training rows are to the network learnt from them: ln P(x), beside which new rows are looked at.
+
+
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+
+
+class TrainingLogP(NamedTuple):
+    """The mean of ln P(x), in nats, over so many training rows, and what a share of QUANTILES do not exceed."""
+
+    rows: int
+    mean: float
+    quantiles: tuple[float, ...]
+
+    @property
+    def lowest(self) -> float:
+        """That of the first of QUANTILES."""
+        return self.quantiles[0]
+
+
+# Made-up rows that a model carries, with what it said of them when it was made (`prediction.verification`).
+
+
+class SelfTest(NamedTuple):
+    """codes (attributes, rows) of the attributes that the model looks at, as in the schema; P(y | x_t) (K, rows).
+
+    The code of an unknown value is the cardinality of its attribute.
+    """
+
+    codes: Index
+    probabilities: Array
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.probabilities.T)
 
 
 @dataclass(frozen=True)

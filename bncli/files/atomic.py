@@ -11,18 +11,91 @@ keeps its permission bits, and a read-only one is refused although a rename coul
 
 from __future__ import annotations
 
+import difflib
 import errno
 import io
 import os
 import re
+import shlex
 import stat
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import BinaryIO, cast
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import Any, BinaryIO, cast
 
 from bncli.errors import BncliError
-from bncli.files.places import why_unwritable
+
+# What is wrong with a place where nothing is: a URL, a tilde that the shell left alone, a folder that is not there.
+
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+.")
+
+
+def cannot_read(
+    path: str, error: OSError, kind: type[BncliError] = BncliError, *, what: str = "", is_data: bool = False
+) -> BncliError:
+    """The failure to open `path` as one line with what to do; `what` was to be read, `is_data`: stdin would do too."""
+    if not isinstance(error, FileNotFoundError):
+        return kind(f"cannot read{what}: {(error.strerror or str(error)).lower()}", where=path)
+    reason, hint = why_missing(path, is_data=is_data)
+    return kind(reason, where=path, hint=hint)
+
+
+def check_data(path: str) -> None:
+    """BncliError where there is no table to read at `path`; a hyphen, the standard input, is always there."""
+    if path == "-":
+        return
+    try:
+        os.stat(path)
+    except OSError as error:
+        raise cannot_read(path, error, is_data=True) from error
+
+
+def why_missing(path: str, *, is_data: bool = False) -> tuple[str, str]:
+    """Why there is no file at `path`, and what to do ("": nothing that could be told)."""
+    if url := _URL.match(path):
+        return "this is a URL, and only files are read", _how_to_fetch(path, url[1].lower(), is_data)
+    if (home := os.path.expanduser(path)) != path:
+        return "no such file: the shell leaves a '~' in quotes, or behind '=', as it is", f"write {home}"
+    folder, name = os.path.split(path)
+    if not folder or os.path.isdir(folder):
+        return "no such file", _near(folder, name)
+    while (upper := os.path.dirname(folder)) and upper != folder and not os.path.isdir(upper):
+        folder = upper
+    return f"there is no folder '{folder}'", _near(*os.path.split(folder))
+
+
+def why_unwritable(path: str) -> tuple[str, str]:
+    """The same of a file that was to be written."""
+    if _URL.match(path):
+        return "cannot write to a URL", "write a file, then copy it there"
+    if (home := os.path.expanduser(path)) != path:
+        return "cannot write: the shell leaves a '~' in quotes, or behind '=', as it is", f"write {home}"
+    folder = os.path.dirname(os.path.realpath(path))
+    if os.path.isdir(folder):  # a file system of the kernel's own, such as /proc, takes no files
+        return f"cannot write in the folder '{folder}'", "choose another one"
+    return f"cannot write: there is no folder '{folder}'", "create it first"
+
+
+def _how_to_fetch(url: str, scheme: str, is_data: bool) -> str:
+    if scheme == "file":
+        return f"name it as {re.sub('^[a-zA-Z]+:/+', '/', url)}"
+    reading = " | bncli fit - -o m.bnc" if is_data else ""
+    if scheme in ("http", "https", "ftp"):
+        return f"download it first, e.g. curl -L{'' if is_data else 'O'} {shlex.quote(url)}{reading}"
+    if scheme == "s3":
+        return f"download it first, e.g. aws s3 cp {shlex.quote(url)} {'-' if is_data else '.'}{reading}"
+    return "copy it to a folder of this machine first"
+
+
+def _near(folder: str, name: str) -> str:
+    try:
+        near = difflib.get_close_matches(name, os.listdir(folder or "."), 1)
+    except OSError:
+        near = []
+    return f"did you mean {os.path.join(folder, near[0])}?" if near else ""
+
 
 _DESCRIPTORS = "/proc/self/fd"
 _DAY = 24 * 3600
@@ -231,3 +304,47 @@ def _failure(path: str, error: OSError) -> BncliError:
     reason = (error.strerror or str(error)).lower()
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return BncliError(f"cannot write: {reason}", where=path, hint="make room or choose another place" if full else "")
+
+
+# Where rows go while they come: a file, whole or not at all, or the standard output.
+#
+# Trouble with the standard output is told in one line, as `atomic_writer` tells that of files; a closed pipe stays a
+# BrokenPipeError, which ends a run quietly.
+
+
+def output_stream(path: str | None) -> AbstractContextManager[BinaryIO]:
+    """A place to write bytes to: the file at `path`, or the standard output for None."""
+    if path is None and sys.stdout is None:
+        raise BncliError("the standard output is closed", hint="name a file with -o")
+    # Not closed at the end: the interpreter flushes it, and would complain of a closed one.
+    return nullcontext(sys.stdout.buffer) if path is None else atomic_writer(path)
+
+
+@contextmanager
+def write_faults() -> Iterator[None]:
+    """Around every write to an output stream."""
+    try:
+        yield
+    except BrokenPipeError:  # an OSError too, but no failure: `| head` has seen enough
+        raise
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise BncliError(f"cannot write: {reason}", where="standard output") from error
+
+
+class AbandonableStream(io.RawIOBase):
+    """A file that swallows bytes once it is abandoned: Arrow's Parquet writer writes a footer whatever has failed."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.abandoned = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return len(data) if self.abandoned else self._file.write(data)
+
+    def flush(self) -> None:
+        if not self.abandoned and not self._file.closed:
+            self._file.flush()

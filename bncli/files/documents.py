@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from bncli.errors import BncliError
-from bncli.files.places import cannot_read
-from bncli.files.recognition import HEAD, recognise
+from bncli.files.artifacts.recognition import HEAD, recognise
+from bncli.files.atomic import cannot_read
 
 MAX_INTEGER = 2**63 - 1
 _MOST_DIGITS = 4000

@@ -10,10 +10,10 @@ import csv
 import os
 from typing import Any
 
+from bncli.catalogue.option_kinds import decimal, written_numbers
 from bncli.errors import BncliError
+from bncli.files.atomic import cannot_read
 from bncli.files.documents import Node, decode, parse
-from bncli.files.places import cannot_read
-from bncli.option_kinds import decimal, written_numbers
 
 _MOST_BYTES = 1 << 24
 

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns
 from bncli.engine.data.forms import NumberForm
 from bncli.errors import UsageError
-from bncli.files.formats.csv import CsvLines
-from bncli.files.output_streams import AbandonableStream, output_stream, write_faults
-from bncli.files.reading.growing import more_than_two
-from bncli.files.reading.numerals import to_numbers
+from bncli.files.atomic import AbandonableStream, output_stream, write_faults
+from bncli.files.exports.csv import CsvLines
+from bncli.files.reading.columns import more_than_two
+from bncli.files.reading.numbers import to_numbers
 
 FORMATS = ("csv", "parquet")
 NOT_WRITTEN = (".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".arrow", ".feather", ".xlsx")

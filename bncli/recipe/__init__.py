@@ -14,9 +14,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from bncli.catalogue import CHOICES, DISCRETIZERS, KEYS, STRUCTURES, TACIT
-from bncli.choices import Choice, Method, Option, flag_of, key_of
+from bncli.catalogue.choices import Choice, Method, Option, flag_of, key_of
+from bncli.catalogue.option_kinds import Switch, Word
 from bncli.errors import BncliError
-from bncli.option_kinds import Switch, Word
 from bncli.recipe.defaults import BY_FLAG, NOTHING, Chosen, Files, arcs_of, read, values
 from bncli.recipe.refusals import refuse
 

@@ -18,9 +18,9 @@ from bncli.catalogue import (
     STRUCTURES,
     TACIT,
 )
-from bncli.choices import CATEGORIES, Choice, Method, Option, flag_of, key_of
+from bncli.catalogue.choices import CATEGORIES, Choice, Method, Option, flag_of, key_of
+from bncli.catalogue.option_kinds import Switch, Whole, decimal, written
 from bncli.errors import UsageError
-from bncli.option_kinds import Switch, Whole, decimal, written
 
 _MOST_ROWS = 1e15
 """Above it, added rows drown all counts in rounding."""

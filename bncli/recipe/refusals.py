@@ -15,9 +15,9 @@ from bncli.catalogue import (
     as_typed,
     refuse_idle,
 )
-from bncli.choices import Choice, Method, flag_of, key_of
+from bncli.catalogue.choices import Choice, Method, flag_of, key_of
+from bncli.catalogue.option_kinds import decimal, written
 from bncli.errors import UsageError
-from bncli.option_kinds import decimal, written
 from bncli.recipe.defaults import Chosen, Files, alone, optimization, params_of, read, score
 
 

@@ -12,22 +12,32 @@ from typing import Any
 
 import numpy as np
 
-from bncli.engine.calibration.fitting import FEW_FOR_ISOTONIC, HOTTEST, fit_calibration, refuse_directed, refuse_few
-from bncli.engine.calibration.maps import METHODS, Calibration, Isotonic, PerClass, Temperature
+from bncli.engine.calibration import (
+    FEW_FOR_ISOTONIC,
+    HOTTEST,
+    METHODS,
+    Calibration,
+    Isotonic,
+    PerClass,
+    Temperature,
+    fit_calibration,
+    refuse_directed,
+    refuse_few,
+)
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.encoding import encode_attributes, label_codes
-from bncli.engine.decisions.rules import without_held_out
 from bncli.engine.evaluation.validate import predict
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Model
-from bncli.engine.monitoring.drift import drift_of
+from bncli.engine.prediction.decision_rules import without_held_out
+from bncli.engine.prediction.monitoring import drift_of
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.verification import with_self_test
 from bncli.errors import BncliError, UsageError
-from bncli.files.calibrations import calibration_json
-from bncli.files.model import read_model, write_model
+from bncli.files.artifacts.model import calibration_json, read_model, write_model
 from bncli.files.paths import check_outputs
-from bncli.files.table import Source, read_labelled
+from bncli.files.reading.rows_by_schema import read_labelled
+from bncli.files.reading.source import Source
 from bncli.steps.run import Stopwatch, limited
 from bncli.watch import Note, Run, Stage, Watch
 

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bncli.errors import UsageError
+from bncli.files.artifacts.traces import Trace, TracePoint, read_trace
 from bncli.files.atomic import write_bytes
-from bncli.files.formats.svg.convergence_plots import CurvesPanel, HistogramPanel, convergence_plots, lag_histograms
-from bncli.files.formats.svg.drawing import SERIES
 from bncli.files.paths import check_outputs, refuse_ending
-from bncli.files.traces import Trace, TracePoint, read_trace
-from bncli.steps.comparing.outputs import NOT_DRAWN
+from bncli.files.pictures.convergence import CurvesPanel, HistogramPanel, convergence_plots, lag_histograms
+from bncli.files.pictures.drawing import SERIES
+from bncli.steps.compare.outputs import NOT_DRAWN
 
 UNITS = ("iterations", "passes", "flops")
 OBJECTIVES = ("objective", "nll")

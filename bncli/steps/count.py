@@ -16,18 +16,18 @@ from bncli.engine.counting.counted_rows import CountedRows, Part, Wanted, added,
 from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.schema import Cuts, Schema
 from bncli.engine.kernels.arrays import Index
+from bncli.engine.parameters.memory_estimate import needed_and_free
 from bncli.engine.structures.named_structure import NamedRegions, NamedStructure
-from bncli.engine.training.memory_estimate import needed_and_free
 from bncli.errors import BncliError, UsageError
-from bncli.files.counts import figures, write_counts
+from bncli.files.artifacts.counts import figures, write_counts
+from bncli.files.atomic import check_data
 from bncli.files.paths import beside, check_outputs
-from bncli.files.places import check_data
-from bncli.files.reading.coded import are_codes
-from bncli.files.reading.coded_batches import CodedBatch, CodedBatches, EncodedBatches
-from bncli.files.reading.vocabulary import sorted_texts
-from bncli.files.table import Source
+from bncli.files.reading.column_roles import are_codes
+from bncli.files.reading.columns import sorted_texts
+from bncli.files.reading.rows_by_schema import CodedBatch, CodedBatches, EncodedBatches
+from bncli.files.reading.source import Source
+from bncli.steps.inputs import Supplied, class_named_by
 from bncli.steps.run import Stopwatch, limited
-from bncli.steps.supplied_files import Supplied, class_named_by
 from bncli.watch import Note, Run, Stage, Watch
 
 CHUNK = 1 << 25

@@ -10,14 +10,14 @@ from bncli.engine.coding import cuts_learnt
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.schema import Attribute, Cuts, NumericAttribute
-from bncli.files.binned import write_binned
-from bncli.files.cuts import cuts_json, write_cuts
+from bncli.files.artifacts.binned_tables import write_binned
+from bncli.files.artifacts.cuts import cuts_json, write_cuts
 from bncli.files.paths import check_outputs, refuse_ending
-from bncli.files.reading.roles import read_schema_file
-from bncli.files.table import Source
+from bncli.files.reading.column_roles import read_schema_file
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
+from bncli.steps.inputs import Supplied
 from bncli.steps.run import Stopwatch
-from bncli.steps.supplied_files import Supplied
 from bncli.watch import Run, Stage
 
 _NOT_CSV = (".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow", ".feather")

@@ -13,20 +13,18 @@ from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Cuts, NumericAttribute
-from bncli.engine.training.penalty_cv import sample_of
+from bncli.engine.parameters.penalty_cv import sample_of
 from bncli.errors import UsageError
-from bncli.files.codes import CodedRows, Sample, write_codes
-from bncli.files.codes_heading import Fingerprint, Heading
+from bncli.files.artifacts.codes import CodedRows, Fingerprint, Heading, Sample, write_codes
 from bncli.files.paths import beside, check_outputs, refuse_ending
-from bncli.files.reading.coded import are_codes
-from bncli.files.reading.inputs import TABLE_SUFFIXES, find_inputs
-from bncli.files.reading.roles import read_schema_file
-from bncli.files.reading.rounds import Sampled
-from bncli.files.table import Source
+from bncli.files.reading.byte_streams import TABLE_SUFFIXES, find_inputs
+from bncli.files.reading.column_roles import are_codes, read_schema_file
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import Sampled
 from bncli.recipe import Recipe
-from bncli.steps.cluster.reading import reading
+from bncli.steps.cluster.tasks import reading
+from bncli.steps.inputs import Supplied
 from bncli.steps.run import Stopwatch
-from bncli.steps.supplied_files import Supplied
 from bncli.watch import Note, Run, Stage, Watch
 
 SAMPLE_CELLS = 1 << 24

@@ -2,7 +2,7 @@
 
     StructureFormat    the structure alone (dot, json)
     NetworkFormat      the network (bif, xmlbif), where the model is or can be made one (see
-                       `bncli.engine.networks.normalisation`); a model of regions and an ensemble cannot
+                       `bncli.engine.networks.network`); a model of regions and an ensemble cannot
 
     ProgramFormat      a program that scores rows by itself (python, javascript, sql, onnx); of any model but one that
                        marginalizes missing values over a network; a scorecard, of two classes and one sum of tables
@@ -24,25 +24,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bncli.engine.data.decision_rule import Rule
 from bncli.engine.data.schema import NumericAttribute
-from bncli.engine.decisions.deciding import Decider
-from bncli.engine.explanation.portable_effects import portable_effects
-from bncli.engine.model import Ensemble, Model
-from bncli.engine.networks.agreement import largest_difference, same_nodes
-from bncli.engine.networks.named_network import NamedNetwork
-from bncli.engine.networks.naming import name_network
-from bncli.engine.networks.network import graph_of
-from bncli.engine.networks.normalisation import equivalent_network
-from bncli.engine.prediction.portable import PortableScorer, portable
-from bncli.engine.prediction.probe_rows import ProbeRows, probe_rows
-from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE
+from bncli.engine.model import Ensemble, Model, Rule
+from bncli.engine.networks.named_network import NamedNetwork, name_network
+from bncli.engine.networks.network import equivalent_network, graph_of
+from bncli.engine.prediction.decision_rules import Decider
+from bncli.engine.prediction.portable import PortableScorer, ProbeRows, portable, probe_rows
+from bncli.engine.prediction.portable_effects import portable_effects
+from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE, largest_difference, same_nodes
 from bncli.engine.structures.named_structure import NamedDag, name_structure
 from bncli.errors import BncliError, ModelError
+from bncli.files.artifacts.model import read_model
 from bncli.files.atomic import write_bytes
-from bncli.files.formats import NetworkFormat, ProgramFormat, StructureFormat, export_format
-from bncli.files.formats.programs import Target
-from bncli.files.model import read_model
+from bncli.files.exports import NetworkFormat, ProgramFormat, StructureFormat, export_format
+from bncli.files.exports.programs import Target
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.reading.source import Tokens
 from bncli.recipe import Recipe

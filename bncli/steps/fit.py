@@ -9,33 +9,30 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from bncli.catalogue import MARGINALIZED
-from bncli.engine.calibration.maps import Calibration
-from bncli.engine.chosen_penalty import ChosenPenalty, HeldOut
+from bncli.engine.calibration import Calibration
 from bncli.engine.coding import missing_policy
 from bncli.engine.data.schema import NumericAttribute, Reading, Schema, Unseen
 from bncli.engine.learn import Learnt, learn, learn_from_counts
-from bncli.engine.model import Ensemble, Model, Restarts, StoppedBy, TriedCandidate
-from bncli.engine.monitoring.surprise import even_sample, training_log_p
+from bncli.engine.model import ChosenPenalty, Ensemble, HeldOut, Model, Restarts, StoppedBy, TriedCandidate
+from bncli.engine.prediction.monitoring import even_sample, training_log_p
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.verification import with_self_test
 from bncli.engine.structures.named_structure import NamedStructure
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError, UsageError
-from bncli.files.calibrations import CALIBRATION, calibration_json
-from bncli.files.counts import read_counts
-from bncli.files.decision_rules import summary_json
-from bncli.files.ensembles import trials_json
-from bncli.files.model import write_model
+from bncli.files.artifacts.counts import read_counts
+from bncli.files.artifacts.model import CALIBRATION, calibration_json, summary_json, write_model
+from bncli.files.artifacts.penalties import arcs_json, restarts_json, shrinkage_json, tried_json
+from bncli.files.artifacts.predictors import trials_json
+from bncli.files.atomic import check_data
 from bncli.files.paths import beside, check_outputs
-from bncli.files.penalties import arcs_json, restarts_json, shrinkage_json, tried_json
-from bncli.files.places import check_data
 from bncli.files.reading.assembly import check_labels, tell_numbers
-from bncli.files.table import Source
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.cluster.fitting import placing, refuse_on_cluster
-from bncli.steps.regions import RegionsReport, regions_report
+from bncli.steps.inputs import Supplied
+from bncli.steps.model_views import RegionsReport, regions_report
 from bncli.steps.run import Moves, NamedMove, Stopwatch, Trace, Warnings, limited
-from bncli.steps.supplied_files import Supplied
 from bncli.watch import Note, Run, Stage
 
 

@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 
 from bncli.engine.structures.named_structure import NamedDag
-from bncli.files.codes import read_codes
-from bncli.files.codes_heading import Heading
-from bncli.files.reading.coded import are_codes
-from bncli.files.reading.heads import Head, read_head
-from bncli.files.reading.roles import assign_roles
+from bncli.files.artifacts.codes import Heading, read_codes
+from bncli.files.reading.column_roles import are_codes, assign_roles
 from bncli.files.reading.sampling import BUDGET, SAMPLE_ROWS
-from bncli.files.table import Source
+from bncli.files.reading.source import Source
+from bncli.files.reading.table import Head, read_head
 from bncli.recipe import Recipe
-from bncli.steps.supplied_files import Supplied
+from bncli.steps.inputs import Supplied
 
 BASE_BYTES = 250 << 20
 """Of the program and its libraries."""

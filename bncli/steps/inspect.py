@@ -11,36 +11,47 @@ from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from typing import Any, NamedTuple
 
-from bncli.engine.calibration.maps import Calibration
-from bncli.engine.chosen_penalty import ChosenPenalty
+from bncli.engine.calibration import Calibration
 from bncli.engine.counting.counted_rows import CountedRows
-from bncli.engine.data.decision_rule import Rule
-from bncli.engine.data.log_p import TrainingLogP
 from bncli.engine.data.schema import Attribute, Cuts, Schema
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Ensemble, Model, Path, Predictor, Restarts, Tables, TriedCandidate
+from bncli.engine.model import (
+    ChosenPenalty,
+    Ensemble,
+    Model,
+    Path,
+    Predictor,
+    Restarts,
+    Rule,
+    Tables,
+    TrainingLogP,
+    TriedCandidate,
+)
 from bncli.engine.structures.binning import coarse
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.structure import Family
 from bncli.errors import ModelError
-from bncli.files.attributes import direction_json
-from bncli.files.calibrations import CALIBRATION, calibration_json
-from bncli.files.counts import counts_json, read_counts
-from bncli.files.cuts import SAMPLED, cuts_json, read_cuts
-from bncli.files.decision_rules import summary_json
-from bncli.files.ensembles import trials_json
-from bncli.files.formats import EXPORTS
-from bncli.files.graphs import graph_json
-from bncli.files.log_p import TRAINING_LOG_P, training_log_p_json
-from bncli.files.model import format_version, read_model
-from bncli.files.penalties import arcs_json, restarts_json, shrinkage_json, tried_json
-from bncli.files.places import cannot_read
-from bncli.files.recipes import recipe_json
-from bncli.files.recognition import HEAD, recognise
-from bncli.files.structure import read_structure, structure_json
+from bncli.files.artifacts.attributes import direction_json
+from bncli.files.artifacts.counts import counts_json, read_counts
+from bncli.files.artifacts.cuts import SAMPLED, cuts_json, read_cuts
+from bncli.files.artifacts.model import (
+    CALIBRATION,
+    TRAINING_LOG_P,
+    calibration_json,
+    format_version,
+    read_model,
+    summary_json,
+    training_log_p_json,
+)
+from bncli.files.artifacts.penalties import arcs_json, restarts_json, shrinkage_json, tried_json
+from bncli.files.artifacts.predictors import trials_json
+from bncli.files.artifacts.recipes import recipe_json
+from bncli.files.artifacts.recognition import HEAD, recognise
+from bncli.files.artifacts.structure import graph_json, read_structure, structure_json
+from bncli.files.atomic import cannot_read
+from bncli.files.exports import EXPORTS
 from bncli.recipe import Recipe
-from bncli.steps.effects import EffectsReport, described, effects_report
-from bncli.steps.regions import NamedStep, steps_of_path, steps_of_search
+from bncli.steps.model_views import EffectsReport, NamedStep, described, effects_report, steps_of_path, steps_of_search
 
 
 class Table(NamedTuple):

@@ -15,21 +15,20 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Reading
 from bncli.engine.kikuchi.bootstrap import Resampling, with_log_losses
 from bncli.engine.learn import learn_structure as search
-from bncli.engine.structure_search.missing_levels import with_missing_levels
+from bncli.engine.parameters.generative import only_network
+from bncli.engine.parameters.network_scores import ScoredNetwork, Strengths, score_network
+from bncli.engine.structure_learners.missing_levels import with_missing_levels
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions, NamedStructure, name_structure
 from bncli.engine.structures.structure import Regions, Structure
-from bncli.engine.training.generative import only_network
-from bncli.engine.training.network_scores import ScoredNetwork, Strengths, score_network
-from bncli.files.counts import read_counts
-from bncli.files.graphs import content_json
+from bncli.files.artifacts.counts import read_counts
+from bncli.files.artifacts.structure import content_json, dump_structure, write_structure
 from bncli.files.paths import check_outputs
-from bncli.files.structure import dump_structure, write_structure
-from bncli.files.table import Source
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.steps.evaluating.report import scored_json
-from bncli.steps.regions import RegionsReport, report_of_search
+from bncli.steps.evaluate.report import scored_json
+from bncli.steps.inputs import Supplied, refuse_scores
+from bncli.steps.model_views import RegionsReport, report_of_search
 from bncli.steps.run import Moves, NamedMove, Stopwatch, limited
-from bncli.steps.supplied_files import Supplied, refuse_scores
 from bncli.watch import Run, Stage, silent
 
 

@@ -9,10 +9,10 @@ from typing import Any
 from bncli.engine.counting.counted_rows import CountedRows, added
 from bncli.engine.data.schema import Attribute, Cuts
 from bncli.errors import BncliError
-from bncli.files.attributes import attribute_json
-from bncli.files.counts import figures, read_counts, tables_json, write_counts
+from bncli.files.artifacts.attributes import attribute_json
+from bncli.files.artifacts.counts import figures, read_counts, tables_json, write_counts
 from bncli.files.paths import check_outputs
-from bncli.files.reading.vocabulary import sorted_texts
+from bncli.files.reading.columns import sorted_texts
 from bncli.watch import Note, Progress, Run
 
 

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from bncli.engine.monitoring.drift import LEAST_PSI, Drift
-from bncli.engine.monitoring.monitor import Monitor
+from bncli.engine.prediction.monitoring import LEAST_PSI, Drift, Monitor
 from bncli.errors import ModelError
+from bncli.files.artifacts.monitors import monitor_json, read_monitor
 from bncli.files.atomic import write_bytes
-from bncli.files.formats.svg.convergence_plots import CurvesPanel, convergence_plots
-from bncli.files.monitors import monitor_json, read_monitor
 from bncli.files.paths import check_outputs
+from bncli.files.pictures.convergence import CurvesPanel, convergence_plots
 
 _DRAWN = 12
 """Attributes whose curves are told apart at a glance."""

@@ -7,13 +7,103 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import queue
+import threading
 import time
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import Generic, NamedTuple, TypeVar
 
 from bncli.engine.data.schema import Schema
 from bncli.files.atomic import write_bytes
-from bncli.steps.memory import free_memory
 from bncli.watch import Clock, Event, Iteration, Kept, Move, Note, Run, Stage, Watch
+
+# The memory that a run may take: the least of what the system has, what its groups allow, and its own limits.
+#
+#     system     MemAvailable: what Linux could give without swapping; elsewhere all memory there is
+#     cgroup v2  memory.max and memory.high less memory.current, of the own group and of every group around it
+#     cgroup v1  memory.limit_in_bytes less memory.usage_in_bytes, likewise
+#     process    RLIMIT_AS (`ulimit -v`) less the address space in use, RLIMIT_DATA less the data segment
+#
+# Files that are only kept in memory for speed (`inactive_file`) count as free. What cannot be read sets no limit.
+
+
+PROC = Path("/proc")
+CGROUP = Path("/sys/fs/cgroup")
+_V2 = (("memory.max", "memory.high"), "memory.current", "inactive_file")
+_V1 = (("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file")
+
+
+def free_memory() -> int | None:
+    """Bytes, the least of all limits, never negative; None where nothing is known."""
+    known = [n for n in (_of_system(), *_of_groups(), *_of_process()) if n is not None]
+    return max(min(known), 0) if known else None
+
+
+def _of_system() -> int | None:
+    try:
+        lines = (PROC / "meminfo").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _of_groups() -> Iterator[int]:
+    for root, own, files in _groups():
+        # In a container the path may be the host's: then the root is the own group.
+        for group in (own, *own.parents):
+            yield from _left(root / group.relative_to("/"), *files)
+
+
+def _groups() -> Iterator[tuple[Path, PurePosixPath, tuple[tuple[str, ...], str, str]]]:
+    """Where groups are mounted, the own one in it, and the files that speak of its memory."""
+    own = {}
+    try:
+        for line in (PROC / "self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            own.update(dict.fromkeys(controllers.split(","), PurePosixPath("/") / path.lstrip("/")))
+    except (OSError, ValueError):
+        pass
+    root = PurePosixPath("/")
+    yield CGROUP, own.get("", root), _V2
+    yield CGROUP / "unified", own.get("", root), _V2
+    yield CGROUP / "memory", own.get("memory", root), _V1
+
+
+def _left(group: Path, limits: tuple[str, ...], usage: str, cached: str) -> Iterator[int]:
+    """What each limit of a group leaves; nothing for one that is not there, or the word "max"."""
+    try:
+        used = int((group / usage).read_text())
+        lines = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        used -= int(lines.get(cached, 0))
+    except (OSError, ValueError):
+        return
+    for limit in limits:
+        try:
+            yield int((group / limit).read_text()) - used
+        except (OSError, ValueError):
+            continue
+
+
+def _of_process() -> Iterator[int]:
+    try:
+        import resource
+
+        pages = [int(n) for n in (PROC / "self/statm").read_text().split()]
+        taken = {resource.RLIMIT_AS: pages[0], resource.RLIMIT_DATA: pages[5]}
+    except (ImportError, OSError, ValueError, IndexError):
+        return
+    for kind, n_pages in taken.items():
+        limit = resource.getrlimit(kind)[0]
+        if limit != resource.RLIM_INFINITY:
+            yield limit - n_pages * os.sysconf("SC_PAGE_SIZE")
+
 
 TRACED = (*Iteration._fields, "seconds")
 """The columns of a trace."""
@@ -124,3 +214,76 @@ def limited(run: Run) -> Run:
     """The run with a clock, and within the memory that is free now; what it has of them already stays."""
     memory = free_memory() if run.memory is None else run.memory
     return run._replace(memory=memory, clock=run.clock or time.monotonic)
+
+
+# Pipeline stages that overlap, each on a thread of its own, fed in order through a short queue.
+#
+# The thread that opens a stage puts items into it; the stage works on them one by one. Conventions: a queue holds
+# 2 items, so memory does not grow with the stream. When the work fails, the stage stops working and the next `put`
+# raises the failure, so that it travels up the stream to whoever feeds it; what was put before the failure is still
+# worked on. On ^C nothing more is begun, and a stage that hangs in a write is left behind.
+
+
+T = TypeVar("T")
+
+_WAITING_ITEMS = 2
+_PATIENCE = 1.0
+"""Seconds given to a stage that is interrupted."""
+
+
+class _End:
+    """Put into the queue after the last item."""
+
+
+class PipelineStage(Generic[T]):
+    """A context: leaving it waits until all items are worked on, and raises what the work has raised."""
+
+    def __init__(self, work: Callable[[T], None]) -> None:
+        self._work = work
+        self._items: queue.Queue[T | _End] = queue.Queue(_WAITING_ITEMS)
+        self._failure: BaseException | None = None
+        # A daemon: a write to a pipe that nobody reads may never return, and must not keep the program from ending.
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def put(self, item: T) -> None:
+        """Hands an item to the stage; waits while the queue is full."""
+        if self._failure is not None:
+            raise self._failure
+        self._items.put(item)
+
+    def _run(self) -> None:
+        while not isinstance(item := self._items.get(), _End):
+            if self._failure is None:  # after a failure the queue is only emptied, or `put` would wait for ever
+                try:
+                    self._work(item)
+                except BaseException as error:  # raised again in the thread that feeds the stage
+                    self._failure = error
+
+    def __enter__(self) -> PipelineStage[T]:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and not isinstance(error, Exception):  # ^C, a signal, the end of the program
+            self._interrupt(error)
+            return
+        self._items.put(_End())
+        self._thread.join()
+        if error is None and self._failure is not None:
+            raise self._failure
+
+    def _interrupt(self, error: BaseException) -> None:
+        """Throws away what waits in the queue and stops."""
+        self._failure = self._failure or error
+        while True:
+            try:
+                self._items.put_nowait(_End())
+                break
+            except queue.Full:
+                try:
+                    self._items.get_nowait()
+                except queue.Empty:  # the stage took it between the two calls: there is room now
+                    continue
+        self._thread.join(_PATIENCE)

@@ -9,36 +9,143 @@ turn comes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, cast
 
-from bncli.engine.calibration.maps import Temperature
-from bncli.engine.data.decision_rule import Rule
-from bncli.engine.data.log_p import QUANTILES
+from bncli.catalogue import DECISION_KEYS
+from bncli.catalogue.choices import flag_of, key_of
+from bncli.engine.calibration import Temperature
 from bncli.engine.data.schema import Unseen
-from bncli.engine.decisions.prior import TRAINING, prior_shift
-from bncli.engine.decisions.rules import Wanted
-from bncli.engine.explanation.contributions import Explanation
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.model import Model
-from bncli.files.model import read_model
+from bncli.engine.model import QUANTILES, Model, Rule
+from bncli.engine.prediction.contributions import Explanation
+from bncli.engine.prediction.decision_rules import Decider, Wanted, rule_of
+from bncli.engine.prediction.monitoring import Monitor, Watcher
+from bncli.engine.prediction.prior import TRAINING, prior_shift
+from bncli.errors import DriftError
+from bncli.files.artifacts.model import read_model
+from bncli.files.artifacts.monitors import monitored, write_monitor
+from bncli.files.exports.score_layout import Layout
+from bncli.files.exports.scores import NOT_WRITTEN, WRITTEN, ScoreFile, open_scores
+from bncli.files.label_numbers import costs_stated
 from bncli.files.paths import check_outputs, refuse_ending
-from bncli.files.score_layout import Layout
-from bncli.files.scores import NOT_WRITTEN, WRITTEN, ScoreFile, open_scores
-from bncli.files.table import Batch, Batches, Source
+from bncli.files.reading.rows_by_schema import Batch, Batches
+from bncli.files.reading.source import Source
+from bncli.recipe.defaults import read
+from bncli.recipe.refusals import refuse_decisions
+from bncli.steps.cluster.checks import check_workers, files_of
 from bncli.steps.cluster.connection import Cluster, connected
-from bncli.steps.cluster.preflight import check_workers, files_of
-from bncli.steps.pipeline import PipelineStage
-from bncli.steps.run import Stopwatch, limited
-from bncli.steps.scoring.deciding import rule_to_score, tell_unreached
-from bncli.steps.scoring.monitoring import Monitored, write_found
-from bncli.steps.scoring.on_cluster import ScoredFile, ScorePlan, files_on_cluster
-from bncli.steps.scoring.rows import ScoredRows
-from bncli.steps.scoring.what_if import Questions
+from bncli.steps.run import PipelineStage, Stopwatch, limited
+from bncli.steps.score_on_cluster import ScoredFile, ScorePlan, files_on_cluster
+from bncli.steps.score_rows import ScoredRows
+from bncli.steps.what_if import Questions
 from bncli.watch import Note, Run, Stage, Watch
+
+# By which rule rows are decided that a model scores.
+
+
+def wanted_of(words: Mapping[str, Any]) -> Wanted:
+    """What a program says of decisions, by the words of the options; TypeError for an unknown one."""
+    if unknown := [word for word in words if word not in DECISION_KEYS]:
+        raise TypeError(f"there is no option {unknown[0]!r}; of decisions there are {', '.join(DECISION_KEYS)}")
+    typed = {key: value for key, value in words.items() if value is not None}
+    if "costs" in typed:
+        typed["costs"] = costs_stated(typed["costs"])
+    return Wanted(**{key_of(flag): value for flag, value in read(typed).items()})
+
+
+def rule_to_score(model: Model, wanted: Wanted, other_prior: bool, watch: Watch) -> Rule | None:
+    """That of the model, with what is wanted instead; None: nothing is decided.
+
+    A warning where a threshold or sets rest on rows held out, and the probabilities are those of another prior.
+    """
+    stored = model.rule
+    has_sets = stored is not None and stored.sets is not None
+    refuse_decisions({flag_of(key): value for key, value in wanted._asdict().items()}, has_sets)
+    rule = rule_of(wanted, model.schema.labels, model.schema.class_name, stored)
+    if rule is None:
+        return None
+    Decider.of(rule, model.schema.labels)  # what cannot be decided is told before a row is read
+    if other_prior and (rule.sets is not None or (rule.threshold is not None and rule.threshold.chosen)):
+        what = "threshold" if rule.sets is None else "prediction sets"
+        text = f"the {what} rest on rows held out, which had the prior of training: under --prior nothing is promised"
+        watch(Note(text.replace("threshold rest", "threshold rests"), warning=True))
+    return rule
+
+
+def tell_unreached(rule: Rule | None, labels: tuple[str, ...], highest: float, watch: Watch) -> None:
+    """A warning where rows were scored and none reaches the threshold; highest: ln P of the second label in any row."""
+    if rule is None or rule.threshold is None or highest == -math.inf:
+        return
+    value, most = rule.threshold.value, math.exp(highest)
+    if most < value:
+        text = f"no row reaches the threshold {value:.6g}: the highest p_{labels[1]} is {most:.6g}"
+        watch(Note(f"{text}, so none is decided {labels[1]!r}", warning=True))
+
+
+# What a scoring run adds for a monitor: its file, and what it says of drift.
+
+
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Monitored:
+    """A monitor as it was written to `file`."""
+
+    file: str
+    monitor: Monitor
+
+    def as_json(self) -> dict[str, Any]:
+        """The file, and what it says in short."""
+        return {"file": self.file, "drift": bool(self.monitor.drifted), "drifted": list(self.monitor.drifted)}
+
+    def sentence(self) -> str:
+        """Whether anything has drifted, and what, the farthest first."""
+        total, drifted = len(self.monitor.tally.attributes), self.monitor.drifted
+        if not self.monitor.tally.rows:
+            return "no rows, no drift"
+        if not drifted:
+            return f"no drift in {total:,} attribute{'' if total == 1 else 's'}{self._improbable()}"
+        return f"drift in {len(drifted):,} of {total:,} attributes: {self._named()}{self._improbable()}"
+
+    def _improbable(self) -> str:
+        """How many rows are less probable than nearly all of training were, where the model knows."""
+        share = self.monitor.below_training
+        lowest = f"{100 * QUANTILES[0]:g} % quantile of ln P(x) in training"
+        return "" if share is None else f"; {100 * share:.3g} % of the rows below the {lowest}"
+
+    def _named(self) -> str:
+        names, drifted = {one.name: one for one in self.monitor.tally.attributes}, self.monitor.drifted
+        by_name = dict(zip(names, self.monitor.drifts, strict=True))
+        told = [f"{name} ({_size(by_name[name].psi)})" for name in drifted[:_NAMED]]
+        return ", ".join(told) + (", ..." if len(drifted) > _NAMED else "")
+
+    def refuse_drift(self) -> None:
+        """DriftError where anything has drifted."""
+        if self.monitor.drifted:
+            raise DriftError(self.sentence(), where=self.file, hint="look at what changed, or fit again")
+
+
+def _size(psi: float | None) -> str:
+    return "no value of training" if psi is None else f"PSI {psi:.2f}"
+
+
+def write_found(path: str, model: Model, watcher: Watcher | None, watch: Watch) -> Monitored:
+    """Writes what was counted, and notes what it lacks."""
+    assert watcher is not None
+    if model.class_weights is not None and model.plain_frequencies is None:
+        watch(Note("drift is told against training rows that weigh as --class-weights said in fit"))
+    if watcher.no_log_p:
+        watch(Note(f"no ln P(x): {watcher.no_log_p}"))
+    monitor = Monitor(monitored(model), watcher.tally, watcher.no_log_p)
+    write_monitor(path, monitor)
+    return Monitored(path, monitor)
+
 
 Block = tuple[list[Any], Array, Explanation | None, tuple[Sequence[str] | Array, ...]]
 """Rows on their way to the output: the kept columns, log P(y | x_t) of shape (K, N), why, and what else was asked."""

@@ -16,19 +16,24 @@ import numpy as np
 from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.data.schema import CategoricalAttribute
 from bncli.engine.kernels.arrays import Index
-from bncli.engine.networks.missing_values import MissingCompletelyAtRandom, count_missing, missing_shares
 from bncli.engine.networks.network import Network, network_of, true_model
-from bncli.engine.networks.random_networks import Spec, conditioning_network, random_network
-from bncli.engine.networks.simulation import sample_blocks
+from bncli.engine.networks.simulation import (
+    MissingCompletelyAtRandom,
+    Spec,
+    conditioning_network,
+    count_missing,
+    missing_shares,
+    random_network,
+    sample_blocks,
+)
 from bncli.engine.prediction.verification import with_self_test
 from bncli.engine.structures.named_structure import name_dag
 from bncli.errors import ModelError
-from bncli.files.model import read_model, write_model
+from bncli.files.artifacts.model import read_model, write_model
+from bncli.files.artifacts.structure import write_structure
 from bncli.files.paths import check_outputs, refuse_ending
 from bncli.files.rows import NOT_WRITTEN, WRITTEN, open_rows, read_as_numbers
-from bncli.files.structure import write_structure
-from bncli.steps.pipeline import PipelineStage
-from bncli.steps.run import Stopwatch
+from bncli.steps.run import PipelineStage, Stopwatch
 from bncli.watch import Note, Progress, Stage, Watch, silent
 
 

@@ -17,17 +17,16 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from bncli.engine.decisions.deciding import Decider
 from bncli.engine.model import Model
-from bncli.engine.networks.agreement import largest_difference, same_nodes
-from bncli.engine.networks.naming import name_network
-from bncli.engine.networks.normalisation import equivalent_network
-from bncli.engine.prediction.probe_rows import ProbeRows, probe_rows
-from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE, largest_change
+from bncli.engine.networks.named_network import name_network
+from bncli.engine.networks.network import equivalent_network
+from bncli.engine.prediction.decision_rules import Decider
+from bncli.engine.prediction.portable import ProbeRows, probe_rows
+from bncli.engine.prediction.verification import EXPORT_ROWS, TOLERANCE, largest_change, largest_difference, same_nodes
 from bncli.errors import BncliError, ModelError, UsageError
-from bncli.files.formats import NetworkFormat, ProgramFormat, by_ending, export_formats
-from bncli.files.model import read_model
-from bncli.files.places import cannot_read
+from bncli.files.artifacts.model import read_model
+from bncli.files.atomic import cannot_read
+from bncli.files.exports import NetworkFormat, ProgramFormat, by_ending, export_formats
 
 T = TypeVar("T")
 

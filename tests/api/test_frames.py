@@ -14,7 +14,7 @@ import bncli
 from bncli import Classifier
 from bncli.api.tables import table_of
 from bncli.errors import BncliError, UsageError
-from bncli.files.model import dump_model
+from bncli.files.artifacts.model import dump_model
 
 NB: dict[str, Any] = {"structure": "nb", "param": "map"}
 N = 90

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import bncli
-from bncli.api import progress
+from bncli.api import messages as progress
 from bncli.errors import UsageError
 
 ROWS = {"a": [1.5, 2.0, 3.0] * 9, "name": [f"n{i}" for i in range(27)], "class": ["x", "y", "y"] * 9}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bncli
-from bncli.cli.run import run
+from bncli.cli.main import run
 from bncli.errors import ModelError, UsageError
 from tests.transcripts import ROOT
 

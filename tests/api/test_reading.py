@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import bncli
+from bncli.api.messages import COLUMNS, FILES
 from bncli.api.models import Model
 from bncli.api.tables import LABELLED, SCORED
-from bncli.api.wording import COLUMNS, FILES
 from bncli.cli import options
 from bncli.errors import BncliError, ModelError, UsageError
 from tests.api.test_learning import command, silent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import bncli
-from bncli.api.wording import in_python, reworded
+from bncli.api.messages import in_python, reworded
 from bncli.errors import BncliError, ModelError, UsageError
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from bncli.cli.run import run
+from bncli.cli.main import run
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"
 

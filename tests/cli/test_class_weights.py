@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import bncli as package
-from bncli.files.model import read_model
+from bncli.files.artifacts.model import read_model
 from tests.cli.conftest import Bncli
 
 LEARNERS = ("--structure nb --param map", "--structure tan", "--structure auto --effort 1", "--structure interactions")

@@ -149,7 +149,7 @@ def test_a_learner_that_fails_is_told_at_the_end(bncli: Bncli) -> None:
 def test_what_is_wrong_is_said_before_the_work(
     bncli: Bncli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], code: int, fault: str
 ) -> None:
-    from bncli.steps import compare
+    from bncli.steps.compare import compare
 
     def never(*_: object, **__: object) -> None:
         raise AssertionError("the work began")

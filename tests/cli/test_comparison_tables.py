@@ -11,8 +11,7 @@ from rich.console import Console as RichConsole
 
 from bncli.cli.comparison_tables import tables
 from bncli.cli.console import Console
-from bncli.steps.comparing.analysis import analyse
-from bncli.steps.comparing.report import CompareReport
+from bncli.steps.compare.analysis import CompareReport, analyse
 from tests.trials import random_trial, trial_of
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from bncli.catalogue import COMMANDS, SMOOTHINGS, STRUCTURES
-from bncli.cli.shells import SHELLS
+from bncli.catalogue import SMOOTHINGS, STRUCTURES
+from bncli.cli.commands import COMMANDS
+from bncli.cli.completion import SHELLS
 from bncli.cli.topics import TOPICS
 from tests.cli.conftest import Bncli
 from tests.transcripts import ROOT, workplace
@@ -142,7 +143,7 @@ def test_a_mistyped_command(bncli: Bncli, word: str, hint: str) -> None:
 
 def test_numpy_is_loaded_for_columns_alone() -> None:
     program = (
-        "import sys; from bncli.cli.run import run; code = run(sys.argv[1:]);"
+        "import sys; from bncli.cli.main import run; code = run(sys.argv[1:]);"
         "heavy = {'numpy', 'scipy', 'rich', 'pyarrow'} & set(sys.modules); sys.exit(code or len(heavy))"
     )
     for line in ("bncli ", "bncli fit --str", "bncli fit iris.csv --structure ", "bncli evaluate x.csv --config "):

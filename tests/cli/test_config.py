@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bncli.cli.config import _toml, schema_words
-from bncli.cli.flags import Flag
 from bncli.cli.group import group
+from bncli.cli.options import Flag
 from bncli.cli.settings import all_settings, is_setting, setting_key, settings_of, variable_of
 from tests.cli.conftest import Bncli
 

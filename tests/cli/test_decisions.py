@@ -14,7 +14,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 import bncli as package
-from bncli.files.model import dump_model, read_model
+from bncli.files.artifacts.model import dump_model, read_model
 from tests.cli.conftest import Bncli
 
 NB = ("--structure", "nb", "--param", "map")
@@ -369,7 +369,7 @@ def test_cuts_and_structure_by_hand_go_with_decisions(bncli: Bncli, words: tuple
 
 def test_damaged_rules_are_refused() -> None:
     from bncli.errors import ModelError
-    from bncli.files.decision_rules import read_rule, rule_json
+    from bncli.files.artifacts.model import read_rule, rule_json
     from bncli.files.documents import Node
 
     whole: dict[str, Any] = {

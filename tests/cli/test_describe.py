@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bncli.cli.run import run
+from bncli.cli.main import run
 from tests import started
 from tests.cli.conftest import SAMPLE_DATA, Bncli
 from tests.office import OFFICE, TABLES, sheet_of, write
@@ -134,7 +134,7 @@ def test_very_wide_tables_show_what_tells_most(bncli: Bncli, tmp_path: Path, mon
 
 
 def test_help_loads_no_numpy() -> None:
-    code = "import sys; from bncli.cli.run import run; run(['describe', '--help']); print('numpy' in sys.modules)"
+    code = "import sys; from bncli.cli.main import run; run(['describe', '--help']); print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.rstrip().endswith("False")
 

@@ -14,7 +14,7 @@ import pytest
 
 import bncli as package
 from bncli.errors import BncliError
-from bncli.files.model import dump_model, read_model
+from bncli.files.artifacts.model import dump_model, read_model
 from tests.cli.conftest import Bncli
 from tests.sweeps import first_few
 

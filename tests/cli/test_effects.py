@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bncli.cli.console import Console
-from bncli.cli.effects import effect_tables
+from bncli.cli.model_tables import effect_tables
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
-from bncli.steps.effects import EffectsReport, NamedEffect
+from bncli.steps.model_views import EffectsReport, NamedEffect
 
 AGE = NumericAttribute("age", False, (1.0, 1.0), (27.5,))
 COLOUR = CategoricalAttribute("colour", False, (1.0,) * 9, tuple(f"c{i}" for i in range(9)))

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bncli.engine.auto.budget import DEFAULT, EFFORTS
+from bncli.engine.ensembles.budget import DEFAULT, EFFORTS
 from bncli.engine.model import Ensemble
-from bncli.files.model import read_model
+from bncli.files.artifacts.model import read_model
 from tests.cli.conftest import Bncli
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bncli.files.formats import python
+from bncli.files.exports import python
 from tests.cli.conftest import Bncli
 
 NB = ("--structure", "nb", "--param", "map")

@@ -12,10 +12,10 @@ from pathlib import Path
 import click
 import pytest
 
-from bncli.catalogue import CHOICES, COMMANDS, MARGINALIZED, OPTIONS
-from bncli.cli.flags import Flag
+from bncli.catalogue import CHOICES, MARGINALIZED, OPTIONS
+from bncli.cli.commands import COMMANDS
 from bncli.cli.group import group
-from bncli.cli.numbers import metavar
+from bncli.cli.options import Flag, metavar
 from bncli.cli.topics import GROUPS, OF_COMMANDS, TOPICS
 from tests.cli.conftest import Bncli, Ran
 from tests.manual_tables import MANUAL
@@ -111,7 +111,7 @@ def test_help_loads_nothing_heavy() -> None:
     heavy = "{'numpy', 'scipy', 'pyarrow', 'rich', 'dataclasses', 'importlib.metadata', 'json', 'difflib', 'logging'}"
     commands = (["--help"], ["fit", "--help"], ["fit", "--help-all"], ["export", "--help"], ["score", "--help"])
     for words in (*commands, ["help"], ["help", "structures"], ["help", "kdb"]):
-        program = f"import sys; from bncli.cli.run import run; run({words!r})"
+        program = f"import sys; from bncli.cli.main import run; run({words!r})"
         program += f"; sys.stderr.write(str({heavy} & set(sys.modules)))"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         assert done.stderr == "set()"

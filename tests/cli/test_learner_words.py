@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bncli.catalogue import CHOICES
-from bncli.cli.learner_words import help_rows, learner, learners
-from bncli.cli.presets import FAST, PRESETS
+from bncli.cli.presets import FAST, PRESETS, help_rows, learners
+from bncli.cli.presets import learner_learner_words as learner
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
 

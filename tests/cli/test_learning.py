@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from bncli.catalogue import SMOOTHINGS
-from bncli.cli.learning import learning
+from bncli.cli.learning_options import learning
 from bncli.errors import UsageError
 from bncli.recipe import Recipe
 from bncli.recipe.defaults import rule as rule_of
-from bncli.steps.supplied_files import Supplied, read_supplied
+from bncli.steps.inputs import Supplied, read_supplied
 
 
 def test_nothing_typed_is_the_default_recipe() -> None:

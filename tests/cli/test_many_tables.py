@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from bncli.cli.run import run
-from bncli.engine.explanation import effects
+from bncli.cli.main import run
 from bncli.engine.model import Ensemble, Model
-from bncli.files.model import write_model
+from bncli.engine.prediction import effects
+from bncli.files.artifacts.model import write_model
 from tests.many_tables import mixed_ensemble, random_codes, random_schema
 
 

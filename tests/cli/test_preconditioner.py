@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize
 
-from bncli.files.model import read_model
+from bncli.files.artifacts.model import read_model
 from tests.cli.conftest import SAMPLE_DATA, Bncli
 
 Array = NDArray[np.float64]

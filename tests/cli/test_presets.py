@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from bncli.catalogue import PARAMETERS, STRUCTURES
-from bncli.cli.learner_words import learner, learners
-from bncli.cli.presets import ALL_METHODS, CUTS, PAPERS, PRESETS
+from bncli.cli.presets import ALL_METHODS, CUTS, PAPERS, PRESETS, learners
+from bncli.cli.presets import learner_learner_words as learner
 from bncli.engine.data.columns import Columns
 from bncli.engine.learn import learn
-from bncli.files.table import Source, read_columns
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
-from bncli.steps.comparing.learners import check_names
+from bncli.steps.compare.entries import check_names
 from bncli.watch import Event, Note, Run
 from tests.transcripts import ROOT
 

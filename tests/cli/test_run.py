@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import bncli.steps.fit
-from bncli.cli.run import run
+from bncli.cli.main import run
 from bncli.errors import BncliError, ModelError, UsageError
 from tests.cli.conftest import Bncli
 
@@ -64,7 +64,7 @@ def test_a_library_that_fails_without_a_word_under_a_limit_had_not_enough_memory
 
     monkeypatch.setattr(bncli_fit, "fit", failing)
     assert bncli("fit", "iris.csv")[2].startswith("Error: internal error: SystemError")
-    monkeypatch.setattr("bncli.cli.run.address_space_limit", lambda: 1 << 30)
+    monkeypatch.setattr("bncli.cli.main.address_space_limit", lambda: 1 << 30)
     assert bncli("fit", "iris.csv")[2].startswith("Error: not enough memory")
 
 

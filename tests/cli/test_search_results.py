@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bncli.cli.search_results import chosen_text, move_lines, shrunk_text, trial_lines
-from bncli.engine.chosen_penalty import ChosenPenalty, Shrinkage, Tried
-from bncli.engine.model import TriedCandidate
+from bncli.cli.model_tables import chosen_text, move_lines, shrunk_text, trial_lines
+from bncli.engine.model import ChosenPenalty, Shrinkage, Tried, TriedCandidate
 from bncli.steps.run import NamedMove
 from tests.cli.conftest import Bncli
 

@@ -31,13 +31,8 @@ from bncli.catalogue import (
     SCORES,
     STRUCTURES,
 )
-from bncli.choices import Choice, Method, Option, key_of
-from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
-from bncli.engine.learn import learn
-from bncli.engine.model import Ensemble, Model, Path
-from bncli.engine.structures.structure import Dag
-from bncli.errors import BncliError, UsageError
-from bncli.option_kinds import (
+from bncli.catalogue.choices import Choice, Method, Option, key_of
+from bncli.catalogue.option_kinds import (
     ClassNumbers,
     CostNumbers,
     Criterion,
@@ -50,6 +45,11 @@ from bncli.option_kinds import (
     Whole,
     Word,
 )
+from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
+from bncli.engine.learn import learn
+from bncli.engine.model import Ensemble, Model, Path
+from bncli.engine.structures.structure import Dag
+from bncli.errors import BncliError, UsageError
 from bncli.recipe import Recipe
 from bncli.watch import Run
 from tests.datasets import dense_dataset, random_dataset
@@ -64,7 +64,7 @@ QUICK = {"penalty": "0.1", "max_iterations": 10}
 def small_bags() -> Iterator[None]:
     """A limit of time is used for more boosted trees: some more are enough to tell."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bncli.engine.auto.learning.MOST_MEMBERS", 6)
+        patch.setattr("bncli.engine.ensembles.auto.MOST_MEMBERS", 6)
         yield
 
 

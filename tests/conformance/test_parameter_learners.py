@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from bncli.catalogue import PARAMETERS, SMOOTHINGS, STRUCTURES
-from bncli.choices import OF_SCHEMA, OPTIMIZATION
+from bncli.catalogue.choices import OF_SCHEMA, OPTIMIZATION
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters, Path, StoppedBy, Tables
+from bncli.engine.parameters.optimization import OptimizerSettings
 from bncli.engine.structures.structure import Dag, Family, Regions, Structure
-from bncli.engine.training.optimization import OptimizerSettings
 from bncli.errors import BncliError
 from bncli.recipe import defaults
 from bncli.watch import Iteration

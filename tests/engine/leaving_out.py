@@ -6,8 +6,8 @@ import math
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.structure_search.k_dependence import order_attributes
-from bncli.engine.structure_search.leave_one_out import ROW_LOSSES
+from bncli.engine.structure_learners.k_dependence import order_attributes
+from bncli.engine.structure_learners.skdb import ROW_LOSSES
 from tests.oracles import log_posterior, weights_of
 
 Members = list[tuple[int, tuple[int, ...]]]

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bncli.engine.chosen_penalty import HeldOut
 from bncli.engine.data.columns import CategoricalColumn, Column, Columns, NumericColumn
-from bncli.engine.doubts import doubts_about, gains_nothing
 from bncli.engine.evaluation.validate import Protocol, cross_validate
-from bncli.engine.learn import learn
-from bncli.engine.model import Component, Ensemble
+from bncli.engine.learn import doubts_about, gains_nothing, learn
+from bncli.engine.model import Component, Ensemble, HeldOut
 from bncli.recipe import Recipe
 from bncli.watch import Event, Note, Run
 

@@ -13,8 +13,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from bncli.engine.model import Model
-from bncli.files.archive import pack
-from bncli.files.model import read_model
+from bncli.files.artifacts.archive import pack
+from bncli.files.artifacts.model import read_model
 
 SEAL = 64
 """Bytes of the checksum at the end."""

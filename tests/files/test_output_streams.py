@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from bncli.errors import BncliError
-from bncli.files import output_streams
-from bncli.files.output_streams import AbandonableStream, output_stream, write_faults
+from bncli.files import atomic as output_streams
+from bncli.files.atomic import AbandonableStream, output_stream, write_faults
 
 
 def test_a_file_or_the_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

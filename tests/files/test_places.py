@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bncli.errors import BncliError, ModelError
-from bncli.files.places import cannot_read, check_data, why_missing, why_unwritable
+from bncli.files.atomic import cannot_read, check_data, why_missing, why_unwritable
 
 TILDE = "the shell leaves a '~' in quotes, or behind '=', as it is"
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.parameter_learners import discriminative, weighted
+from bncli.engine.parameters.generative import generative_tables
+from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.parameters.optimization import OptimizerSettings
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.generative import generative_tables
-from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
-from bncli.engine.training.optimization import OptimizerSettings
 from bncli.watch import Event, Iteration
 
 Array = NDArray[np.float64]

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.boosting.boosting import SHARE, Settings, boost
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.discretizers import equal_frequency
+from bncli.engine.ensembles.boosted_trees import SHARE, Settings, boost
 from tests.performance.conftest import Recorder
 from tests.performance.measure import alternate
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.parameter_learners import discriminative
+from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace
 from bncli.watch import Event, Iteration
 from tests.performance.conftest import Recorder
 from tests.performance.objectives import SMOOTHING, Path

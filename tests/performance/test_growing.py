@@ -28,8 +28,8 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Optimum
 from bncli.engine.parameter_learners import discriminative, weighted
-from bncli.engine.training.nested_samples import Growth
-from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, find_optimum
+from bncli.engine.parameters.nested_samples import Growth
+from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, find_optimum
 from tests.performance.conftest import Recorder
 from tests.performance.measure import run
 from tests.performance.objectives import SMOOTHING

@@ -15,11 +15,11 @@ import pytest
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset, code_dtype
-from bncli.engine.inference.incomplete import incomplete_likelihood
+from bncli.engine.inference.row_blocks import incomplete_likelihood
+from bncli.engine.parameters.generative import generative_tables
+from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.structure_learners import kdb, nb, tan
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.generative import generative_tables
-from bncli.engine.training.likelihood import conditional_likelihood
 from tests.performance.conftest import Recorder
 from tests.performance.measure import alternate
 from tests.performance.workloads import real

@@ -14,8 +14,7 @@ import pytest
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.kikuchi.candidate_gains import CandidateGains
-from bncli.engine.kikuchi.candidates import Candidates, all_sets
+from bncli.engine.kikuchi.candidate_gains import CandidateGains, Candidates, all_sets
 from bncli.engine.kikuchi.search_trace import GrowingModel
 from bncli.engine.structure_learners import kikuchi
 from bncli.engine.structures.structure import Regions

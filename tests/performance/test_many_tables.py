@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from bncli.engine.data.columns import Columns, NumericColumn
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.data.schema import NumericAttribute, Schema
-from bncli.engine.explanation.contributions import Explainer
-from bncli.engine.explanation.effects import effects_of
+from bncli.engine.prediction.contributions import Explainer
+from bncli.engine.prediction.effects import effects_of
 from bncli.engine.prediction.scoring import Scorer, compile_scorer, log_probabilities
-from bncli.files.model import read_model, write_model
+from bncli.files.artifacts.model import read_model, write_model
 from tests.many_tables import boosted_model, random_codes, random_schema
 from tests.performance.conftest import Recorder
 from tests.performance.measure import alternate

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
 from tests.performance.conftest import Recorder
 from tests.performance.measure import alternate
 from tests.performance.workloads import real, simulated, structure, with_threads

@@ -23,9 +23,9 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.optimizers.quasi_newton import Pairs
 from bncli.engine.parameter_learners import discriminative
-from bncli.engine.training.likelihood import ConditionalLikelihood
-from bncli.engine.training.optimization import OptimizerSettings, find_optimum
-from bncli.engine.training.whitening import Whitening
+from bncli.engine.parameters.likelihood import ConditionalLikelihood
+from bncli.engine.parameters.optimization import OptimizerSettings, find_optimum
+from bncli.engine.parameters.preconditioner import Whitening
 from tests.performance.conftest import Recorder
 from tests.performance.measure import alternate
 from tests.performance.objectives import GAP, SMOOTHING, Problem, own_path

@@ -21,8 +21,9 @@ import pyarrow.csv
 import pytest
 
 from bncli.engine.learn import learn
-from bncli.files.model import write_model
-from bncli.files.table import Source, read_columns
+from bncli.files.artifacts.model import write_model
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
 from bncli.steps.score import Output, score
 from tests.performance.conftest import Recorder

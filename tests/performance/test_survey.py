@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.parameter_learners import discriminative, weighted
+from bncli.engine.parameters.nested_samples import Growth
+from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, optimize
+from bncli.engine.parameters.preconditioner import Whitening
 from bncli.engine.structure_learners import kdb, nb, tan
-from bncli.engine.training.nested_samples import Growth
-from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, optimize
-from bncli.engine.training.whitening import Whitening
 from bncli.watch import Event, Iteration
 from tests.performance import passes
 from tests.performance.conftest import Recorder

@@ -16,7 +16,9 @@ import pytest
 
 from bncli.engine.data.columns import NumericColumn
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
-from bncli.files.table import Source, read_batches, read_columns
+from bncli.files.reading.rows_by_schema import read_batches
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
 from tests.performance.conftest import Recorder
 
 pytestmark = pytest.mark.performance

@@ -18,7 +18,8 @@ from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.structure_learners import nb, tan
 from bncli.engine.structures.structure import Dag
-from bncli.files.table import Source, read_columns
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
 from bncli.watch import Run
 from tests.datasets import dataset_of
 

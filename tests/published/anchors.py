@@ -42,11 +42,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
-from bncli.cli.learner_words import learner
+from bncli.cli.presets import learner_learner_words as learner
 from bncli.engine.data.columns import Columns
 from bncli.engine.evaluation.validate import Protocol, Split, examine, folds_of, samples_of, split_of
 from bncli.engine.learn import learn
-from bncli.files.model import dump_model
+from bncli.files.artifacts.model import dump_model
 from bncli.recipe import Recipe
 from tests.performance.workloads import real_columns
 from tests.published.anchor_learners import ANCHORS

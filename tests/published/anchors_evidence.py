@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bncli.engine.evaluation.ratios import Kind, geometric_mean_ratio
-from bncli.engine.evaluation.significance import WinDrawLoss, win_draw_loss
+from bncli.engine.evaluation.significance import Kind, WinDrawLoss, geometric_mean_ratio, win_draw_loss
 from tests.published.anchor_learners import ANCHORS
 from tests.published.anchors import OURS, SMALL, Figure, half
 

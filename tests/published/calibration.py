@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.calibration.fitting import FEWEST, fit_calibration
-from bncli.engine.calibration.maps import METHODS
+from bncli.engine.calibration import FEWEST, METHODS, fit_calibration
 from bncli.engine.data.columns import Columns
-from bncli.engine.data.folds import stratified_folds
+from bncli.engine.data.splits import stratified_folds
 from bncli.engine.evaluation.metrics import measure
 from bncli.engine.evaluation.validate import predict
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.learn import learn
-from bncli.files.table import Source, read_columns
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
 from tests.published.pages import read_csv, table, write_csv
 

@@ -18,7 +18,7 @@ from bncli import __version__
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.data.cutting import learn_dataset
-from bncli.engine.data.folds import stratified_folds, stratified_sample
+from bncli.engine.data.splits import stratified_folds, stratified_sample
 from bncli.engine.evaluation.validate import examine
 from bncli.engine.model import Model, Parameters, Tables
 from bncli.engine.parameter_learners import acll, acll_uniform

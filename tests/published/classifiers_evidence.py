@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.evaluation.ranking import average_ranks
-from bncli.engine.evaluation.ratios import Kind, geometric_mean_ratio
-from bncli.engine.evaluation.significance import WinDrawLoss, win_draw_loss
+from bncli.engine.evaluation.significance import Kind, WinDrawLoss, geometric_mean_ratio, win_draw_loss
 from tests.published.classifiers import LEARNERS
 from tests.published.references import FOLDS, Figure
 from tests.published.references import LEARNERS as REFERENCES

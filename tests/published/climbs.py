@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.optimizers.objective import Objective, Step
-from bncli.engine.training.optimization import ParameterSpace, _Problem
+from bncli.engine.parameters.optimization import ParameterSpace, _Problem
 from tests.spaces import how
 
 Array = NDArray[np.float64]

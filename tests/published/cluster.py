@@ -23,12 +23,11 @@ import numpy as np
 from bncli.engine.data.columns import CategoricalColumn, Columns
 from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset, block_bounds
+from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
-from bncli.files.codes import CodedRows, write_codes
-from bncli.files.codes_heading import Heading
-from bncli.steps.cluster.blocks import placed
+from bncli.files.artifacts.codes import CodedRows, Heading, write_codes
 from bncli.steps.cluster.connection import Cluster, connected
+from bncli.steps.cluster.fitting import placed
 from bncli.watch import silent
 
 CSV = Path(__file__).with_suffix(".csv")

@@ -30,7 +30,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.networks.simulation import random_network, sample
 from bncli.engine.parameter_learners import discriminative, extended, lr, lr_roos
-from bncli.engine.parameter_spaces.flops import Costs
+from bncli.engine.parameters.flops import Costs
 from bncli.engine.structure_learners import hill_climb, nb
 from bncli.engine.structures.structure import Dag
 from tests.performance.results import machine

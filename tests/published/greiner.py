@@ -19,7 +19,7 @@ from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.evaluation.significance import PairedT, paired_t
 from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import Given, learn, learn_structure
-from bncli.engine.networks.missing_values import MissingCompletelyAtRandom
+from bncli.engine.networks.simulation import MissingCompletelyAtRandom
 from bncli.engine.structures.named_structure import NamedDag, name_dag
 from bncli.recipe import Recipe
 from tests.published.pages import read_csv

@@ -11,15 +11,7 @@ import numpy as np
 from bncli.engine.evaluation.significance import PairedT, win_draw_loss
 from tests.published import greiner, greiner_curves, greiner_studies
 from tests.published.greiner import BAD, INCOMPLETE, WAYS, Case, Figures, compare, measured, printed
-from tests.published.greiner_remarks import (
-    COMPARISONS,
-    COMPLEX,
-    HOLDS,
-    INTRODUCTION,
-    NETWORKS,
-    SHARES,
-    SIMPLER,
-)
+from tests.published.greiner_remarks import COMPARISONS, COMPLEX, HOLDS, INTRODUCTION, NETWORKS, SHARES, SIMPLER
 from tests.published.greiner_studies import TRUTHS, mean_errors
 from tests.published.pages import read_csv, table
 from tests.published.targets import FILES

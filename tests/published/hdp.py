@@ -16,7 +16,7 @@ from bncli import __version__
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
-from bncli.engine.data.folds import stratified_folds
+from bncli.engine.data.splits import stratified_folds
 from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import learn_parameters, learn_structure
 from bncli.engine.model import Model

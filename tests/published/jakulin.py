@@ -19,12 +19,13 @@ from bncli import __version__
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns, NumericColumn
 from bncli.engine.data.cutting import learn_dataset
-from bncli.engine.data.folds import stratified_folds
+from bncli.engine.data.splits import stratified_folds
 from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import learn_parameters, learn_structure
 from bncli.engine.model import Model
 from bncli.engine.structures.structure import Structure
-from bncli.files.table import Source, read_columns
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
 from tests.performance.workloads import real_path
 from tests.published.pages import read_csv

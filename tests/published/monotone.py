@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bncli.engine.data.folds import stratified_folds
+from bncli.engine.data.splits import stratified_folds
 from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import learn
 from bncli.recipe import Recipe

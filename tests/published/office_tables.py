@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.data.folds import stratified_folds
+from bncli.engine.data.splits import stratified_folds
 from bncli.engine.evaluation.metrics import measure
 from tests.office import TABLES, Column, Sheet, sheet_of, write
 from tests.published.pages import read_csv, table, write_csv

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.data.columns import CategoricalColumn, Columns
-from bncli.engine.data.folds import stratified_folds
+from bncli.engine.data.splits import stratified_folds
 from tests.performance.workloads import real_columns
 
 FOLDS = 5

@@ -22,11 +22,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bncli.engine.prediction.portable import portable
-from bncli.files.model import read_model
-from bncli.files.table import Source
+from bncli.files.artifacts.model import read_model
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.fit import fit
-from bncli.steps.report import report
+from bncli.steps.report.report import report
 from tests.transcripts import ROOT
 
 FIGURES = Path(__file__).with_suffix(".csv")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bncli.files.table import Source, read_columns
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
 from tests.published import anchors
 from tests.published.anchor_learners import ANCHORS
 from tests.published.anchors import (

@@ -11,7 +11,8 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.learn import learn_structure
 from bncli.engine.structures.structure import Regions
-from bncli.files.table import Source, read_columns
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
 from tests.performance.workloads import real_path
 from tests.published import jakulin, jakulin_prior
 from tests.published.jakulin import FACTS, FIGURES, LR, PAGE, RANKED, SETS, THETA, THETA_SETS, Loss

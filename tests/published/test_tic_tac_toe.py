@@ -13,7 +13,8 @@ import pytest
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.structure_learners import kikuchi
-from bncli.files.table import Source, read_columns
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
 
 TABLE = Path(__file__).parents[2] / "sample_data" / "tic_tac_toe.csv"
 SQUARES = "123456789"

@@ -25,8 +25,8 @@ import pytest
 from numpy.typing import NDArray
 
 from bncli.engine.kernels import passes
-from bncli.engine.training import likelihood
-from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.parameters import likelihood
+from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
 from tests.performance.workloads import simulated, structure, with_threads
 from tests.performance.yardsticks import c_pass
 from tests.published.pages import read_csv, table, write_csv

@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.cutting import learn_dataset
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.networks.random_networks import conditioning_network
-from bncli.engine.networks.simulation import sample
+from bncli.engine.networks.simulation import conditioning_network, sample
 from bncli.engine.parameter_learners import discriminative, extended, weighted
-from bncli.engine.parameter_spaces.coordinates import PerCell
+from bncli.engine.parameters.coordinates import PerCell
+from bncli.engine.parameters.optimization import ParameterSpace
 from bncli.engine.structure_learners import kdb, nb, tan
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.optimization import ParameterSpace
 from tests.performance.workloads import real
 from tests.published.climbs import Climb, climb, one_thread, published_lbfgs
 from tests.published.zaidi_runs import COARSE, GRID, IN_UNITS, SPACES, STARTS, Run, Way, recorded, thinned, write

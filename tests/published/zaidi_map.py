@@ -20,10 +20,9 @@ from bncli import __version__
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
 from bncli.engine.data.cutting import learn_dataset
-from bncli.engine.data.folds import stratified_folds
+from bncli.engine.data.splits import stratified_folds
 from bncli.engine.evaluation.bias_variance import BiasVariance, bias_variance
-from bncli.engine.evaluation.ratios import geometric_mean_ratio
-from bncli.engine.evaluation.significance import WinDrawLoss, win_draw_loss
+from bncli.engine.evaluation.significance import WinDrawLoss, geometric_mean_ratio, win_draw_loss
 from bncli.engine.evaluation.validate import examine
 from bncli.engine.learn import learn_parameters, learn_structure
 from bncli.engine.model import Model

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from bncli.engine.structures.structure import Dag
-from bncli.files.model import read_model
-from bncli.files.table import Source
+from bncli.files.artifacts.model import read_model
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.recipe.defaults import Files
 from bncli.steps.fit import FitReport, fit
+from bncli.steps.inputs import read_supplied
 from bncli.steps.inspect import inspect
 from bncli.steps.learn_structure import learn_structure
-from bncli.steps.supplied_files import read_supplied
 
 NOISE, PARITY = "noise", "parity"
 

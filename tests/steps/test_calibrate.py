@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 import bncli
-from bncli.cli.run import run
-from bncli.engine.calibration.maps import METHODS, Isotonic, Temperature
+from bncli.cli.main import run
+from bncli.engine.calibration import METHODS, Isotonic, Temperature
 from bncli.engine.kernels.arrays import Array
 from bncli.errors import ModelError, UsageError
-from bncli.files.model import dump_model, format_version, read_model
-from bncli.files.table import Source
+from bncli.files.artifacts.model import dump_model, format_version, read_model
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.calibrate import calibrate
-from bncli.steps.effects import effects_report
-from bncli.steps.evaluate import evaluate_model
+from bncli.steps.evaluate.evaluate import evaluate_model
 from bncli.steps.export import export
 from bncli.steps.fit import fit
+from bncli.steps.model_views import effects_report
 from bncli.steps.simulate import simulate
 from bncli.steps.verify import verify
 from bncli.watch import Event, Note, Run
@@ -109,7 +109,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("method", "change", "said"), WRONG)
 def test_a_wrong_map_in_a_file_is_an_error(folder: Path, method: str, change: dict[str, Any], said: str) -> None:
-    from bncli.files.calibrations import calibration_json, read_calibration
+    from bncli.files.artifacts.model import calibration_json, read_calibration
     from bncli.files.documents import parse
 
     path, _ = calibrated(folder, "wine_holes", method)

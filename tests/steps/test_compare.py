@@ -10,13 +10,13 @@ import pytest
 
 from bncli.engine.evaluation.validate import Protocol
 from bncli.errors import BncliError, UsageError
-from bncli.files.table import Source
-from bncli.steps import compare as module
-from bncli.steps.compare import Outputs, Question, compare
-from bncli.steps.comparing.report import CompareReport
-from bncli.steps.evaluate import evaluate
+from bncli.files.reading.source import Source
+from bncli.steps.compare import compare as module
+from bncli.steps.compare.analysis import CompareReport
+from bncli.steps.compare.compare import Outputs, Question, compare
+from bncli.steps.evaluate.evaluate import evaluate
 from bncli.watch import Event, Run, Stage
-from tests.steps.comparing.tables import IMPROBABLE, NB, TAN, write_table
+from tests.steps.compare.tables import IMPROBABLE, NB, TAN, write_table
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import mutual_info_score
 
-from bncli.cli.run import run
+from bncli.cli.main import run
 from bncli.errors import BncliError, UsageError
-from bncli.files.reading import summary
-from bncli.files.table import Source
+from bncli.files.reading import column_summaries as summary
+from bncli.files.reading.source import Source
 from bncli.steps.describe import DescribeReport, describe
-from bncli.steps.describing.columns import ColumnReport, weighted_median
+from bncli.steps.described_columns import ColumnReport, weighted_median
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
 

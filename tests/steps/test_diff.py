@@ -14,19 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.cli.diff import lines
-from bncli.engine.calibration.maps import Calibration, Temperature
-from bncli.engine.chosen_penalty import ChosenPenalty, Tried
-from bncli.engine.data.decision_rule import Rule
+from bncli.engine.calibration import Calibration, Temperature
 from bncli.engine.data.forms import NumberForm
-from bncli.engine.data.log_p import TrainingLogP
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute
-from bncli.engine.model import Ensemble, Model, Restarts, Tables
+from bncli.engine.model import ChosenPenalty, Ensemble, Model, Restarts, Rule, Tables, TrainingLogP, Tried
 from bncli.engine.model import Path as PredictorPath
 from bncli.errors import ModelError, UsageError
-from bncli.files import attributes, schemas
-from bncli.files import model as model_files
-from bncli.files.model import read_model, write_model
-from bncli.files.table import Source
+from bncli.files.artifacts import attributes
+from bncli.files.artifacts import model as model_files
+from bncli.files.artifacts import model as schemas
+from bncli.files.artifacts.model import read_model, write_model
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps import diff as step
 from bncli.steps.diff import DiffReport, diff

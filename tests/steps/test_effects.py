@@ -13,9 +13,9 @@ import bncli
 from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.model import Model, Tables
 from bncli.engine.structures.structure import Family, Regions
-from bncli.files.model import write_model
-from bncli.steps.effects import CLASS_REFERENCE, effects_csv
+from bncli.files.artifacts.model import write_model
 from bncli.steps.inspect import ModelReport, inspect
+from bncli.steps.model_views import CLASS_REFERENCE, effects_csv
 from tests.steps.test_inspect import MODEL, SCHEMA, TABLES
 
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.cutting import learn_dataset
-from bncli.files.table import Source, read_columns
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
 from bncli.steps.encode import encode
 from bncli.steps.fit import fit
-from bncli.steps.supplied_files import read_supplied
+from bncli.steps.inputs import read_supplied
 from tests.sweeps import every_value
 from tests.transcripts import ROOT
 

@@ -13,17 +13,17 @@ from bncli.engine.data.schema import NumericAttribute
 from bncli.engine.model import Component, Ensemble, Tables
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
-from bncli.files.model import read_model, write_model
-from bncli.files.table import Source
+from bncli.files.artifacts.model import read_model, write_model
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.export import export
 from bncli.steps.fit import fit
+from bncli.steps.inputs import read_supplied
 from bncli.steps.inspect import ModelReport, inspect
 from bncli.steps.simulate import Outputs, simulate
-from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Note
-from tests.engine.auto.rows import ensemble_of, recipe
-from tests.files.test_ensembles import COMPONENTS, MODEL, SCHEMA
+from tests.engine.ensembles.rows import ensemble_of, recipe
+from tests.files.artifacts.test_ensembles import COMPONENTS, MODEL, SCHEMA
 
 
 @pytest.fixture

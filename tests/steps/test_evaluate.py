@@ -13,14 +13,15 @@ import pytest
 
 from bncli.engine.evaluation.validate import Protocol, folds_of
 from bncli.engine.learn import learn
-from bncli.engine.training.penalty_cv import GRID
+from bncli.engine.parameters.penalty_cv import GRID
 from bncli.errors import BncliError, ModelError, UsageError
-from bncli.files.model import write_model
-from bncli.files.table import Source, read_columns
+from bncli.files.artifacts.model import write_model
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
-from bncli.steps.evaluate import METRICS, Outputs, evaluate, evaluate_model, evaluate_on
-from bncli.steps.evaluating.report import EvaluateReport
-from bncli.steps.supplied_files import read_supplied
+from bncli.steps.evaluate.evaluate import METRICS, Outputs, evaluate, evaluate_model, evaluate_on
+from bncli.steps.evaluate.report import EvaluateReport
+from bncli.steps.inputs import read_supplied
 from bncli.watch import Event, Note, Run, Stage
 
 RECIPE = Recipe.of(structure="nb", param="map")

@@ -18,18 +18,19 @@ from hypothesis import HealthCheck, given, settings
 
 from bncli.engine.data.encoding import encode_attributes
 from bncli.engine.model import Model, Tables
-from bncli.engine.networks.naming import name_network
-from bncli.engine.networks.normalisation import equivalent_network
+from bncli.engine.networks.named_network import name_network
+from bncli.engine.networks.network import equivalent_network
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.named_structure import name_dag
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError, UsageError
-from bncli.files.formats import bif, python
-from bncli.files.formats.bif import read_bif
-from bncli.files.formats.sql_databases import postgres_programs
-from bncli.files.model import read_model, write_model
-from bncli.files.structure import read_structure
-from bncli.files.table import Source, read_columns
+from bncli.files.artifacts.model import read_model, write_model
+from bncli.files.artifacts.structure import read_structure
+from bncli.files.exports import bif, python
+from bncli.files.exports.bif import read_bif
+from bncli.files.exports.sql_databases import postgres_programs
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
 from bncli.steps import export as step
 from bncli.steps.export import export

@@ -12,15 +12,15 @@ from bncli.engine.data.schema import Cuts, NumericAttribute
 from bncli.engine.model import StoppedBy
 from bncli.engine.structures.named_structure import NamedDag
 from bncli.errors import BncliError, UsageError
-from bncli.files.cuts import write_cuts
-from bncli.files.model import read_model
-from bncli.files.structure import write_structure
-from bncli.files.table import Source
+from bncli.files.artifacts.cuts import write_cuts
+from bncli.files.artifacts.model import read_model
+from bncli.files.artifacts.structure import write_structure
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
 from bncli.steps.fit import fit
+from bncli.steps.inputs import read_supplied
 from bncli.steps.learn_structure import learn_structure
-from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Note, Run, Stage
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"

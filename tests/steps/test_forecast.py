@@ -12,15 +12,16 @@ from pyarrow import parquet
 
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, UsageError
-from bncli.files.model import read_model
-from bncli.files.reading.heads import Head
-from bncli.files.table import Source, read_columns
+from bncli.files.artifacts.model import read_model
+from bncli.files.reading.source import Source
+from bncli.files.reading.table import Head
+from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
 from bncli.steps.encode import encode
 from bncli.steps.fit import fit
 from bncli.steps.forecast import forecast
+from bncli.steps.inputs import read_supplied
 from bncli.steps.learn_structure import learn_structure
-from bncli.steps.supplied_files import read_supplied
 from tests.cli.conftest import Bncli, bncli
 from tests.transcripts import ROOT
 

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.schema import CategoricalAttribute
-from bncli.files.model import read_model
-from bncli.files.table import Source
+from bncli.files.artifacts.model import read_model
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.recipe.defaults import Files
 from bncli.steps.discretize import discretize
-from bncli.steps.evaluate import evaluate
+from bncli.steps.evaluate.evaluate import evaluate
 from bncli.steps.export import export
 from bncli.steps.fit import fit
+from bncli.steps.inputs import read_supplied
 from bncli.steps.inspect import inspect
 from bncli.steps.learn_structure import learn_structure
 from bncli.steps.score import Output, score
 from bncli.steps.simulate import Outputs, simulate
-from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Note, Run
 
 HEADER = ("town", "street", "age", "side", "class")

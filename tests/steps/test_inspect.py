@@ -8,15 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bncli.engine.chosen_penalty import ChosenPenalty, Tried
 from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute, Schema
-from bncli.engine.model import Model, Tables
+from bncli.engine.model import ChosenPenalty, Model, Tables, Tried
 from bncli.engine.structures.named_structure import NamedDag
 from bncli.engine.structures.structure import Dag, Family, Regions
 from bncli.errors import ModelError
-from bncli.files.cuts import dump_cuts, write_cuts
-from bncli.files.model import write_model
-from bncli.files.structure import dump_structure, write_structure
+from bncli.files.artifacts.cuts import dump_cuts, write_cuts
+from bncli.files.artifacts.model import write_model
+from bncli.files.artifacts.structure import dump_structure, write_structure
 from bncli.recipe import Recipe
 from bncli.steps.inspect import CutsReport, ModelReport, StructureReport, inspect
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bncli.files.structure import read_structure
-from bncli.files.table import Source
+from bncli.files.artifacts.structure import read_structure
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
+from bncli.steps.inputs import read_supplied
 from bncli.steps.learn_structure import learn_structure
-from bncli.steps.supplied_files import read_supplied
 
 IRIS = Source((str(Path(__file__).parents[2] / "sample_data" / "iris.csv"),))
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bncli.steps import memory
-from bncli.steps.memory import free_memory
-from bncli.steps.run import limited
+from bncli.steps import run as memory
+from bncli.steps.run import free_memory, limited
 from bncli.watch import Run
 
 ROOT = Path(__file__).parents[2]
@@ -103,7 +102,7 @@ def test_in_a_container_the_path_of_the_group_may_not_be_there(machine: Path) ->
 
 
 def test_the_limit_of_the_process_counts() -> None:
-    program = "from bncli.steps.memory import free_memory; print(free_memory())"
+    program = "from bncli.steps.run import free_memory; print(free_memory())"
     done = within(1 << 28, "-c", program)
     assert 0 < int(done.stdout) < 1 << 28
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from bncli.steps.pipeline import PipelineStage
+from bncli.steps.run import PipelineStage
 
 
 def test_everything_arrives_in_order() -> None:
@@ -60,7 +60,7 @@ def test_what_was_put_before_a_failure_of_the_feeder_is_worked_on() -> None:
 
 @pytest.mark.parametrize("n_items", [1, 3])
 def test_an_interrupt_does_not_wait_for_a_lane_that_hangs(monkeypatch: pytest.MonkeyPatch, n_items: int) -> None:
-    monkeypatch.setattr("bncli.steps.pipeline._PATIENCE", 0.01)
+    monkeypatch.setattr("bncli.steps.run._PATIENCE", 0.01)
     started, released = threading.Event(), threading.Event()
     seen: list[int] = []
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bncli.files.model import read_model
-from bncli.files.table import Source
+from bncli.files.artifacts.model import read_model
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.fit import fit
 

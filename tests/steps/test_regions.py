@@ -11,12 +11,13 @@ import pytest
 
 from bncli.engine.structures.named_structure import NamedRegions
 from bncli.engine.structures.structure import SearchTrace
-from bncli.files.model import read_model
-from bncli.files.structure import write_structure
-from bncli.files.table import Source
+from bncli.files.artifacts.model import read_model
+from bncli.files.artifacts.structure import write_structure
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.fit import fit
-from bncli.steps.regions import (
+from bncli.steps.inputs import read_supplied
+from bncli.steps.model_views import (
     NamedStep,
     RegionsReport,
     regions_report,
@@ -24,7 +25,6 @@ from bncli.steps.regions import (
     steps_of_path,
     steps_of_search,
 )
-from bncli.steps.supplied_files import read_supplied
 from tests.paths import path_of
 
 MONKS = Source((str(Path(__file__).parents[2] / "sample_data" / "monks1.csv"),), categorical=("a1", "a2", "a5"))

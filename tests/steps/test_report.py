@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bncli.cli.run import run
+from bncli.cli.main import run
 from bncli.errors import UsageError
-from bncli.files.formats.report.page import SCRIPT_LIMIT, inert, part
-from bncli.files.formats.svg.effect_curves import share_bars
-from bncli.files.table import Source
+from bncli.files.pictures.effect_plots import share_bars
+from bncli.files.pictures.page import SCRIPT_LIMIT, inert, part
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.steps.evaluate import evaluate_model
+from bncli.steps.evaluate.evaluate import evaluate_model
 from bncli.steps.fit import fit
-from bncli.steps.report import report
-from bncli.steps.reporting import pages
+from bncli.steps.report import report as pages
+from bncli.steps.report.report import report
 from tests.transcripts import ROOT
 
 SAMPLES = ROOT / "sample_data"

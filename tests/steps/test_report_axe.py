@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bncli.cli.run import run
+from bncli.cli.main import run
 from tests.chromium import Browser, PageOfFile, chromium
 from tests.steps.test_report import KINDS, SAMPLES
 from tests.steps.test_report_browser import READY, other_pages

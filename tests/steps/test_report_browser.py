@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from bncli.cli.run import run
-from bncli.files.model import read_model
-from bncli.files.table import Source
+from bncli.cli.main import run
+from bncli.files.artifacts.model import read_model
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.fit import fit
-from bncli.steps.report import report
+from bncli.steps.report.report import report
 from bncli.steps.score import Output, score
 from tests.chromium import Browser, PageOfFile, chromium
 from tests.steps.test_report import HOSTILE, KINDS, SAMPLES, kinds, written

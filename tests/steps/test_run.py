@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from bncli.errors import BncliError
-from bncli.files.table import Source
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps import run
-from bncli.steps.evaluate import Outputs, evaluate
+from bncli.steps.evaluate.evaluate import Outputs, evaluate
 from bncli.steps.fit import fit
 from bncli.steps.learn_structure import learn_structure
 from bncli.steps.run import TRACED, Moves, NamedMove, Stopwatch, Trace

@@ -20,12 +20,12 @@ from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Sch
 from bncli.engine.model import Model, Tables
 from bncli.engine.structures.structure import Dag
 from bncli.errors import BncliError, ModelError, UsageError
-from bncli.files import output_streams
-from bncli.files.model import write_model
-from bncli.files.table import Source
+from bncli.files import atomic as output_streams
+from bncli.files.artifacts.model import write_model
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
+from bncli.steps import score_rows as step
 from bncli.steps.score import Output, ScoreReport, score
-from bncli.steps.scoring import rows as step
 from bncli.watch import Run
 from tests.missing_values import slow_posterior
 from tests.scoring_oracle import slow_log_probabilities

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from bncli.engine.model import Model
 from bncli.errors import UsageError
-from bncli.files.model import write_model
-from bncli.files.table import Source
+from bncli.files.artifacts.model import write_model
+from bncli.files.reading.source import Source
+from bncli.steps import score_rows as step
 from bncli.steps.score import Output, score
-from bncli.steps.scoring import rows as step
 from tests.steps.test_score import DATA, Place, _random_rows
 from tests.strategies import models
 

@@ -9,17 +9,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from bncli.engine.data.columns import NumericColumn
-from bncli.engine.networks.random_networks import Spec
+from bncli.engine.networks.simulation import Spec
 from bncli.errors import BncliError, ModelError, UsageError
-from bncli.files.model import read_model
-from bncli.files.structure import read_structure
-from bncli.files.table import Source, read_columns
+from bncli.files.artifacts.model import read_model
+from bncli.files.artifacts.structure import read_structure
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
-from bncli.steps.evaluate import evaluate_model
+from bncli.steps.evaluate.evaluate import evaluate_model
 from bncli.steps.fit import fit
+from bncli.steps.inputs import read_supplied
 from bncli.steps.learn_structure import learn_structure
 from bncli.steps.simulate import Outputs, simulate
-from bncli.steps.supplied_files import read_supplied
 from bncli.watch import Event, Note, Progress
 
 SAMPLE_DATA = Path(__file__).parents[2] / "sample_data"

@@ -10,10 +10,10 @@ import pytest
 
 from bncli.engine.structures.named_structure import NamedDag, NamedRegions
 from bncli.errors import BncliError, UsageError
-from bncli.files.structure import dump_structure, write_structure
-from bncli.files.table import Source
+from bncli.files.artifacts.structure import dump_structure, write_structure
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
-from bncli.steps.supplied_files import Supplied, class_named_by, read_supplied
+from bncli.steps.inputs import Supplied, class_named_by, read_supplied
 from bncli.watch import Event, Note, Run
 
 

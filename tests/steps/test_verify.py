@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bncli.engine.data.decision_rule import Rule
-from bncli.engine.model import Tables
+from bncli.engine.model import Rule, Tables
 from bncli.errors import BncliError, ModelError, UsageError
-from bncli.files.model import read_model, write_model
-from bncli.files.table import Source
+from bncli.files.artifacts.model import read_model, write_model
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.export import export
 from bncli.steps.fit import fit

@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.counting.counts import Counts
-from bncli.engine.counting.stored_tables import Set, StoredTables, stored_tables
+from bncli.engine.counting.counts import Counts, Set, StoredTables, stored_tables
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Cuts, MissingPolicy, Reading, Schema
 from bncli.engine.kernels.arrays import Array

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from bncli.catalogue.option_kinds import label_numbers
 from bncli.engine.data.columns import Columns
 from bncli.engine.kernels.arrays import Array
 from bncli.errors import BncliError, UsageError
-from bncli.option_kinds import label_numbers
 
 BALANCED = "balanced"
 

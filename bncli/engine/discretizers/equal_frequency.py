@@ -3,7 +3,7 @@
 Plain quantiles collapse on skewed columns: where two thirds of the rows are 0, most of the quantiles are 0 as well,
 and the rest of the column is left in one interval. So a value that alone holds more than its share N / B gets an
 interval of its own, and the remaining intervals go to the remaining rows at equal frequency (how exactly is told in
-`bncli.engine.kernels.equal_weight`). Cuts lie midway between neighbouring distinct values. Cost: one sort.
+`bncli.engine.kernels.binning`). Cuts lie midway between neighbouring distinct values. Cost: one sort.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Array, Codes
-from bncli.engine.kernels.equal_weight import group_ends
-from bncli.engine.kernels.order import midpoints, ordered
+from bncli.engine.kernels.binning import group_ends, midpoints, ordered
 
 
 def cut_points(

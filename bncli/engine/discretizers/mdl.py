@@ -32,8 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Array, Codes, Index, Integers, Mask
-from bncli.engine.kernels.order import Ordered, midpoints, ordered
-from bncli.engine.kernels.whole_units import whole_units
+from bncli.engine.kernels.binning import Ordered, midpoints, ordered, whole_units
 
 Counts = NDArray[np.int64]
 

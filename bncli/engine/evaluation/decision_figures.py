@@ -17,10 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bncli.engine.data.decision_rule import Rule
-from bncli.engine.decisions.deciding import ABSTAINED, Decider
 from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
-from bncli.engine.model import Model
+from bncli.engine.model import Model, Rule
+from bncli.engine.prediction.decision_rules import ABSTAINED, Decider
 
 DECISION_FIGURES = ("cost", "abstention", "decided_accuracy", "threshold", "coverage", "set_size")
 

@@ -20,13 +20,76 @@ are closed on the right, ((b-1)/10, b/10] (Guo et al. 2017). Cost: K searches of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bncli.engine.evaluation.confusion import balanced_accuracy, matthews_correlation
 from bncli.engine.kernels.arrays import Array, Index, Integers, Mask
 from bncli.errors import BncliError
+
+# What a confusion matrix says of every label, and of all labels alike however rare they are.
+#
+# With C[a, b] the weight of the rows of true label a that were predicted as b, and N the sum of C:
+#
+#     precision_c = C[c, c] / sum over a of C[a, c]        of the rows predicted as c, the share that are
+#     recall_c    = C[c, c] / support_c                    of the rows of c, the share that were found
+#     support_c   = sum over b of C[c, b]
+#     f1_c        = 2 C[c, c] / (support_c + sum over a of C[a, c])       the harmonic mean of the two
+#
+#     balanced accuracy   = mean of recall_c over the labels that have support
+#     Matthews' correlation R_K = (N s - t . p) / sqrt( (N^2 - t . t) (N^2 - p . p) )
+#
+# with s the trace of C, t its row sums and p its column sums (Gorodkin 2004); with two labels it is the phi
+# coefficient.
+#
+# Conventions: a ratio 0 / 0 is None: the precision of a label that is never predicted, the recall of one without rows.
+# R_K is 0 where all rows are of one label or predicted as one, for such predictions tell nothing.
+
+
+class LabelFigures(NamedTuple):
+    """Figures of one label against all others; `support` is a weight, a whole number where rows weigh 1."""
+
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    support: float
+
+
+def per_label(confusion: NDArray[np.int64] | Array) -> list[LabelFigures]:
+    """The figures of every label, in order, from confusion[true, predicted].
+
+    >>> per_label(np.array([[3, 1], [0, 0]]))[0]
+    LabelFigures(precision=1.0, recall=0.75, f1=0.8571428571428571, support=4)
+    """
+    hits, support, predicted = np.diagonal(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
+    return [
+        LabelFigures(_share(hit, told), _share(hit, rows), _share(2 * hit, rows + told), rows)
+        for hit, rows, told in zip(hits.tolist(), support.tolist(), predicted.tolist(), strict=True)
+    ]
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole > 0 else None
+
+
+def balanced_accuracy(confusion: NDArray[np.int64] | Array) -> float:
+    """The mean recall of the labels that have rows."""
+    support = confusion.sum(axis=1)
+    there = support > 0
+    return float(np.mean(np.diagonal(confusion)[there] / support[there]))
+
+
+def matthews_correlation(confusion: NDArray[np.int64] | Array) -> float:
+    """R_K, -1 to 1."""
+    shares = confusion / confusion.sum()
+    true, predicted = shares.sum(axis=1), shares.sum(axis=0)
+    if min(np.count_nonzero(true), np.count_nonzero(predicted)) < 2:
+        return 0.0
+    covariance = np.trace(shares) - true @ predicted
+    correlation = covariance / np.sqrt((1 - true @ true) * (1 - predicted @ predicted))
+    return float(np.clip(correlation, -1, 1))
+
 
 ECE_BINS = 10
 METRICS = ("accuracy", "error", "log_loss", "rmse", "brier", "auc", "ece", "cll", "balanced_accuracy", "mcc")
@@ -130,3 +193,42 @@ def _wins(scores: Array, labels: Integers, weights: Array, positive: int, masses
     pairs = masses * masses[positive]
     shares: Array = np.divide(beaten, pairs, out=np.zeros(len(masses)), where=pairs > 0)
     return shares
+
+
+# The class frequencies as a classifier: what can be said of a row without looking at it.
+#
+#     P(c | x_t) = f_c, the share of label c in the weight of the training rows;    log_loss = -mean of ln f_{y_t}
+#
+# A model is worth something where its log-loss is lower; how much is told by the skill score 1 - log_loss / base
+# log_loss
+# (also D^2, the share of the deviance explained): 1 is perfect, 0 no better than the frequencies.
+#
+# Conventions: the predicted label is the commonest one, the first of equals. A label that the training rows lack counts
+# as one row of average weight, so that the log-loss of the frequencies is finite wherever a model's is.
+
+
+class Baseline(NamedTuple):
+    """Figures of the class frequencies; log_loss in nats."""
+
+    accuracy: float
+    log_loss: float
+
+
+def class_frequencies(labels: Integers, n_labels: int, weights: Array | None = None) -> Array:
+    """The share of every label, shape (K,), all above 0, in labels (N,) under weights (N,) or None for 1."""
+    masses = np.bincount(labels, weights, n_labels).astype(np.float64)
+    masses[masses == 0] = 1.0 if weights is None else weights.mean()
+    shares: Array = masses / masses.sum()
+    return shares
+
+
+def measure_baseline(frequencies: Array, labels: Integers, weights: Array | None = None) -> Baseline:
+    """How well frequencies (K,) predict labels (N,) under weights (N,) or None for 1."""
+    masses = np.bincount(labels, weights, len(frequencies))
+    shares = masses / masses.sum()
+    return Baseline(float(shares[frequencies.argmax()]), float(-(shares @ np.log(frequencies))) + 0.0)
+
+
+def skill_score(log_loss: float | None, base: float | None) -> float | None:
+    """1 - log_loss / base; None where either is not defined, or the frequencies leave nothing to be learnt."""
+    return None if log_loss is None or not base else 1 - log_loss / base

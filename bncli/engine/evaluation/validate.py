@@ -22,20 +22,19 @@ import numpy as np
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.columns import Columns
+from bncli.engine.data.cutting import told
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.encoding import encode_attributes, label_codes
-from bncli.engine.data.folds import nested_order, stratified_folds
-from bncli.engine.data.grouping import told
 from bncli.engine.data.schema import Reading
-from bncli.engine.evaluation.baseline import Baseline, class_frequencies, measure_baseline
+from bncli.engine.data.splits import nested_order, stratified_folds
 from bncli.engine.evaluation.decision_figures import DecisionFigures, measure_decisions
-from bncli.engine.evaluation.metrics import Metrics, measure
+from bncli.engine.evaluation.metrics import Baseline, Metrics, class_frequencies, measure, measure_baseline
 from bncli.engine.kernels.arrays import Array, Index
 from bncli.engine.learn import Given, learn
 from bncli.engine.model import Model, StoppedBy
+from bncli.engine.parameters.generative import only_network
+from bncli.engine.parameters.network_scores import ScoredNetwork, Strengths, score_network
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
-from bncli.engine.training.generative import only_network
-from bncli.engine.training.network_scores import ScoredNetwork, Strengths, score_network
 from bncli.errors import BncliError, ModelError
 from bncli.recipe import Recipe
 from bncli.watch import Event, Note, Progress, Run, Stage, Watch, silent

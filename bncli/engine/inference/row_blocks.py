@@ -2,25 +2,152 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from bncli.engine.counting.fused_codes import Fusion, fuse
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.data.schema import Schema
-from bncli.engine.inference import row_block
-from bncli.engine.inference.building import Limits, TooManyError, TooWideError
-from bncli.engine.inference.compilation import compile_rows
-from bncli.engine.inference.elimination_order import elimination_order
-from bncli.engine.inference.observed import Observed, observe
-from bncli.engine.inference.requisite import requisite, supporting
-from bncli.engine.inference.row_block import CompiledRows
+from bncli.engine.inference import row_blocks
+from bncli.engine.inference import row_blocks as row_block
+from bncli.engine.inference.elimination import elimination_order, requisite, supporting
+from bncli.engine.inference.execution import backward, forward
+from bncli.engine.inference.program import Limits, Program, TooManyError, TooWideError, compile_rows
+from bncli.engine.kernels import passes
 from bncli.engine.kernels.arrays import Array, Index
+from bncli.engine.model import Tables
 from bncli.engine.structures.structure import Family
 from bncli.errors import BncliError
+
+# Families whose attributes are all observed in a row: look-ups, fused like those of complete rows.
+#
+# An attribute with missing values has one code more, so the table of a family grows by cells that hold 0: there,
+# something is hidden, and the family's part is found in another way.
+
+
+IN_CACHE = 4096
+"""Configurations of a group whose differences stay in a second-level cache of 1 MiB; for K > 2, half as many."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Fused codes of rows; own[i] is the table cell that the fusion knows as cell padded[i]."""
+
+    fusion: Fusion
+    own: Index
+    padded: Index
+    n_cells: int
+
+    def expand(self, cells: Array) -> list[Array]:
+        """Tables of the groups, each (K, configurations), from cells of shape (K, n_cells)."""
+        padded = np.zeros((len(cells), self.fusion.n_cells))
+        padded[:, self.padded] = cells[:, self.own]
+        return self.fusion.expand(padded)
+
+    def gather(self, tables: Sequence[Array]) -> Array:
+        """The transpose of `expand`."""
+        cells = np.zeros((len(tables[0]), self.n_cells))
+        cells[:, self.own] = self.fusion.gather(tables)[:, self.padded]
+        return cells
+
+
+def observe(data: Dataset, families: Sequence[Family], counted: Sequence[bool], hiding: Collection[int]) -> Observed:
+    """Fuse the families that are `counted`; `hiding` are the attributes that some row hides."""
+    starts = np.cumsum([1, *(family.n_cells for family in families)])
+    own, padded, wide = [np.zeros(1, np.intp)], [np.zeros(1, np.intp)], []
+    start = 1
+    for family, first in zip(itertools.compress(families, counted), itertools.compress(starts, counted), strict=True):
+        wide.append(_padded(family, hiding))
+        own.append(first + np.arange(family.n_cells))
+        cells = np.arange(start, start + wide[-1].n_cells).reshape(wide[-1].shape)
+        padded.append(cells[tuple(slice(n) for n in family.shape)].ravel())
+        start += wide[-1].n_cells
+    most = min(IN_CACHE if data.n_labels == 2 else IN_CACHE // 2, max(256, data.n_rows // 8))
+    return Observed(fuse(data, wide, most), np.concatenate(own), np.concatenate(padded), int(starts[-1]))
+
+
+def _padded(family: Family, hiding: Collection[int]) -> Family:
+    return replace(family, shape=tuple(n + (a in hiding) for a, n in zip(family.attributes, family.shape, strict=True)))
+
+
+# Rows whose tables fit in memory together, and what a pass over them finds.
+
+
+class CompiledRows(NamedTuple):
+    """Rows of a block: their program, their labels, and the fused codes of each group and each score slot.
+
+    Signs are 1 for the second class, else -1.
+    """
+
+    rows: Index
+    program: Program
+    labels: Index
+    signs: Array
+    codes: list[Index]
+
+
+Sums = tuple[float, list[Array], Array]
+"""A value, its derivatives by group and configuration, and what programs add to its gradient in the cells."""
+
+
+def conditional(block: RowBlock, cells: Array, tables: list[Array]) -> Sums:
+    """The sum of w_t ln P(y_t | e_t); tables[g] (K, configurations) are the groups', `cells` (K, n_cells) all cells."""
+    return _over_compiled(block, cells, tables, _conditional)
+
+
+def joint(block: RowBlock, cells: Array, tables: list[Array]) -> Sums:
+    """The sum of w_t ln P(y_t, e_t)."""
+    return _over_compiled(block, cells, tables, _joint)
+
+
+def log_joint(block: RowBlock, cells: Array, tables: list[Array]) -> Array:
+    """ln P(y, e_t), shape (K, rows)."""
+    scores = np.zeros((len(cells), block.n_rows))
+    for compiled in block.state:
+        score_slots = forward(compiled.program, cells).score_slots()
+        for codes, table in zip(compiled.codes, tables + score_slots, strict=True):
+            scores[:, compiled.rows] += np.take(table, codes, axis=1)
+    return scores
+
+
+RowPass = Callable[[CompiledRows, Array | None, list[Array]], tuple[float, list[Array]]]
+
+
+def _over_compiled(block: RowBlock, cells: Array, tables: list[Array], row_pass: RowPass) -> Sums:
+    value, totals, gradient = 0.0, [np.zeros(table.shape) for table in tables], np.zeros(cells.shape)
+    for compiled in block.state:
+        run = forward(compiled.program, cells)
+        weights = None if block.weights is None else block.weights[compiled.rows]
+        part, slopes = row_pass(compiled, weights, tables + run.score_slots())
+        value += part
+        for total, slope in zip(totals, slopes[: len(tables)], strict=True):
+            total += slope
+        if compiled.program.score_slots:
+            gradient += backward(run, slopes[len(tables) :], cells.shape[1])
+    return value, totals, gradient
+
+
+def _conditional(compiled: CompiledRows, weights: Array | None, tables: list[Array]) -> tuple[float, list[Array]]:
+    if len(tables[0]) != 2:
+        return passes.some_classes(compiled.codes, compiled.labels, weights, tables)
+    cll, slopes = passes.two_classes(compiled.codes, compiled.signs, weights, [t[1] - t[0] for t in tables])
+    return cll, [np.stack([-slope, slope]) for slope in slopes]
+
+
+def _joint(compiled: CompiledRows, weights: Array | None, tables: list[Array]) -> tuple[float, list[Array]]:
+    """The derivatives are the weight of the rows by class and configuration."""
+    counts = [
+        np.bincount(compiled.labels * table.shape[1] + codes, weights, table.size).astype(float).reshape(table.shape)
+        for codes, table in zip(compiled.codes, tables, strict=True)
+    ]
+    return sum(float(np.vdot(count, table)) for count, table in zip(counts, tables, strict=True)), counts
+
 
 MAX_TABLE = 1 << 24
 """Entries of one configuration's table, all classes together, beyond which a network is refused."""
@@ -156,3 +283,92 @@ def _too_wide(error: TooWideError, schema: Schema) -> BncliError:
         f"the missing values of a row must be marginalized over a table too large: {shown} are unobserved together",
         hint="learn with fewer parents, or with --missing-policy level, where a missing value is one more level",
     )
+
+
+# The exact likelihood of tables on rows with missing values: what is not observed is marginalized.
+#
+#     CLL = sum over rows t of w_t ln P(y_t | e_t),    LL = sum over rows t of w_t ln P(y_t, e_t)
+#     P(y, e_t) = sum over completions x of e_t of exp(W_0[y] + sum over families f of W_f[cell_f(x), y])
+#
+# e_t are the observed codes of row t; a missing value has the code one past the last. The W are normalised log CPTs,
+# one
+# for every node of the network. With r[t, y] the derivative of the value with respect to ln P(y, e_t), which is w_t
+# (1[y_t = y] - P(y | e_t)) for the CLL and w_t 1[y_t = y] for LL,
+#
+#     d/dW_f[c, y] = sum over rows t of r[t, y] P(cell_f = c | e_t, y)
+#
+# (Greiner, Su, Shen & Zhou 2005, Machine Learning 59, where W depends on free parameters: the chain rule follows.)
+#
+# A family whose attributes are all observed is a look-up, fused with others as for complete rows; where that is every
+# family, nothing else is done. The rest is a program compiled once (`compilation`) for the families that a row needs:
+# for
+# CLL, those on which P(class | e_t) depends; for LL, those that are not barren. A barren family gets no expected
+# counts:
+# theta times those of its parents would be right, which changes nothing in a maximisation.
+#
+# Memory: rows are worked on in so many groups that the tables of one take at most 256 MiB.
+
+
+@dataclass(frozen=True)
+class IncompleteLikelihood:
+    """Rows compiled, where they are first needed, for repeated passes. Tables are one array of shape (K, n_cells)."""
+
+    data: Dataset
+    families: tuple[Family, ...]
+
+    @property
+    def n_cells(self) -> int:
+        return 1 + sum(family.n_cells for family in self.families)
+
+    @property
+    def pass_work(self) -> float:
+        """Nanoseconds, roughly, of one `value_and_gradient`."""
+        return self._conditional.pass_work
+
+    @property
+    def work(self) -> Work:
+        """What one `value_and_gradient` fills with numbers beyond look-ups; known before it is asked for."""
+        return self._conditional.work
+
+    @property
+    def joint_work(self) -> Work:
+        """The same of one `joint`."""
+        return self._joint.work
+
+    def value_and_gradient(self, cells: Array) -> tuple[float, Array]:
+        """CLL in nats and its gradient, shape (K, n_cells), at the tables `cells` of the same shape."""
+        return self._conditional.conditional(cells)
+
+    def joint(self, cells: Array) -> tuple[float, Array]:
+        """LL in nats, and the expected count of every cell and class, which is LL's gradient, shape (K, n_cells)."""
+        return self._joint.joint(cells)
+
+    def log_joint(self, cells: Array) -> Array:
+        """ln P(y, e_t), shape (K, N)."""
+        return self._joint.log_joint(cells)
+
+    def flatten(self, tables: Tables) -> Array:
+        """Tables as one array of shape (K, n_cells)."""
+        return np.concatenate([tables.bias[:, np.newaxis], *(w.T for w in tables.weights)], axis=1)
+
+    def tables(self, cells: Array) -> Tables:
+        """The inverse of `flatten`."""
+        edges = np.cumsum([1, *(family.n_cells for family in self.families)])[:-1]
+        bias, *weights = np.split(cells, edges, axis=1)
+        return Tables(bias[:, 0].copy(), self.families, tuple(np.ascontiguousarray(w.T) for w in weights))
+
+    @cached_property
+    def _conditional(self) -> CompiledBlocks:
+        return row_blocks.compile_all(self.data, self.families, conditional=True)
+
+    @cached_property
+    def _joint(self) -> CompiledBlocks:
+        return row_blocks.compile_all(self.data, self.families, conditional=False)
+
+
+def incomplete_likelihood(data: Dataset, families: Sequence[Family]) -> IncompleteLikelihood:
+    """For the families of a whole network (`Dag.families` with `whole`).
+
+    BncliError, at the first pass, where the missing values of some row need too large a table.
+    """
+    return IncompleteLikelihood(data, tuple(families))

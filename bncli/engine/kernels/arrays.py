@@ -18,3 +18,26 @@ Codes = NDArray[np.unsignedinteger]
 
 Integers = NDArray[np.integer]
 """Whole numbers of any type."""
+
+
+# Sums of numbers that are known by their logarithms.
+#
+#     ln sum over u of exp(v_u) = m + ln sum over u of exp(v_u - m),    m = max over u of v_u
+#
+# Nothing overflows, and only what is lost beside the largest anyway underflows. Cost: two passes.
+
+
+def log_sum(values: Array, axis: int | tuple[int, ...]) -> Array:
+    """ln sum exp over an axis, or several, which stay with length 1; the largest value must be finite.
+
+    >>> log_sum(np.log([1.0, 2.0, 5.0]) - 1000, axis=0).round(9).tolist()  # ln 8 - 1000; exp(-1000) would be 0
+    [-997.920558458]
+    """
+    highest = values.max(axis=axis, keepdims=True)
+    return np.asarray(highest + np.log(np.exp(values - highest).sum(axis=axis, keepdims=True)))
+
+
+def log_softmax(scores: Array, axis: int) -> Array:
+    """ln [ exp v / sum exp v ] over an axis; a share next to 1 keeps the digits of its logarithm."""
+    below = scores - scores.max(axis=axis, keepdims=True)
+    return np.asarray(below - np.log(np.exp(below).sum(axis=axis, keepdims=True)))

@@ -22,9 +22,8 @@ import numpy as np
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.kikuchi.paths import changes_along
+from bncli.engine.kikuchi.paths import addition, changes_along
 from bncli.engine.kikuchi.search_trace import look_up
-from bncli.engine.kikuchi.submodels import addition
 from bncli.engine.structures.region_graph import Region
 from bncli.engine.structures.structure import Regions
 from bncli.watch import Progress, Watch, silent

@@ -1,6 +1,6 @@
 """Upper bounds on what candidates would gain, from how often sets of unusual values are expected in the rows.
 
-With d and z[t] as `bncli.engine.kikuchi.batches` has them, and p[t, y] = P(y | x_t) of the model as it is, a candidate
+With d and z[t] as `bncli.engine.kikuchi.candidate_batches` has them, and p[t, y] = P(y | x_t) of the model as it is, a candidate
 gains sum of n d - sum over t of w_t ln z_t. The first sum needs no row; and z being the mean of exp(d) under p,
 
     ln z >= E d + phi(r) Var d,    phi(r) = (exp(-r) - 1 + r) / r^2
@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from bncli.engine.data.dataset import Dataset, RowBlock
 from bncli.engine.kernels.arrays import Array, Index
-from bncli.engine.kikuchi.batches import Batch, Group, log_probabilities
+from bncli.engine.kikuchi.candidate_batches import Batch, Group, log_probabilities
 
 SETS = 1 << 24
 """Sets of unusual values of all rows, at most: they take 8 bytes each."""

@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 
 import numpy as np
 
+from bncli.engine.data.schema import Attribute, NumericAttribute
 from bncli.engine.kernels.arrays import Array
+from bncli.engine.networks.network import Network
 from bncli.engine.structures.named_structure import NamedDag
 from bncli.errors import BncliError
 
@@ -111,3 +114,75 @@ def _check_probabilities(name: str, table: Array) -> None:
     if np.any(off):
         what = f"a row of the table of '{name}' sums to {sums[off].flat[0]:.9g}"
         raise BncliError(what, hint="the probabilities of a node's states sum to 1")
+
+
+# What each code of an attribute is called: its interval, its level, or the name of the missing level.
+#
+# An interval is written like (2.45,4.75], closed on the right, with the cuts as the shortest texts that read back as
+# the
+# same numbers; so a binned table and an exported network call it the same.
+
+
+_MISSING = "missing"
+
+
+def value_names(attribute: Attribute) -> tuple[str, ...]:
+    """The interval or level of each code, the missing level left out."""
+    if not isinstance(attribute, NumericAttribute):
+        return attribute.levels
+    edges = ["-inf", *map(number_text, attribute.cuts), "inf"]
+    closings = ["]"] * len(attribute.cuts) + [")"]
+    return tuple(f"({a},{b}{end}" for a, b, end in zip(edges[:-1], edges[1:], closings, strict=True))
+
+
+def state_names(attribute: Attribute) -> tuple[str, ...]:
+    """A name for each code; the missing level is `missing`, or `missing_2`, ... where a level is called that."""
+    names = value_names(attribute)
+    if not attribute.missing:
+        return names
+    if _MISSING not in names:
+        return (*names, _MISSING)
+    return (*names, next(name for i in count(2) if (name := f"{_MISSING}_{i}") not in names))
+
+
+def number_text(number: float) -> str:
+    """The shortest text that reads back as the number; a whole number as such."""
+    return repr(number).removesuffix(".0")
+
+
+# From a network by index to one by names, as other programs know it.
+#
+# Only the nodes that P(y | x) depends on are named: an attribute that the structure does not use, or that is not in the
+# class's Markov blanket, tells nothing of the class in a complete row. Where missing values are marginalized, rows need
+# not be complete, and every node with an arc is named. Conventions: the class comes first, both among the nodes and
+# among
+# parents; attributes follow in schema order, parents in their listed order. A probability of 0 is written as the
+# smallest
+# normal number, so that no row is impossible under every class; in a table without the class, which cancels from P(y |
+# x)
+# but may be multiplied in by other programs, as 1e-12, so that no product of them vanishes.
+
+
+_LEAST = float(np.finfo(np.float64).tiny)
+_LEAST_APART = 1e-12
+
+
+def name_network(network: Network) -> NamedNetwork:
+    """The class and what tells of it, with named states; the network is called like its class.
+
+    Every parent of a node must be one of these: as in what `equivalent_network` makes.
+    """
+    schema, structure = network.schema, network.structure
+    names = [attribute.name for attribute in schema.attributes]
+    above_class = tuple(names[j] for j in structure.class_parents)
+    nodes = [Node(schema.class_name, schema.labels, above_class, np.maximum(network.theta_class, _LEAST))]
+    children = set(structure.class_children)
+    for i in structure.nodes if schema.marginalizes else structure.attributes:
+        parents = tuple(names[j] for j in structure.parents[i])
+        theta = np.moveaxis(network.theta[i], 0, -1)
+        if i in children:
+            parents = (schema.class_name, *parents)
+            theta = np.moveaxis(theta, -2, 0)
+        least = _LEAST if i in children else _LEAST_APART
+        nodes.append(Node(names[i], state_names(schema.attributes[i]), parents, np.maximum(theta, least)))
+    return NamedNetwork(schema.class_name, schema.class_name, tuple(nodes), structure.method, dict(structure.options))

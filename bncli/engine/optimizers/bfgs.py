@@ -4,12 +4,12 @@ From B = I, after every step s = x_{k+1} - x_k with change of gradient y = g_{k+
 
     B += [ (1 + y'By / s'y) s s' - By s' - s (By)' ] / s'y,    direction d = -B g
 
-and along d the first acceptable point by backtracking from 1 (see `bncli.engine.optimizers.acceptable_point`). B is the
+and along d the first acceptable point by backtracking from 1 (see `bncli.engine.optimizers.line_search`). B is the
 identity again when the direction is not downhill, no point is acceptable, s'y <= 0, or 2P iterations have passed (R's
 optim). This is the BFGS of Feelders & Ivanovs 2006. Cost: P^2 numbers of memory, about 12 P^2 flops an iteration.
 
 Conventions: problems whose matrix would take more than MAX_BYTES are refused; the stopping rules are those that all
-methods share (see `bncli.engine.optimizers.loop`).
+methods share (see `bncli.engine.optimizers.descent_loop`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import numpy as np
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum
-from bncli.engine.optimizers.acceptable_point import Evaluate, Searched, acceptable_point
-from bncli.engine.optimizers.line_search import Probe
-from bncli.engine.optimizers.loop import descend
+from bncli.engine.optimizers.descent_loop import descend
+from bncli.engine.optimizers.line_search import Evaluate, Probe, Searched, acceptable_point
 from bncli.engine.optimizers.objective import Objective, Report
 from bncli.errors import BncliError
 

@@ -1,21 +1,19 @@
 """Conjugate gradients (Nash 1990, Compact Numerical Methods for Computers, 2nd edition, algorithm 22).
 
-Directions of Polak & Ribiere (see `bncli.engine.optimizers.conjugate`); along each the first acceptable point by
+Directions of Polak & Ribiere (see `bncli.engine.optimizers.descent_loop`); along each the first acceptable point by
 backtracking, then one step more, to the minimiser of the parabola known by then, if that is lower. At best two
 evaluations an iteration. This is the CG of Feelders & Ivanovs 2006, who used R's optim. Cost: O(P) an iteration beside
 the evaluations.
 
-Conventions: the stopping rules are those that all methods share (see `bncli.engine.optimizers.loop`).
+Conventions: the stopping rules are those that all methods share (see `bncli.engine.optimizers.descent_loop`).
 """
 
 from __future__ import annotations
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum
-from bncli.engine.optimizers.acceptable_point import Evaluate, Searched, acceptable_point, with_parabola
-from bncli.engine.optimizers.conjugate import Conjugate
-from bncli.engine.optimizers.line_search import Probe
-from bncli.engine.optimizers.loop import descend
+from bncli.engine.optimizers.descent_loop import Conjugate, descend
+from bncli.engine.optimizers.line_search import Evaluate, Probe, Searched, acceptable_point, with_parabola
 from bncli.engine.optimizers.objective import Objective, Report
 
 

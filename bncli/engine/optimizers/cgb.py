@@ -2,7 +2,7 @@
 
 The CGB of Feelders & Ivanovs 2006: the minimum along a direction is found to a relative precision of 2e-4 (Brent 1973;
 Press, Teukolsky, Vetterling & Flannery 1992, Numerical Recipes in C). Fewer iterations than with acceptable points, of
-more evaluations each. Directions and restarts are those of `bncli.engine.optimizers.conjugate`. Cost: O(P) an iteration
+more evaluations each. Directions and restarts are those of `bncli.engine.optimizers.descent_loop`. Cost: O(P) an iteration
 beside the evaluations.
 
 Conventions: the bracket is sought from the first trial step of plain conjugate gradients, not always from 1.
@@ -12,11 +12,8 @@ from __future__ import annotations
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum
-from bncli.engine.optimizers.acceptable_point import Evaluate, Searched
-from bncli.engine.optimizers.conjugate import Conjugate
-from bncli.engine.optimizers.line_minimum import line_minimum
-from bncli.engine.optimizers.line_search import Probe
-from bncli.engine.optimizers.loop import descend
+from bncli.engine.optimizers.descent_loop import Conjugate, descend
+from bncli.engine.optimizers.line_search import Evaluate, Probe, Searched, line_minimum
 from bncli.engine.optimizers.objective import Objective, Report
 
 

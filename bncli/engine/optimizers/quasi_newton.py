@@ -26,8 +26,7 @@ import numpy as np
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Optimum, StoppedBy
-from bncli.engine.optimizers.acceptable_point import Evaluate
-from bncli.engine.optimizers.line_search import Probe, search
+from bncli.engine.optimizers.line_search import Evaluate, Probe, search
 from bncli.engine.optimizers.objective import Objective, Precondition, Report, Step
 
 WINDOW = 5

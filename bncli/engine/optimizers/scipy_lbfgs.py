@@ -22,8 +22,7 @@ from scipy.optimize import minimize
 
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import StoppedBy
-from bncli.engine.optimizers.acceptable_point import Evaluate
-from bncli.engine.optimizers.line_search import Probe
+from bncli.engine.optimizers.line_search import Evaluate, Probe
 
 PAIRS = 10
 """scipy's own default; the Fortran driver of the authors has 5."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Parameters
+from bncli.engine.parameters.generative import acll_tables, closed_form
 from bncli.engine.scores.acll_approximation import dirichlet, line_of
 from bncli.engine.structures.structure import Structure
-from bncli.engine.training.acll_tables import acll_tables
-from bncli.engine.training.generative import closed_form
 from bncli.watch import Watch, silent
 
 

@@ -1,6 +1,6 @@
 """Parameters of the highest approximate conditional log-likelihood, the joint probabilities independent and uniform.
 
-In closed form, as quick as counting (see `bncli.engine.scores.class_contrast`), with beta by the second rule of
+In closed form, as quick as counting (see `bncli.engine.scores.acll_approximation`), with beta by the second rule of
 `bncli.engine.scores.acll_approximation`. Source: Carvalho, Adao & Mateus 2013, Entropy 15, theorem 3.8.
 """
 
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Parameters
+from bncli.engine.parameters.generative import acll_tables, closed_form
 from bncli.engine.scores.acll_approximation import uniform
 from bncli.engine.structures.structure import Structure
-from bncli.engine.training.acll_tables import acll_tables
-from bncli.engine.training.generative import closed_form
 from bncli.watch import Watch, silent
 
 

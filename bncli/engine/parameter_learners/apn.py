@@ -17,9 +17,9 @@ from dataclasses import replace
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Parameters
+from bncli.engine.parameters.incomplete_space import conditional_value, incomplete_space, tell_work
+from bncli.engine.parameters.optimization import OptimizerSettings, optimize
 from bncli.engine.structures.structure import Structure
-from bncli.engine.training.incomplete_space import conditional_value, incomplete_space, tell_work
-from bncli.engine.training.optimization import OptimizerSettings, optimize
 from bncli.watch import Event, Iteration, Watch, silent
 
 

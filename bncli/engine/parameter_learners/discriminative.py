@@ -9,8 +9,8 @@ Families are those of a network, or regions looked up together with the class, o
 contains. On regions the generative start is the Kikuchi-Bayes model, and what is learnt its maximum-entropy relative.
 
 Tables may also be sums of effects, which the penalty then weighs in place of the entries: with the coding `thermometer`
-a numeric attribute has one step a cut (`bncli.engine.parameter_spaces.effect_bases`), and with lower orders every
-subset of a family's attributes has a table of its own (`bncli.engine.parameter_spaces.effect_blocks`). The bias is
+a numeric attribute has one step a cut (`bncli.engine.parameters.effects`), and with lower orders every
+subset of a family's attributes has a table of its own (`bncli.engine.parameters.effects`). The bias is
 penalised like the rest.
 """
 
@@ -22,14 +22,13 @@ from typing import TypedDict, Unpack
 from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters
-from bncli.engine.parameter_spaces.coordinates import PerCell
-from bncli.engine.parameter_spaces.effect_blocks import effects_of
-from bncli.engine.parameter_spaces.effect_coordinates import EffectCoordinates
-from bncli.engine.parameter_spaces.flops import of_free_tables
+from bncli.engine.parameters.coordinates import PerCell
+from bncli.engine.parameters.effects import EffectCoordinates, effects_of
+from bncli.engine.parameters.flops import of_free_tables
+from bncli.engine.parameters.generative import generative_start, is_regrouped
+from bncli.engine.parameters.likelihood import conditional_likelihood
+from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, optimize
 from bncli.engine.structures.structure import Structure
-from bncli.engine.training.generative import generative_start, is_regrouped
-from bncli.engine.training.likelihood import conditional_likelihood
-from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, optimize
 from bncli.watch import Watch, silent
 
 

@@ -30,15 +30,15 @@ from functools import cached_property
 import numpy as np
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.inference.incomplete import IncompleteLikelihood, incomplete_likelihood
+from bncli.engine.inference.row_blocks import IncompleteLikelihood, incomplete_likelihood
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters, StoppedBy
-from bncli.engine.parameter_spaces.softmax import SharedSoftmax, Softmax
-from bncli.engine.smoothing.rules import FLOOR, pseudo_counts
+from bncli.engine.parameters.coordinates import SharedSoftmax, Softmax
+from bncli.engine.parameters.generative import family_tables, generative_tables
+from bncli.engine.parameters.incomplete_space import conditional_value, tell_work
+from bncli.engine.parameters.restarts import Starts, best_start, random_point
+from bncli.engine.parameters.smoothing import FLOOR, pseudo_counts
 from bncli.engine.structures.structure import Structure
-from bncli.engine.training.generative import family_tables, generative_tables
-from bncli.engine.training.incomplete_space import conditional_value, tell_work
-from bncli.engine.training.restarts import Starts, best_start, random_point
 from bncli.watch import Iteration, Watch, silent
 
 _LEAST = float(np.finfo(np.float64).tiny)

@@ -8,7 +8,7 @@ On perfect graphs the optimum equals that of free tables; on others, proper netw
 
 Where unknown attributes are marginalized, the nodes without the class as a parent have tables too: they tell of the
 unknown ones. The likelihood then has many local maxima, and the start decides which is found. How many iterations to
-make can be left to rows held out (see `bncli.engine.training.early_stopping`).
+make can be left to rows held out (see `bncli.engine.parameters.early_stopping`).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from __future__ import annotations
 from functools import partial
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.inference.incomplete import incomplete_likelihood
+from bncli.engine.inference.row_blocks import incomplete_likelihood
 from bncli.engine.model import Parameters
-from bncli.engine.parameter_spaces.flops import of_networks
-from bncli.engine.parameter_spaces.softmax import Softmax
+from bncli.engine.parameters.coordinates import Softmax
+from bncli.engine.parameters.early_stopping import optimize_with_early_stopping
+from bncli.engine.parameters.flops import of_networks
+from bncli.engine.parameters.generative import generative_tables
+from bncli.engine.parameters.incomplete_space import incomplete_space, tell_work
+from bncli.engine.parameters.likelihood import conditional_likelihood
+from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, Space, optimize
 from bncli.engine.structures.structure import Structure
-from bncli.engine.training.early_stopping import optimize_with_early_stopping
-from bncli.engine.training.generative import generative_tables
-from bncli.engine.training.incomplete_space import incomplete_space, tell_work
-from bncli.engine.training.likelihood import conditional_likelihood
-from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, Space, optimize
 from bncli.watch import Watch, silent
 
 

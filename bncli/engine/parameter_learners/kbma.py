@@ -2,7 +2,7 @@
 
     P(y | x) = sum over steps s of weight_s P(y | x, M_s),    weight_s = posterior_s / sum of the posteriors
 
-Submodels are smoothed relative frequencies (`bncli.engine.kikuchi.submodels`). Likelihoods and posteriors are those of
+Submodels are smoothed relative frequencies (`bncli.engine.kikuchi.paths`). Likelihoods and posteriors are those of
 the training rows at hand, so that regions out of a file are weighed by the same evidence as regions just found (Jakulin
 & Rish 2006, section 7).
 """

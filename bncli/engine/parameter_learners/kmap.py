@@ -2,7 +2,7 @@
 
     ln Phi(v) = sum over regions R of c_R ln P(v_R),    P(y | x) = Phi(x, y) / sum over classes c of Phi(x, c)
 
-Submodels are smoothed relative frequencies (`bncli.engine.kikuchi.submodels`), c_R the counting numbers. Which step is
+Submodels are smoothed relative frequencies (`bncli.engine.kikuchi.paths`), c_R the counting numbers. Which step is
 best is taken again from the training rows at hand; the path is kept up to it (Jakulin & Rish 2006, section 7).
 """
 

@@ -15,13 +15,12 @@ from collections.abc import Sequence
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Parameters
-from bncli.engine.parameter_spaces.contrasts import Contrasts
-from bncli.engine.parameter_spaces.flops import Costs, logistic
-from bncli.engine.parameter_spaces.predictors import CellPredictors
+from bncli.engine.parameters.coordinates import CellPredictors, Contrasts
+from bncli.engine.parameters.flops import Costs, logistic
+from bncli.engine.parameters.generative import generative_start
+from bncli.engine.parameters.likelihood import ConditionalLikelihood, conditional_likelihood
+from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, optimize
 from bncli.engine.structures.structure import Family, Regions, Structure
-from bncli.engine.training.generative import generative_start
-from bncli.engine.training.likelihood import ConditionalLikelihood, conditional_likelihood
-from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, optimize
 from bncli.watch import Watch, silent
 
 

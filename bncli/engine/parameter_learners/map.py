@@ -1,11 +1,11 @@
-"""Generative parameters: smoothed relative frequencies, in closed form (see `bncli.engine.smoothing.rules`)."""
+"""Generative parameters: smoothed relative frequencies, in closed form (see `bncli.engine.parameters.smoothing`)."""
 
 from __future__ import annotations
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.model import Parameters
+from bncli.engine.parameters.generative import closed_form, generative_tables
 from bncli.engine.structures.structure import Structure
-from bncli.engine.training.generative import closed_form, generative_tables
 from bncli.watch import Watch, silent
 
 

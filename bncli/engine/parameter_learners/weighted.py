@@ -23,11 +23,11 @@ import numpy as np
 from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.model import Parameters
-from bncli.engine.parameter_spaces.coordinates import PerCell, Sharing
+from bncli.engine.parameters.coordinates import PerCell, Sharing
+from bncli.engine.parameters.generative import generative_tables
+from bncli.engine.parameters.likelihood import conditional_likelihood
+from bncli.engine.parameters.optimization import OptimizerSettings, ParameterSpace, optimize
 from bncli.engine.structures.structure import Family, Structure
-from bncli.engine.training.generative import generative_tables
-from bncli.engine.training.likelihood import conditional_likelihood
-from bncli.engine.training.optimization import OptimizerSettings, ParameterSpace, optimize
 from bncli.watch import Watch, silent
 
 

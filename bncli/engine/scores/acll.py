@@ -2,7 +2,7 @@
 
     acll:N' = sum over k, j, c of M_kjc ln theta_kjc
 
-with the contrasts M and the parameters theta of `bncli.engine.scores.class_contrast`, and beta as
+with the contrasts M and the parameters theta of `bncli.engine.scores.acll_approximation`, and beta as
 `bncli.engine.scores.acll_approximation` gives it for N rows, the sum of the counts; constants are left out. Unlike the
 conditional log-likelihood itself it is a sum over families, so that the best tree can be found; the direction of an arc
 matters. Source: Carvalho, Adao & Mateus 2013, Entropy 15, equation 28.
@@ -11,7 +11,7 @@ matters. Source: Carvalho, Adao & Mateus 2013, Entropy 15, equation 28.
 from __future__ import annotations
 
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.scores import class_contrast
+from bncli.engine.scores import acll_approximation as class_contrast
 from bncli.engine.scores.acll_approximation import dirichlet, line_of
 
 EQUIVALENT = False

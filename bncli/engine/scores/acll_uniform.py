@@ -2,7 +2,7 @@
 
     acll-uniform:N' = sum over k, j, c of M_kjc ln theta_kjc
 
-with the contrasts M and the parameters theta of `bncli.engine.scores.class_contrast`, and beta as
+with the contrasts M and the parameters theta of `bncli.engine.scores.acll_approximation`, and beta as
 `scores.acll_approximation` gives it; constants are left out. The direction of an arc matters. Source: Carvalho,
 Adao & Mateus 2013, Entropy 15, equation 28.
 """
@@ -10,7 +10,7 @@ Adao & Mateus 2013, Entropy 15, equation 28.
 from __future__ import annotations
 
 from bncli.engine.kernels.arrays import Array
-from bncli.engine.scores import class_contrast
+from bncli.engine.scores import acll_approximation as class_contrast
 from bncli.engine.scores.acll_approximation import uniform
 
 EQUIVALENT = False

@@ -10,7 +10,7 @@ Two nodes are taken to be independent given a set Z of others where they share n
 3. *Thinning*: each edge whose ends another path joins goes if some cut-set makes them independent without it.
 4. *Orientation*: v-structures as the cut-sets show them, then what follows, then from lower to higher index.
 
-`structures.separation` tells how a cut-set is looked for, `bncli.engine.structures.orientation` how directions are
+`structures.separation` tells how a cut-set is looked for, `bncli.engine.structure_learners.gbn` how directions are
 given.
 
 With enough rows, and where every edge is stronger than epsilon, this finds the edges of the network that the rows were
@@ -29,19 +29,215 @@ counting pass over all pairs; then O(m^2) passes for each dependent pair that pa
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.kernels.arrays import Array
 from bncli.engine.kernels.information import conditional_mutual_information, mutual_information, rounded
-from bncli.engine.structure_search.dependence import relevance
-from bncli.engine.structure_search.partial_dependence import CLASS_NODE, PartialDependence
-from bncli.engine.structures.orientation import Edge, orient
-from bncli.engine.structures.separation import CutSet, Information, Node, cut_set, joined
+from bncli.engine.structure_learners.arc_scores import relevance
+from bncli.engine.structure_learners.partial_dependence import CLASS_NODE, PartialDependence
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Note, Progress, Watch, silent
+
+# Which nodes, once known, make two nodes of an undirected graph independent: the search for a cut-set.
+#
+# Two nodes that do not touch are independent given nodes that block every path between them. The sets tried are
+#
+#     the neighbours of one end that lie on paths to the other end, for either end;
+#     the same with those neighbours' own neighbours on such paths, for either end
+#
+# (Cheng, Greiner, Kelly, Bell & Liu 2002, Artificial Intelligence 137). A node that both ends cause must not be known,
+# so a set is shrunk node by node, each time by the one that leaves the lowest I(A; B | Z), until that is at most the
+# threshold.
+#
+# Conventions: shrinking fails where every removal raises the information; small sets are tried first, of equally many
+# nodes that of the lower end; of removals that tie, the lowest index goes. Cost: O(m^2) questions for a set of m nodes.
+
+
+Node = int
+Graph = Mapping[Node, set[Node]]
+"""The neighbours of every node."""
+CutSet = frozenset[Node]
+Information = Callable[[Node, Node, Sequence[CutSet]], list[float]]
+"""I(A; B | Z) of two nodes for each of several sets Z."""
+
+
+def cut_set(graph: Graph, a: Node, b: Node, information: Information, threshold: float) -> CutSet | None:
+    """Nodes given which a and b share no more than `threshold`; None where the search finds none.
+
+    The graph does not join a and b themselves. They are dependent given nothing.
+    """
+    for candidate in _candidates(graph, a, b):
+        found = _shrunk(candidate, a, b, information, threshold)
+        if found is not None:
+            return found
+    return None
+
+
+def _candidates(graph: Graph, a: Node, b: Node) -> Iterator[CutSet]:
+    between = on_paths(graph, a, b)
+    near = [frozenset(graph[end] & between) for end in (a, b)]
+    wide = [s.union(*(graph[node] & between for node in s)) for s in near]
+    tried: set[CutSet] = {frozenset()}
+    for sets in (near, wide):
+        for candidate in sorted(sets, key=len):
+            if candidate not in tried:
+                yield candidate
+            tried.add(candidate)
+
+
+def _shrunk(candidate: CutSet, a: Node, b: Node, information: Information, threshold: float) -> CutSet | None:
+    (shared,) = information(a, b, [candidate])
+    while shared > threshold and len(candidate) > 1:
+        smaller = [candidate - {node} for node in sorted(candidate)]
+        answers = information(a, b, smaller)
+        least = min(range(len(smaller)), key=answers.__getitem__)
+        if answers[least] > shared:
+            break
+        candidate, shared = smaller[least], answers[least]
+    return candidate if shared <= threshold else None
+
+
+def on_paths(graph: Graph, a: Node, b: Node) -> set[Node]:
+    """The nodes between a and b on paths that visit no node twice.
+
+    With an edge from a to b added, these are the other nodes of that edge's biconnected component, found by one depth-
+    first walk that takes this edge first (Hopcroft & Tarjan 1973, Communications of the ACM 16).
+    """
+    order, above = _walk(graph, a, b)
+    place = {node: p for p, node in enumerate(order)}
+    highest = {b: 0} | {node: min(place[other] for other in graph[node] if other in place) for node in order[2:]}
+    for node in reversed(order[2:]):
+        highest[above[node]] = min(highest[above[node]], highest[node])
+    inside = {b}
+    for node in order[2:]:
+        if above[node] in inside and highest[node] < place[above[node]]:
+            inside.add(node)
+    return inside - {b}
+
+
+def _walk(graph: Graph, a: Node, b: Node) -> tuple[list[Node], dict[Node, Node]]:
+    """a, b and what b reaches without passing a, depth first; and the node that each was reached from."""
+    order, above = [a, b], {b: a}
+    path = [(b, iter(sorted(graph[b])))]
+    while path:
+        node, others = path[-1]
+        following = next((other for other in others if other != a and other not in above), None)
+        if following is None:
+            path.pop()
+        else:
+            order.append(following)
+            above[following] = node
+            path.append((following, iter(sorted(graph[following]))))
+    return order, above
+
+
+def joined(graph: Graph, a: Node, b: Node) -> bool:
+    """Whether a path leads from a to b."""
+    reached, waiting = {a}, [a]
+    while waiting:
+        fresh = graph[waiting.pop()] - reached
+        reached |= fresh
+        waiting.extend(fresh)
+    return b in reached
+
+
+# From the undirected graph of a constraint-based learner to a directed one without cycles.
+#
+# 1. Two nodes a, b that are not joined but have a common neighbour c: where their cut-set lacks c, and c beside it
+# makes
+#    them dependent, I(a; b | cut-set, c) > threshold, they cause it together, a -> c <- b: a *v-structure*.
+# 2. An edge whose one direction would close a cycle, or make a v-structure that the data did not show, at once or by
+# what
+#    must follow, gets the other (the rules of Meek 1995, UAI).
+# 3. Where nothing decides, the first edge goes from its lower to its higher end; then 2 again, until all have
+# directions.
+#
+# Conventions: the second condition of 1, since along a chain of weak edges the ends seem independent whether or not the
+# middle is known, and such chains are many (on random networks it halves the v-structures found and loses hardly a true
+# one). V-structures are taken in the order of falling I(a; b | cut-set, c) (ties: lower c, then lower ends); one that
+# would turn an arc or close a cycle is left out. Cost: one question for each pair with a common neighbour.
+
+
+Edge = tuple[Node, Node]
+
+
+def orient(
+    graph: Graph, cut_sets: Mapping[Edge, CutSet], information: Information, threshold: float
+) -> dict[Node, set[Node]]:
+    """The parents of every node; `cut_sets` of all pairs (lower, higher) of nodes that are not joined."""
+    arcs = _Arcs(graph)
+    for a, b, c in _v_structures(graph, cut_sets, information, threshold):
+        if arcs.may_point(a, c) and arcs.may_point(b, c):
+            arcs.point(a, c)
+            arcs.point(b, c)
+    arcs.follow()
+    while arcs.open:
+        arcs.point(*min(arcs.open))
+        arcs.follow()
+    return arcs.parents
+
+
+def _v_structures(
+    graph: Graph, cut_sets: Mapping[Edge, CutSet], information: Information, threshold: float
+) -> list[tuple[Node, Node, Node]]:
+    """(a, b, c) of a -> c <- b, the strongest first."""
+    found = []
+    for c in sorted(graph):
+        for a, b in itertools.combinations(sorted(graph[c]), 2):
+            if b not in graph[a] and c not in cut_sets[a, b]:
+                (shared,) = information(a, b, [cut_sets[a, b] | {c}])
+                if shared > threshold:
+                    found.append((-shared, c, a, b))
+    return [(a, b, c) for _, c, a, b in sorted(found)]
+
+
+class _Arcs:
+    """The directions given so far; never a cycle."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.parents: dict[Node, set[Node]] = {node: set() for node in graph}
+        self.open = {(a, b) for a in graph for b in graph[a] if a < b}
+        self._below: dict[Node, set[Node]] = {node: {node} for node in graph}
+
+    def may_point(self, a: Node, b: Node) -> bool:
+        """Whether the edge leads from a to b, or may."""
+        return a not in self._below[b]
+
+    def point(self, a: Node, b: Node) -> None:
+        """Give the edge of a and b the direction from a to b."""
+        self.open.discard((min(a, b), max(a, b)))
+        self.parents[b].add(a)
+        for below in self._below.values():
+            if a in below:
+                below |= self._below[b]
+
+    def follow(self) -> None:
+        """Give directions to all edges that have no choice, lower ones first, until all that are open have one."""
+        decided = True
+        while decided:
+            decided = False
+            for a, b in sorted(self.open):
+                one, other = self._is_refused(a, b), self._is_refused(b, a)
+                if one != other:
+                    self.point(*((b, a) if one else (a, b)))
+                    decided = True
+
+    def _is_refused(self, a: Node, b: Node) -> bool:
+        """Whether a -> b would close a cycle, or give b two parents that are not joined and were not both so before.
+
+        What lies above a and is joined to b becomes a parent of b, too, since the other way would close a cycle.
+        A cycle weighs more: where the other direction would close one, this direction is not refused.
+        """
+        if not self.may_point(a, b) or not self.may_point(b, a):
+            return not self.may_point(a, b)
+        new = {node for node in self.graph[b] if a in self._below[node]} - self.parents[b]
+        return any(other not in self.graph[node] for node in new for other in (new | self.parents[b]) - {node})
 
 
 def learn(counts: Counts, *, epsilon: float, watch: Watch = silent) -> Dag:

@@ -17,26 +17,214 @@ start. Of equal gains, an addition comes before a deletion before a reversal, th
 the child of higher I(X_i; Y), and of equals the attribute that comes first in the schema: most scores like both
 directions of a first arc as much, and the order of columns should not choose. Parents are listed in falling
 I(X_i; X_j | Y). Under `--missing-policy marginalize`, the search takes a missing value for one more level
-(`bncli.engine.structure_search.missing_levels`). Cost: a sweep over the rows for all candidates of one child
-(`bncli.engine.counting.sweep`), n sweeps at the start and one for each child that a move changes.
+(`bncli.engine.structure_learners.missing_levels`). Cost: a sweep over the rows for all candidates of one child
+(`bncli.engine.counting.table_batches`), n sweeps at the start and one for each child that a move changes.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.kernels.arrays import Array, Mask
+from bncli.engine.counting.table_batches import n_cells, tables_with_one_more
+from bncli.engine.kernels.arrays import Array, Index, Mask
 from bncli.engine.kernels.information import SIGNIFICANT_DIGITS, conditional_mutual_information, rounded
-from bncli.engine.structure_search.dependence import relevance
-from bncli.engine.structure_search.family_cache import FamilyCache
-from bncli.engine.structure_search.family_score import family_score
-from bncli.engine.structure_search.missing_levels import with_missing_levels
-from bncli.engine.structures.arcs import Arcs
+from bncli.engine.structure_learners.arc_scores import FamilyScore, family_score, relevance
+from bncli.engine.structure_learners.missing_levels import with_missing_levels
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Move, MoveKind, Progress, Watch, silent
+
+# Scores of families as a greedy search asks for them: each counted and scored once.
+#
+# A search that considers one more parent j for an attribute i with the attribute parents P needs the score of the
+# family
+# (i, P + j) for every j: a *column*, which one sweep over the rows gives (see `bncli.engine.counting.table_batches`). Columns
+# are
+# kept, and answer for smaller families too: (i, P - l) stands in the column of (i, P - l - j), if the search met it.
+#
+# Conventions: a family with parents whose table would have more than MAX_CELLS cells has the score -infinity, so that
+# no search moves to it. Memory: n numbers a column; tables are forgotten when they are scored.
+
+
+Family = tuple[int, frozenset[int]]
+
+NOBODY: frozenset[int] = frozenset()
+MANY_ROWS = 1 << 16
+"""From here on counting costs more than handling tables, and pairs of attributes are counted as super-attributes."""
+MAX_CELLS = 1 << 24
+"""Cells of the largest table (128 MiB) that a family may have."""
+
+
+@dataclass(frozen=True)
+class FamilyCache:
+    """The scores, in nats, of families of informative attributes that all have the class as a parent."""
+
+    counts: Counts
+    rule: FamilyScore
+    _columns: dict[Family, Array] = field(default_factory=dict)
+    _alone: dict[Family, float] = field(default_factory=dict)
+
+    def without_parents(self) -> list[float]:
+        """The score of every informative attribute with the class alone; counted in one pass over the rows."""
+        informative = self.counts.data.schema.informative
+        self.counts.tables([(i,) for i in informative])
+        return [self.score(i, NOBODY) for i in informative]
+
+    def score_pairs(self, watch: Watch = silent) -> None:
+        """The columns of all attributes without parents, from the table of every pair once."""
+        informative, n = self.counts.data.schema.informative, len(self.counts.data.schema.attributes)
+        largest = sorted(informative, key=self.counts.data.schema.cardinalities.__getitem__)[-2:]
+        if n_cells(self.counts.data, largest) > MAX_CELLS:
+            return  # each column is then counted by itself when it is asked for
+        scores, done = np.full((n, n), -np.inf), 0
+        for i, j, tables in self._pair_tables(informative):
+            watch(Progress(done, math.comb(len(informative), 2), "pairs of attributes"))
+            done += len(i)
+            scores[i, j] = self.rule.score(tables)
+            if not self.rule.equivalent:
+                scores[j, i] = self.rule.score(tables.swapaxes(-2, -3))
+        if self.rule.equivalent:
+            alone = np.zeros(n)
+            alone[list(informative)] = self.without_parents()
+            # the score of an equivalent rule gains the same in both directions; -inf marks what was not counted
+            scores = np.maximum(scores, (scores - alone[:, np.newaxis]).T + alone[:, np.newaxis])
+        self._columns.update(((i, NOBODY), scores[i]) for i in informative)
+
+    def _pair_tables(self, attributes: Sequence[int]) -> Iterator[tuple[Index, Index, Array]]:
+        """(i, j, n[x_i, x_j, y]) for pairs whose tables have one shape; packing pays where there are many rows."""
+        if self.counts.data.n_rows >= MANY_ROWS:
+            yield from self.counts.pair_batches(attributes)
+            return
+        for place, i in enumerate(attributes):
+            for later, tables in tables_with_one_more(self.counts.data, i, (), attributes[place + 1 :]):
+                yield np.full(len(later), i), np.array(later), tables
+
+    def score(self, child: int, parents: frozenset[int]) -> float:
+        """The score of one family."""
+        # any parent may have come last: the score is in the column of the others
+        for last in sorted(parents):
+            column = self._columns.get((child, parents - {last}))
+            if column is not None:
+                return float(column[last])
+        if (child, parents) not in self._alone:
+            self._alone[child, parents] = self._score_alone((child, *sorted(parents)))
+        return self._alone[child, parents]
+
+    def _score_alone(self, members: tuple[int, ...]) -> float:
+        if len(members) > 1 and n_cells(self.counts.data, members) > MAX_CELLS:
+            return -math.inf
+        (table,) = self.counts.tables([members])
+        return float(self.rule.score(table.reshape(len(table), -1, table.shape[-1])))
+
+    def column(self, child: int, parents: frozenset[int]) -> Array:
+        """The score of (child, parents + j) for every attribute j, shape (n,); -infinity where that is no candidate."""
+        if (child, parents) not in self._columns:
+            self._columns[child, parents] = self._new_column(child, parents)
+        return self._columns[child, parents]
+
+    def _new_column(self, child: int, parents: frozenset[int]) -> Array:
+        data = self.counts.data
+        base = (child, *sorted(parents))
+        column = np.full(len(data.schema.attributes), -np.inf)
+        candidates = [j for j in data.schema.informative if j not in base and n_cells(data, (*base, j)) <= MAX_CELLS]
+        for group, tables in tables_with_one_more(data, child, base[1:], candidates):
+            column[group] = self.rule.score(tables)
+        return column
+
+
+# A directed acyclic graph that a greedy search changes arc by arc, and the changes that it allows.
+#
+# Three changes: an arc is added, deleted, or reversed. Which of them keep the graph acyclic, and which keep it perfect
+# (every two parents of a common child are joined; here by an arc, the class being everybody's parent), is answered for
+# all arcs at once, as matrices [parent, child]. With A the arcs and R[a, b] = there is a way from a to b:
+#
+# - adding j -> i makes a cycle where R[i, j]; reversing it where another parent p of i has R[j, p];
+# - j may become a parent of i in a perfect graph where it is joined to all |P_i| parents of i:
+#   sum over p of (A + A^T)[j, p] A[p, i] = |P_i|; a reversal of i -> j asks the same, the joints staying;
+# - an arc j -> i must stay in a perfect graph where j and i have a common child: sum over c of A[j, c] A[i, c] > 0.
+#
+# Cost of an answer: n times the number of arcs; R is mended after an addition in O(n^2), rebuilt after other changes.
+
+
+class Arcs:
+    """The arcs over n nodes, and what may be changed; `present[j, i]` says whether j is a parent of i.
+
+    Nobody gets more than `max_parents`, and with `perfect` the graph stays perfect.
+    """
+
+    def __init__(self, n: int, *, max_parents: int, perfect: bool) -> None:
+        self._max_parents, self._perfect = max_parents, perfect
+        self.present: Mask = np.zeros((n, n), np.bool_)
+        self._reach: Mask = np.zeros((n, n), np.bool_)
+
+    def parents(self, child: int) -> frozenset[int]:
+        return frozenset(np.flatnonzero(self.present[:, child]).tolist())
+
+    def may_add(self) -> Mask:
+        """Arcs j -> i that may be added."""
+        # an arc to where the child already leads would close a cycle
+        impossible = self.present | self._reach.T | np.eye(len(self.present), dtype=np.bool_)
+        return np.asarray(~impossible & self._takes())
+
+    def may_delete(self) -> Mask:
+        """Arcs j -> i that may be deleted."""
+        if not self._perfect:
+            return self.present.copy()
+        return np.asarray(self.present & (_over_parents(self.present, self.present.T) == 0))
+
+    def may_reverse(self) -> Mask:
+        """Arcs j -> i that may become i -> j."""
+        return np.asarray(self.present & (_over_parents(self._reach, self.present) == 0) & self._takes().T)
+
+    def _takes(self) -> Mask:
+        """Whether i has room for one more parent and, in a perfect graph, j is joined to all that it has."""
+        n_parents = self.present.sum(axis=0)
+        room = np.broadcast_to(n_parents < self._max_parents, self.present.shape)
+        if not self._perfect:
+            return room
+        joined = self.present | self.present.T
+        return np.asarray(room & (_over_parents(joined, self.present) == n_parents))
+
+    def add(self, parent: int, child: int) -> None:
+        above, below = self._reach[:, parent].copy(), self._reach[child].copy()
+        above[parent] = below[child] = True
+        self._reach |= np.outer(above, below)
+        self.present[parent, child] = True
+
+    def delete(self, parent: int, child: int) -> None:
+        self.present[parent, child] = False
+        # what a deleted arc led to may still be reached along other ways: only a new count can tell
+        self._reach = _reachable(self.present)
+
+    def reverse(self, parent: int, child: int) -> None:
+        self.delete(parent, child)
+        self.add(child, parent)
+
+
+def _over_parents(matrix: Mask, present: Mask) -> Index:
+    """sum over the parents p of i of matrix[a, p], shape [a, i]; with `present` transposed: over the children of i."""
+    children, parents = np.nonzero(present.T)
+    starts = np.flatnonzero(np.diff(children, prepend=-1))
+    total = np.zeros(present.shape, np.intp)
+    if len(starts):
+        total[:, children[starts]] = np.add.reduceat(matrix[:, parents], starts, axis=1, dtype=np.intp)
+    return total
+
+
+def _reachable(present: Mask) -> Mask:
+    """R of an acyclic graph: each node, its parents first, is reached from them and from where they are reached."""
+    from graphlib import TopologicalSorter
+
+    listed = {i: np.flatnonzero(column) for i, column in enumerate(present.T)}
+    reach = np.zeros_like(present)
+    for i in TopologicalSorter({i: parents.tolist() for i, parents in listed.items()}).static_order():
+        reach[:, i] = present[:, i] | reach[:, listed[i]].any(axis=1)
+    return reach
+
 
 LEAST_GAIN = 1e-9
 """A move gains more than so many nats."""

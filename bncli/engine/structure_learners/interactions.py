@@ -5,13 +5,13 @@
     3. With these pairs fitted too, the triples that extend one of them are judged likewise; the best 2n join.
 
 The gain is what one Newton step of the new table would add to the penalised likelihood, less what chance would
-(`bncli.engine.structure_search.interaction_gains`); a region joins that gains LEAST_GAIN or more. So the gradient of
+(`bncli.engine.structure_learners.interaction_gains`); a region joins that gains LEAST_GAIN or more. So the gradient of
 a model that is there ranks thousands of candidates without a fit of any of them, as in GA2M (Lou, Caruana, Gehrke &
 Hooker 2013, KDD: Accurate intelligible models with pairwise interactions).
 
 Candidates are judged twice: all of them with at most 5 equally frequent intervals an attribute (4 from triples on),
 then the best, as many as may join, with cuts of their own, grown where these residuals ask for them
-(`bncli.engine.structure_search.grown_regions`); with these cuts they join. A single attribute has as many of its
+(`bncli.engine.structure_learners.region_growth`); with these cuts they join. A single attribute has as many of its
 intervals, joined to about equal weight, as the rows can bear: 20, or one for 13 rows and attribute. (Measured: 40 in
 place of 20 cost 2 to 4 % of the log-loss on tables of few rows an attribute; 100 in place of 20 spare three quarters of
 it on one of 58,000 rows and 9 attributes.)
@@ -19,7 +19,7 @@ it on one of 58,000 rows and 9 attributes.)
 On wide tables attributes are looked at together only if they say something alone: of more than NEAR attributes, or one
 for NEAR_ROWS rows, those of the highest gain over the class alone. On few rows the best of millions of pairs is noise.
 
-An attribute with a direction (`bncli.engine.parameter_spaces.directions`) has the cuts of all its regions by itself.
+An attribute with a direction (`bncli.engine.parameters.monotone`) has the cuts of all its regions by itself.
 
 Conventions: regions of 4 attributes (max_order 5), the best n, are found from triples in the same way. Under
 `--missing-policy marginalize`, the search takes a missing value for one more level. Cost: two fits, and for every pair,
@@ -34,10 +34,10 @@ from typing import TypeVar
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import NumericAttribute, direction_of
-from bncli.engine.structure_search.additive_fit import additive_fit
-from bncli.engine.structure_search.grown_regions import GrownRegion, grown_regions
-from bncli.engine.structure_search.interaction_gains import Gains
-from bncli.engine.structure_search.missing_levels import with_missing_levels
+from bncli.engine.structure_learners.additive_fit import additive_fit
+from bncli.engine.structure_learners.interaction_gains import Gains
+from bncli.engine.structure_learners.missing_levels import with_missing_levels
+from bncli.engine.structure_learners.region_growth import GrownRegion, grown_regions
 from bncli.engine.structures.binning import finer, grouping_of
 from bncli.engine.structures.structure import Grouping, Regions
 from bncli.watch import Watch, silent

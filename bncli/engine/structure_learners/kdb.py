@@ -10,7 +10,7 @@ Conventions: every tie goes to the attribute that comes first in the schema. Cos
 from __future__ import annotations
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.structure_search.k_dependence import order_attributes
+from bncli.engine.structure_learners.k_dependence import order_attributes
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Watch, silent
 

@@ -12,10 +12,10 @@ average a better one (Jakulin & Rish 2006, IBM Research Report: Kikuchi-Bayes).
 
 Conventions: what is below the 12th digit of the log-likelihood of the class alone is rounding; among candidates whose
 posteriors differ by less the first in lexicographic order wins. df are conditional degrees of freedom unless others are
-asked for (`bncli.engine.kikuchi.degrees_of_freedom`). No log-likelihood exceeds 0, so candidates whose prior
+asked for (`bncli.engine.kikuchi.search_trace`). No log-likelihood exceeds 0, so candidates whose prior
 alone is no better than what must be beaten are not tried. Where there are more than `max_candidates` of a size, those
 made of the attributes with the best regions of their own are kept. Under `--missing-policy marginalize`, the search
-takes a missing value for one more level (`bncli.engine.structure_search.missing_levels`). Cost: one look-up a row,
+takes a missing value for one more level (`bncli.engine.structure_learners.missing_levels`). Cost: one look-up a row,
 candidate, class and step; where most values are usual ones, only of the candidates that may be the best
 (`bncli.engine.kikuchi.candidate_gains`).
 """
@@ -27,10 +27,9 @@ import math
 import numpy as np
 
 from bncli.engine.counting.counts import Counts
-from bncli.engine.kikuchi.candidate_gains import CandidateGains
-from bncli.engine.kikuchi.candidates import Candidates, all_sets, strongest_sets
+from bncli.engine.kikuchi.candidate_gains import CandidateGains, Candidates, all_sets, strongest_sets
 from bncli.engine.kikuchi.search_trace import GrowingModel
-from bncli.engine.structure_search.missing_levels import with_missing_levels
+from bncli.engine.structure_learners.missing_levels import with_missing_levels
 from bncli.engine.structures.structure import Regions
 from bncli.watch import Note, Progress, TimeLimit, Watch, silent
 

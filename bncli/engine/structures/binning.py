@@ -6,7 +6,7 @@ afford as many cells, so its family has each attribute in a coarser binning: a g
     coarse code = grouping[code],
 
 which joins neighbouring intervals to a few groups of about equal training weight, heavy intervals apart: the rule by
-which equal-frequency cuts are made (`bncli.engine.kernels.equal_weight`), applied to intervals in place of values. A
+which equal-frequency cuts are made (`bncli.engine.kernels.binning`), applied to intervals in place of values. A
 missing level keeps a code of its own, the last. Levels of a category have no neighbours and are left as they are.
 
 Conventions: there are never more groups than asked for; where the heavy intervals leave more, the two neighbours with
@@ -17,16 +17,17 @@ frequencies alone, so that the number of groups says it all. Cost: a few operati
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
+from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.schema import Attribute, NumericAttribute
-from bncli.engine.kernels.arrays import Array
-from bncli.engine.kernels.equal_weight import group_ends
-from bncli.engine.structures.structure import Grouping, Groupings
+from bncli.engine.kernels.arrays import Array, Codes
+from bncli.engine.kernels.binning import group_ends
+from bncli.engine.structures.structure import Family, Grouping, Groupings
 
 MEMORY = 4096
 """Answers that are kept: folds and candidates ask the same of an attribute again and again."""
@@ -117,3 +118,51 @@ def frequencies_of(attribute: Attribute, grouping: Grouping | None) -> Array:
         counts = np.bincount(grouping, counts).astype(np.float64)
     frequencies: Array = counts / counts.sum()
     return frequencies
+
+
+# Regrouped attributes as columns of their own, so that whoever reads the rows knows nothing of regrouping.
+#
+# A family with a regrouped attribute (a grouping of its codes, see `structures.binning`) is a plain family over a data
+# set that has one more column: the coarser codes. Each distinct pair of attribute and grouping is one column, whichever
+# families share it. Cost: one narrow look-up a row and regrouped attribute, once.
+
+
+RegroupedAttribute = tuple[int, Grouping]
+"""A regrouped attribute: its number, and the grouping of its codes."""
+
+
+def with_regrouped_columns(data: Dataset, families: Sequence[Family]) -> tuple[Dataset, tuple[Family, ...]]:
+    """The data with a column for each regrouped attribute of the families, and the families over these columns.
+
+    The families stay in their order and keep their cells. Where nothing is regrouped, all is as it was.
+    """
+    regrouped = regrouped_attributes(families)
+    if not regrouped:
+        return data, tuple(families)
+    first = len(data.codes)
+    column = {pair: first + v for v, pair in enumerate(regrouped)}
+    schema = data.schema
+    attributes = (*schema.attributes, *(coarse(schema.attributes[a], grouping) for a, grouping in regrouped))
+    codes = (*data.codes, *(coarse_codes(data.codes[a], grouping) for a, grouping in regrouped))
+    extended = replace(data, schema=replace(schema, attributes=attributes), codes=codes)
+    return extended, tuple(_over_columns(family, column) for family in families)
+
+
+def regrouped_attributes(families: Iterable[Family]) -> tuple[RegroupedAttribute, ...]:
+    """Each regrouped attribute of these families once, in the order of first use."""
+    seen = (pair for family in families for pair in family.binned_attributes)
+    return tuple(dict.fromkeys((a, grouping) for a, grouping in seen if grouping is not None))
+
+
+def coarse_codes(codes: Codes, grouping: Grouping) -> Codes:
+    """The coarse codes, in the narrowest type; the code one past the last, "unobserved", stays one past the last."""
+    n_codes = max(grouping) + 1
+    return np.array((*grouping, n_codes), code_dtype(n_codes + 1))[codes]
+
+
+def _over_columns(family: Family, column: dict[RegroupedAttribute, int]) -> Family:
+    if not family.groupings:
+        return family
+    attributes = tuple(a if grouping is None else column[a, grouping] for a, grouping in family.binned_attributes)
+    child = None if family.child is None else attributes[family.attributes.index(family.child)]
+    return replace(family, attributes=attributes, child=child, groupings=())

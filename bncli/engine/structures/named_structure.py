@@ -14,9 +14,18 @@ from typing import NoReturn
 
 from bncli.engine.data.schema import Attribute, NumericAttribute, Schema
 from bncli.engine.structures.binning import cuts_at, grouping_at, groupings_of
-from bncli.engine.structures.perfection import Unmarried, first_unmarried
 from bncli.engine.structures.region_graph import inside_earlier
-from bncli.engine.structures.structure import Dag, Grouping, Regions, SearchTrace, Structure, as_seen, outermost
+from bncli.engine.structures.structure import (
+    Dag,
+    Grouping,
+    Regions,
+    SearchTrace,
+    Structure,
+    Unmarried,
+    as_seen,
+    first_unmarried,
+    outermost,
+)
 from bncli.errors import BncliError
 
 

@@ -13,14 +13,13 @@ from bncli.engine.data.columns import CategoricalColumn, Column, Columns
 from bncli.engine.data.schema import CategoricalAttribute, Cuts
 from bncli.engine.kernels.arrays import Array, Mask
 from bncli.errors import BncliError
-from bncli.files.reading.findings import find_attributes
-from bncli.files.reading.forms import in_form
-from bncli.files.reading.growing import Growing
-from bncli.files.reading.numerals import to_numbers
-from bncli.files.reading.reader import Table
-from bncli.files.reading.roles import Roles
+from bncli.files.reading.column_meaning import find_attributes
+from bncli.files.reading.column_roles import Roles
+from bncli.files.reading.columns import Growing, distinct_levels, narrow_codes, sort_levels
+from bncli.files.reading.numbers import to_numbers
 from bncli.files.reading.source import Source, Tokens
-from bncli.files.reading.vocabulary import distinct_levels, narrow_codes, sort_levels
+from bncli.files.reading.table import Table
+from bncli.files.reading.values import in_form
 from bncli.watch import Note, Watch
 
 _MAX_NUMBERED, _FEW_A_LABEL = 20, 50

@@ -16,10 +16,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bncli.engine.kernels.arrays import Index, Mask
-from bncli.files.reading.growing import ColumnBlock, Growing
-from bncli.files.reading.roles import Roles
+from bncli.files.reading.column_roles import Roles
+from bncli.files.reading.columns import EMPTY, CodedTexts, ColumnBlock, Growing, narrow_codes, strip
 from bncli.files.reading.source import Tokens
-from bncli.files.reading.vocabulary import EMPTY, CodedTexts, narrow_codes, strip
 
 BUDGET = 2 << 30
 """Bytes of values that are kept, in their narrowest types; beyond it there is a sample."""

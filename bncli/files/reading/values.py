@@ -2,15 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from bncli.engine.kernels.arrays import Mask
-from bncli.files.reading.forms import form_in_words, read_by
-from bncli.files.reading.numerals import to_numbers
-from bncli.files.reading.row_blocks import Kind, Values, Want, is_text
-from bncli.files.reading.source import BLANKS, Tokens
+from bncli.engine.data.columns import NumericColumn
+from bncli.engine.data.forms import DATE_PARTS, DateForm, Form, NumberForm
+from bncli.engine.data.schema import Attribute, source_column
+from bncli.engine.kernels.arrays import Array, Mask
+from bncli.files.reading.columns import narrow_numbers, strip
+from bncli.files.reading.dates import DAY, part_of, to_seconds
+from bncli.files.reading.numbers import to_numbers, to_numbers_by
+from bncli.files.reading.source import BLANKS, Kind, Tokens, Values, Want, is_text
+
+# Columns that are written in a form: their text as numbers, and the columns that the parts of a date make.
+
+
+def read_by(form: Form, texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
+    """The number, or the seconds of the date, of each text; a mask of the texts that are neither that nor missing."""
+    encoded = texts.dictionary_encode()
+    distinct, wrong = read_distinct(form, encoded.dictionary, missing)
+    codes = encoded.indices.to_numpy()
+    return distinct[codes], None if wrong is None else wrong[codes]
+
+
+def read_distinct(form: Form, texts: pa.Array, missing: Sequence[str]) -> tuple[Array, Mask | None]:
+    """As `read_by`, looking at every text."""
+    trimmed, is_missing = strip(texts, missing)
+    values, fits = to_numbers_by(trimmed, form) if isinstance(form, NumberForm) else to_seconds(trimmed, form.order)
+    values[is_missing] = np.nan
+    wrong = ~(fits | is_missing)
+    return values, wrong if wrong.any() else None
+
+
+def form_in_words(form: Form) -> str:
+    """What a value should have been that is not in this form."""
+    if isinstance(form, NumberForm):
+        return f"a number with a decimal {'comma' if form.decimal == ',' else 'point'}"
+    return {
+        "time": "a time of the day",
+        "ymd": "a date, the year first",
+        "dmy": "a date, the day first",
+        "mdy": "a date, the month first",
+    }[form.order]
+
+
+def want_in_form(name: str, form: Form | None) -> Want:
+    """The column asked for as numbers, written in this form; a row that is not is malformed."""
+    return Want(name, Kind.NUMBER, strict=True) if form is None else Want(name, Kind.TEXT, strict=True, form=form)
+
+
+def column_read(attribute: Attribute, names: Collection[str]) -> str:
+    """The column that an attribute is read from: that of its dates, else one of its own name."""
+    source = source_column(attribute)
+    return attribute.name if source not in names and attribute.name in names else source
+
+
+def in_form(values: NDArray[np.generic], form: Form | None) -> NumericColumn:
+    """The column of one attribute, from the numbers or seconds that its source was read as."""
+    if isinstance(form, DateForm):
+        return NumericColumn(part_of(np.asarray(values, np.float64), form.part, form.origin), form)
+    return NumericColumn(np.asarray(values, np.float64), form)
+
+
+def parts_of_dates(seconds: Array, form: DateForm, keep: Mask) -> dict[str, NumericColumn]:
+    """The parts that vary over the rows to keep, by name; `days` counts from the earliest of them."""
+    seconds = seconds.astype(np.float64)
+    present = seconds[keep & ~np.isnan(seconds)]
+    origin = int(present.min() // DAY) if len(present) else 0
+    columns = {}
+    for part in ("hour",) if form.order == "time" else DATE_PARTS:
+        of_part = form.of_part(part, origin if part == "days" else 0)
+        column = in_form(seconds, of_part)
+        values = column.values[keep]
+        if _varies(values[~np.isnan(values)]):
+            columns[f"{form.source}.{part}"] = _narrow(column)
+    return columns
+
+
+def _varies(values: NDArray[np.generic]) -> bool:
+    return bool(len(values)) and bool((values != values[0]).any())
+
+
+def _narrow(column: NumericColumn) -> NumericColumn:
+    """Whole numbers in the narrowest type, where none is missing."""
+    if np.isnan(column.values).any():
+        return column
+    return NumericColumn(narrow_numbers(column.values.astype(np.int64)), column.form)
+
 
 _N_SHOWN = 40
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.counting import extensions
-from bncli.engine.counting.extensions import Extensions
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.structure_learners import interaction_gains as extensions
+from bncli.engine.structure_learners.interaction_gains import Extensions
 from tests.datasets import random_dataset
 
 Array = NDArray[np.float64]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.counting import fusion as fusing
-from bncli.engine.counting.fusion import Fusion, fuse
+from bncli.engine.counting import fused_codes as fusing
+from bncli.engine.counting.fused_codes import Fusion, fuse
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.structures.structure import Dag
 from tests import oracles

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.counting import joint_codes
-from bncli.engine.counting.joint_codes import extend, no_attributes
+from bncli.engine.counting import fused_codes as joint_codes
+from bncli.engine.counting.fused_codes import extend, no_attributes
 from bncli.engine.data.dataset import Dataset
 from tests.datasets import random_dataset
 from tests.strategies import datasets

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.counting import sweep
-from bncli.engine.counting.sweep import n_cells, tables_with_one_more
+from bncli.engine.counting import table_batches as sweep
+from bncli.engine.counting.table_batches import n_cells, tables_with_one_more
 from bncli.engine.data.dataset import Dataset
 from tests import oracles
 from tests.datasets import random_dataset

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.data.directions import directed
+from bncli.engine.data.monotone_directions import directed
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
 from bncli.errors import UsageError
 

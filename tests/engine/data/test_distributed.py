@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from bncli.engine.data.dataset import Dataset, block_bounds
-from bncli.engine.data.distributed import DistributedDataset
+from bncli.engine.data.dataset import Dataset, DistributedDataset, block_bounds
+from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.structures.structure import Family
-from bncli.engine.training.likelihood import conditional_likelihood
 from tests.datasets import random_dataset
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.data.folds import nested_order, stratified_folds, stratified_sample
+from bncli.engine.data.splits import nested_order, stratified_folds, stratified_sample
 from bncli.errors import BncliError
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from bncli.engine.data.columns import MISSING, UNSEEN, CategoricalColumn, Columns
-from bncli.engine.data.cutting import cuts_of, learn_dataset
+from bncli.engine.data.cutting import FEW, Rule, cuts_of, learn_dataset, many_valued, told
 from bncli.engine.data.encoding import encode_attributes
-from bncli.engine.data.grouping import FEW, Rule, many_valued, told
 from bncli.engine.data.schema import CategoricalAttribute
 from bncli.engine.kernels.arrays import Array
 from bncli.watch import Event, Note, Run

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.evaluation.baseline import class_frequencies, measure_baseline, skill_score
+from bncli.engine.evaluation.metrics import class_frequencies, measure_baseline, skill_score
 
 
 @given(st.integers(0, 9999), st.integers(5, 30), st.integers(2, 5), st.booleans())

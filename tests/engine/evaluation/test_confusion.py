@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.evaluation.confusion import balanced_accuracy, matthews_correlation, per_label
+from bncli.engine.evaluation.metrics import balanced_accuracy, matthews_correlation, per_label
 
 metrics = pytest.importorskip("sklearn.metrics")
 

@@ -12,8 +12,17 @@ from scipy import stats
 from scipy.special import log_softmax
 from sklearn import metrics
 
-from bncli.engine.evaluation.groups import Gap, GroupColumn, fairness_of, measure_groups
-from bncli.engine.evaluation.intervals import Z, of_auc, of_confusion, of_mean, wilson
+from bncli.engine.evaluation.groups import (
+    Gap,
+    GroupColumn,
+    Z,
+    fairness_of,
+    measure_groups,
+    of_auc,
+    of_confusion,
+    of_mean,
+    wilson,
+)
 from bncli.engine.evaluation.metrics import METRICS
 from bncli.engine.kernels.arrays import Array, Integers
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from bncli.engine.evaluation.ratios import Kind, geometric_mean_ratio
+from bncli.engine.evaluation.significance import Kind, geometric_mean_ratio
 from bncli.errors import BncliError
 
 losses = st.one_of(st.just(0.0), st.floats(1e-3, 2.0))

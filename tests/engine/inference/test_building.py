@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.inference import building
+from bncli.engine.inference import program as building
 
 
 @given(st.lists(st.integers(0, 999)), st.sampled_from([1000, 1 << 50]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bncli.engine.inference.contraction import Factor, contract, slopes
+from bncli.engine.inference.execution import Factor, contract, slopes
 
 SIZES = {1: 2, 2: 3, 3: 4, 4: 2}
 K, N = 2, 5

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.inference.elimination_order import elimination_order
+from bncli.engine.inference.elimination import elimination_order
 
 CLIQUES = st.lists(st.sets(st.integers(0, 7), max_size=3))
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 
 from bncli.engine.data import dataset
-from bncli.engine.inference import building, row_blocks
-from bncli.engine.inference.incomplete import IncompleteLikelihood, incomplete_likelihood
+from bncli.engine.inference import program as building
+from bncli.engine.inference import row_blocks
+from bncli.engine.inference.row_blocks import IncompleteLikelihood, incomplete_likelihood
+from bncli.engine.parameters.likelihood import conditional_likelihood
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.likelihood import conditional_likelihood
 from bncli.errors import BncliError
 from tests.datasets import schema_of
 from tests.engine.inference.enumeration import Problem, enumerate_completions, problem, problems, through_softmax

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bncli.engine.inference.requisite import requisite, supporting
+from bncli.engine.inference.elimination import requisite, supporting
 from bncli.engine.structures.structure import Dag, Family
 from tests.engine.inference.enumeration import Problem, enumerate_completions, problem
 from tests.strategies import dags

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.kernels.equal_weight import group_ends
+from bncli.engine.kernels.binning import group_ends
 
 
 def sizes(mass: list[float], n_groups: int) -> list[float]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bncli.engine.kernels.logspace import log_softmax, log_sum
+from bncli.engine.kernels.arrays import log_softmax, log_sum
 
 ARRAYS = hnp.arrays(np.float64, st.tuples(*[st.integers(1, 3)] * 3), elements=st.floats(-20, 20))
 

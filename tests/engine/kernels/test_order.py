@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.kernels.order import midpoints, ordered
+from bncli.engine.kernels.binning import midpoints, ordered
 
 SCALES = [1.0, 0.1, 2.0**22, 1e300, 1e-320]
 

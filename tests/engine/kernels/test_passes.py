@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bncli.engine.kernels import passes
-from bncli.engine.kernels.indicators import MOST_ENTRIES, Indicators
+from bncli.engine.kernels.passes import MOST_ENTRIES, Indicators
 from tests.oracles import log_posterior
 
 N, SIZES = 53, (5, 3)

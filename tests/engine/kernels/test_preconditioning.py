@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bncli.engine.kernels import preconditioning
 from bncli.engine.kernels.preconditioning import (
     Sample,
+    Subspace,
     curved,
     dense_work,
     inverse,
@@ -21,8 +22,7 @@ from bncli.engine.kernels.preconditioning import (
     scaled,
     shared,
 )
-from bncli.engine.kernels.prolongation import Subspace
-from bncli.engine.training.subspace import top_only
+from bncli.engine.parameters.preconditioner import top_only
 
 Array = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.kernels import products
-from bncli.engine.kernels.indicators import Indicators
+from bncli.engine.kernels import passes as products
+from bncli.engine.kernels.passes import Indicators
 from tests.oracles import log_posterior
 
 Array = NDArray[np.float64]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.kernels.prolongation import Subspace
+from bncli.engine.kernels.preconditioning import Subspace
 
 Array = NDArray[np.float64]
 

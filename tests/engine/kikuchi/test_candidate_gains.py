@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.kikuchi import batches, candidate_gains
-from bncli.engine.kikuchi.candidate_gains import CandidateGains
-from bncli.engine.kikuchi.candidates import Candidates, all_sets
+from bncli.engine.kikuchi import candidate_batches as batches
+from bncli.engine.kikuchi import candidate_gains
+from bncli.engine.kikuchi.candidate_gains import CandidateGains, Candidates, all_sets
 from bncli.engine.kikuchi.search_trace import GrowingModel
 from tests import kikuchi_oracle
 from tests.datasets import random_dataset

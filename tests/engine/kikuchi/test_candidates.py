@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.kikuchi.candidates import Candidates, all_sets, strongest_sets
-from bncli.engine.kikuchi.degrees_of_freedom import DegreesOfFreedom
+from bncli.engine.kikuchi.candidate_gains import Candidates, all_sets, strongest_sets
+from bncli.engine.kikuchi.search_trace import DegreesOfFreedom
 from bncli.engine.structures.region_graph import Coverage, counting_changes, degrees_of_freedom
 from tests.datasets import random_dataset
 

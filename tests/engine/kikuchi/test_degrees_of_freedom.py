@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.kikuchi import degrees_of_freedom
-from bncli.engine.kikuchi.candidates import Candidates, all_sets
-from bncli.engine.kikuchi.degrees_of_freedom import DegreesOfFreedom
-from bncli.engine.kikuchi.search_trace import GrowingModel
+from bncli.engine.kikuchi import search_trace as degrees_of_freedom
+from bncli.engine.kikuchi.candidate_gains import Candidates, all_sets
+from bncli.engine.kikuchi.search_trace import DegreesOfFreedom, GrowingModel
 from bncli.engine.structures.region_graph import Coverage
 from tests import kikuchi_oracle
 from tests.datasets import dataset_of, random_dataset

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kikuchi import candidate_gains, upper_bounds
-from bncli.engine.kikuchi.candidate_gains import CandidateGains
-from bncli.engine.kikuchi.candidates import Candidates, all_sets
+from bncli.engine.kikuchi.candidate_gains import CandidateGains, Candidates, all_sets
 from bncli.engine.kikuchi.search_trace import GrowingModel
 from bncli.engine.structure_learners import kikuchi
 from tests.datasets import random_dataset

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 
 from bncli.engine.model import Model
-from bncli.engine.networks.agreement import largest_difference, posteriors
-from bncli.engine.networks.naming import name_network
-from bncli.engine.networks.network import Network
-from bncli.engine.networks.normalisation import equivalent_network
+from bncli.engine.networks.named_network import name_network
+from bncli.engine.networks.network import Network, equivalent_network
+from bncli.engine.prediction.verification import largest_difference, posteriors
 from bncli.engine.structures.structure import Dag
 from tests.datasets import schema_of
 from tests.engine.networks.test_normalisation import model_of, modelled, perfect_models, told

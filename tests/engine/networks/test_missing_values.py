@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.columns import MISSING, CategoricalColumn, Column, Columns, NumericColumn
 from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
-from bncli.engine.networks.missing_values import MissingCompletelyAtRandom, count_missing, missing_shares
+from bncli.engine.networks.simulation import MissingCompletelyAtRandom, count_missing, missing_shares
 
 
 def table(n: int) -> Columns:

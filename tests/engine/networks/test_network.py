@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import code_dtype
 from bncli.engine.model import Model, Tables
-from bncli.engine.networks.network import Network, network_of, table_shapes, true_model
-from bncli.engine.networks.normalisation import equivalent_network
-from bncli.engine.networks.random_networks import conditioning_network
+from bncli.engine.networks.network import Network, equivalent_network, network_of, table_shapes, true_model
+from bncli.engine.networks.simulation import conditioning_network
+from bncli.engine.parameters.generative import generative_tables
 from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
 from bncli.engine.structures.structure import Dag, Regions
-from bncli.engine.training.generative import generative_tables
 from bncli.errors import ModelError
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.schema import Schema
 from bncli.engine.model import Model, Tables
-from bncli.engine.networks.network import Network, network_of, true_model
-from bncli.engine.networks.normalisation import equivalent_network, normalised_tables
+from bncli.engine.networks.network import Network, equivalent_network, network_of, normalised_tables, true_model
+from bncli.engine.parameters.generative import generative_tables
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.generative import generative_tables
 from bncli.errors import ModelError
 from bncli.recipe import Recipe
 from tests.datasets import random_dataset, schema_of

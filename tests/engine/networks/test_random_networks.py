@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from bncli.engine.networks.random_networks import (
+from bncli.engine.networks.simulation import (
     MOST_ENTRIES,
     Spec,
     conditioning_network,

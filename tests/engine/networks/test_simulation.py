@@ -18,8 +18,7 @@ from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Sch
 from bncli.engine.learn import learn
 from bncli.engine.networks import simulation
 from bncli.engine.networks.network import Network, true_model
-from bncli.engine.networks.random_networks import Spec, conditioning_network
-from bncli.engine.networks.simulation import random_network, sample, sample_blocks
+from bncli.engine.networks.simulation import Spec, conditioning_network, random_network, sample, sample_blocks
 from bncli.engine.structure_learners import tan
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from bncli.engine.data.schema import Attribute, CategoricalAttribute, NumericAttribute
-from bncli.engine.networks.state_names import state_names, value_names
+from bncli.engine.networks.named_network import state_names, value_names
 from tests.strategies import attributes
 
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.optimizers.acceptable_point import ACCEPTANCE, SHRINK, acceptable_point, with_parabola
-from bncli.engine.optimizers.line_search import Probe
+from bncli.engine.optimizers.line_search import ACCEPTANCE, SHRINK, Probe, acceptable_point, with_parabola
 from tests.problems import Function, counted
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bncli.engine.optimizers.conjugate import Conjugate
+from bncli.engine.optimizers.descent_loop import Conjugate
 from bncli.engine.optimizers.line_search import Probe
 from tests.problems import quadratic
 

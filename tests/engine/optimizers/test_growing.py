@@ -12,8 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from bncli.engine.model import Optimum, StoppedBy
-from bncli.engine.optimizers import growing, newton
-from bncli.engine.optimizers.growing import Sampled
+from bncli.engine.optimizers import growing_samples as growing
+from bncli.engine.optimizers import newton
+from bncli.engine.optimizers.growing_samples import Sampled
 from bncli.engine.optimizers.objective import Objective, Precondition, Step
 from tests.problems import PROBLEMS, counted, half_square, identity, multinomial, objective, quadratic
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from bncli.engine.optimizers.line_minimum import PRECISION, Bracket, Trial, bracket, brent, line_minimum
-from bncli.engine.optimizers.line_search import Probe
+from bncli.engine.optimizers.line_search import PRECISION, Bracket, Probe, Trial, bracket, brent, line_minimum
 from tests.problems import counted, multinomial, rosenbrock
 
 CURVES: dict[str, Callable[[float], float]] = {

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from bncli.engine.model import StoppedBy
-from bncli.engine.optimizers import bfgs, cg, cgb, loop
+from bncli.engine.optimizers import bfgs, cg, cgb
+from bncli.engine.optimizers import descent_loop as loop
 from bncli.engine.optimizers.objective import Objective, Step
 from tests.problems import (
     PROBLEMS,

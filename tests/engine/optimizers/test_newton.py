@@ -12,8 +12,8 @@ from scipy import optimize
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import StoppedBy
 from bncli.engine.optimizers import lbfgs, newton
+from bncli.engine.parameters.optimization import ParameterSpace, _Problem
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.optimization import ParameterSpace, _Problem
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
 from tests.problems import PROBLEMS, counted, differences, minimise, multinomial, objective

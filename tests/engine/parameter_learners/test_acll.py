@@ -7,8 +7,8 @@ import pytest
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.parameter_learners import acll
+from bncli.engine.parameters.generative import acll_tables
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.acll_tables import acll_tables
 from tests.datasets import dataset_of, random_dataset
 from tests.engine.scores.test_acll import beta_of
 

@@ -9,8 +9,8 @@ import pytest
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.parameter_learners import acll_uniform
+from bncli.engine.parameters.generative import acll_tables
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.acll_tables import acll_tables
 from tests.datasets import random_dataset
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.parameter_learners import apn, em
+from bncli.engine.parameters.generative import generative_tables
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.generative import generative_tables
 from tests.datasets import dense_dataset, random_dataset
 from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing
 from tests.spaces import how

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.inference.incomplete import incomplete_likelihood
+from bncli.engine.inference.row_blocks import incomplete_likelihood
 from bncli.engine.model import Parameters, StoppedBy
 from bncli.engine.parameter_learners import em
+from bncli.engine.parameters.generative import generative_tables
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.generative import generative_tables
 from tests.datasets import dense_dataset, random_dataset
 from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing
 

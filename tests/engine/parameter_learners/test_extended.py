@@ -15,9 +15,9 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters
 from bncli.engine.parameter_learners import extended, map
+from bncli.engine.parameters.generative import generative_tables
+from bncli.engine.parameters.penalty_cv import GRID
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.generative import generative_tables
-from bncli.engine.training.penalty_cv import GRID
 from tests.datasets import dense_dataset, random_dataset
 from tests.incomplete_oracle import enumeration, incomplete_cases, with_missing
 from tests.spaces import choose_penalty, how

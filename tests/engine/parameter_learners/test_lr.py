@@ -17,7 +17,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters
 from bncli.engine.parameter_learners import lr
-from bncli.engine.parameter_spaces.flops import logistic
+from bncli.engine.parameters.flops import logistic
 from bncli.engine.structure_learners import kdb
 from bncli.engine.structures.structure import Dag, Regions
 from bncli.errors import BncliError

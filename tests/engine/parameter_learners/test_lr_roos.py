@@ -16,7 +16,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters
 from bncli.engine.parameter_learners import discriminative, lr_roos
-from bncli.engine.parameter_spaces.flops import logistic
+from bncli.engine.parameters.flops import logistic
 from bncli.engine.structures.structure import Dag, Regions
 from bncli.errors import BncliError
 from tests import oracles

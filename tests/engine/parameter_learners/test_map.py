@@ -11,7 +11,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import StoppedBy
 from bncli.engine.parameter_learners import map as closed_form
-from bncli.engine.training.generative import generative_tables
+from bncli.engine.parameters.generative import generative_tables
 from tests import oracles
 from tests.strategies import dags, datasets
 

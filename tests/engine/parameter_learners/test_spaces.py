@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
+from bncli.engine.parameters.generative import generative_tables
+from bncli.engine.parameters.optimization import ParameterSpace, _Problem
 from bncli.engine.structure_learners import kdb, nb, tan
 from bncli.engine.structures.structure import Dag
-from bncli.engine.training.generative import generative_tables
-from bncli.engine.training.optimization import ParameterSpace, _Problem
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
 from tests.spaces import RICH_SPACES, SPACES, catch, fit, how

@@ -14,8 +14,8 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Parameters
 from bncli.engine.parameter_learners import map as generative_learner
+from bncli.engine.parameters.generative import generative_tables
 from bncli.engine.structures.structure import Dag, Family
-from bncli.engine.training.generative import generative_tables
 from tests import oracles
 from tests.datasets import dense_dataset, random_dataset
 from tests.spaces import catch, fit

@@ -11,7 +11,7 @@ import pytest
 from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
 from bncli.engine.learn import learn
 from bncli.engine.model import Ensemble, Tables
-from bncli.engine.prediction.directions import check_directions, lowest_difference
+from bncli.engine.parameters.monotone import check_directions, lowest_difference
 from bncli.errors import BncliError
 from bncli.recipe import Recipe
 from tests.directions import worst_fall

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.dataset import code_dtype
 from bncli.engine.model import Model
-from bncli.engine.prediction import marginalization
-from bncli.engine.prediction.marginalization import incomplete_rows, network_to_marginalize
-from bncli.engine.prediction.scoring import compile_scorer, log_probabilities
+from bncli.engine.prediction import scoring as marginalization
+from bncli.engine.prediction.scoring import compile_scorer, incomplete_rows, log_probabilities, network_to_marginalize
 from bncli.engine.structures.structure import Dag
 from tests.missing_values import network_model, rows_with_unknowns, slow_posterior
 from tests.strategies import dags

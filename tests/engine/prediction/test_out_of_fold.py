@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bncli.cli.run import run
-from bncli.engine.calibration.fitting import fit_calibration
-from bncli.engine.calibration.maps import METHODS
-from bncli.engine.data.folds import stratified_folds
+from bncli.cli.main import run
+from bncli.engine.calibration import METHODS, fit_calibration
+from bncli.engine.data.splits import stratified_folds
 from bncli.engine.evaluation.validate import predict
 from bncli.engine.learn import learn
-from bncli.files.model import read_model
-from bncli.files.table import Source, read_columns
+from bncli.files.artifacts.model import read_model
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
 from bncli.recipe import Recipe
 
 TABLE = str(Path(__file__).parents[3] / "sample_data" / "tumours.csv")

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bncli.engine.model import Ensemble, Model, Tables
-from bncli.engine.prediction import packed_tables, table_factors
-from bncli.engine.prediction.packed_tables import BITS, PackedTables
+from bncli.engine.prediction import table_factors
+from bncli.engine.prediction import table_factors as packed_tables
 from bncli.engine.prediction.scoring import ROWS_PER_BLOCK, compile_scorer, log_probabilities
+from bncli.engine.prediction.table_factors import BITS, PackedTables
 from bncli.engine.structures.structure import Family
 from tests.many_tables import boosted_model, mixed_ensemble, random_codes, random_schema
 from tests.scoring_oracle import slow_log_probabilities

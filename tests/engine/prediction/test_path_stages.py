@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.parameter_learners import kbma, kmap
-from bncli.engine.prediction.path_stages import LEAST_WEIGHT, stages_of
+from bncli.engine.prediction.factors import LEAST_WEIGHT, stages_of
 from tests.datasets import random_dataset
 from tests.paths import Case, learnt_on, learnt_paths, path_of, reweighed
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.model import Component, Ensemble, Model, Pool
-from bncli.engine.prediction.portable import portable
-from bncli.engine.prediction.probe_rows import ProbeRows, probe_rows
+from bncli.engine.prediction.portable import ProbeRows, portable, probe_rows
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.model import Path
-from bncli.engine.prediction import region_factors
+from bncli.engine.prediction import factors as region_factors
 from bncli.engine.prediction.scoring import compile_path, log_probabilities
 from tests import path_oracle
 from tests.datasets import random_dataset

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from bncli.engine.prediction.softmax import add_softmax, log_shares, log_softmax, score_rows
+from bncli.engine.prediction.factors import add_softmax, log_shares, log_softmax, score_rows
 
 
 @pytest.mark.parametrize("n_labels", [1, 2, 3])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, minimize
 
-from bncli.engine.scores.class_contrast import contrast, family_scores, log_theta
+from bncli.engine.scores.acll_approximation import contrast, family_scores, log_theta
 from tests.engine.scores.families import Array, family_counts
 from tests.engine.scores.test_acll import slow
 

@@ -15,7 +15,7 @@ from bncli.engine.data.dataset import Dataset
 from bncli.engine.networks.network import Network, table_shapes
 from bncli.engine.parameter_learners import map as generative
 from bncli.engine.structure_learners import gbn
-from bncli.engine.structure_search.partial_dependence import CLASS_NODE
+from bncli.engine.structure_learners.partial_dependence import CLASS_NODE
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Event, Note, Progress
 from tests import oracles

@@ -15,7 +15,7 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.information import rounded
 from bncli.engine.structure_learners import hill_climb, nb
-from bncli.engine.structure_search.family_score import family_score
+from bncli.engine.structure_learners.arc_scores import family_score
 from bncli.engine.structures.structure import Dag
 from bncli.watch import Event, Move
 from tests import oracles

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
-from bncli.engine.kikuchi import batches, candidate_gains
+from bncli.engine.kikuchi import candidate_batches as batches
+from bncli.engine.kikuchi import candidate_gains
 from bncli.engine.kikuchi.search_trace import follow
 from bncli.engine.structure_learners import kikuchi
 from bncli.engine.structures.structure import Regions, SearchTrace

@@ -16,8 +16,8 @@ from bncli.engine.counting.counts import Counts
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.kernels.information import rounded
 from bncli.engine.structure_learners import tan
-from bncli.engine.structure_search.family_score import family_score
-from bncli.engine.structures.spanning_tree import directed_away
+from bncli.engine.structure_learners.arc_scores import family_score
+from bncli.engine.structure_learners.tan import directed_away
 from bncli.engine.structures.structure import Dag
 from tests import oracles
 from tests.branchings import arborescences, branchings

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from bncli.engine.structures.arcs import Arcs
+from bncli.engine.structure_learners.hill_climb import Arcs
 from bncli.engine.structures.structure import Dag
 from tests.conformance.test_structure_learners import is_acyclic
 

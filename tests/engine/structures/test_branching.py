@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bncli.engine.structures.branching import best_branching
-from bncli.engine.structures.spanning_tree import spanning_forest, spanning_tree
+from bncli.engine.structure_learners.tan import best_branching, spanning_forest, spanning_tree
 from tests.branchings import arborescences, branchings, total
 
 Array = NDArray[np.float64]

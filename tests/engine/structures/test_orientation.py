@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.structures.orientation import orient
-from bncli.engine.structures.separation import CutSet
+from bncli.engine.structure_learners.gbn import CutSet, orient
 
 Parents = dict[int, set[int]]
 Edge = tuple[int, int]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.structures.perfection import Unmarried, canonical_form, first_unmarried
+from bncli.engine.structures.structure import Unmarried, canonical_form, first_unmarried
 
 Graph = dict[str, tuple[str, ...]]
 

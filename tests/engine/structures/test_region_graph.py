@@ -8,13 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.structures.region_graph import (
-    Coverage,
-    counting_changes,
-    degrees_of_freedom,
-    inside_earlier,
-    maximal,
-)
+from bncli.engine.structures.region_graph import Coverage, counting_changes, degrees_of_freedom, inside_earlier, maximal
 from tests import kikuchi_oracle
 
 REGIONS = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=4, unique=True).map(tuple), max_size=8)

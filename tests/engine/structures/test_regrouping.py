@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.data.dataset import Dataset, code_dtype
 from bncli.engine.data.schema import Schema
-from bncli.engine.structures.regrouping import coarse_codes, regrouped_attributes, with_regrouped_columns
+from bncli.engine.structures.binning import coarse_codes, regrouped_attributes, with_regrouped_columns
 from bncli.engine.structures.structure import Family
 from tests import oracles
 from tests.datasets import random_dataset

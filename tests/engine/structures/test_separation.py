@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.structures.separation import CutSet, Graph, cut_set, joined, on_paths
+from bncli.engine.structure_learners.gbn import CutSet, Graph, cut_set, joined, on_paths
 
 
 def graph_of(*edges: tuple[int, int], nodes: int = 0) -> dict[int, set[int]]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.engine.structures.spanning_tree import directed_away, spanning_forest, spanning_tree
+from bncli.engine.structure_learners.tan import directed_away, spanning_forest, spanning_tree
 from tests import oracles
 from tests.branchings import branchings, total
 

@@ -13,15 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bncli.engine.data.forms import DATE_ORDERS, DateOrder
-from bncli.files.reading.dates import (
-    durations_of,
-    holds_dates,
-    order_of,
-    part_of,
-    seconds_of,
-    shape_of,
-    to_seconds,
-)
+from bncli.files.reading.dates import durations_of, holds_dates, order_of, part_of, seconds_of, shape_of, to_seconds
 
 EPOCH = dt.datetime(1970, 1, 1)
 DATES: list[tuple[str, DateOrder, Callable[[dt.datetime], str]]] = [

@@ -9,7 +9,7 @@ import pytest
 
 from bncli.errors import BncliError
 from bncli.watch import Event, Note
-from tests.files.test_table import table, values
+from tests.files.reading.test_table import table, values
 
 
 def numbers_and_one(text: str, n: int = 40, delimiter: str = ",") -> str:

@@ -11,8 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bncli.engine.data.forms import NumberForm
-from bncli.files.reading.number_forms import find_form, to_numbers_by
-from bncli.files.reading.numerals import to_numbers
+from bncli.files.reading.numbers import find_form, to_numbers, to_numbers_by
 
 MARKS = {".": [",", " ", "'", "\u00a0", "\u202f", "\u2019", ""], ",": [".", " ", "'", "\u00a0", "\u2019", ""]}
 AFFIXES = ["", "€", "$", "EUR", "CHF", "%", "US$", "kr", "£"]

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.reading.numerals import FEW, padded, to_numbers
+from bncli.files.reading.numbers import FEW, padded, to_numbers
 
 MISSING = ("", "?", "NA")
 DECIMAL = re.compile(r"[ \t]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ \t]*", re.ASCII)

@@ -12,8 +12,8 @@ from pyarrow import parquet
 from bncli.engine.data.columns import CategoricalColumn, NumericColumn
 from bncli.errors import BncliError
 from bncli.files.reading import sampling
-from bncli.files.reading.rounds import read_table
-from bncli.files.table import Source, read_columns
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns, read_table
 from bncli.watch import Run
 
 NUMBERS = [f"{i / 8}" for i in range(40)]

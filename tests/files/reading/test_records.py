@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.reading.arrow_csv import read_texts
-from bncli.files.reading.records import _walk, count_lines, last_boundary, quoted_sections, scan
+from bncli.files.reading.csv_text import _walk, count_lines, last_boundary, quoted_sections, read_texts, scan
 from tests.files.reading.oracles import read_rows
 
 texts = st.lists(

@@ -16,17 +16,17 @@ from bncli.engine.data.cutting import cuts_of, learn_dataset
 from bncli.engine.data.dataset import Dataset
 from bncli.engine.data.schema import Cuts
 from bncli.errors import BncliError
-from bncli.files.codes import read_codes
-from bncli.files.cuts import read_cuts
-from bncli.files.model import read_model
-from bncli.files.reading.rounds import Sampled, read_table
+from bncli.files.artifacts.codes import read_codes
+from bncli.files.artifacts.cuts import read_cuts
+from bncli.files.artifacts.model import read_model
 from bncli.files.reading.sampling import _keys
-from bncli.files.table import Source, read_columns
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import Sampled, read_columns, read_table
 from bncli.recipe import Recipe
 from bncli.steps.discretize import discretize
 from bncli.steps.encode import encode
 from bncli.steps.fit import fit
-from bncli.steps.supplied_files import Supplied, read_supplied
+from bncli.steps.inputs import Supplied, read_supplied
 from bncli.watch import Event, Note, Run
 
 ROWS = 6000

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bncli.files.reading.tallies import Budget, Counted, Tally, hashes_of
+from bncli.files.reading.column_summaries import Budget, Counted, Tally, hashes_of
 
 SMALL = Budget(cells=256, values=64, text=1 << 20)
 

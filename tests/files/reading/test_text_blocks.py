@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.errors import BncliError
-from bncli.files.reading import text_blocks
-from bncli.files.reading.headers import Header, Layout
-from bncli.files.reading.text_blocks import TextBlock, cut
+from bncli.files.reading import csv_text as text_blocks
+from bncli.files.reading.csv_text import Header, Layout, TextBlock, cut
 from tests.files.reading.oracles import read_rows
 
 texts = st.lists(st.sampled_from([b"a", b'"', b'""', b",", b"\n", b"\r", b"\r\n", b"bc"]), max_size=60).map(b"".join)

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bncli.engine.data.columns import MISSING, UNSEEN
-from bncli.files.reading.coding import Vocabulary
-from bncli.files.reading.numerals import FEW
+from bncli.files.reading.columns import EMPTY, codes_of, distinct_levels, encode, merged, sort_levels, strip
+from bncli.files.reading.numbers import FEW
+from bncli.files.reading.rows_by_schema import Vocabulary
 from bncli.files.reading.source import Tokens
-from bncli.files.reading.vocabulary import EMPTY, codes_of, distinct_levels, encode, merged, sort_levels, strip
 
 words = st.sampled_from(["a", "b", " a", "10", "9", "9.0", "", "?", " ", "é", "NA"])
 

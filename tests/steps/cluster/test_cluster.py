@@ -20,8 +20,8 @@ import pytest
 
 from bncli.engine.data.cutting import learn_dataset
 from bncli.errors import BncliError
-from bncli.files.codes import read_codes
-from bncli.steps.cluster import blocks
+from bncli.files.artifacts.codes import read_codes
+from bncli.steps.cluster import fitting as blocks
 from tests.steps.cluster.processes import Command, Processes, run, run_anew, started
 
 pytestmark = [

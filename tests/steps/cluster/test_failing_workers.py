@@ -11,8 +11,8 @@ import pytest
 
 from bncli.errors import BncliError
 from bncli.steps.cluster import connection
+from bncli.steps.cluster.checks import check_workers
 from bncli.steps.cluster.connection import connected
-from bncli.steps.cluster.preflight import check_workers
 from tests.steps.cluster.processes import run, started
 
 pytestmark = [

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from bncli.errors import BncliError
-from bncli.steps.cluster.connection import Cluster, LostError, connected
-from bncli.steps.cluster.patience import GoneError, Worker
+from bncli.steps.cluster.connection import Cluster, GoneError, LostError, Worker, connected
 from bncli.steps.cluster.tasks import each_task
 from tests.steps.cluster.processes import Command, started, until
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from bncli.errors import BncliError
-from bncli.steps.cluster import preflight
-from bncli.steps.cluster.connection import Cluster
-from bncli.steps.cluster.patience import GoneError, Patience, Worker
+from bncli.steps.cluster import checks as preflight
+from bncli.steps.cluster.connection import Cluster, GoneError, Patience, Worker
 
 BUSY, PAUSED = Worker(1, 10**9, is_busy=True), Worker(1, 10**9, is_paused=True)
 

@@ -15,12 +15,11 @@ from pyarrow import parquet
 
 from bncli.errors import BncliError
 from bncli.files.reading import sampling
-from bncli.files.table import Source
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps import encode as step
-from bncli.steps.cluster import reading
-from bncli.steps.cluster.connection import Cluster
-from bncli.steps.cluster.patience import Worker
+from bncli.steps.cluster import tasks as reading
+from bncli.steps.cluster.connection import Cluster, Worker
 from bncli.watch import Event, Note, Run
 
 

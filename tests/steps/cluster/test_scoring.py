@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bncli.engine.decisions.rules import Wanted
+from bncli.engine.prediction.decision_rules import Wanted
 from bncli.errors import BncliError
-from bncli.files.table import Source
+from bncli.files.reading.source import Source
 from bncli.recipe import Recipe
 from bncli.steps.fit import fit
 from bncli.steps.score import Output, ScoreReport, score
-from bncli.steps.scoring.what_if import Questions
+from bncli.steps.what_if import Questions
 from bncli.watch import Event, Note, Run
 from tests.steps.cluster.processes import Processes, run
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bncli.steps.cluster.blocks import WorkerBlocks
-from bncli.steps.cluster.connection import BROADCAST_BYTES, Cluster
-from bncli.steps.cluster.patience import Worker
+from bncli.steps.cluster.connection import BROADCAST_BYTES, Cluster, Worker
+from bncli.steps.cluster.fitting import WorkerBlocks
 
 
 class Counting(Cluster):

@@ -1,0 +1,1 @@
+"""Weighted averages of models: the candidates of `auto`, and boosted trees."""

@@ -1,1 +1,0 @@
-"""Spaces of discriminative parameters: their maps to tables, what an iteration in them costs, their preconditioners."""

@@ -1,0 +1,1 @@
+"""Parameters of a structure: their coordinates, likelihood, penalty and optimization."""

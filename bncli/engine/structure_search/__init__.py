@@ -1,1 +1,0 @@
-"""What structure learners weigh: how strongly attributes depend, how well a family scores, what a network loses."""

@@ -1,0 +1,36 @@
+"""Arrow: into a pipe an IPC stream, which can be read as it comes; into a file an IPC file (Feather version 2),
+which can be mapped.
+"""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from bncli.files.exports import ScoreFormat
+from bncli.files.exports.score_layout import Layout, Predictions, record_batch
+
+
+class _ArrowScores:
+    def __init__(self, file: BinaryIO, layout: Layout, piped: bool) -> None:
+        self._file = file
+        self._layout = layout
+        self._writer: Any = (pa.ipc.new_stream if piped else pa.ipc.new_file)(file, layout.arrow)
+
+    def piece(self, predictions: Predictions) -> pa.RecordBatch:
+        return record_batch(predictions, self._layout)
+
+    def write(self, piece: pa.RecordBatch) -> None:
+        self._writer.write_batch(piece)
+        self._file.flush()
+
+    def finish(self) -> None:
+        self._writer.close()
+        self._file.flush()
+
+    def abandon(self) -> None:
+        """Nothing is held back."""
+
+
+FORMAT = ScoreFormat("arrow", "Arrow", (".arrow", ".feather"), _ArrowScores, is_text=False)

@@ -1,0 +1,286 @@
+"""An ES module that scores rows by itself: `predict_proba(row)` returns {label: probability}; browsers and Node run it.
+
+The module is run by Node, where that is at hand, before it is kept: `run`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from bncli.files.exports import ProgramFormat
+from bncli.files.exports.programs import Target, answers, data_text, decides, text_of
+
+if TYPE_CHECKING:
+    from bncli.engine.kernels.arrays import Array
+    from bncli.engine.prediction.portable import PortableScorer
+
+
+_PROGRAM = """\
+// P({class_name} | row) by the model {name}: written by bncli, needs no library.
+//
+//     predict_proba({{"column": value, ...}})  ->  {{"label": probability, ...}}
+//     predict({{"column": value, ...}})        ->  the most probable label
+{usage}//
+// Values are numbers, or texts of numbers, and texts. null, NaN and the texts MODEL.missing_texts are missing values; a
+// text that training never saw is averaged over. An Error for a column that the row lacks, or a text in place of a
+// number.
+
+const MODEL = {data};
+const NUMERAL = /^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$/;
+
+/** The values of the class, in the order of the model. */
+export const labels = MODEL.labels;
+
+/** The probability of every label. */
+export function predict_proba(row) {{
+  const codes = MODEL.inputs.map((one) => codeOf(one, row));
+  {kind} totals = MODEL.labels.map(() => 0);
+  let scores = [];
+  for (const stage of STAGES) {{
+    scores = stage.anew ? stage.shift.slice() : scores.map((score, r) => score + stage.shift[r]);
+    for (const table of stage.tables) {{
+      entryOf(table, codes).forEach((number, r) => {{ scores[r] += number; }});
+    }}
+    softmax(scores).forEach((share, label) => {{ totals[label] += stage.weight * share; }});
+  }}
+{calibrate}  const whole = totals.reduce((a, b) => a + b);
+  return Object.fromEntries(MODEL.labels.map((label, i) => [label, totals[i] / whole]));
+}}
+
+/** The most probable label, the first of equals. */
+export function predict(row) {{
+  const probabilities = predict_proba(row);
+  return MODEL.labels.reduce((best, label) => (probabilities[label] > probabilities[best] ? label : best));
+}}
+
+{decide}{calibration}/** The code of a value: what is not known has the one past the last, frequencies.length. */
+function codeOf(one, row) {{
+  if (!Object.prototype.hasOwnProperty.call(row, one.name)) {{
+    throw new Error(`the row has no column ${{JSON.stringify(one.name)}}`);
+  }}
+  let value = row[one.name];
+  if (value === null || value === undefined || Number.isNaN(value)) return one.missing;
+  const text = String(value).replace(/^[ \\t\\r\\n]+|[ \\t\\r\\n]+$/g, "");
+  if (one.codes) {{
+    if (MODEL.missing_texts.includes(text)) return one.missing;
+    return one.codes.has(text) ? one.codes.get(text) : one.frequencies.length;
+  }}
+  if (typeof value === "string") {{
+    if (MODEL.missing_numbers.includes(text)) return one.missing;
+    value = NUMERAL.test(text) ? Number(text) : NaN;
+  }}
+  if (typeof value !== "number" || !Number.isFinite(value)) {{
+    throw new Error(`column ${{JSON.stringify(one.name)}}: ${{JSON.stringify(text)}} is no number`);
+  }}
+  return countBelow(one.cuts, value);
+}}
+
+/** How many of the ascending numbers are less than the value. */
+function countBelow(numbers, value) {{
+  let low = 0;
+  for (let high = numbers.length; low < high;) {{
+    const middle = (low + high) >> 1;
+    if (numbers[middle] < value) low = middle + 1; else high = middle;
+  }}
+  return low;
+}}
+
+/** What a table adds to every score; an unobserved value is averaged over, or leaves the table out. */
+function entryOf(table, codes) {{
+  let cells = [[0, 1]];
+  let averaged = false;
+  for (const [place, digits, size, shares] of table.axes) {{
+    const digit = digits[codes[place]];
+    if (digit < size) {{
+      for (const pair of cells) pair[0] = pair[0] * size + digit;
+    }} else {{
+      averaged = true;
+      cells = cells.flatMap(([cell, weight]) => shares.map((q, d) => [cell * size + d, weight * q]));
+    }}
+  }}
+  if (!averaged) return table.entries.map((entries) => entries[cells[0][0]]);
+  return table.entries.map((entries) => cells.reduce((sum, [cell, weight]) => sum + weight * entries[cell], 0));
+}}
+
+function softmax(scores) {{
+  // of two labels there is one score: the second's less the first's
+  const all = MODEL.labels.length === 2 ? [0, scores[0]] : scores;
+  const highest = Math.max(...all);
+  const shares = all.map((score) => Math.exp(score - highest));
+  const whole = shares.reduce((a, b) => a + b);
+  return shares.map((share) => share / whole);
+}}
+
+/** The table with its axes: input, digit of every code, number of digits, frequencies of the digits. */
+function prepared(table) {{
+  const axes = table.inputs.map((place, i) => {{
+    const shares = table.averaged[i] ? new Array(table.shape[i]).fill(0) : [];
+    if (table.averaged[i]) {{
+      MODEL.inputs[place].frequencies.forEach((q, code) => {{ shares[table.digits[i][code]] += q; }});
+    }}
+    return [place, table.digits[i], table.shape[i], shares];
+  }});
+  return {{ axes, entries: {entries} }};
+}}
+{unpacked}
+for (const one of MODEL.inputs) {{
+  if (one.codes) one.codes = new Map(one.codes);
+}}
+const STAGES = MODEL.stages.map((stage) => ({{ ...stage, tables: stage.tables.map(prepared) }}));
+"""
+
+
+_CALIBRATE = "  totals = calibrated(totals, scores);\n"
+_POWERS = """\
+/** Shares in proportion to exp(scale * ln P + shift). */
+function calibrated(totals, scores) {
+  let logs = totals.length === 2 ? [0, scores[0]] : scores;
+  if (STAGES.length === 1) {
+    const highest = Math.max(...logs);
+    const whole = highest + Math.log(logs.map((one) => Math.exp(one - highest)).reduce((a, b) => a + b));
+    logs = logs.map((one) => one - whole);
+  } else {
+    const whole = totals.reduce((a, b) => a + b);
+    logs = totals.map((total) => Math.log(Math.max(total / whole, 1e-300)));
+  }
+  const [scales, shifts] = MODEL.calibration.powers;
+  logs = logs.map((one, label) => scales[label] * one + shifts[label]);
+  const highest = Math.max(...logs);
+  return logs.map((one) => Math.exp(one - highest));
+}
+
+"""
+_LINES = """\
+/** Shares in proportion to what the line of every label makes of P; of two labels the second has one alone. */
+function calibrated(totals) {
+  const whole = totals.reduce((a, b) => a + b);
+  const lines = MODEL.calibration.lines;
+  const found = lines.map(([ends, starts, levels, slopes], i) => {
+    const share = totals[i + totals.length - lines.length] / whole;
+    const place = countBelow(ends, share);
+    return levels[place] + slopes[place] * (share - starts[place]);
+  });
+  return lines.length > 1 ? found : [1 - found[0], found[0]];
+}
+
+"""
+_USAGE = '//     decide({"column": value, ...})         ->  the label decided for, null for none\n'
+_DECIDE = """\
+/** The label that the costs, the threshold or the bound to abstain below decide for, or null. */
+export function decide(row) {
+  const probabilities = predict_proba(row);
+  const shares = MODEL.labels.map((label) => probabilities[label]);
+  const { costs, threshold, abstain_below: least = 0 } = MODEL.decisions;
+  let choice = shares.indexOf(Math.max(...shares));
+  if (shares[choice] < least) return null;
+  if (costs) {
+    const expected = shares.map((_, d) => shares.reduce((sum, p, label) => sum + p * costs[label][d], 0));
+    choice = expected.indexOf(Math.min(...expected));
+  } else if (threshold !== undefined) {
+    choice = shares[1] >= threshold ? 1 : 0;
+  }
+  return MODEL.labels[choice];
+}
+
+"""
+
+
+def write_javascript(scorer: PortableScorer, target: Target) -> str:
+    """The text of the module."""
+    plain = {"class_name": text_of(scorer.class_name), "name": text_of(target.name)}
+    usage, decide = ("", "") if target.rule is None else (_USAGE, _DECIDE)
+    tables = {"data": data_text(scorer, target), "entries": "table.entries", "unpacked": ""}
+    return _PROGRAM.format(usage=usage, decide=decide, **tables, **_calibrating(scorer), **plain)
+
+
+def _calibrating(scorer: PortableScorer) -> dict[str, str]:
+    """The parts of the program that apply a map of the probabilities."""
+    known = scorer.calibration
+    if known is None:
+        return {"kind": "const", "calibrate": "", "calibration": ""}
+    return {"kind": "let", "calibrate": _CALIBRATE, "calibration": _POWERS if known.powers else _LINES}
+
+
+def packed_javascript(scorer: PortableScorer, target: Target) -> str:
+    """The text of a module that only predicts, whose tables take seven or eight letters an entry.
+
+    An entry is a whole number of 40 bits, or of 48, in base64, times a step of its row of scores: it is off by at most
+    2^-40 (2^-48) of twice the largest entry of the row, and 0 is exactly 0. 40 bits where that is less than 2e-10 over
+    all tables together.
+    """
+    plain = {"class_name": text_of(scorer.class_name), "name": text_of(target.name)}
+    together = sum(float(abs(table.entries).max(initial=0.0)) for table in scorer.tables)
+    width = 5 if together * 2**-39 <= 2e-10 else 6
+    tables = {
+        "data": data_text(scorer, target, partial(_packed, width)),
+        "entries": "table.entries.map(unpacked)",
+        "unpacked": _UNPACKED.replace("WIDTH", str(width)),
+    }
+    return _PROGRAM.format(usage="", decide="", **tables, **_calibrating(scorer), **plain)
+
+
+def _packed(width: int, entries: Array) -> list[Any]:
+    """[step, letters] of each row of scores."""
+    import base64
+
+    found: list[Any] = []
+    for row in entries:
+        zero = 1 << (8 * width - 1)
+        step = float(abs(row).max(initial=0.0)) / (zero - 1) or 1.0
+        octets = ((row / step).round() + zero).astype(">u8").view("u1").reshape(-1, 8)[:, 8 - width :]
+        found.append([step, base64.b64encode(octets.tobytes()).decode()])
+    return found
+
+
+_UNPACKED = """\
+
+/** The numbers behind letters of base64: WIDTH bytes each, times a step. */
+function unpacked([step, letters]) {
+  const bytes = atob(letters);
+  return Array.from({ length: bytes.length / WIDTH }, (_, i) => {
+    let whole = 0;
+    for (let b = WIDTH * i; b < WIDTH * (i + 1); b++) whole = 256 * whole + bytes.charCodeAt(b);
+    return step * (whole - 2 ** (8 * WIDTH - 1));
+  });
+}
+"""
+_RUNNER = """\
+import { readFileSync } from "node:fs";
+import * as program from "./program.mjs";
+const rows = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify(rows.map(%s)));
+"""
+
+
+def run_javascript(text: str, rows: list[dict[str, Any]]) -> list[list[float]] | None:
+    """What the module says of the rows, by Node; None where there is none."""
+    inner = "program.labels.map((label) => found[label])"
+    return _answers(f"program.predict_proba).map((found) => {inner}", text, rows)
+
+
+def decide_javascript(text: str, rows: list[dict[str, Any]]) -> list[str | None] | None:
+    """What the module decides for the rows, by Node; None where there is none."""
+    return _answers("program.decide", text, rows)
+
+
+def _answers(function: str, text: str, rows: list[dict[str, Any]]) -> list[Any] | None:
+    """That of a function of a row, by Node."""
+    import shutil
+
+    node = shutil.which("node")
+    if node is None:
+        return None
+    return answers([node, "{}/run.mjs"], {"program.mjs": text, "run.mjs": _RUNNER % function}, rows)
+
+
+FORMAT = ProgramFormat(
+    "javascript",
+    "an ES module that scores rows by itself",
+    (".js", ".mjs"),
+    write_javascript,
+    run_javascript,
+    "Node",
+    decide=decide_javascript,
+    decides=decides,
+)

@@ -1,0 +1,589 @@
+"""A table to learn from: all rows read, the type of every column found over all of them.
+
+One pass with types guessed from the first rows, which hold for nearly every file; then the columns that turned out to
+be text are read again where they had been read as numbers. Rows of weight 0 do not exist.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from bncli.engine.data.columns import CategoricalColumn, CodedColumn, Column, Columns, NumericColumn, Origin, Parts
+from bncli.engine.data.dataset import block_bounds, code_dtype
+from bncli.engine.data.encoding import encode_column
+from bncli.engine.data.forms import Form, NumberForm
+from bncli.engine.data.schema import Attribute, Cuts
+from bncli.engine.kernels.arrays import Codes
+from bncli.errors import BncliError
+from bncli.files.artifacts.codes import CodedRows
+from bncli.files.reading import sampling
+from bncli.files.reading.arrow_files import Batch, type_word
+from bncli.files.reading.assembly import assemble
+from bncli.files.reading.byte_streams import find_inputs
+from bncli.files.reading.column_roles import Roles, are_codes, assign_roles, read_coded, tell_left_out
+from bncli.files.reading.columns import EMPTY, CodedTexts, ColumnBlock, Growing, add_different, digest
+from bncli.files.reading.csv_text import BLOCK_SIZE, BadRows, TextBlock
+from bncli.files.reading.numbers import kinds_of, to_numbers
+from bncli.files.reading.rows_by_schema import Coded, Vocabulary, tokens_of_class
+from bncli.files.reading.sampling import RowSampler
+from bncli.files.reading.source import BadRow, Kind, RowBlock, Source, Tokens, Want
+from bncli.files.reading.table import RawBlock, Table, columns_with_leading_zeros, in_order, parse, parse_block
+from bncli.files.reading.values import want_in_form
+from bncli.watch import Note, Run, Watch, silent
+
+# Whether the files of one table agree on what its columns are.
+#
+# Types are found over all rows, so a column of numbers in one file and of names in the next would be one of names, or
+# be
+# left out for its many values, and nobody would know which file is at fault. So that is an error, which names the file.
+# Only columns whose type nobody has said are looked at; whole and broken numbers are no difference, nor is a column
+# that
+# is empty in a file.
+#
+# Conventions: columnar files are compared by the types that they declare. In text, a file with more than two different
+# numbers and nothing else in a column has numbers, and one without any number has names; a file after one of numbers
+# has
+# nothing else, and none after one of names has numbers. What turns out to be dates, numbers in a national form or codes
+# with leading zeros is no difference either: `findings` raises the error, when it comes to names.
+
+
+_NUMBERS, _NAMES = "numbers", "names"
+_N_SHOWN = 40
+_N_TRIED = 64
+
+
+class PartTypes:
+    """Hears of every block of a table in order; columns hear of the first file that differs from those before it."""
+
+    def __init__(self, columns: Mapping[str, Growing], said: frozenset[str], tokens: Tokens) -> None:
+        self._open = [name for name in columns if name not in said]
+        self._declared: dict[str, tuple[str, str, str]] = {}
+        self._typed = [_Typed(column, tokens) if column.is_free else None for column in columns.values()]
+        self._path: str | None = None
+
+    def declared(self, path: str, schema: pa.Schema) -> None:
+        """BncliError where a columnar file declares another type than the first columnar file."""
+        for name in self._open:
+            kind = schema.field(name).type
+            word = type_word(kind)
+            if word is None:
+                continue
+            known, first, before = self._declared.setdefault(name, (word, path, str(kind)))
+            if word != known:
+                raise _error(name, first, before, str(kind), path)
+
+    def take(self, path: str, blocks: Sequence[ColumnBlock]) -> None:
+        """The next rows, which the columns have taken already."""
+        if path != self._path:
+            self.finish()
+            self._path = path
+        for typed, block in zip(self._typed, blocks, strict=True):
+            if typed is not None:
+                typed.take(path, block)
+
+    def finish(self) -> None:
+        """A file has ended."""
+        for typed in self._typed:
+            if typed is not None and self._path is not None:
+                typed.end(self._path)
+
+
+class _File(NamedTuple):
+    path: str
+    kind: str
+
+
+class _Typed:
+    """A column: the first file that tells what it is, and what is known of the file in hand."""
+
+    def __init__(self, column: Growing, tokens: Tokens) -> None:
+        self._column, self._tokens = column, tokens
+        self._first: _File | None = None
+        self._settled = False
+        self._numbers: list[float] = []
+        self._has_text = False
+
+    def take(self, path: str, block: ColumnBlock) -> None:
+        if self._settled:
+            return
+        first, text = self._first, self._column.non_numeric
+        if first is not None and first.kind == _NUMBERS:
+            if text is not None:
+                shown = text.text if len(text.text) <= _N_SHOWN else text.text[:_N_SHOWN] + "..."
+                self._differ(f"'{shown}'", text.where or path)
+            return
+        if not self._has_text or (first is None and not self._numbers):
+            self._look(block)
+        self._settled = first is None and self._has_text and bool(self._numbers)
+
+    def _look(self, block: ColumnBlock) -> None:
+        if isinstance(block, CodedTexts):
+            used = np.flatnonzero(np.bincount(block.codes, minlength=len(block.texts)))
+            # among names a few are enough to see whether there are numbers at all
+            used = used[:_N_TRIED] if self._has_text else used
+            numbers, wrong = to_numbers(block.texts.take(pa.array(used)), self._tokens.number)
+            self._has_text = self._has_text or wrong is not None
+            block = numbers
+        add_different(self._numbers, block)
+
+    def end(self, path: str) -> None:
+        kind = _NAMES if self._has_text else _NUMBERS if len(self._numbers) > 2 else None
+        if self._first is None:
+            self._first = None if kind is None else _File(path, kind)
+        elif self._first.kind == _NAMES and kind == _NUMBERS:
+            self._differ(_NUMBERS, path)
+        self._numbers, self._has_text = [], False
+
+    def _differ(self, found: str, where: str) -> None:
+        assert self._first is not None
+        self._column.difference = _error(self._column.want.name, self._first.path, self._first.kind, found, where)
+        self._settled = True
+
+
+def _error(name: str, first: str, before: str, found: str, where: str) -> BncliError:
+    quoted = shlex.quote(name)
+    hint = f"write it alike in all files; --categorical {quoted} reads it as names, --ignore {quoted} leaves it out"
+    return BncliError(f"column '{name}' has {before} in {first}, but {found} here", where=where, hint=hint)
+
+
+def read_columns(
+    source: Source,
+    *,
+    threads: int = 1,
+    watch: Watch = silent,
+    given: Cuts | None = None,
+    block_size: int = BLOCK_SIZE,
+    memory: int | None = None,
+) -> Columns:
+    """The whole table, its types inferred over all rows; `given` cuts fix the attributes and their types instead.
+
+    Notes tell what was left out, what looks like codes, and how many malformed rows were skipped. memory: of `Table`.
+    A `.codes` file is such a table too, whose columns are coded.
+    """
+    run = Run(threads, memory, watch=watch)
+    return first_round(source, given=given, run=run, rounds=Rounds(0, None, block_size))[0]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How the first of two rounds keeps rows: a sample by `seed` beyond `budget` bytes (None: all, in one round)."""
+
+    seed: int
+    budget: int | None = -1
+    block_size: int = BLOCK_SIZE
+
+
+def first_round(source: Source, *, given: Cuts | None, run: Run, rounds: Rounds) -> tuple[Columns, int]:
+    """The rows that are kept, as `read_columns` has them, and the number of all."""
+    if are_codes(source.paths):
+        found = read_coded(source)
+        return found, found.n_rows
+    tokens = Tokens.of(source.missing_tokens)
+    watch = run.watch
+    with Table(source, keep=True, block_size=rounds.block_size, memory=run.memory) as table:
+        roles = assign_roles(source, table.names, table.name, given)
+        tell_left_out(roles, watch)
+        columns = start_columns(table, roles, source)
+        budget = sampling.BUDGET if rounds.budget == -1 else rounds.budget
+        sampler = RowSampler(rounds.seed, budget, roles, tokens)
+        with BadRows(source.on_bad_row, watch) as bad:
+            parts = PartTypes(columns, roles.categorical | roles.numeric, tokens) if table.n_files > 1 else None
+            _read_all(_digests(table, columns, source, tokens, run), columns, sampler, bad, parts)
+        _read_again(table, columns, sampler, tokens, run.threads, any_bad=bad.count > 0)
+        n = sampler.n_kept
+        found = assemble(columns, n, roles, table, source, given=given, watch=watch)
+        return found, found.n_rows if n == sampler.n_rows else sampler.n_rows
+
+
+def start_columns(table: Table, roles: Roles, source: Source, *, guess: bool = True) -> dict[str, Growing]:
+    """The columns in use, each with the type that is said or guessed; of a text file not guessed, it is text so far."""
+    tokens = Tokens.of(source.missing_tokens)
+    said = roles.categorical | roles.numeric
+    form = None if source.decimal is None else NumberForm(source.decimal)
+    hint = table.hint()
+    open_names = [name for name in roles.attributes if name not in said]
+    guessed = {name: Want(name, Kind.TEXT) for name in open_names}
+    if guess or not isinstance(hint, TextBlock):
+        guessed = _guess(hint, open_names, source, tokens)
+    columns = {}
+    for name in roles.attributes:
+        want = _said(name, roles, form) if name in said else guessed[name]
+        # The text of a columnar file is meant as text, whatever it looks like; and 1.5 may be no number but 1,5.
+        open_text = isinstance(hint, TextBlock) and source.decimal != ","
+        free = name not in said and (open_text or want != Want(name, Kind.TEXT))
+        columns[name] = Growing(want, free=free, tokens=tokens)
+    if roles.class_name not in columns:  # a table of one column may be described without a class
+        columns[roles.class_name] = Growing(Want(roles.class_name, Kind.TEXT), free=False, tokens=tokens)
+    if roles.weights is not None:
+        want = replace(want_in_form(roles.weights, form), weight=True)
+        columns[roles.weights] = Growing(want, free=False, tokens=tokens)
+    return columns
+
+
+def _said(name: str, roles: Roles, form: Form | None) -> Want:
+    """A column whose type is said; `form` is what the user says of numbers."""
+    if name in roles.in_form:
+        return want_in_form(name, roles.in_form[name][0].form)
+    return want_in_form(name, form) if name in roles.numeric else Want(name, Kind.TEXT)
+
+
+def _guess(
+    hint: dict[str, Want] | TextBlock | None, names: Sequence[str], source: Source, tokens: Tokens
+) -> dict[str, Want]:
+    """A first guess, from what a file says itself or from the first rows of a text file, which later ones may overturn.
+
+    INTEGER or NUMBER where there are more than two numbers and nothing else, TEXT elsewhere.
+    """
+    wants = {name: Want(name, Kind.TEXT) for name in names}
+    if isinstance(hint, TextBlock):
+        if source.decimal != ",":
+            texts = parse_block(hint, list(wants.values()), tokens).values
+            kinds = kinds_of(texts, tokens.number)
+            wants = {name: Want(name, kind) for name, kind in zip(names, kinds, strict=True)}
+    elif hint is not None:
+        wants |= {name: hint[name] for name in names if hint[name].form is None or source.dates != "off"}
+    return wants
+
+
+@dataclass(frozen=True)
+class _Digested:
+    """A row block of a file; `wants` are how its columns were asked for, `schema` what a columnar file declares."""
+
+    path: str
+    columns: list[ColumnBlock]
+    n_rows: int
+    bad: tuple[BadRow, ...]
+    locate: Callable[[int], str]
+    leading_zeros: frozenset[str]
+    wants: tuple[Want, ...]
+    schema: pa.Schema | None
+
+
+def _read_all(
+    blocks: Iterable[_Digested],
+    columns: dict[str, Growing],
+    sampler: RowSampler,
+    bad: BadRows,
+    parts: PartTypes | None,
+) -> None:
+    """Fills the columns, of whose rows the sampler may keep a part; `parts` hears of them where files are several."""
+    growing = list(columns.values())
+    for digested in blocks:
+        if parts is not None and digested.schema is not None:
+            parts.declared(digested.path, digested.schema)
+        bad.take(digested.bad)
+        for column, block in zip(growing, digested.columns, strict=True):
+            column.add(block, digested.locate)
+            column.leading_zeros |= column.want.name in digested.leading_zeros
+        if parts is not None:
+            parts.take(digested.path, digested.columns)
+        sampler.took(growing, digested.n_rows)
+    if parts is not None:
+        parts.finish()
+    sampler.finish(growing)
+
+
+def _digests(
+    table: Table, columns: dict[str, Growing], source: Source, tokens: Tokens, run: Run
+) -> Iterator[_Digested]:
+    """Every row block, as it is kept; what is asked of the next rows knows what earlier ones have taught."""
+    growing = list(columns.values())
+    if run.each_file is None:
+        tasks = (
+            partial(_digest, raw, [(c.want, c.shared) for c in growing], _watched(growing), tokens)
+            for raw in table.raw_blocks(list(columns), run.watch)
+        )
+        yield from in_order(tasks, run.threads)
+        return
+    for path, blocks, error in run.each_file(digest_file, lambda: ([c.want for c in growing], _watched(growing))):
+        for number, block in enumerate(blocks):
+            bad = tuple(replace(row, path=path) for row in block.bad)
+            locate = partial(_located, replace(source, paths=(path,)), number, block.wants)
+            yield replace(block, path=path, bad=bad, locate=locate)
+        if error is not None:
+            raise error
+
+
+def digest_file(
+    source: Source, begin: int, run: Run, wants: Sequence[Want], watched: Sequence[str]
+) -> Iterator[_Digested]:
+    """The row blocks of the last files of a table, which may travel."""
+    tokens = Tokens.of(source.missing_tokens)
+    with Table(source, keep=False, memory=run.memory) as table:
+        for raw in table.raw_blocks([want.name for want in wants], run.watch, begin):
+            found = _digest(raw, [(want, EMPTY) for want in wants], watched, tokens)
+            yield replace(found, locate=str)
+            if found.bad and source.on_bad_row == "fail":
+                return
+
+
+def _located(source: Source, number: int, wants: Sequence[Want], row: int) -> str:
+    """Where a row of the block of that number stands: the file is read again up to it."""
+    with Table(source, keep=False) as table:
+        raw = next(itertools.islice(table.raw_blocks([want.name for want in wants], silent), number, None))
+        return parse(raw, wants, Tokens.of(source.missing_tokens)).locate(row)
+
+
+def _watched(growing: Sequence[Growing]) -> list[str]:
+    """The columns whose leading zeros are looked for."""
+    return [column.want.name for column in growing if column.may_be_codes]
+
+
+def _digest(raw: RawBlock, asked: Sequence[tuple[Want, object]], watched: Sequence[str], tokens: Tokens) -> _Digested:
+    block = parse(raw, [want for want, _ in asked], tokens)
+    columns = [digest(values, shared) for values, (_, shared) in zip(block.values, asked, strict=True)]
+    zeros = (
+        columns_with_leading_zeros(raw, block.n_rows, watched, tokens) if isinstance(raw, TextBlock) else frozenset()
+    )
+    wants, schema = tuple(want for want, _ in asked), raw.data.schema if isinstance(raw, Batch) else None
+    return _Digested(raw.path, columns, block.n_rows, block.bad, block.locate, zeros, wants, schema)
+
+
+def _read_again(
+    table: Table, columns: dict[str, Growing], sampler: RowSampler, tokens: Tokens, threads: int, *, any_bad: bool
+) -> None:
+    """Reads the columns that turned out to be text once more where they had been read as numbers.
+
+    any_bad: there were malformed rows, which must be the same ones again.
+    """
+    asked = [column.want for column in columns.values()]
+    lost = {name: set(column.settle()) for name, column in columns.items()}
+    again = [name for name, blocks in lost.items() if blocks]
+    if not again:
+        return
+    # The columns that say which rows are malformed come along: strict ones, and where a number may be infinite, all.
+    wants = [Want(name, Kind.TEXT) for name in again]
+    wants += [want for want in asked if want.strict or (any_bad and want.kind is Kind.NUMBER)]
+    needed = set().union(*lost.values())
+    raw_blocks = enumerate(table.raw_blocks([want.name for want in wants], silent))
+    tasks = (partial(_numbered, i, raw, wants, tokens) for i, raw in raw_blocks if i in needed)
+    for i, block in in_order(tasks, threads):
+        if block.n_rows != sampler.sizes[i]:
+            raise BncliError("the file changed while it was read", where=table.name, hint="run again")
+        for name, values in zip(again, block.values, strict=False):
+            if i in lost[name]:
+                rows = sampler.rows[i]
+                columns[name].replace(i, values if rows is None else values.take(pa.array(rows)))
+
+
+def _numbered(i: int, raw: RawBlock, wants: Sequence[Want], tokens: Tokens) -> tuple[int, RowBlock]:
+    return i, parse(raw, wants, tokens)
+
+
+# A table larger than memory, read in two rounds.
+#
+# The first reads all rows, finds types, levels and missing values, and keeps the values while they fit a budget, then a
+# sample of the rows (`sampling`). On these cuts are learnt. The second reads the table again and keeps one code a
+# value.
+# A file that is another than in the first round is an error.
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What the first round found in a table that does not fit: `rows` as they were read, a part of all `n_rows`."""
+
+    source: Source
+    rows: Columns
+    n_rows: int
+    files: tuple[tuple[str, int, int], ...]
+    run: Run
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All there are."""
+        assert self.rows.label is not None
+        return self.rows.label.levels
+
+    def blocks(self, cuts: Cuts) -> Iterator[CodedRows]:
+        """The second round: the rows that count, in order, in pieces as they are read."""
+        self._check()
+        read, unlabelled = 0, 0
+        for n, n_unlabelled, rows in _coded_blocks(self.source, cuts, self.labels, self.run):
+            read, unlabelled = read + n, unlabelled + n_unlabelled
+            yield rows
+        self._check()
+        if read != self.n_rows:
+            raise _changed(self.files[0][0])
+        if unlabelled and not self.source.drop_unlabelled:
+            what = f"the class is missing in {unlabelled} row{'s' if unlabelled > 1 else ''}"
+            raise BncliError(what, where=self.files[0][0], hint="--drop-unlabelled")
+
+    def count(self) -> int:
+        """How many rows count: all, or those with a class and a weight, for which these columns are read."""
+        if self.rows.weights is None and not self.source.drop_unlabelled:
+            return self.n_rows
+        bare = Cuts(self.rows.class_name, ())
+        return sum(len(rows.labels) for _, _, rows in _coded_blocks(self.source, bare, self.labels, self.run))
+
+    def row_blocks(self, cuts: Cuts) -> Iterator[CodedRows]:
+        """The second round in row blocks."""
+        waiting: list[CodedRows] = []
+        blocks = self.blocks(cuts)
+        for start, stop in block_bounds(self.count()):
+            while (have := sum(len(rows.labels) for rows in waiting)) < stop - start:
+                found = next(blocks, None)
+                if found is None:
+                    raise _changed(self.files[0][0])
+                waiting.append(found)
+            last, size = waiting[-1], len(waiting[-1].labels) - (have - (stop - start))
+            yield _joined([*waiting[:-1], _slice(last, 0, size)])
+            waiting = [_slice(last, size, len(last.labels))]
+        for left in (*waiting, *blocks):
+            if len(left.labels):
+                raise _changed(self.files[0][0])
+
+    def columns(self, cuts: Cuts, origin: Origin) -> Columns:
+        """The second round into memory."""
+        n, start = self.n_rows, 0
+        codes = [np.empty(n, _code_type(attribute)) for attribute in cuts.attributes]
+        labels = np.empty(n, code_dtype(len(self.labels)))
+        weights = None if self.rows.weights is None else np.empty(n)
+        for rows in self.blocks(cuts):
+            stop = start + len(rows.labels)
+            for into, found in zip(codes, rows.codes, strict=True):
+                into[start:stop] = found
+            labels[start:stop] = rows.labels
+            if weights is not None:
+                weights[start:stop] = rows.weights
+            start = stop
+        attributes = {a.name: CodedColumn(Parts.of(c[:start]), a) for a, c in zip(cuts.attributes, codes, strict=True)}
+        label = CategoricalColumn(labels[:start], self.labels)
+        weights = None if weights is None else weights[:start]
+        return Columns(start, attributes, cuts.class_name, label, weights, origin)
+
+    def _check(self) -> None:
+        for path, size, time in self.files:
+            try:
+                found = os.stat(path)
+            except OSError as error:
+                raise BncliError("the file vanished between two readings", where=path, hint="run again") from error
+            if (found.st_size, found.st_mtime_ns) != (size, time):
+                raise _changed(path)
+
+
+def _changed(path: str) -> BncliError:
+    return BncliError("the file changed between two readings", where=path, hint="run again")
+
+
+def read_table(source: Source, *, given: Cuts | None, seed: int, run: Run) -> Columns | Sampled:
+    """The first round: the table, where its values fit the budget or can be read only once; else a part of its rows."""
+    inputs = find_inputs(source.paths, keep=False)
+    if not all(one.is_regular for one in inputs):
+        return first_round(source, given=given, run=run, rounds=Rounds(seed, None))[0]
+    files = tuple((one.path, os.stat(one.path).st_size, os.stat(one.path).st_mtime_ns) for one in inputs)
+    columns, n_rows = first_round(source, given=given, run=run, rounds=Rounds(seed))
+    if n_rows == columns.n_rows or columns.origin is not None:
+        return columns
+    if given is None:
+        what = f"{n_rows:,} rows are more than fit the budget of exact values"
+        run.watch(Note(f"{what}: cuts and levels are learnt from {columns.n_rows:,} of them, drawn by the seed"))
+    return Sampled(source, columns, n_rows, files, run)
+
+
+def _code_type(attribute: Attribute) -> np.dtype[np.unsignedinteger]:
+    """A missing value has the code after the last."""
+    return code_dtype(attribute.n_values + 1)
+
+
+class _Coded(NamedTuple):
+    """A row block: how many rows it has, how many of them lack a class, and the codes of those that count."""
+
+    n_rows: int
+    n_unlabelled: int
+    rows: CodedRows
+
+
+def _coded_blocks(source: Source, cuts: Cuts, labels: tuple[str, ...], run: Run) -> Iterator[_Coded]:
+    with Table(source, keep=False, memory=run.memory) as table:
+        roles = assign_roles(source, table.names, table.name, cuts)
+    if run.each_file is None:
+        yield from code_file(source, 0, run, cuts, labels, roles)
+        return
+    for _, blocks, error in run.each_file(code_file, lambda: (cuts, labels, roles)):
+        yield from blocks
+        if error is not None:
+            raise error
+
+
+def code_file(
+    source: Source, begin: int, run: Run, cuts: Cuts, labels: tuple[str, ...], roles: Roles
+) -> Iterator[_Coded]:
+    """The row blocks of the files of a table from that numbered `begin`."""
+    tokens = Tokens.of(source.missing_tokens)
+    own = tokens if roles.class_name in roles.categorical else tokens_of_class(labels, tokens)
+    coded = [Coded(Want(roles.class_name, Kind.TEXT), Vocabulary.of(labels, own), (roles.class_name,))]
+    if roles.weights is not None:
+        want = Want(roles.weights, Kind.NUMBER, strict=True, weight=True)
+        coded.append(Coded(want, None, (roles.weights,)))
+    with Table(source, keep=False, memory=run.memory) as table:
+        coded += Coded.all_of(cuts.attributes, set(table.names), tokens)
+        task = partial(_code, coded=coded, cuts=cuts, tokens=tokens, weights=roles.weights)
+        names = [one.want.name for one in coded]
+        tasks = (partial(task, raw) for raw in table.raw_blocks(names, run.watch, begin))
+        for block, unlabelled, rows in in_order(tasks, run.threads):
+            if block.bad and source.on_bad_row == "fail":
+                raise _changed(block.bad[0].path)
+            yield _Coded(block.n_rows, unlabelled, rows)
+
+
+def _code(
+    raw: RawBlock, *, coded: Sequence[Coded], cuts: Cuts, tokens: Tokens, weights: str | None
+) -> tuple[RowBlock, int, CodedRows]:
+    block = parse(raw, [one.want for one in coded], tokens)
+    label = coded[0].columns(block.values[0])[cuts.class_name]
+    assert isinstance(label, CategoricalColumn)
+    first, weight = 1, None
+    if weights is not None:
+        found = coded[1].columns(block.values[1])[weights]
+        assert isinstance(found, NumericColumn)
+        first, weight = 2, np.asarray(found.values, np.float64)
+    columns: dict[str, Column] = {}
+    for one, values in zip(coded[first:], block.values[first:], strict=True):
+        columns |= one.columns(values)
+    if (label.codes < -1).any():
+        raise _unknown(cuts.class_name, block)
+    counts = np.ones(block.n_rows, np.bool_) if weight is None else weight > 0
+    keep = counts & (label.codes >= 0)
+    unlabelled = int(counts.sum() - keep.sum())
+    if not keep.all():  # before they are coded: rows that do not count may have values that no cuts know
+        rows = np.flatnonzero(keep)
+        columns = {name: column.take(rows) for name, column in columns.items()}
+        label, weight = label.take(rows), None if weight is None else weight[rows]
+    codes = [_codes(columns[a.name], a, block) for a in cuts.attributes]
+    return block, unlabelled, CodedRows(codes, label.codes.astype(code_dtype(len(label.levels))), weight)
+
+
+def _codes(column: Column, attribute: Attribute, block: RowBlock) -> Codes:
+    found = encode_column(column, replace(attribute, missing=True))
+    if found.unseen:
+        raise _unknown(attribute.name, block)
+    codes: Codes = found.codes.astype(_code_type(attribute), copy=False)
+    return codes
+
+
+def _unknown(name: str, block: RowBlock) -> BncliError:
+    what = f"column '{name}' has a value that the first reading did not keep"
+    return BncliError(what, where=block.locate(0), hint=f"--ignore '{name}', or --cuts with all its levels")
+
+
+def _slice(rows: CodedRows, start: int, stop: int) -> CodedRows:
+    weights = None if rows.weights is None else rows.weights[start:stop]
+    return CodedRows([c[start:stop] for c in rows.codes], rows.labels[start:stop], weights)
+
+
+def _joined(pieces: Sequence[CodedRows]) -> CodedRows:
+    weights = [rows.weights for rows in pieces if rows.weights is not None]
+    return CodedRows(
+        [np.concatenate(column) for column in zip(*(rows.codes for rows in pieces), strict=True)],
+        np.concatenate([rows.labels for rows in pieces]),
+        np.concatenate(weights) if weights else None,
+    )

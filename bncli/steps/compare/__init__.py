@@ -1,0 +1,1 @@
+"""Compare several learners over several tables."""

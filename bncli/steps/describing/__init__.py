@@ -1,1 +1,0 @@
-"""What `describe` says of a table: of each column, of the class, and the command line it recommends."""

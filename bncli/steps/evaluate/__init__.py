@@ -1,0 +1,1 @@
+"""Cross-validate learning options, or test a model on a table."""

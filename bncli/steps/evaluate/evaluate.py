@@ -1,0 +1,322 @@
+"""Measures how well learning, or a model, predicts rows that it has not seen.
+
+Three protocols: cross-validation of the learning options on one table; learning on one table and testing on another;
+testing a model file on a table. A report holds means over the folds, their standard deviations, and every fold; what
+needs all rows at once (curves, figures of every label) comes from the predictions of all folds together. With samples
+of the rows to learn from, a learning curve stands beside it all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+import numpy as np
+
+from bncli.engine.data.columns import Columns
+from bncli.engine.data.encoding import label_codes
+from bncli.engine.data.schema import Reading, Unseen
+from bncli.engine.evaluation.metrics import METRICS as METRICS
+from bncli.engine.evaluation.metrics import Baseline, class_frequencies, measure_baseline, per_label
+from bncli.engine.evaluation.reliability import calibration_figures
+from bncli.engine.evaluation.validate import Asked, Examined, Fold, Protocol, cross_validate, examine, out_of_fold
+from bncli.engine.kernels.arrays import Array, Integers
+from bncli.engine.learn import learn
+from bncli.engine.model import Model
+from bncli.engine.parameters.network_scores import mean_scores
+from bncli.engine.prediction.decision_rules import Wanted
+from bncli.engine.prediction.scoring import compile_scorer
+from bncli.files.artifacts.model import read_model
+from bncli.files.exports.scores import NOT_WRITTEN, WRITTEN, write_predictions
+from bncli.files.paths import check_outputs, refuse_ending
+from bncli.files.reading.rows_by_schema import read_labelled
+from bncli.files.reading.source import Source
+from bncli.recipe import Recipe
+from bncli.steps.cluster.checks import check_workers, files_of
+from bncli.steps.cluster.connection import connected
+from bncli.steps.evaluate.by_column import attributes_of, carrying, group_columns, learnt_from, recipe_cuts, with_groups
+from bncli.steps.evaluate.learning_curve import Sampled, Samples, learn_samples, learning_curve, write_curve
+from bncli.steps.evaluate.on_cluster import FoldPlan, TimedFold, folds_on_cluster, timed
+from bncli.steps.evaluate.pictures import check_folder, write_pictures
+from bncli.steps.evaluate.report import EvaluateReport, FoldReport, Pooled, decision_report, summarized
+from bncli.steps.inputs import Supplied, refuse_scores
+from bncli.steps.run import Stopwatch, limited
+from bncli.steps.score import rule_to_score
+from bncli.watch import Note, Run, Stage, Watch, warnings_of
+
+# A model on a test table: its rows as read, what it says of them, and the report of that.
+
+
+class Tested(NamedTuple):
+    """The rows of a test set: their labels as positions in `labels`, their weights, and what a model says of them."""
+
+    labels: tuple[str, ...]
+    codes: Integers
+    weights: Array | None
+    examined: Examined
+
+
+def read_test(models: Sequence[Model], source: Source, run: Run) -> Columns:
+    """The rows of a test table, with all columns that the models use; the first model knows the values of all."""
+    run.watch(Stage("read"))
+    used = dict.fromkeys(m.schema.attributes[i].name for m in models for i in compile_scorer(m).used)
+    known = {attribute.name for attribute in models[0].schema.attributes}
+    used |= dict.fromkeys(name for name in source.carried if name in known)
+    memory = limited(run).memory
+    return read_labelled(source, models[0].schema, list(used), threads=run.threads, watch=run.watch, memory=memory)
+
+
+def tested_rows(model: Model, rows: Columns, source: Source, run: Run) -> Tested:
+    """Has the model predict the rows of a table."""
+    run.watch(Stage("score"))
+    examined = examine(model, rows, allow_missing=source.allow_missing_columns)
+    return Tested(model.schema.labels, label_codes(rows, model.schema), rows.weights, examined)
+
+
+def single_report(
+    protocol: str, tested: Tested, frequencies: Array, seconds: Mapping[str, float | None]
+) -> EvaluateReport:
+    """The report of one test set."""
+    labels, codes, weights, examined = tested
+    confusion = examined.metrics.confusion
+    pooled = Pooled(examined.log_probabilities, codes, weights)
+    return EvaluateReport(
+        rows=len(codes),
+        protocol=protocol,
+        metrics=examined.metrics.figures(),
+        base=measure_baseline(frequencies, codes, weights),
+        seconds=dict(seconds),
+        labels=labels,
+        confusion=confusion.tolist(),
+        per_label=per_label(confusion),
+        pooled=pooled,
+        decisions=decision_report([examined.decided], pooled),
+    )
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What an evaluation gives beside its figures, and the files that it writes; None: not this.
+
+    predictions: a file of the (out-of-fold) predictions, in row order. svg: a folder of pictures of the curves.
+    samples: what else is learnt from, for a learning curve; csv: a file of its outcomes. by: columns
+    whose values have figures of their own, each alone or several with commas between.
+    reliability: bins of probabilities.
+    """
+
+    predictions: str | None = None
+    svg: str | None = None
+    csv: str | None = None
+    by: tuple[str, ...] = ()
+    reliability: bool = False
+    samples: Samples = field(default_factory=Samples)
+
+
+def evaluate(
+    source: Source,
+    recipe: Recipe,
+    protocol: Protocol = Protocol(),
+    *,
+    supplied: Supplied = Supplied(),
+    outputs: Outputs = Outputs(),
+    unseen: Unseen = "average",
+    run: Run = Run(),
+) -> EvaluateReport:
+    """Cross-validates `recipe` on `source`; what is supplied stands in for its methods in every fold."""
+    _check_files(outputs, source, *supplied.paths)
+    recipe, watch = supplied.recipe(recipe), Stopwatch(run.watch)
+    if protocol.scores:
+        refuse_scores(recipe, supplied)
+    run = run._replace(watch=watch)
+    watch(Stage("read"))
+    carried = carrying(source, outputs.by)
+    whole_table = supplied.read(carried, run, recipe)
+    columns = learnt_from(whole_table, carried)
+    grouped = group_columns(whole_table, carried, lambda: recipe_cuts(columns, recipe, supplied.cuts, run), watch)
+    del whole_table
+    reading = Reading(source.missing_tokens, unseen)
+    most = columns.n_rows - columns.n_rows // protocol.folds
+    sizes = outputs.samples.of(most, f"to learn from in a fold ({columns.n_rows:,} rows, {protocol.folds} folds)")
+    with _folds(columns, FoldPlan(source, supplied, Asked(recipe, protocol, supplied, reading, sizes)), run) as folds:
+        whole, sampled = _sorted_out(folds)
+    report = with_groups(_averaged(str(protocol), columns, whole), grouped)
+    assert report.folds is not None
+    return _told(replace(report, learning_curve=learning_curve(sizes, sampled, report.folds)), outputs, watch)
+
+
+@contextmanager
+def _folds(columns: Columns, plan: FoldPlan, run: Run) -> Iterator[Iterator[TimedFold]]:
+    """Every fold, in order, learnt here or on a cluster."""
+    asked, watch = plan.asked, run.watch
+    if run.cluster is not None:
+        with connected(run.cluster) as cluster:
+            check_workers(cluster, files_of([plan.source]), watch)
+            yield folds_on_cluster(cluster, plan, watch)
+        return
+    assert isinstance(watch, Stopwatch)
+    given, reading, sizes = asked.given, asked.reading, asked.sizes
+    told = limited(run)
+    folds = cross_validate(columns, asked.recipe, asked.protocol, given=given, reading=reading, run=told, sizes=sizes)
+    yield timed(folds, watch)
+
+
+def evaluate_on(
+    source: Source,
+    test: Source,
+    recipe: Recipe,
+    *,
+    supplied: Supplied = Supplied(),
+    outputs: Outputs = Outputs(),
+    unseen: Unseen = "average",
+    run: Run = Run(),
+) -> EvaluateReport:
+    """Learns on `source`, as `evaluate` does, and tests on `test`."""
+    _check_files(outputs, source, *test.paths, test.schema_file, *supplied.paths)
+    recipe, watch = supplied.recipe(recipe), Stopwatch(run.watch)
+    run = run._replace(watch=watch)
+    watch(Stage("read"))
+    columns = supplied.read(source, run, recipe)
+    sizes = outputs.samples.of(columns.n_rows, "to learn from")
+    watch(Stage("fit"))
+    reading = Reading(source.missing_tokens, unseen)
+
+    def learnt(rows: Columns, told: Watch) -> Model:
+        return learn(rows, recipe, given=supplied, reading=reading, run=limited(run._replace(watch=told))).model
+
+    model = learnt(columns, warnings_of(watch))
+    seconds: dict[str, float | None] = {"fit": watch.seconds()["fit"]}
+    sampled = list(learn_samples(columns, outputs.samples, sizes, learnt, watch))
+    test = carrying(test, outputs.by)
+    rows = read_test([model, *(one.model for one in sampled)], test, run)
+    tested = tested_rows(model, rows, test, run)
+    frequencies = class_frequencies(label_codes(columns, model.schema), len(model.schema.labels), columns.weights)
+    seconds["score"] = watch.seconds()["score"]
+    report = single_report("trained on one table, tested on another", tested, frequencies, seconds)
+    report = with_groups(report, group_columns(rows, test, lambda: attributes_of(model), watch))
+    others = [(one.size, _sample_report(one, tested, rows, test, watch)) for one in sampled]
+    whole = _as_folds(report, outputs.samples.repeats if sizes else 0, model.penalty)
+    return _told(replace(report, learning_curve=learning_curve(sizes, others, whole)), outputs, watch)
+
+
+def _sample_report(sample: Sampled, tested: Tested, rows: Columns, test: Source, watch: Stopwatch) -> FoldReport:
+    """What the model of a sample says of the test rows."""
+    begun = watch.seconds()["score"]
+    figures = examine(sample.model, rows, allow_missing=test.allow_missing_columns).metrics.figures()
+    base = measure_baseline(sample.frequencies, tested.codes, tested.weights)
+    seconds = {"fit": sample.seconds, "score": watch.seconds()["score"] - begun}
+    return FoldReport(sample.repeat, 0, rows.n_rows, figures, base, sample.model.penalty, seconds)
+
+
+def _as_folds(report: EvaluateReport, repeats: int, penalty: float | None) -> list[FoldReport]:
+    """The report of a test table as that of the one fold of each repeat."""
+    seconds = {stage: value for stage, value in report.seconds.items() if value is not None}
+    return [FoldReport(i, 0, report.rows, report.metrics, report.base, penalty, seconds) for i in range(repeats)]
+
+
+def evaluate_model(
+    path: str,
+    source: Source,
+    *,
+    outputs: Outputs = Outputs(),
+    unseen: Unseen | None = None,
+    decisions: Wanted = Wanted(),
+    run: Run = Run(),
+) -> EvaluateReport:
+    """Tests the model in a file on `source`; `unseen` None: as the model says.
+
+    decisions: what is wanted instead of what the model records of them.
+    """
+    _check_files(outputs, source, path)
+    model = read_model(path)
+    if unseen is not None:
+        model = replace(model, schema=replace(model.schema, unseen=unseen))
+    return evaluate_learnt(model, source, outputs=outputs, decisions=decisions, run=run)
+
+
+def evaluate_learnt(
+    model: Model, source: Source, *, outputs: Outputs = Outputs(), decisions: Wanted = Wanted(), run: Run = Run()
+) -> EvaluateReport:
+    """Tests a model on `source`, deciding as it says or as is wanted instead."""
+    watch = Stopwatch(run.watch)
+    run = run._replace(watch=watch)
+    model = replace(model, rule=rule_to_score(model, decisions, False, watch))
+    source = carrying(source, outputs.by)
+    rows = read_test([model], source, run)
+    tested = tested_rows(model, rows, source, run)
+    spent = watch.seconds()
+    frequencies = class_frequencies(tested.codes, len(tested.labels), tested.weights)
+    report = single_report("a model on a test set", tested, frequencies, {"fit": None, "score": spent["score"]})
+    report = with_groups(report, group_columns(rows, source, lambda: attributes_of(model), watch))
+    return _told(report, outputs, watch)
+
+
+def _check_files(outputs: Outputs, source: Source, *others: str | None) -> None:
+    """UsageError for outputs that cannot be written, or would be written over what is read."""
+    refuse_ending(outputs.predictions, NOT_WRITTEN, WRITTEN)
+    pictures = () if outputs.svg is None else check_folder(outputs.svg, curve=bool(outputs.samples.sizes))
+    check_outputs((outputs.predictions, outputs.csv, *pictures), (*source.paths, source.schema_file, *others))
+
+
+def _told(report: EvaluateReport, outputs: Outputs, watch: Watch) -> EvaluateReport:
+    """The report, once everything is written, and a warning given where it says that nothing was learnt."""
+    if outputs.reliability:
+        report = replace(report, calibration=calibration_figures(report.labels, *report.pooled))
+    watch(Stage("write"))
+    if outputs.predictions is not None:
+        write_predictions(outputs.predictions, report.labels, report.pooled.log_probabilities)
+    if outputs.csv is not None:
+        write_curve(outputs.csv, report.learning_curve)
+    if outputs.svg is not None:
+        write_pictures(report, outputs.svg)
+    if report.skill_score is not None and report.skill_score <= 0:
+        text = (
+            f"no better than the class frequencies: the log-loss is {report.metrics['log_loss']:.4f}, "
+            f"that of the frequencies {report.base.log_loss:.4f}"
+        )
+        watch(Note(text, warning=True))
+    return report
+
+
+def _sorted_out(timed_folds: Iterable[TimedFold]) -> tuple[list[TimedFold], list[tuple[int, FoldReport]]]:
+    """The folds with their seconds, and the reports of their samples by size, whose predictions are not kept."""
+    folds, sampled = list[TimedFold](), list[tuple[int, FoldReport]]()
+    for fold, seconds in timed_folds:
+        if fold.size is None:
+            folds.append((fold, seconds))
+        else:
+            sampled.append((fold.size, _fold_report(fold, seconds)))
+    return folds, sampled
+
+
+def _averaged(protocol: str, columns: Columns, timed_folds: list[TimedFold]) -> EvaluateReport:
+    label, folds = columns.label, [fold for fold, _ in timed_folds]
+    assert label is not None
+    pooled = Pooled(out_of_fold(folds, columns.n_rows), label.codes, columns.weights)
+    reports = tuple(_fold_report(fold, seconds) for fold, seconds in timed_folds)
+    confusion = np.sum([fold.examined.metrics.confusion for fold in folds], axis=0)
+    return EvaluateReport(
+        rows=columns.n_rows,
+        protocol=protocol,
+        metrics=summarized([report.metrics for report in reports], METRICS, fmean),
+        base=Baseline(fmean(fold.base.accuracy for fold in folds), fmean(fold.base.log_loss for fold in folds)),
+        seconds=summarized([report.seconds for report in reports], ("fit", "score"), fmean),
+        labels=label.levels,
+        confusion=confusion.tolist(),
+        per_label=per_label(confusion),
+        pooled=pooled,
+        decisions=decision_report(
+            [fold.examined.decided for fold in folds], pooled, [f.rows for f in folds if not f.repeat]
+        ),
+        std=summarized([report.metrics for report in reports], METRICS, stdev, at_least=2),
+        folds=reports,
+        scored=None if folds[0].scored is None else mean_scores([fold.scored for fold in folds if fold.scored]),
+    )
+
+
+def _fold_report(fold: Fold, seconds: dict[str, float]) -> FoldReport:
+    figures = fold.examined.metrics.figures()
+    decided = fold.examined.decided
+    return FoldReport(fold.repeat, fold.number, len(fold.rows), figures, fold.base, fold.penalty, seconds, decided)

@@ -1,1 +1,0 @@
-"""What an evaluation reports, and the pictures that it draws."""

@@ -1,1 +1,0 @@
-"""The sections of a report, one module a question of the reader; each gathers aggregates and draws them."""

@@ -1,0 +1,137 @@
+"""Scoring on a cluster: a file of the table is a task, and its worker reads, scores and formats it by itself.
+
+What a worker has made stays with it until the rows of its file are next: here is one file's at a time. Conventions:
+bytes, counts and the error of the first row that has one are those of one process. Workers read files by their whole
+paths; errors and notes name them as they were typed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from bncli.engine.kernels.arrays import Array
+from bncli.engine.model import Model
+from bncli.errors import BncliError
+from bncli.files.exports.score_layout import Layout
+from bncli.files.exports.scores import PieceMaker
+from bncli.files.reading.byte_streams import find_inputs
+from bncli.files.reading.rows_by_schema import Batches
+from bncli.files.reading.source import BadRow, Source
+from bncli.steps.cluster.checks import for_workers
+from bncli.steps.cluster.connection import Cluster
+from bncli.steps.cluster.tasks import as_typed, in_turn, tell_idle
+from bncli.steps.run import limited
+from bncli.steps.score_rows import Counts, ScoredRows
+from bncli.steps.what_if import Questions
+from bncli.watch import Progress, Run, Watch
+
+
+@dataclass(frozen=True)
+class ScorePlan:
+    """All that a worker must know; `source` names no files, which are those of the tasks.
+
+    monitored: rows are counted for a monitor. questions: what is asked beyond the prediction.
+    """
+
+    model: Model
+    source: Source
+    layout: Layout
+    output: str | None
+    output_format: str | None
+    strict: bool
+    shift: Array | None = None
+    monitored: bool = False
+    questions: Questions = field(default_factory=Questions)
+
+
+class Block(NamedTuple):
+    """Some consecutive rows: the malformed ones met before or among them, and the others as they are written."""
+
+    bad: tuple[BadRow, ...]
+    pieces: list[bytes]
+
+
+class ScoredFile(NamedTuple):
+    """A file's rows in order, what was counted in them, and what ended them before their time."""
+
+    blocks: list[Block]
+    counts: Counts
+    error: BncliError | None
+
+
+def files_on_cluster(cluster: Cluster, plan: ScorePlan, paths: Sequence[str], watch: Watch) -> Iterator[ScoredFile]:
+    """Every file of the table, in order, up to the first that ends in an error."""
+    typed = [one.path for one in find_inputs(paths, keep=False)]
+    whole = [os.path.abspath(path) for path in typed]
+    tell_idle(len(whole), cluster, watch)
+    plan = replace(plan, source=replace(for_workers(plan.source), paths=()))
+    tasks = [(path,) if path == whole[0] else (whole[0], path) for path in whole]
+    done, total = 0, sum(map(os.path.getsize, whole))
+    for number, scored in enumerate(in_turn(cluster, _serve, plan, tasks)):
+        yield _as_typed(scored, {whole[i]: typed[i] for i in {0, number}})
+        done += os.path.getsize(whole[number])
+        watch(Progress(done, total))
+
+
+def _serve(plan: ScorePlan) -> Callable[[tuple[str, ...]], ScoredFile]:
+    """On a worker: the function that scores the last of some files; the first is that whose columns all have."""
+    rows = ScoredRows(plan.model, strict=plan.strict, explain=plan.layout.explain, shift=plan.shift)
+    if plan.questions.any:
+        rows.ask(plan.model, plan.questions, plan.layout.rule)
+    if plan.monitored:
+        rows.watch(plan.model)
+    maker = PieceMaker(plan.output, plan.output_format, plan.layout)
+
+    def score_file(paths: tuple[str, ...]) -> ScoredFile:
+        rows.count, rows.unseen, rows.missing, rows.highest = 0, Counter(), Counter(), -math.inf
+        if rows.watcher is not None:
+            rows.watcher.begin()
+        found: list[Block] = []
+        error = None
+        try:
+            for block in _blocks(plan, paths, rows, maker):
+                found.append(block)
+                if block.bad and plan.source.on_bad_row == "fail":
+                    break
+        except BncliError as raised:
+            error = raised
+        tally = None if rows.watcher is None else rows.watcher.tally
+        return ScoredFile(found, Counts(rows.count, rows.unseen, rows.missing, rows.highest, tally), error)
+
+    return score_file
+
+
+def _blocks(plan: ScorePlan, paths: tuple[str, ...], rows: ScoredRows, maker: PieceMaker) -> Iterator[Block]:
+    n_kept = len(plan.layout.kept)
+    with Batches(
+        replace(plan.source, paths=paths),
+        plan.model.schema,
+        rows.needed,
+        keep=plan.layout.kept,
+        texts=rows.texts_wanted(),
+        run=limited(Run()),
+    ) as batches:
+        rows.absent = batches.absent
+        for batch, bad in batches.with_bad_rows(len(paths) - 1):
+            if rows.strict:
+                rows.refuse_unseen(batch, batches.kept_names)
+            scored = rows.score(batch) if batch.columns.n_rows else ()
+            yield Block(
+                bad,
+                [
+                    maker.piece([column[at] for column in batch.kept[:n_kept]], log_p, why, added)
+                    for at, log_p, why, added in scored
+                ],
+            )
+
+
+def _as_typed(scored: ScoredFile, names: dict[str, str]) -> ScoredFile:
+    """With every path in the words of the command line."""
+    blocks = [Block(tuple(replace(row, path=names[row.path]) for row in bad), pieces) for bad, pieces in scored.blocks]
+    error = None if scored.error is None else as_typed(scored.error, names)
+    return scored._replace(blocks=blocks, error=error)

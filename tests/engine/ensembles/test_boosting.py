@@ -1,0 +1,207 @@
+"""Boosting: a tree after the other by the formulas, when it ends, and how it compares."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.ensembles import boosted_trees as boosting
+from bncli.engine.ensembles.boosted_trees import Boosted, Settings, boost, log_loss, log_probabilities
+from bncli.engine.ensembles.joint_fit import are_enough
+from bncli.engine.kernels.arrays import Array
+from tests.datasets import random_dataset
+from tests.effects import mixed_datasets
+from tests.sweeps import first_few
+
+
+def scores(member: Boosted, data: Dataset, trees: int | None = None) -> Array:
+    """Row by row, of the first `trees`."""
+    out = np.empty((data.n_rows, len(member.prior)))
+    for t in range(data.n_rows):
+        out[t] = member.prior
+        for tree in member.trees[:trees]:
+            leaf = 0
+            for split in tree.splits:
+                leaf = 2 * leaf + int(split.right[data.codes[split.attribute][t]])
+            out[t] += tree.values[leaf]
+    return out
+
+
+def halves(data: Dataset) -> tuple[Dataset, Dataset]:
+    odd = np.arange(data.n_rows) % 2 == 1
+    return data.take(np.flatnonzero(~odd)), data.take(np.flatnonzero(odd))
+
+
+def learnt(data: Dataset, seed: int = 0, **settings: float) -> tuple[Boosted, Dataset, Dataset]:
+    train, held_out = halves(data)
+    few = replace(Settings(trees=12, patience=4), **settings)  # type: ignore[arg-type]
+    return boost(train, held_out, few, np.random.default_rng(seed)), train, held_out
+
+
+@given(mixed_datasets(), st.integers(0, 9))
+def test_what_is_said_of_rows_held_out_is_the_sum_of_the_trees(data: Dataset, seed: int) -> None:
+    member, _, held_out = learnt(data, seed)
+    np.testing.assert_allclose(member.held_out, scores(member, held_out), atol=1e-12)
+    assert member.log_loss == pytest.approx(log_loss(member.held_out, held_out), abs=1e-12)
+
+
+@given(mixed_datasets(), st.integers(0, 9))
+def test_no_worse_than_the_class_frequencies_on_the_rows_that_stop_it(data: Dataset, seed: int) -> None:
+    member, _, held_out = learnt(data, seed)
+    losses = [log_loss(scores(member, held_out, n), held_out) for n in range(len(member.trees) + 1)]
+    assert losses[-1] == pytest.approx(min(losses), abs=1e-12)
+
+
+@given(mixed_datasets(), st.integers(0, 9))
+def test_leaves_have_newtons_steps(data: Dataset, seed: int) -> None:
+    member, train, _ = learnt(data, seed, rate=0.3, penalty=2.0)
+    weights = np.ones(train.n_rows) if train.weights is None else train.weights
+    for done, tree in enumerate(member.trees):
+        before, after = scores(member, train, done), scores(member, train, done + 1)
+        p = np.exp(log_probabilities(before))
+        two = train.n_labels == 2
+        p, own = (p[:, 1:], train.labels[:, None] == 1) if two else (p, train.labels[:, None] == range(train.n_labels))
+        g, h = weights[:, None] * (own - p), weights[:, None] * p * (1 - p)
+        leaf = np.unique(
+            [split.right[train.codes[split.attribute]] for split in tree.splits], axis=1, return_inverse=True
+        )
+        for one in range(int(leaf[1].max()) + 1):
+            rows = leaf[1] == one
+            step = g[rows].sum(axis=0) / (h[rows].sum(axis=0) + 2.0) * (1 if two else 1 - 1 / train.n_labels)
+            expected = 0.3 * np.clip(step, -4, 4)
+            np.testing.assert_allclose((after - before)[rows], np.tile(expected, (rows.sum(), 1)), atol=1e-9)
+
+
+@given(mixed_datasets(), st.integers(0, 9))
+def test_the_seed_alone_decides(data: Dataset, seed: int) -> None:
+    first, second = learnt(data, seed)[0], learnt(replace(data, threads=2), seed)[0]
+    assert np.array_equal(first.held_out, second.held_out)
+    assert len(first.trees) == len(second.trees)
+
+
+def exclusive_or(n_rows: int) -> Dataset:
+    """The class is whether two of four attributes lie on different sides of a cut of theirs."""
+    data = random_dataset(n_rows, [9, 9, 9, 9], 2, seed=3)
+    return replace(data, labels=((data.codes[0] > 2) != (data.codes[2] > 6)).astype(np.uint8))
+
+
+def test_two_attributes_that_matter_together_are_found() -> None:
+    member, _, held_out = learnt(exclusive_or(600), trees=60, patience=20)
+    assert member.log_loss < 0.05
+    assert {split.attribute for split in member.trees[-1].splits} >= {0, 2}
+    assert np.isfinite(scores(member, held_out)).all()
+
+
+def test_rows_without_doubt_end_it_long_before_its_trees() -> None:
+    """Trees go on lowering the loss by a share of it, which is less and less worth."""
+    data = random_dataset(600, [2, 5], 2, seed=3)
+    member, _, _ = learnt(replace(data, labels=(data.codes[0] == 1).astype(np.uint8)), trees=500, patience=20)
+    assert len(member.trees) < 120
+    assert member.log_loss < 2e-3
+
+
+def boosted_while(data: Dataset, **more: Any) -> Boosted:
+    return boost(*halves(data), Settings(trees=40, patience=10), np.random.default_rng(0), **more)
+
+
+def test_it_ends_when_the_time_is_over_with_the_trees_that_it_has() -> None:
+    answers = iter([False] * 5 + [True])
+    whole = boosted_while(exclusive_or(600))
+    short = boosted_while(exclusive_or(600), is_late=lambda: next(answers))
+    assert not short.ended
+    assert 0 < len(short.trees) <= 5
+    for own, other in zip(short.trees, whole.trees, strict=False):
+        np.testing.assert_array_equal(own.values, other.values)
+    assert boosted_while(exclusive_or(600), is_late=lambda: True).trees == ()
+
+
+def test_trees_that_are_enough_end_it() -> None:
+    heard = list[tuple[int, float, float]]()
+
+    def enough(n_trees: int, loss: float, first: float) -> bool:
+        heard.append((n_trees, loss, first))
+        return n_trees == 7
+
+    member = boosted_while(exclusive_or(600), are_enough=enough)
+    assert member.ended
+    assert [n for n, *_ in heard] == [*range(1, 8)]
+    base = boosted_while(exclusive_or(600), is_late=lambda: True).log_loss
+    assert heard[-1] == (7, member.log_loss, base)
+
+
+def test_trees_after_the_lowest_loss_are_counted_as_grown() -> None:
+    """Noise: 15 trees wait for a gain in vain."""
+    data = random_dataset(300, [5, 5], 2, seed=8)
+    member = boost(*halves(data), Settings(trees=100, patience=15), np.random.default_rng(0))
+    assert member.grown == 15 + len(member.trees) < 100
+
+
+def test_rows_held_out_of_a_class_that_is_certain() -> None:
+    """A prior that leaves no doubt: there is nothing to lose, and nothing to divide by."""
+    data = random_dataset(60, [3, 3], 3, seed=1)
+    train, held_out = halves(data)
+    train = replace(train, weights=np.where(train.labels == 0, 1e16, 1.0))
+    held_out = held_out.take(np.flatnonzero(held_out.labels == 0))
+    member = boost(train, held_out, Settings(trees=5), np.random.default_rng(0), are_enough=are_enough(train, held_out))
+    assert np.isfinite(member.held_out).all()
+    assert member.log_loss == 0.0
+
+
+def test_their_number_is_no_end_of_its_own() -> None:
+    """Rows held out still gain by the third tree of a signal; of noise they say no."""
+    assert not learnt(exclusive_or(600), trees=3)[0].ended
+    assert learnt(random_dataset(300, [5, 5], 2, seed=8), trees=100, patience=5)[0].ended
+
+
+@pytest.mark.parametrize(
+    ("gained", "pause", "expected"), [(300, 25, 340), (300, 35, 300), (100, 15, 140), (100, 25, 100)]
+)
+def test_the_more_trees_the_longer_it_waits(
+    monkeypatch: pytest.MonkeyPatch, gained: int, pause: int, expected: int
+) -> None:
+    """A tenth of the trees that gained, 20 at the least; where the pause is longer, later gains are not seen."""
+    trees = itertools.count()
+
+    def loss(scores: Array, data: Dataset) -> float:
+        """It falls with `gained` trees, and after a pause with what is there at 340, or 140."""
+        n = next(trees)
+        return math.exp(-0.01 * (min(n, gained) + max(0, min(n, gained + 40) - gained - pause)))
+
+    monkeypatch.setattr(boosting, "log_loss", loss)
+    member = boost(*halves(exclusive_or(600)), Settings(trees=1_000), np.random.default_rng(0))
+    assert len(member.trees) == expected
+    assert member.ended
+
+
+def test_of_noise_nothing_is_learnt() -> None:
+    data = random_dataset(300, [5, 5, 5], 3, seed=8)
+    noise = np.random.default_rng(5).permutation(data.labels)
+    member, _, held_out = learnt(replace(data, labels=noise), trees=50, patience=10)
+    assert len(member.trees) <= 3
+    assert member.log_loss <= log_loss(np.tile(member.prior, (held_out.n_rows, 1)), held_out)
+
+
+@pytest.mark.parametrize("n_labels", first_few([2, 5]))
+def test_as_good_as_boosting_of_scikit_learn(n_labels: int) -> None:
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    rng = np.random.default_rng(4)
+    data = random_dataset(3000, [32] * 6, n_labels, seed=1)
+    x = np.column_stack(data.codes).astype(float) / 32
+    signal = np.sin(6 * x[:, 0]) + 4 * (x[:, 1] > 0.2) * (x[:, 2] > 0.7) + x[:, 3] * x[:, 4]
+    cuts = np.quantile(signal, np.arange(1, n_labels) / n_labels)
+    labels = np.digitize(signal + rng.normal(0, 0.4, len(signal)), cuts)
+    data = replace(data, labels=labels.astype(np.uint8))
+    train, held_out = halves(data)
+    bag = [boost(train, held_out, Settings(), np.random.default_rng(seed)).held_out for seed in range(3)]
+    ours = log_loss(np.mean(bag, axis=0), held_out)
+    peer = ensemble.HistGradientBoostingClassifier(early_stopping=True, random_state=0).fit(x[::2], labels[::2])
+    theirs = -np.log(peer.predict_proba(x[1::2])[np.arange(1500), labels[1::2]]).mean()
+    assert ours < 1.03 * theirs

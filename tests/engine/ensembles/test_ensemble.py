@@ -1,0 +1,132 @@
+"""Weights of a logarithmic pool: the conditions of the optimum, what is dropped, and rows of several weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from bncli.engine.ensembles.auto import (
+    LEAST,
+    LEAST_OF_MANY,
+    MANY,
+    STRENGTH,
+    STRENGTH_OF_MANY,
+    mixture_weights,
+    pool_logs,
+    pool_weights,
+)
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.intp]
+
+
+def opinions(seed: int, n_models: int, n_labels: int = 3, n_rows: int = 60) -> tuple[Array, Labels]:
+    """ln P (models, classes, rows) that lean towards the labels, and the labels."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, n_labels, n_rows)
+    scores = rng.normal(size=(n_models, n_labels, n_rows))
+    scores[:, labels, np.arange(n_rows)] += rng.uniform(0, 2, (n_models, 1))
+    return scores - np.log(np.exp(scores).sum(axis=1, keepdims=True)), labels
+
+
+def penalised(logs: Array, labels: Labels, w: Array, centre: Array, metric: str = "") -> float:
+    """What the weights minimise, row by row."""
+    total = 0.0
+    for t, label in enumerate(labels):
+        powers = np.array([np.exp(sum(w[m] * logs[m, k, t] for m in range(len(w)))) for k in range(logs.shape[1])])
+        p = powers[label] / powers.sum()
+        total += (1 - p) ** 2 if metric == "rmse" else -np.log(p)
+    return float(total + STRENGTH / 2 * ((w - centre) ** 2).sum())
+
+
+@given(st.integers(0, 999), st.integers(1, 4), st.sampled_from(["", "rmse"]))
+def test_no_weights_nearby_are_better(seed: int, n_models: int, metric: str) -> None:
+    logs, labels = opinions(seed, n_models)
+    w = pool_weights(list(logs), labels, None, metric)
+    assert all(weight == 0.0 or weight >= LEAST for weight in w)
+    kept = np.flatnonzero(w)
+    centre = mixture_weights(logs[kept][:, labels, np.arange(len(labels))])
+    least = penalised(logs[kept], labels, w[kept], centre, metric)
+    for m in range(len(kept)):
+        for step in (-1e-2, 1e-2):
+            other = w[kept] + step * (np.arange(len(kept)) == m)
+            if (other >= LEAST).all():  # what is less is no weight
+                assert penalised(logs[kept], labels, other, centre, metric) >= least - 1e-6
+
+
+@given(st.integers(0, 999), st.integers(1, 4))
+def test_a_pool_is_normalised_and_one_model_with_weight_1_is_itself(seed: int, n_models: int) -> None:
+    logs, _ = opinions(seed, n_models)
+    w = np.random.default_rng(seed).uniform(0, 2, n_models)
+    np.testing.assert_allclose(np.exp(pool_logs(logs, w)).sum(axis=0), 1.0)
+    np.testing.assert_allclose(pool_logs(logs[:1], np.ones(1)), logs[0], atol=1e-12)
+
+
+def test_a_weight_stands_for_so_many_rows() -> None:
+    logs, labels = opinions(3, 3)
+    counts = np.random.default_rng(0).integers(1, 4, len(labels))
+    weighted = pool_weights(logs, labels, counts.astype(float))
+    repeated = pool_weights(np.repeat(logs, counts, axis=2), np.repeat(labels, counts))
+    assert weighted.tolist() == pytest.approx(repeated.tolist(), abs=1e-3)
+
+
+def test_a_timid_model_is_made_bolder_and_a_bold_one_milder() -> None:
+    """The odds of three rows in four being right are 3 to 1, whatever a model says."""
+    labels = np.tile([0, 0, 0, 1], 5_000)
+    for said in (0.6, 0.75, 0.99):
+        logs = np.log(np.array([[[said], [1 - said]]])) * np.ones(len(labels))
+        (w,) = pool_weights(logs, labels)
+        assert w == pytest.approx(np.log(3) / np.log(said / (1 - said)), rel=0.02)
+
+
+def test_the_better_of_two_takes_all() -> None:
+    right = np.log(np.array([[0.9, 0.2, 0.9], [0.1, 0.8, 0.1]]))
+    w = pool_weights([right, right[::-1]], np.array([0, 1, 0]))
+    assert w[1] == 0.0
+    assert w[0] > 1.0
+
+
+def test_where_nothing_helps_the_likeliest_has_next_to_no_weight() -> None:
+    wrong = np.log(np.full((2, 3000), 0.5) + np.array([[0.4], [-0.4]]))
+    w = pool_weights([wrong, wrong * 2], np.ones(3000, np.intp))
+    assert sorted(w) == [0.0, LEAST_OF_MANY]
+
+
+@given(st.integers(0, 999), st.integers(1, 5))
+def test_at_the_centre_no_member_could_be_given_more(seed: int, n_models: int) -> None:
+    """At the optimum the mean share of a member is 1 where it has a weight, and below where it has none."""
+    logs = np.log(np.random.default_rng(seed).uniform(0.01, 1.0, (n_models, 60)))
+    v = mixture_weights(logs)
+    assert v.sum() == pytest.approx(1.0)
+    gains = (np.exp(logs) / (v @ np.exp(logs))).mean(axis=1)
+    assert (gains < 1.0 + 1e-2).all()
+    np.testing.assert_allclose(gains[v > 0.05], 1.0, atol=1e-2)
+
+
+@pytest.mark.parametrize("sizes", [(900, 70, 30), (970, 19, 11), (500, 500)])
+def test_the_centre_is_the_share_of_the_rows(sizes: Sequence[int]) -> None:
+    """Each model is certain of the rows of its group, and knows nothing of the others."""
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    logs = np.log(np.where(group == np.arange(len(sizes))[:, np.newaxis], 1.0, 1e-9))
+    np.testing.assert_allclose(mixture_weights(logs), np.array(sizes) / sum(sizes), atol=1e-6)
+
+
+def test_probabilities_near_nothing() -> None:
+    logs = np.array([[[-2000.0, -1.0], [0.0, -0.5]], [[-1990.0, -3.0], [0.0, -0.05]]])
+    w = pool_weights(logs, np.array([0, 1]))
+    assert np.isfinite(pool_logs(logs, w)).all()
+
+
+@pytest.mark.parametrize(("n_rows", "strength"), [(MANY - 1, STRENGTH), (MANY, STRENGTH_OF_MANY)])
+def test_of_many_rows_the_pull_is_stronger_where_hardly_one_is_in_doubt(n_rows: int, strength: float) -> None:
+    """A model that is always right, its log-odds 7: strength * (w - 1) = rows * 7 / (1 + exp(7 w))."""
+    logs = -np.log1p(np.exp(np.array([[[-7.0], [7.0]]]))) * np.ones(n_rows)
+    (w,) = pool_weights(logs, np.zeros(n_rows, np.intp))
+    expected = brentq(lambda w: strength * (w - 1) - n_rows * 7 / (1 + np.exp(7 * w)), 1, 10)
+    assert w == pytest.approx(expected, rel=1e-3)

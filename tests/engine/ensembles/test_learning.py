@@ -1,0 +1,433 @@
+"""The whole of `--structure auto` on small tables: laws, odd data, limits of time, and what it tells."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bncli.engine.data.columns import CategoricalColumn, Columns, NumericColumn
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.ensembles import auto as learning
+from bncli.engine.ensembles import budget, choice, trials
+from bncli.engine.ensembles.boosted_candidate import Bag
+from bncli.engine.ensembles.budget import ComputeBudget
+from bncli.engine.ensembles.candidates import Candidate, Rows, candidate, names
+from bncli.engine.ensembles.choice import FREQUENCIES, Judged, space_of
+from bncli.engine.evaluation.validate import predict
+from bncli.engine.learn import Learnt, learn
+from bncli.engine.model import Model
+from bncli.engine.parameters import few_rows, nested_samples, optimization
+from bncli.engine.parameters.likelihood import ConditionalLikelihood
+from bncli.engine.parameters.nested_samples import Growth
+from bncli.engine.parameters.optimization import ParameterSpace
+from bncli.errors import BncliError
+from bncli.files.artifacts.model import dump_model
+from bncli.recipe import Recipe
+from bncli.watch import Event, Note, Progress, Run, Stage
+from tests.datasets import random_dataset
+from tests.engine.ensembles.rows import coded, ensemble_of, mixed, recipe
+
+GRID = (30.0, 3.0, 0.3)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_penalties() -> Iterator[None]:
+    """The laws do not depend on how many penalties are tried."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trials, "GRID", GRID)
+        patch.setattr(choice, "GRID", GRID)
+        yield
+
+
+def learnt(columns: Columns, **options: object) -> Learnt:
+    return learn(columns, recipe(**options))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def model(few_penalties: None) -> Model:
+    return learnt(mixed(150, 3)).model
+
+
+def test_an_ensemble_of_what_was_tried(model: Model) -> None:
+    components = ensemble_of(model).components
+    weights = [component.weight for component in components]
+    assert weights == sorted(weights, reverse=True)
+    assert model.tables is components[0].tables
+    trials = ensemble_of(model).trials
+    by_name = {trial.name: trial.weight for trial in trials}
+    assert {one.name: one.weight for one in components} == {n: w for n, w in by_name.items() if w > 0}
+    assert model.penalty == next(t.penalty for t in trials if t.name == components[0].name)
+
+
+def test_the_prediction_pools_the_log_odds_of_the_components(model: Model) -> None:
+    columns = mixed(40, 3, seed=5)
+    components = ensemble_of(model).components
+    alone = [predict(replace(model, predictor=one.tables), columns) for one in components]
+    pooled = np.exp(sum(one.weight * logs for one, logs in zip(components, alone, strict=True)))
+    np.testing.assert_allclose(np.exp(predict(model, columns)), pooled / pooled.sum(axis=0), rtol=1e-10)
+
+
+def test_the_likelihood_told_is_that_of_the_ensemble() -> None:
+    columns = mixed(120)
+    found = learnt(columns)
+    assert columns.label is not None
+    logs = predict(found.model, columns)[columns.label.codes, np.arange(120)]
+    assert found.parameters.cll == pytest.approx(logs.sum(), rel=1e-9)
+    assert found.parameters.cll_start == pytest.approx(-120 * math.log(2))
+
+
+def test_the_same_bytes_whatever_the_threads() -> None:
+    first, second = (dump_model(learn(mixed(100), recipe(), run=Run(threads)).model) for threads in (1, 2))
+    assert first == second
+
+
+def test_a_weight_of_two_is_a_row_twice_as_far_as_cuts_and_frequencies_go() -> None:
+    twice = learnt(mixed(60, weights=np.full(60, 2.0))).model.schema
+    once = learnt(mixed(60)).model.schema
+    assert [a.frequencies for a in twice.attributes] == [tuple(2 * f for f in a.frequencies) for a in once.attributes]
+
+
+@pytest.mark.parametrize("metric", ["log-loss", "error", "rmse"])
+def test_every_metric_gives_a_model(metric: str) -> None:
+    found = learnt(mixed(80), metric=metric).model
+    assert ensemble_of(found).components
+    assert all(math.isfinite(trial.log_loss) and 0 <= trial.error <= 1 for trial in ensemble_of(found).trials)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 3, 7])
+def test_hardly_any_rows(n_rows: int) -> None:
+    found = learnt(mixed(n_rows)).model
+    p = np.exp(predict(found, mixed(20)))
+    assert np.isfinite(p).all()
+    np.testing.assert_allclose(p.sum(axis=0), 1.0)
+
+
+def test_no_rows() -> None:
+    with pytest.raises(BncliError, match="no rows to learn from"):
+        learnt(mixed(10).take(np.zeros(0, np.intp)))
+
+
+def test_no_attribute_that_helps() -> None:
+    columns = replace(mixed(30), attributes={})
+    p = np.exp(predict(learnt(columns).model, columns))
+    assert columns.label is not None
+    assert p[1, 0] == pytest.approx(columns.label.codes.mean(), abs=0.1)
+
+
+def test_a_class_that_never_changes() -> None:
+    columns = mixed(30)
+    assert columns.label is not None
+    same = replace(columns, label=replace(columns.label, codes=np.zeros(30, np.int8)))
+    assert np.exp(predict(learnt(same).model, columns))[0].min() > 0.9
+
+
+SOME = budget.Effort(math.inf, 50, 250, True, math.inf, 3, 100_000, 500)
+"""50 rows are held out, of 250 at most; no trees are boosted."""
+
+
+def test_of_many_rows_some_are_drawn_and_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(budget.EFFORTS, budget.DEFAULT, SOME)
+    found = learnt(mixed(300)).model
+    assert found.n_rows == 300
+    assert ensemble_of(found).components
+    assert math.isfinite(ensemble_of(found).trials[0].log_loss)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "drawn", "others"), [(24_000, 19_200, 19_200), (25_000, 20_000, 20_000), (30_000, 20_000, 24_000)]
+)
+def test_a_fifth_is_held_out_and_of_the_others_20_000_are_drawn(n_rows: int, drawn: int, others: int) -> None:
+    (fold,) = learning._folds(random_dataset(n_rows, (2, 2), 2), budget.EFFORTS[budget.DEFAULT], 0)
+    assert fold.rows.data.n_rows == pytest.approx(drawn, abs=1)
+    assert fold.others.n_rows == pytest.approx(others, abs=1)
+    assert fold.held_out.n_rows == n_rows - fold.others.n_rows
+    assert (fold.others is fold.rows.data) == (others == drawn)
+
+
+def test_what_comes_close_to_trees_of_all_rows_learns_from_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(budget.EFFORTS, budget.DEFAULT, replace(SOME, most_rows=100, boosted_from=0))
+    monkeypatch.setattr(learning, "pool_weights", lambda logs, *rest: np.arange(len(logs)) == 0)
+    fitted: list[int] = []
+
+    def spied(data: Dataset, *told: Any) -> ParameterSpace:
+        fitted.append(data.n_rows)
+        return space_of(data, *told)
+
+    monkeypatch.setattr(learning, "space_of", spied)
+    monkeypatch.setattr(trials, "names", lambda data: ("singles", "boosted"))
+    components = ensemble_of(learnt(mixed(200)).model).components
+    assert {component.name for component in components} == {"singles", FREQUENCIES}
+    assert sorted(set(fitted)) == [160, 200], "all that are not held out, then all"
+
+
+@pytest.mark.parametrize(("half_a_member", "expected"), [(80, 160), (79, 80)])
+def test_trees_learn_from_the_rows_drawn_where_there_is_no_time_for_more(
+    monkeypatch: pytest.MonkeyPatch, half_a_member: float, expected: int
+) -> None:
+    data, effort = coded(mixed(200)), replace(SOME, most_rows=100, boosted_from=0)
+    folds = learning._folds(data, effort, 0)
+    clock = ComputeBudget(half_a_member, partial(float, 0))
+    bag = Bag(1, 10**5, 500, 0, clock)
+    tried = trials.Trials(data, folds, recipe(), trials.Plan(effort, clock, bag), lambda event: None)
+    monkeypatch.setattr(trials, "member_seconds", lambda data, n_rows, like=(): n_rows)
+    learnt_from: list[int] = []
+
+    def spied(parts: Sequence[tuple[Dataset, Dataset]], *told: Any) -> Judged:
+        learnt_from.extend(rows.n_rows for rows, _ in parts)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trials, "judge_boosted", spied)
+    with pytest.raises(KeyboardInterrupt):
+        tried._try_boosted(0)
+    assert learnt_from == [expected]
+
+
+def test_the_same_bytes_for_the_same_effort() -> None:
+    first, second, default, other = (
+        dump_model(learn(mixed(60), Recipe.of(structure="auto", effort=effort)).model) for effort in (1, 1, None, 4)
+    )
+    assert first == second
+    assert len({first, default, other}) == 3
+
+
+def test_the_default_effort_is_three() -> None:
+    typed, default = (learn(mixed(100), Recipe.of(structure="auto", effort=e)).model for e in (3, None))
+    assert ensemble_of(typed).trials == ensemble_of(default).trials
+
+
+def test_an_effort_of_five_tries_all_there_is() -> None:
+    columns = mixed(100)
+    found = learn(columns, Recipe.of(structure="auto", effort=5)).model
+    assert {trial.name for trial in ensemble_of(found).trials} <= {*names(coded(columns)), FREQUENCIES}
+    tried = {trial.name for trial in ensemble_of(found).trials}
+    assert {"singles", "lines", "boosted", "tree", "pairs", "sharp singles", "sharp tree"} <= tried
+
+
+def test_what_an_effort_cannot_afford_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(budget.EFFORTS, budget.DEFAULT, replace(SOME, share=0.0))
+    _, reason, listed = left_out(mixed(100), "nothing", None)
+    assert reason == "candidates that were not tried, too costly for this effort"
+    assert ("singles", *listed) == tuple(name for name in names(coded(mixed(100))) if name != "boosted")
+
+
+def test_a_straight_line_is_told_from_steps() -> None:
+    """The log-odds of the class are a line in both numbers: nothing else says it with so little."""
+    rng = np.random.default_rng(1)
+    x, z = rng.normal(size=(2, 300))
+    codes = (rng.random(300) < 1 / (1 + np.exp(z - 2 * x))).astype(np.int8)
+    attributes = {"x": NumericColumn(x), "z": NumericColumn(z)}
+    found = learnt(Columns(300, attributes, "class", CategoricalColumn(codes, ("no", "yes")))).model
+    weights = {trial.name: trial.weight for trial in ensemble_of(found).trials}
+    losses = {trial.name: trial.log_loss for trial in ensemble_of(found).trials}
+    assert max(weights, key=weights.__getitem__) == "lines"
+    assert min(losses, key=losses.__getitem__) == "lines"
+    assert ensemble_of(found).components[0].name == "lines"
+
+
+def test_a_limit_leaves_out_what_there_is_no_time_for() -> None:
+    events: list[Event] = []
+    now = iter(range(10_000))
+    found = learn(mixed(80), recipe(time_limit=2.5), run=Run(clock=lambda: float(next(now)), watch=events.append)).model
+    notes = [event.text for event in events if isinstance(event, Note)]
+    assert len(notes) == 1
+    assert "there was no time" in notes[0]
+    assert next(trial.name for trial in ensemble_of(found).trials) == "singles"
+    left_out = notes[0].rpartition(": ")[2].split(", ")
+    assert not {trial.name for trial in ensemble_of(found).trials} & set(left_out)
+
+
+def left_out(
+    columns: Columns, stop_after: str, limit: float | None = 10.0, effort: int | None = None
+) -> tuple[Model, str, list[str]]:
+    """What is learnt where the time is over once this candidate was tried; the reason told, and what was left out."""
+    now = [0.0]
+    notes: list[str] = []
+    tried: list[str] = []
+
+    def watch(event: Event) -> None:
+        if isinstance(event, Note) and not event.warning:
+            notes.append(event.text)
+        if isinstance(event, Progress) and ", " in event.detail:
+            tried.append(event.detail.partition(",")[0])
+            now[0] = 1e6 if tried[-1] == stop_after else 0.0
+
+    asked = Recipe.of(structure="auto", time_limit=limit, effort=effort)
+    found = learn(columns, asked, run=Run(clock=lambda: now[0], watch=watch)).model
+    assert [trial.name for trial in ensemble_of(found).trials] == [*dict.fromkeys(tried), FREQUENCIES]
+    if not notes:
+        return found, "", []
+    (note,) = notes
+    reason, _, listed = note.partition(": ")
+    return found, reason, listed.split(", ")
+
+
+def test_when_the_time_is_over_all_others_are_told_in_their_order() -> None:
+    """Those too that would have been found on the residuals of one that was left out."""
+    columns = mixed(60)
+    found, reason, listed = left_out(columns, "singles")
+    assert reason == "candidates that were not tried, there was no time"
+    assert ("singles", *listed) == names(coded(columns))
+    assert "triples" in listed
+    assert {one.name for one in ensemble_of(found).components} == {"singles", FREQUENCIES}
+
+
+def test_sets_of_four_are_told_where_triples_were_left_out() -> None:
+    columns = replace(mixed(60), attributes={f"a{i}": mixed(60, seed=i).attributes["b"] for i in range(4)})
+    _, _, listed = left_out(columns, "tree")
+    assert listed == ["pairs", "all pairs", "triples", "quadruples"]
+
+
+def test_where_there_is_time_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "MOST_MEMBERS", 6)
+    found, *nothing = left_out(mixed(60), "nothing")
+    assert nothing == ["", []]
+    assert "boosted" in {trial.name for trial in ensemble_of(found).trials}
+
+
+def test_an_effort_that_is_typed_is_not_raised_by_a_limit() -> None:
+    in_time, *_ = left_out(mixed(60), "nothing", 10.0, 2)
+    unlimited, *_ = left_out(mixed(60), "nothing", None, 2)
+    assert ensemble_of(in_time).trials == ensemble_of(unlimited).trials
+
+
+def test_a_path_ends_when_the_time_is_over() -> None:
+    """Of the first candidate a single penalty is tried."""
+    now = itertools.count()
+    events: list[Event] = []
+    learn(mixed(60), recipe(time_limit=0.001), run=Run(clock=lambda: float(next(now)), watch=events.append))
+    penalties = {event.detail.split(",")[1] for event in events if isinstance(event, Progress) and ", " in event.detail}
+    assert penalties == {" penalty 30"}
+
+
+def test_what_is_tried_is_told() -> None:
+    events: list[Event] = []
+    learn(mixed(60), recipe(), run=Run(watch=events.append))
+    assert [event.name for event in events if isinstance(event, Stage)] == ["discretize", "candidates", "parameters"]
+    details = [event.detail for event in events if isinstance(event, Progress)]
+    assert "singles, penalty 30, fold 2 of 5" in details
+    assert all(event.total is None or event.done <= event.total for event in events if isinstance(event, Progress))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_held_out_loss_is_that_of_the_whole_ensemble(weighted: bool) -> None:
+    """No worse than the best component, by the convexity of -ln, and no better than each row's best component."""
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 150) if weighted else None
+    found = learnt(mixed(150, 3, weights=weights))
+    held_out = found.parameters.held_out
+    assert held_out is not None
+    losses = [trial.log_loss for trial in ensemble_of(found.model).trials if trial.weight > 0]
+    assert 0 < held_out.log_loss <= min(losses) * (1 + 1e-3)
+    folds = learning._folds(coded(mixed(150, 3, weights=weights)), budget.EFFORTS[budget.DEFAULT], 0)
+    loss, total = 0.0, 0.0
+    for fold in folds:
+        of_rows = np.ones(fold.held_out.n_rows) if fold.held_out.weights is None else fold.held_out.weights
+        seen = np.bincount(fold.rows.data.labels, fold.rows.data.weights, 3)
+        for y, w in zip(fold.held_out.labels, of_rows, strict=True):
+            loss -= w * math.log((seen[y] + 1) / (seen.sum() + 3))
+            total += w
+    assert held_out.base_log_loss == pytest.approx(loss / total, rel=1e-12)
+    assert held_out.log_loss < held_out.base_log_loss
+
+
+def test_one_component_has_at_most_the_loss_of_its_trial() -> None:
+    """Its log-odds may be made bolder or milder."""
+    found = learn(mixed(300, 3), recipe(time_limit=1e-9), run=Run(clock=itertools.count().__next__))
+    singles, frequencies = ensemble_of(found.model).trials
+    assert (frequencies.name, frequencies.weight) == (FREQUENCIES, 0)
+    assert found.parameters.held_out is not None
+    assert 0.9 * singles.log_loss < found.parameters.held_out.log_loss <= singles.log_loss
+
+
+def test_without_rows_to_hold_out_nothing_was_held_out() -> None:
+    assert learnt(mixed(1, 2)).parameters.held_out is None
+
+
+@pytest.mark.parametrize("word", [3, 4])
+def test_candidates_too_large_for_the_memory_are_told_once(word: int) -> None:
+    data = coded(mixed(100))
+    effort = budget.EFFORTS[word]
+    needed = {name: budget.memory_of(name, data, effort) for name in names(data)}
+    enough = needed["singles"]
+    notes: list[str] = []
+
+    def watch(event: Event) -> None:
+        if isinstance(event, Note):
+            notes.append(event.text)
+
+    found = learn(mixed(100), Recipe.of(structure="auto", effort=word), run=Run(memory=enough, watch=watch)).model
+    tried = {trial.name for trial in ensemble_of(found).trials}
+    assert tried <= {FREQUENCIES, *(name for name in names(data) if needed[name] <= enough)}
+    (note,) = [note for note in notes if "too large for the memory: " in note]
+    told = note.partition("too large for the memory: ")[2].split(", ")
+    assert len(told) == len(set(told))
+    assert "pairs" in told
+    assert all(needed[name] > enough for name in told)
+
+
+def test_what_cannot_be_begun_in_the_memory_is_refused() -> None:
+    with pytest.raises(BncliError, match=r"about .* of memory, and .* are free"):
+        learn(mixed(100), Recipe.of(structure="auto"), run=Run(memory=1_000))
+
+
+@pytest.mark.parametrize("name", ["tree", "pairs", "all pairs", "triples", "quadruples"])
+def test_larger_sets_take_more_memory_and_no_lower_effort_takes_more(name: str) -> None:
+    data = random_dataset(3_000, (4,) * 10, 3)
+    of_efforts = [budget.memory_of(name, data, effort) for effort in budget.EFFORTS.values()]
+    assert of_efforts == sorted(of_efforts)
+    assert budget.memory_of("singles", data, budget.EFFORTS[3]) < of_efforts[2]
+
+
+def test_a_limit_of_no_time_is_refused() -> None:
+    with pytest.raises(BncliError, match="is not a finite number above 0"):
+        Recipe.of(structure="auto", time_limit=0)
+
+
+def test_on_all_rows_larger_sets_are_penalised_as_in_the_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    beyond: dict[str, set[float]] = {}
+
+    def spied(rows: Rows, name: str) -> Candidate:
+        found = candidate(rows, name)
+        beyond.setdefault(name, set()).add(found.beyond)
+        return found
+
+    disagree = property(lambda rows: 20.0 if {"singles", "pairs"} <= rows.penalties.keys() else 1.0)
+    monkeypatch.setattr(Rows, "beyond", disagree)
+    for module in (trials, learning):
+        monkeypatch.setattr(module, "candidate", spied)
+    monkeypatch.setattr(trials, "may_improve", lambda *told: True)
+    monkeypatch.setattr(learning, "pool_weights", lambda logs, *rest: np.ones(len(logs)))
+    learnt(mixed(60), effort=4)
+    assert beyond["triples"] == {20.0}
+    assert beyond["pairs"] == {1.0}
+
+
+def test_the_last_fits_may_grow_through_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = mixed(800, 3)
+    monkeypatch.setattr(few_rows, "MOST_ROWS", 500)
+    whole = learnt(columns)
+    monkeypatch.setattr(
+        learning,
+        "Growth",
+        partial(Growth, many_rows=300, rows_per_parameter=1, fewest_per_parameter=0, least_largest=200, least=100),
+    )
+    drawn: list[int] = []
+    draw = nested_samples.nested_samples
+
+    def told(likelihood: ConditionalLikelihood, sizes: Sequence[int]) -> Iterator[Dataset]:
+        drawn.extend(sizes)
+        return draw(likelihood, sizes)
+
+    monkeypatch.setattr(optimization, "nested_samples", told)
+    grown = learnt(columns)
+    assert drawn
+    assert grown.parameters.cll == pytest.approx(whole.parameters.cll, rel=1e-3)
+    assert [one.name for one in ensemble_of(grown.model).components] == [
+        one.name for one in ensemble_of(whole.model).components
+    ]

@@ -1,0 +1,144 @@
+"""Predictors against their definition: the indicators of complete sets, one row at a time."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.parameters.coordinates import CellPredictors, predictors_of
+from bncli.engine.structures.structure import Dag, Family
+from tests import oracles
+from tests.datasets import dense_dataset
+from tests.strategies import dags, datasets
+
+Array = NDArray[np.float64]
+
+
+def slow_indicators(families: tuple[Family, ...], references: list[int], data: Dataset) -> Array:
+    """The rows' explicit matrix: an intercept, then every set of attributes with every combination of values."""
+    sets = {s for f in families for n in range(1, 9) for s in itertools.combinations(sorted(f.attributes), n)}
+    columns = [np.ones(data.n_rows)]
+    for members in sorted(sets):
+        away = [[v for v in range(data.schema.cardinalities[i]) if v != references[i]] for i in members]
+        columns += [
+            np.all([data.codes[i] == v for i, v in zip(members, values, strict=True)], axis=0)
+            for values in itertools.product(*away)
+        ]
+    return np.array(columns, float).T
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[tuple[Family, ...], list[int], Dataset]:
+    data = draw(datasets(max_rows=20, max_attributes=4))
+    dag = draw(dags(len(data.codes)))
+    references = [draw(st.integers(0, n - 1)) for n in data.schema.cardinalities]
+    return dag.families(data.schema.cardinalities), references, data
+
+
+@given(cases(), st.integers(0, 99))
+def test_tables_score_rows_as_the_indicators_do(case: tuple[tuple[Family, ...], list[int], Dataset], seed: int) -> None:
+    """The columns may come in another order: each is found by the scores of one parameter alone."""
+    families, references, data = case
+    found = predictors_of(families, references)
+    unit_tables = found.tables(np.eye(found.n_predictors))
+    by_tables = oracles.indicators(families, data) @ unit_tables.T
+    slow = slow_indicators(families, references, data)
+    assert found.n_predictors == slow.shape[1]
+    assert sorted(map(tuple, by_tables.T)) == sorted(map(tuple, slow.T))
+    p = np.random.default_rng(seed).normal(size=(3, found.n_predictors))
+    np.testing.assert_allclose(found.tables(p), p @ unit_tables, atol=1e-12)
+
+
+@given(cases(), st.integers(0, 99))
+def test_sums_are_the_transpose_of_tables(case: tuple[tuple[Family, ...], list[int], Dataset], seed: int) -> None:
+    found = predictors_of(case[0], case[1])
+    rng = np.random.default_rng(seed)
+    p, d = rng.normal(size=(2, found.n_predictors)), rng.normal(size=(2, len(found.own)))
+    before = d.copy()
+    np.testing.assert_allclose(
+        np.sum(found.tables(p) * d, axis=1), np.sum(p * found.sums(d), axis=1), rtol=1e-9, atol=1e-9
+    )
+    np.testing.assert_array_equal(d, before)
+
+
+@given(cases(), st.integers(0, 99))
+def test_parameters_keep_the_score_of_every_row(case: tuple[tuple[Family, ...], list[int], Dataset], seed: int) -> None:
+    families, references, _ = case
+    found = predictors_of(families, references)
+    tables = np.random.default_rng(seed).normal(size=(2, len(found.own)))
+    cardinalities = {i: n for f in families for i, n in zip(f.attributes, f.shape, strict=True)}
+    everything = dense_dataset([cardinalities.get(i, 1) for i in range(len(references))], 1, copies=1)
+    z = oracles.indicators(families, everything)
+    p = found.parameters(tables)
+    np.testing.assert_allclose(z @ found.tables(p).T, z @ tables.T, atol=1e-9)
+    np.testing.assert_allclose(found.parameters(found.tables(p)), p, atol=1e-9)
+
+
+@given(cases(), st.integers(0, 99))
+def test_transposed_is_the_transpose_of_parameters(
+    case: tuple[tuple[Family, ...], list[int], Dataset], seed: int
+) -> None:
+    families, references, _data = case
+    found = predictors_of(families, references)
+    rng = np.random.default_rng(seed)
+    tables, parameters = rng.normal(size=(2, len(found.own))), rng.normal(size=(2, found.n_predictors))
+    one = float((found.parameters(tables) * parameters).sum())
+    other = float((tables * found.transposed(parameters)).sum())
+    assert one == pytest.approx(other, rel=1e-9, abs=1e-9)
+
+
+def test_the_published_example() -> None:
+    """Feelders & Ivanovs 2006, section 3.3: nine parameters where the mapping of Roos et al. has fourteen."""
+    dag = Dag(((), (), (0,), (2,), ()), (2, 3, 4), (0, 1))
+    families = dag.families((2,) * 5)
+    assert dag.is_perfect
+    assert sorted(sorted(f.attributes) for f in families) == [[0, 1], [0, 2], [2, 3], [4]]
+    assert predictors_of(families, [0, 1, 0, 1, 0]).n_predictors == 9
+    assert sum(family.n_cells for family in families) == 14
+
+
+def test_without_attributes_there_is_the_intercept() -> None:
+    found = predictors_of((), [])
+    assert found.n_predictors == 1
+    assert found.tables(np.array([[2.0]])).tolist() == [[2.0]]
+    assert found.sums(np.array([[3.0]])).tolist() == [[3.0]]
+    assert found.parameters(np.array([[4.0]])).tolist() == [[4.0]]
+    assert found.transposed(np.array([[5.0]])).tolist() == [[5.0]]
+
+
+def test_a_wide_family_costs_its_cells_times_its_attributes() -> None:
+    """The pairs of cell and active predictor would be 3^12 = 531,441."""
+    n_attributes = 12
+    family = Family(tuple(range(n_attributes)), (2,) * n_attributes, 0)
+    found = predictors_of((family,), [0] * n_attributes)
+    assert found.n_predictors == family.n_cells
+    assert found.lowered.size == n_attributes * (1 + family.n_cells)
+    ones = found.tables(np.ones((1, found.n_predictors)))[0]
+    assert ones[-1] == family.n_cells - 1  # every non-empty set; the intercept is in the bias
+
+
+@given(datasets(max_rows=20, max_attributes=4), st.data())
+def test_a_predictor_a_cell(data: Dataset, draw: st.DataObject) -> None:
+    """Sums and transposed are transposes; parameters score rows as the tables do, with a bias and without."""
+    dag = draw.draw(dags(len(data.codes)))
+    families = dag.families(data.schema.cardinalities)
+    n_cells = 1 + sum(family.n_cells for family in families)
+    of_class = (n_cells - families[-1].n_cells, n_cells) if dag.class_parents else None
+    found = CellPredictors(n_cells, of_class)
+    assert found.n_predictors == n_cells - len(dag.class_parents[:1])
+    maps = np.stack([found.tables(unit[np.newaxis])[0] for unit in np.eye(found.n_predictors)], axis=1)
+    ways = np.stack([found.parameters(unit[np.newaxis])[0] for unit in np.eye(n_cells)], axis=1)
+    rng = np.random.default_rng(draw.draw(st.integers(0, 99)))
+    cells, p = rng.normal(size=(3, n_cells)), rng.normal(size=(3, found.n_predictors))
+    np.testing.assert_allclose(found.tables(p), p @ maps.T)
+    np.testing.assert_allclose(found.sums(cells), cells @ maps)
+    np.testing.assert_allclose(found.parameters(cells), cells @ ways.T)
+    np.testing.assert_allclose(found.transposed(p), p @ ways, atol=1e-12)
+    z = oracles.indicators(families, data)
+    np.testing.assert_allclose(z @ found.tables(found.parameters(cells)).T, z @ cells.T, atol=1e-12)

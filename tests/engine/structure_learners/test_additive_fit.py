@@ -1,0 +1,65 @@
+"""The quick fit: close to the optimum, over regrouped and plain attributes alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bncli.engine.counting.counts import Counts
+from bncli.engine.data.dataset import Dataset
+from bncli.engine.parameter_learners import discriminative
+from bncli.engine.parameters.optimization import OptimizerSettings
+from bncli.engine.structure_learners.additive_fit import additive_fit
+from bncli.engine.structures.structure import Regions
+from tests.datasets import random_dataset
+from tests.effects import mixed_dataset, mixed_datasets
+
+
+@settings(max_examples=20)
+@given(mixed_datasets(), st.sampled_from([0.5, 3.0]))
+def test_close_to_the_optimum(data: Dataset, penalty: float) -> None:
+    regions = Regions(tuple((i,) for i in data.schema.informative))
+    likelihood, cells = additive_fit(data, regions.families(data.schema.cardinalities), penalty)
+    best = discriminative.learn(
+        Counts(data),
+        regions,
+        coding="thermometer",
+        settings=OptimizerSettings("zero", penalty, 0.0, "newton", 1e-12, 500),
+    )
+    cll, gradient = likelihood.value_and_gradient(cells)
+    assert gradient.shape == cells.shape == (data.n_labels, likelihood.n_cells)
+    assert cll == pytest.approx(best.cll, rel=0.02, abs=0.02 * data.n_rows)
+
+
+def test_the_penalty_is_10_unless_told() -> None:
+    data = random_dataset(150, (4, 5, 3), 3, seed=4)
+    regions = Regions(((0,), (1,), (2,)))
+    likelihood, cells = additive_fit(data, regions.families((4, 5, 3)))
+    best = {
+        penalty: discriminative.learn(
+            Counts(data),
+            regions,
+            coding="thermometer",
+            settings=OptimizerSettings("zero", penalty, 0.0, "newton", 1e-12, 500),
+        ).cll
+        for penalty in (3.0, 10.0, 30.0)
+    }
+    assert best[30.0] < 1.02 * best[10.0] < 1.04 * best[3.0]
+    assert likelihood.value_and_gradient(cells)[0] == pytest.approx(best[10.0], rel=0.005)
+
+
+def test_the_class_alone() -> None:
+    data = random_dataset(200, (2, 3), 3)
+    _, cells = additive_fit(data, (), 1e-6)
+    shares = np.exp(cells[:, 0]) / np.exp(cells[:, 0]).sum()
+    np.testing.assert_allclose(shares, np.bincount(data.labels) / 200, atol=1e-3)
+
+
+def test_coarse_families_have_tables_of_coarse_codes() -> None:
+    data = mixed_dataset(random_dataset(100, (6, 5), 2), ["numeric", "numeric"])
+    groupings = (((0, 0, 1, 1, 2, 2), None),)
+    families = Regions(((0,), (1,)), bins=(3,), groupings=groupings).families((6, 5))
+    _, cells = additive_fit(data, families)
+    assert cells.shape == (2, 1 + 3 + 5)

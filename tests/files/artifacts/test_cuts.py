@@ -1,0 +1,180 @@
+"""The cuts file: there and back, and what a hand may do wrong."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.engine.data.schema import CategoricalAttribute, Cuts, NumericAttribute
+from bncli.errors import BncliError
+from bncli.files.artifacts.cuts import dump_cuts, read_cuts, write_cuts
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+CUT_LISTS = st.lists(st.floats(allow_nan=False, allow_infinity=False), unique=True, max_size=5).map(sorted).map(tuple)
+LEVEL_LISTS = st.lists(TEXTS.filter(bool), unique=True, max_size=5).map(tuple)
+
+
+@st.composite
+def any_cuts(draw: st.DrawFn) -> Cuts:
+    names = draw(st.lists(TEXTS, unique=True, min_size=1, max_size=5))
+    attributes = tuple(
+        NumericAttribute(name, draw(st.booleans()), (), draw(CUT_LISTS))
+        if draw(st.booleans())
+        else CategoricalAttribute(name, draw(st.booleans()), (), draw(LEVEL_LISTS))
+        for name in names[1:]
+    )
+    return Cuts(names[0], attributes, draw(TEXTS), draw(st.dictionaries(TEXTS, st.integers(0, 2**63 - 1), max_size=3)))
+
+
+@given(any_cuts())
+def test_there_and_back_is_the_same(tmp_path_factory: pytest.TempPathFactory, cuts: Cuts) -> None:
+    path = tmp_path_factory.getbasetemp() / "cuts.json"
+    write_cuts(str(path), cuts)
+    assert read_cuts(str(path)) == cuts
+    assert dump_cuts(read_cuts(str(path))).encode() == path.read_bytes()
+
+
+def test_the_file_is_readable() -> None:
+    attributes = (
+        NumericAttribute("age", False, (), (27.5, 41.0)),
+        CategoricalAttribute("tür", False, (), ("no", "yes")),
+    )
+    assert dump_cuts(Cuts("sick", attributes, "equal-width", {"bins": 3})) == (
+        "{\n"
+        '  "format": "bncli-cuts",\n'
+        '  "version": 1,\n'
+        '  "class": "sick",\n'
+        '  "method": "equal-width",\n'
+        '  "options": {"bins": 3},\n'
+        '  "attributes": [\n'
+        '    {"name": "age", "type": "numeric", "cuts": [27.5, 41.0]},\n'
+        '    {"name": "tür", "type": "categorical", "levels": ["no", "yes"]}\n'
+        "  ]\n"
+        "}\n"
+    )
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    attribute = {"name": "a", "type": "numeric", "cuts": [1, 2.5]}
+    return {"format": "bncli-cuts", "version": 1, "class": "y", "attributes": [attribute]} | changes
+
+
+def read(tmp_path: Path, content: object) -> Cuts:
+    path = tmp_path / "cuts.json"
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    return read_cuts(str(path))
+
+
+def test_a_file_by_hand_may_be_short(tmp_path: Path) -> None:
+    assert read(tmp_path, document()) == Cuts("y", (NumericAttribute("a", False, (), (1.0, 2.5)),), "file", {})
+
+
+def one(**attribute: Any) -> dict[str, Any]:
+    return document(attributes=[attribute])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a,b\n1,2\n", "this is a text file, perhaps a table, not a bncli cuts file"),
+        (b"", "this is an empty file"),
+        (b"\x1f\x8b\x08", "this is a gzip-compressed file"),
+        (b"[1]", "expected an object, found a list"),
+        (b"{", "not valid JSON"),
+        ({"format": "bncli-structure"}, "this is a bncli structure file, not a bncli cuts file"),
+        ({}, "not a bncli cuts file, .*; it should hold \"format\": \"bncli-cuts\""),
+        ({"format": "bncli-cuts"}, "the key 'version' is missing"),
+        (document(version=2), "written by a newer bncli .format version 2.*upgrade bncli"),
+        (document(version=2, new=1), "written by a newer bncli"),
+        (document(version=0), "out of range"),
+        (document(version="1"), "expected a whole number, found a text"),
+        (document(attribute=[]), "unknown key 'attribute'"),
+        ({"format": "bncli-cuts", "version": 1, "class": "y"}, "the key 'attributes' is missing"),
+        (document(**{"class": None}), "expected a text in quotes, found null, .*json, class"),
+        (document(attributes={}), "expected a list, found an object, .*json, attributes"),
+        (document(options={"bins": "3"}), r"expected a whole number, found a text, .*json, options\.bins"),
+        (one(type="numeric", cuts=[]), r"the key 'name' is missing, .*json, attributes\[0\]"),
+        (one(name="a", cuts=[]), "the key 'type' is missing"),
+        (one(name="a", type="ordinal", cuts=[]), "unknown type 'ordinal'.*numeric or categorical"),
+        (one(name="a", type="numeric", levels=["x"]), "unknown key 'levels'"),
+        (one(name="a", type="numeric", cuts=[], missing="yes"), "expected true or false, found a text"),
+        (one(name="a", type="numeric", cuts=["1"]), r"expected a number, found a text, .*attributes\[0\]\.cuts\[0\]"),
+        (one(name="a", type="numeric", cuts=[2, 1]), "the cuts do not rise: 1.0 comes after 2.0"),
+        (one(name="a", type="numeric", cuts=[1, 1.0]), "the cuts do not rise: 1.0 comes after 1.0"),
+        (one(name="a", type="numeric", cuts=[2**53, 2**53 + 1]), "the cuts do not rise"),
+        (one(name="a", type="numeric", cuts=[0.0, -0.0]), "the cuts do not rise"),
+        (one(name="a", type="numeric", cuts=[10**400]), "too large"),
+        (b'{"format": "bncli-cuts", "version": 1, "class": "y", "attributes": '
+         b'[{"name": "a", "type": "numeric", "cuts": [1e999]}]}', "too large"),
+        (one(name="a", type="categorical", levels=["x", "x"]), "'x' is listed twice"),
+        (one(name="a", type="categorical", levels=["x", ""]), "a level is an empty text"),
+        (one(name="a", type="categorical", levels="xy"), "expected a list, found a text"),
+        (one(name="y", type="numeric", cuts=[]), "the name 'y' is given twice .the class."),
+        (document(attributes=document()["attributes"] * 2), r"the name 'a' is given twice, .*attributes\[1\]"),
+    ],
+)  # fmt: skip
+def test_faults_are_told_in_a_line_with_the_place(tmp_path: Path, content: object, message: str) -> None:
+    with pytest.raises(BncliError, match=message) as caught:
+        read(tmp_path, content)
+    assert "\n" not in str(caught.value)
+    assert "cuts.json" in str(caught.value)
+    assert caught.value.exit_code == 1
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(BncliError, match=r"no such file, .*nothing\.json"):
+        read_cuts(str(tmp_path / "nothing.json"))
+    with pytest.raises(BncliError, match="cannot read: is a directory"):
+        read_cuts(str(tmp_path))
+
+
+TOWN = {
+    "name": "town",
+    "type": "categorical",
+    "levels": ["Lyon|Paris", "Brest"],
+    "groups": [["Lyon", "Paris"], ["Brest"]],
+}
+
+
+def test_pooled_levels_there_and_back(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text(json.dumps(document(attributes=[TOWN], options={"group_levels": "auto"})))
+    cuts = read_cuts(str(tmp_path / "c.json"))
+    (town,) = cuts.attributes
+    assert isinstance(town, CategoricalAttribute)
+    assert town.groups == (("Lyon", "Paris"), ("Brest",))
+    assert town.code_of == {"Lyon|Paris": 0, "Brest": 1, "Lyon": 0, "Paris": 0}
+    assert cuts.options == {"group_levels": "auto"}
+    write_cuts(str(tmp_path / "d.json"), cuts)
+    assert read_cuts(str(tmp_path / "d.json")) == cuts
+    assert '"groups": [["Lyon", "Paris"], ["Brest"]]' in (tmp_path / "d.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"groups": [["Lyon", "Paris"]]}, "1 groups for 2 levels"),
+        ({"groups": [["Lyon", "Paris"], []]}, "a group without a value"),
+        ({"groups": [["Lyon", "Brest"], ["Brest"]]}, "the value 'Brest' is in two groups"),
+        ({"groups": [["Lyon", "Lyon"], ["Brest"]]}, "'Lyon' is listed twice"),
+        ({"groups": [["Lyon", ""], ["Brest"]]}, "a level is an empty text"),
+        ({"groups": [["Lyon", "Paris"], ["Nice"]]}, "the value 'Nice' is alone, and its level is called 'Brest'"),
+        ({"levels": ["Lyon", "Brest"]}, "the pooled level 'Lyon' is called as a value"),
+        ({"groups": "Lyon"}, "list"),
+        ({"groups": [["Lyon", 3], ["Brest"]]}, "text"),
+        ({"type": "numeric", "cuts": [1.0]}, "levels"),
+    ],
+)
+def test_groups_that_cannot_be(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    (tmp_path / "c.json").write_text(json.dumps(document(attributes=[TOWN | changes])))
+    with pytest.raises(BncliError, match=message):
+        read_cuts(str(tmp_path / "c.json"))
+
+
+@pytest.mark.parametrize("rule", ["some", 1.5, True, []])
+def test_a_rule_that_cannot_be(tmp_path: Path, rule: Any) -> None:
+    (tmp_path / "c.json").write_text(json.dumps(document(attributes=[TOWN], options={"group_levels": rule})))
+    with pytest.raises(BncliError, match="whole number"):
+        read_cuts(str(tmp_path / "c.json"))

@@ -1,0 +1,90 @@
+"""Numbers of labels, typed and in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bncli.catalogue.option_kinds import ClassNumbers, label_numbers, written_numbers
+from bncli.errors import BncliError
+from bncli.files.label_numbers import numbers_stated, read_label_numbers
+
+label = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1)
+
+
+@given(st.dictionaries(label, st.floats(1e-9, 1e9), min_size=1))
+def test_what_is_written_is_read(numbers: dict[str, float]) -> None:
+    assert label_numbers(written_numbers(numbers)) == numbers
+    assert ClassNumbers().read(numbers) == written_numbers(numbers)
+
+
+def test_typed() -> None:
+    kind = ClassNumbers(("balanced",))
+    assert kind.read("balanced") == "balanced"
+    assert kind.read(" yes = 5 , no=1.0") == "no=1,yes=5"
+    assert label_numbers('"a,b"=2,x=y=3') == label_numbers('"a,b=2",x=y=3') == {"a,b": 2.0, "x=y": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("even", "'even' is not label=NUMBER, nor balanced, and 'even' no file"),
+        ("a=", "'a=' is not label=NUMBER"),
+        ("a=nan", "is not label=NUMBER"),
+        ("a,b=2", """'a' is not label=NUMBER.*: '"a,b=2"'$"""),
+        ("a, b=2", """: '"a, b=2"'$"""),
+        ('c=1,x:"a,b"=2', """: '"x:a,b=2"'$"""),
+        ("a=1,b", "'b' is not label=NUMBER, nor balanced, and 'a=1,b' no file$"),
+        ("a=1,a=2", "'a' stands there twice"),
+        ("a=0", "the number of 'a' is not a finite number above 0"),
+        ("a=-1", "the number of 'a' is not"),
+        ({"a": True}, "the number of 'a' is not"),
+        ({"a": float("inf")}, "the number of 'a' is not"),
+        ({}, "no label has a number"),
+        ("", "no label has a number"),
+    ],
+)
+def test_slips_are_named(text: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        assert ClassNumbers(("balanced",)).read(text)
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "weights.csv"
+    for text in ("label,weight\nno,1\nyes,5\n", "\ufeffyes,5\r\n\r\nno, 1\r\n", '{"no": 1, "yes": 5.0}'):
+        path.write_text(text, encoding="utf-8", newline="")
+        assert read_label_numbers(str(path)) == {"no": 1.0, "yes": 5.0}
+        assert numbers_stated(str(path)) == numbers_stated(path) == "no=1,yes=5"
+    assert numbers_stated("no=1") == "no=1"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "no label with a number"),
+        (b"label,weight\n", "no label with a number"),
+        (b"a,1\nb\n", "found 'b', .*line 2"),
+        (b"a,1\nb,two\n", "found 'b,two', .*line 2"),
+        (b"a,1\na,2\n", "twice, .*line 2"),
+        (b"a,1,2\n", "found 'a,1,2', .*line 1"),
+        (b'a,"1\n', "no CSV"),
+        (b"\xff\xfe", "UTF-8"),
+        (b'{"a": "x"}', "expected a number"),
+        (b'{"a": 1', "not valid JSON"),
+        (b'{"a": 1, "a": 2}', "twice"),
+        (b"{}", "no label with a number"),
+    ],
+)
+def test_files_that_hold_no_such_list(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "weights.csv"
+    path.write_bytes(content)
+    with pytest.raises(BncliError, match=message):
+        read_label_numbers(str(path))
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(BncliError, match="cannot read"):
+        read_label_numbers(str(tmp_path))

@@ -1,0 +1,178 @@
+"""Model files of very many families that join codes: there and back, their size, and what a forger may not do."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bncli.engine.data.schema import CategoricalAttribute, NumericAttribute, Schema
+from bncli.engine.model import Ensemble, Model, Tables
+from bncli.engine.prediction.scoring import compile_scorer
+from bncli.engine.structures.structure import Family, Regions
+from bncli.errors import ModelError
+from bncli.files.artifacts import model as families
+from bncli.files.artifacts.archive import npy_bytes, pack
+from bncli.files.artifacts.model import dump_model
+from bncli.recipe import Recipe
+from tests.files.archives import forged, members, read
+from tests.files.artifacts.test_model import assert_same
+from tests.many_tables import boosted_model, mixed_ensemble, random_schema
+from tests.strategies import regrouped_models
+
+SCHEMA = Schema(
+    "y",
+    ("n", "p"),
+    (
+        NumericAttribute("age", True, (9.0, 1.0, 2.0, 3.0, 1.0), (1.0, 2.0, 3.0)),
+        CategoricalAttribute("colour", True, (1.0, 2.0, 3.0, 4.0), ("p", "q", "r")),
+    ),
+)
+SEEN = (((0, 1, 1, 1, 2), None), ((0, 0, 0, 0, 1), (0, 1, 0, 2)), (None, (0, 0, 0, 1)))
+FAMILIES = tuple(Family.over((0, 1), SCHEMA.cardinalities, groupings=SEEN[f % 3]) for f in range(families.MANY))
+TABLES = Tables(
+    np.zeros(2), FAMILIES, tuple(np.arange(2.0 * f.n_cells).reshape(-1, 2) + i for i, f in enumerate(FAMILIES))
+)
+MODEL = Model(SCHEMA, Regions(((0, 1),)), TABLES, Recipe(), 11, "0.1.0")
+CONTENT = dump_model(MODEL)
+
+
+def described(content: bytes) -> dict[str, Any]:
+    return dict(json.loads(members(content)["model.json"]))
+
+
+def test_there_and_back_is_the_same(tmp_path: Path) -> None:
+    again = read(tmp_path, CONTENT)
+    assert_same(again, MODEL)
+    assert dump_model(again) == CONTENT
+
+
+def test_groups_are_the_last_codes_of_intervals_and_the_codes_of_levels() -> None:
+    description = described(CONTENT)
+    assert description["version"] == 5
+    found = [family["groups"] for family in description["families"][:3]]
+    assert found == [[[0], None], [[], [0, 1, 0]], [None, [0, 0, 0]]]
+    assert list(members(CONTENT)) == ["model.json", "bias.npy", "tables.npy"]
+    stacked = np.load(io.BytesIO(members(CONTENT)["tables.npy"]))
+    np.testing.assert_array_equal(stacked, np.concatenate(TABLES.weights))
+
+
+def test_one_family_fewer_has_the_form_that_older_readers_know() -> None:
+    fewer = replace(MODEL, predictor=Tables(TABLES.bias, FAMILIES[1:], TABLES.weights[1:]))
+    content = dump_model(fewer)
+    assert described(content)["version"] == 4
+    assert described(content)["families"][0]["merges"] == [[0, 0, 0, 0, 1], [0, 1, 0, 2]]
+    assert "tables/0.npy" in members(content)
+
+
+@pytest.mark.parametrize("n_labels", [2, 7])
+def test_a_thousand_tables_cost_little_more_than_their_numbers(tmp_path: Path, n_labels: int) -> None:
+    model = boosted_model(random_schema(20, n_labels), 1000)
+    content = dump_model(model)
+    numbers = sum(weights.nbytes for weights in model.tables.weights)
+    assert len(content) < numbers + 200_000
+    assert_same(read(tmp_path, content), model)
+
+
+def test_an_ensemble_of_them_comes_back(tmp_path: Path) -> None:
+    model = mixed_ensemble(random_schema(9, 3), 300)
+    again = read(tmp_path, dump_model(model))
+    assert isinstance(again.predictor, Ensemble)
+    assert isinstance(model.predictor, Ensemble)
+    assert dump_model(again) == dump_model(model)
+    for one, other in zip(again.predictor.components, model.predictor.components, strict=True):
+        assert (one.weight, one.name, one.tables.families) == (other.weight, other.name, other.tables.families)
+        for a, b in zip(one.tables.weights, other.tables.weights, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@given(regrouped_models())
+@settings(max_examples=50)
+def test_any_families_come_back(tmp_path_factory: pytest.TempPathFactory, model: Model) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(families, "MANY", 1)
+        content = dump_model(model)
+        assert b'"merges"' not in members(content)["model.json"]
+        again = read(tmp_path_factory.getbasetemp(), content)
+        assert_same(again, model)
+        assert dump_model(again) == content
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({}, r"expected a list, found an object, .*families\[1\]\.groups"),
+        ([[0]], r"1 groups for 2 attributes, .*families\[1\]\.groups"),
+        ([3, None], r"expected a list, found a number, .*groups\[0\]"),
+        ([[0.5], None], "expected a whole number"),
+        ([[True], None], "expected a whole number"),
+        ([[-1], None], "out of range"),
+        ([[10**30], None], "out of range"),
+        ([[3], None], r"rise, below the last of the 4 intervals, .*groups\[0\]"),
+        ([[1, 1], None], "rise, below the last"),
+        ([[2, 1], None], "rise, below the last"),
+        ([[0, 1, 2, 3], None], "rise, below the last"),
+        ([None, []], "0 coarse codes for the 3 levels of 'colour'"),
+        ([None, [0, 1, 0, 2]], r"4 coarse codes for the 3 levels of 'colour', .*groups\[1\]"),
+        ([None, [0, 2, 2]], "count from 0, each of them used"),
+        ([None, [1, 1, 1]], "count from 0, each of them used"),
+        ([None, None], r"tables\.npy has not the size"),
+        ([[0], [0, 1, 0]], r"tables\.npy has not the size"),
+    ],
+)
+def test_forged_groups_are_refused(tmp_path: Path, groups: object, message: str) -> None:
+    with pytest.raises(ModelError, match=message) as caught:
+        read(tmp_path, forged(CONTENT, lambda description: description["families"][1].update(groups=groups)))
+    assert "\n" not in str(caught.value)
+
+
+def test_groups_and_merges_are_not_both_read(tmp_path: Path) -> None:
+    merges = [[0, 0, 0, 0, 1], [0, 1, 0, 2]]
+    with pytest.raises(ModelError, match="groups or merges, not both"):
+        read(tmp_path, forged(CONTENT, lambda description: description["families"][1].update(merges=merges)))
+
+
+def test_a_family_too_many_and_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"tables\.npy has not the size"):
+        read(tmp_path, forged(CONTENT, lambda d: d["families"].append(d["families"][0])))
+    parts = members(CONTENT)
+    shape = np.load(io.BytesIO(parts["tables.npy"])).shape
+    for array, message in (
+        (np.full(shape, np.nan), "finite float64 numbers"),
+        (np.zeros(shape[::-1]), "not the size|of shape"),
+        (np.zeros((shape[0] - 1, 2)), "not the size"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            read(tmp_path, pack({**parts, "tables.npy": npy_bytes(array)}.items()))
+    with pytest.raises(ModelError, match="members are not those"):
+        read(tmp_path, pack({"model.json": parts["model.json"], "bias.npy": parts["bias.npy"]}.items()))
+
+
+@given(st.data())
+@settings(max_examples=100)
+def test_a_sealed_description_with_other_numbers_never_crashes(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    text = bytearray(members(CONTENT)["model.json"])
+    start = text.index(b'"families"')
+    for _ in range(data.draw(st.integers(1, 3))):
+        text[data.draw(st.integers(start, start + 300))] = data.draw(st.sampled_from(b"0123456789,[]-"))
+    try:
+        model = read(tmp_path_factory.getbasetemp(), pack({**members(CONTENT), "model.json": bytes(text)}.items()))
+    except ModelError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+    else:
+        assert compile_scorer(model).n_labels == 2
+
+
+def test_few_numbers_that_stand_for_too_many_codes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(families, "MOST_CODES", 1000)
+    with pytest.raises(ModelError, match="all groupings together have more than 1,000 codes"):
+        read(tmp_path, CONTENT)

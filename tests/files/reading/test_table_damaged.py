@@ -1,0 +1,240 @@
+"""Columnar files that are damaged, or lie about what they hold: one line, no crash, no memory for a claim."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import json
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from bncli.errors import BncliError
+from bncli.files.reading.source import Source
+from bncli.files.reading.training_rows import read_columns
+from tests.damage import FORMATS
+from tests.files.reading.test_table import read, values, write
+from tests.files.reading.test_table_columnar import as_file, as_parquet, as_stream
+
+
+@cache
+def surveys(n: int, *kinds: str) -> dict[str, dict[str, int]]:
+    """How many of the first n mutations of each format ended how; AssertionError where one ended as none may."""
+    command = [sys.executable, "-m", "tests.damage", "0", str(n), *kinds]
+    told = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, check=True, text=True).stdout
+    found = json.loads(told)
+    for kind in kinds:
+        assert found[kind]["failures"] == [], kind
+        assert sum(found[kind]["counts"].values()) == n
+    return {kind: found[kind]["counts"] for kind in kinds}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_damaged_files_are_read_or_refused_in_one_line(kind: str) -> None:
+    counts = surveys(60, *FORMATS)[kind]
+    assert min(counts["read"], counts["Error"]) > 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", FORMATS)
+def test_thousands_of_damaged_files(kind: str) -> None:
+    surveys(6000, kind)
+
+
+# What Arrow would follow out of its memory
+
+
+def corrupt(encode: Callable[[pa.Table], bytes], old: bytes, new: bytes) -> bytes:
+    """A file of a column x of which some bytes, there once, are replaced."""
+    table = pa.table({"x": ["abcd", "efgh", "ijkl"], "y": [1, 2, 3], "class": ["u", "v", "u"]})
+    data = encode(table)
+    assert data.count(old) == 1
+    assert len(old) == len(new)
+    return data.replace(old, new)
+
+
+OFFSETS = struct.pack("<4i", 0, 4, 8, 12)
+
+
+@pytest.mark.parametrize("encode", [as_file, as_stream])
+def test_the_column_that_is_damaged_is_named_and_can_be_left_out(tmp_path: Path, encode: Any) -> None:
+    path = write(tmp_path, corrupt(encode, OFFSETS, struct.pack("<4i", 0, 1 << 30, 8, 12)), "t.arrow")
+    with pytest.raises(BncliError, match=r"^the file is damaged or cut off \(column 'x': .*offset.*t\.arrow"):
+        read(path)
+    assert values(read(path, ignore=("x",)), "y") == [1, 2, 3]
+
+
+def plain_parquet(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    parquet.write_table(table, sink, compression="none", use_dictionary=False, write_statistics=False)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("encode", [as_file, as_stream, plain_parquet])
+def test_text_that_is_not_utf8(tmp_path: Path, encode: Any) -> None:
+    path = write(tmp_path, corrupt(encode, b"gh", b"\xff\xfe"), "t")
+    with pytest.raises(BncliError, match=r"column 'x': Invalid UTF8"):
+        read(path)
+
+
+@pytest.mark.parametrize("encode", [as_file, as_stream])
+def test_a_name_that_is_not_utf8(tmp_path: Path, encode: Any) -> None:
+    data = encode(pa.table({"column of numbers": [1, 2, 3], "class": ["u", "v", "u"]}))
+    with pytest.raises(BncliError, match=r"damaged or cut off .*utf-8"):
+        read(write(tmp_path, data.replace(b"column of", b"colu\xffn of"), "t"))
+
+
+@pytest.mark.parametrize("encode", [as_file, as_stream, as_parquet])
+def test_no_columns(tmp_path: Path, encode: Any) -> None:
+    with pytest.raises(BncliError, match="the file has no columns"):
+        read(write(tmp_path, encode(pa.table({})), "t"))
+
+
+@pytest.mark.parametrize("encode", [as_file, as_stream])
+def test_an_index_beyond_its_dictionary(tmp_path: Path, encode: Any) -> None:
+    codes = pa.array([1, 0, 1, 1, 0, 1, 0, 0], pa.int8())
+    names = pa.DictionaryArray.from_arrays(codes, pa.array(["a", "b"]))
+    data = encode(pa.table({"x": names, "class": ["u", "v"] * 4}))
+    index = bytes(codes.to_numpy().tobytes())
+    assert data.count(index) == 1
+    with pytest.raises(BncliError, match=r"column 'x': .*ictionary indices"):
+        read(write(tmp_path, data.replace(index, b"\x7f" + index[1:]), "t"))
+
+
+# Claims
+
+
+def compressed(encode: Any, codec: str, n: int = 1000) -> bytes:
+    sink = io.BytesIO()
+    table = pa.table({"x": pa.array(range(n), pa.int64()), "class": pa.array([i % 2 for i in range(n)], pa.int8())})
+    new = pa.ipc.new_file if encode is as_file else pa.ipc.new_stream
+    with new(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("encode", [as_file, as_stream])
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+@pytest.mark.parametrize("claim", [1 << 33, -7, (1 << 63) - 1])
+def test_a_compressed_buffer_that_claims_more_than_it_can_hold(
+    tmp_path: Path, encode: Any, codec: str, claim: int
+) -> None:
+    data = compressed(encode, codec)
+    honest = struct.pack("<q", 8000)
+    assert data.count(honest) == 1
+    before = pa.total_allocated_bytes()
+    with pytest.raises(BncliError, match=rf"\({claim} bytes out of \d+ compressed ones\)"):
+        read(write(tmp_path, data.replace(honest, struct.pack("<q", claim)), "t"))
+    assert pa.total_allocated_bytes() == before
+
+
+@pytest.mark.parametrize("encode", [as_file, as_stream])
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+def test_as_much_as_compression_can_do_is_honest(tmp_path: Path, encode: Any, codec: str) -> None:
+    n = 300_000
+    table = pa.table({"x": np.zeros(n, np.int64), "y": np.arange(n) % 3, "class": np.arange(n, dtype=np.int8) % 2})
+    sink = io.BytesIO()
+    new = pa.ipc.new_file if encode is as_file else pa.ipc.new_stream
+    with new(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+        writer.write_batch(table.combine_chunks().to_batches()[0])
+    path = write(tmp_path, sink.getvalue(), "t.arrow")
+    assert Path(path).stat().st_size < n
+    assert read(path).n_rows == n
+    with pytest.raises(BncliError, match=r"a batch of \d+ bytes, where 1000 are free"):
+        read_columns(Source((path,)), memory=1000)
+
+
+@pytest.mark.parametrize("encode", [as_file, as_stream])
+def test_rows_that_need_no_bytes(tmp_path: Path, encode: Any) -> None:
+    n = 123_456_789
+    table = pa.table({"none": pa.nulls(n), "class": pa.nulls(n)})
+    with pytest.raises(BncliError, match=rf"\({1 << 60} rows in \d+ bytes\)"):
+        read(write(tmp_path, encode(table).replace(struct.pack("<q", n), struct.pack("<q", 1 << 60)), "t"))
+
+
+def test_a_stream_whose_metadata_claims_gigabytes(tmp_path: Path) -> None:
+    data = as_stream(pa.table({"x": [1, 2, 3], "class": ["u", "v", "u"]}))
+    lie = data[:4] + struct.pack("<I", 1 << 31) + data[8:]
+    with pytest.raises(BncliError, match=r"2147483648 bytes of metadata where \d+ are left"):
+        read(write(tmp_path, lie, "t"))
+
+
+@pytest.mark.parametrize("length", [-1, 0, 1 << 30])
+def test_a_footer_that_claims_more_than_the_file(tmp_path: Path, length: int) -> None:
+    data = as_file(pa.table({"x": [1, 2, 3], "class": ["u", "v", "u"]}))
+    with pytest.raises(BncliError, match=rf"a footer of {length} bytes in a file of {len(data)}"):
+        read(write(tmp_path, data[:-10] + struct.pack("<i", length) + data[-6:], "t"))
+
+
+def varint(number: int) -> bytes:
+    """Zigzag, as Thrift's compact protocol writes integers."""
+    number, found = 2 * number, b""
+    while number > 127:
+        found += bytes([number & 127 | 128])
+        number >>= 7
+    return found + bytes([number])
+
+
+@pytest.mark.parametrize("claim", [20_012, 1 << 31, 1 << 60])
+def test_a_parquet_footer_that_claims_other_rows(tmp_path: Path, claim: int) -> None:
+    n = 20_011
+    data = plain_parquet(pa.table({"x": list(range(n)), "class": [i % 2 for i in range(n)]}))
+    (length,) = struct.unpack("<i", data[-8:-4])
+    footer = data[-8 - length : -8].replace(varint(n), varint(claim))
+    lie = data[: -8 - length] + footer + struct.pack("<i", len(footer)) + b"PAR1"
+    with pytest.raises(BncliError, match=rf"damaged or cut off \({n} rows where the footer says {claim}"):
+        read(write(tmp_path, lie, "t.parquet"))
+
+
+def test_a_parquet_page_that_claims_gigabytes(tmp_path: Path) -> None:
+    n = 20_000
+    sink = io.BytesIO()
+    table = pa.table({"class": [i % 2 for i in range(n)], "x": list(range(n))})
+    parquet.write_table(table, sink, compression="zstd", use_dictionary=False, write_statistics=False)
+    data = sink.getvalue()
+    honest = varint(8 * n + 8)  # the values, and definition levels
+    lie = data.replace(honest, varint((1 << 31) - 1), 1)
+    assert lie != data
+    with pytest.raises(BncliError, match="damaged or cut off"):
+        read(write(tmp_path, lie, "t.parquet"))
+
+
+# Malformed rows of values that Python's datetime does not know
+
+
+def moments() -> pa.Table:
+    return pa.table(
+        {
+            "nano": pa.array([1, 2, 3, 4], pa.timestamp("ns")),
+            "far": pa.array([400_000_000_000_000] * 4, pa.timestamp("ms")),
+            "day": pa.array([datetime.date(2020, 1, 2), None, datetime.date(9999, 12, 31), None]),
+            "later": pa.array([1 << 28] * 4, pa.date32()),
+            "list": [[1, 2], [3], [], None],
+            "x": [1.0, float("inf"), 3.0, 1.0],
+            "say": ["a", 'b,"c"', "d", "e"],
+            "class": ["u", "v", "u", "v"],
+        }
+    )
+
+
+@pytest.mark.parametrize("encode", [as_file, as_stream, as_parquet])
+def test_a_malformed_row_beside_times_beyond_pythons(tmp_path: Path, encode: Any) -> None:
+    path = write(tmp_path, encode(moments()), "t")
+    chosen: dict[str, Any] = {"ignore": ("list",), "categorical": ("nano", "say")}
+    with pytest.raises(BncliError, match=r"column 'x' holds 'inf'.* row 2"):
+        read(path, **chosen)
+    assert values(read(path, on_bad_row="skip", **chosen), "x") == ["1", "3", "1"]
+    bad = tmp_path / "bad.csv"
+    read(path, on_bad_row=str(bad), **chosen)
+    far = "14645-06-30 15:06:40.000"
+    expected = f'1970-01-01 00:00:00.000000002,{far},,<value out of range: {1 << 28}>,[3],inf,"b,""c""",v\n'
+    assert bad.read_text() == expected

@@ -1,0 +1,96 @@
+"""Processes that do tasks: they answer, they die, they are ended."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from bncli.engine.evaluation.validate import Protocol
+from bncli.steps.compare import pool
+from bncli.steps.compare.entries import Outcome
+from bncli.steps.compare.pool import in_processes
+from bncli.steps.compare.runner import Failure, Plan, Task
+from tests.steps.compare.tables import planned, write_table
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return planned([write_table(tmp_path / "a.csv", 30, 0)], protocol=Protocol(5, 1, 0))[0]
+
+
+TASKS = [Task(0, learner, 0, fold) for learner in (0, 1) for fold in range(5)]
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """Every process that is started."""
+    started: list[subprocess.Popen[bytes]] = []
+    start = pool._Worker._start_process
+
+    def noted(self: pool._Worker) -> subprocess.Popen[bytes]:
+        started.append(start(self))
+        return started[-1]
+
+    monkeypatch.setattr(pool._Worker, "_start_process", noted)
+    return started
+
+
+def test_every_task_is_done_once_and_all_processes_end(plan: Plan, started: list[subprocess.Popen[bytes]]) -> None:
+    results = list(in_processes(plan, TASKS, 2, lambda task: task.fold == 3))
+    assert sorted(task for task, _ in results) == [task for task in TASKS if task.fold != 3]
+    assert all(isinstance(result, Outcome) for _, result in results)
+    assert len(started) == 2
+    assert all(process.returncode is not None for process in started)
+
+
+def test_no_more_processes_than_tasks_begin(plan: Plan, started: list[subprocess.Popen[bytes]]) -> None:
+    assert len(list(in_processes(plan, TASKS[:1], 3, lambda task: False))) == 1
+    assert len(started) == 1
+
+
+def test_who_dies_is_replaced(plan: Plan, started: list[subprocess.Popen[bytes]]) -> None:
+    def killing(task: Task) -> bool:
+        """Asked before every task."""
+        if task == TASKS[3] and len(started) == 1:
+            started[0].kill()
+            started[0].wait()
+        return False
+
+    results = list(in_processes(plan, TASKS, 1, killing))
+    ((task, failure),) = [(task, result) for task, result in results if isinstance(result, Failure)]
+    assert task == TASKS[3]
+    assert "died (killed by signal 9)" in failure.reason
+    assert [task for task, _ in results] == TASKS
+    assert len(started) == 2
+
+
+def test_closing_ends_all_processes(plan: Plan, started: list[subprocess.Popen[bytes]]) -> None:
+    with closing(in_processes(plan, TASKS, 2, lambda task: False)) as found:
+        next(found)
+    assert all(process.returncode is not None for process in started)
+    assert not any(thread.is_alive() for thread in threading.enumerate() if thread.name.endswith("(_work)"))
+
+
+def test_a_process_that_cannot_be_started_is_an_error(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(FileNotFoundError):
+        list(in_processes(plan, TASKS, 1, lambda task: False))
+
+
+def test_a_worker_does_not_outlive_who_can_ask_it() -> None:
+    process = subprocess.Popen([sys.executable, "-m", "bncli.steps.compare.pool"], stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(timeout=60) is not None
+
+
+def test_an_interrupt_reaches_the_parent_alone(plan: Plan, started: list[subprocess.Popen[bytes]]) -> None:
+    with closing(in_processes(plan, TASKS, 1, lambda task: False)) as found:
+        next(found)
+        assert os.getpgid(started[0].pid) != os.getpgid(0)

@@ -1,0 +1,175 @@
+"""Over data sets: ranks, groups and pairs against scipy and against counting by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from bncli.steps.compare.analysis import CompareReport, Summary, analyse
+from tests.trials import random_trial, trial_of
+
+
+def summary_of(report: CompareReport, metric: str = "error") -> Summary:
+    return report.summaries[metric]
+
+
+def means(report: CompareReport, learner: str, metric: str = "error") -> list[float]:
+    figures = [report.figure(data, learner, metric) for data in report.trial.data]
+    return [one.mean for one in figures if one]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.integers(3, 6), st.integers(2, 12))
+def test_as_scipy_has_it(seed: int, n_learners: int, n_sets: int) -> None:
+    report = analyse(random_trial(n_learners, n_sets, seed=seed), metrics=["error"])
+    summary = summary_of(report)
+    losses = np.array([means(report, name) for name in report.trial.learners])
+    found = stats.friedmanchisquare(*losses)
+    assert summary.friedman is not None
+    assert summary.friedman.chi_squared == pytest.approx(found.statistic)
+    assert summary.friedman.p == pytest.approx(found.pvalue)
+    ranks = stats.rankdata(losses, axis=0).mean(axis=1)
+    assert list(summary.average_ranks.values()) == pytest.approx(ranks.tolist())
+    for pair in summary.pairs:
+        a, b = means(report, pair.first), means(report, pair.second)
+        assert pair.wins == sum(x < y for x, y in zip(a, b, strict=True))
+        assert pair.wins + pair.draws + pair.losses == n_sets
+        assert pair.wilcoxon_p == pytest.approx(stats.wilcoxon(a, b, method="exact").pvalue)
+        assert pair.t_p == pytest.approx(stats.ttest_rel(a, b, alternative="less").pvalue)
+        assert pair.sign_p == pytest.approx(stats.binomtest(pair.wins, n_sets).pvalue)
+        assert pair.ratio == pytest.approx(math.exp(np.mean(np.log(np.divide(a, b)))))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000))
+def test_accuracy_says_what_error_does(seed: int) -> None:
+    report = analyse(random_trial(4, 5, seed=seed), metrics=["error", "accuracy", "cll"])
+    error = summary_of(report)
+    for metric in ("accuracy", "cll"):
+        other = summary_of(report, metric)
+        assert other.groups == error.groups
+        assert list(other.average_ranks.values()) == pytest.approx(list(error.average_ranks.values()))
+        for one, two in zip(error.pairs, other.pairs, strict=True):
+            assert (one.wins, one.draws, one.losses) == (two.wins, two.draws, two.losses)
+            assert one.wilcoxon_p == pytest.approx(two.wilcoxon_p)
+            assert one.t_p == pytest.approx(two.t_p)
+    assert [pair.ratio for pair in summary_of(report, "cll").pairs] == [pair.ratio for pair in error.pairs]
+
+
+def test_every_pair_once_and_the_baseline_second() -> None:
+    report = analyse(random_trial(4, 6), metrics=["error"], baseline="learner 1")
+    pairs = summary_of(report).pairs
+    assert [(pair.first[-1], pair.second[-1]) for pair in pairs] == [
+        ("0", "1"), ("0", "2"), ("0", "3"), ("2", "1"), ("3", "1"), ("2", "3"),
+    ]  # fmt: skip
+    assert [pair.holm_p is not None for pair in pairs] == [True, False, False, True, True, False]
+    assert summary_of(report).against("learner 2", "learner 1") is pairs[3]
+    assert summary_of(report).against("learner 1", "learner 2") is None
+
+
+def test_holm_over_the_baseline_and_over_all() -> None:
+    pairs = summary_of(analyse(random_trial(4, 12, seed=3), metrics=["error"])).pairs
+    least = min((pair for pair in pairs if pair.holm_p is not None), key=lambda pair: pair.wilcoxon_p)
+    assert least.holm_p == pytest.approx(min(1.0, 3 * least.wilcoxon_p))
+    least = min(pairs, key=lambda pair: pair.wilcoxon_p)
+    assert least.holm_all_p == pytest.approx(min(1.0, 6 * least.wilcoxon_p))
+
+
+def test_sets_with_a_gap_and_learners_without_figures_are_left_out() -> None:
+    losses = {(data, name): [0.1 + 0.01 * i, 0.2] for i, data in enumerate("stuv") for name in "ab"}
+    losses |= {(data, "c"): [0.3, 0.3] for data in "sv"} | {("s", "d"): [None, None]}
+    summary = summary_of(analyse(trial_of(losses), metrics=["error"]))
+    assert summary.sets == ("s", "v")
+    assert summary.left_out == ("t", "u")
+    assert summary.without_figures == ("d",)
+    assert list(summary.average_ranks) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("n_learners", "n_sets"), [(1, 5), (3, 1), (1, 1)])
+def test_no_summary_of_one_learner_or_one_set(n_learners: int, n_sets: int) -> None:
+    assert analyse(random_trial(n_learners, n_sets), metrics=["error"]).summaries == {}
+
+
+def test_learners_that_are_all_alike() -> None:
+    report = analyse(trial_of({(data, name): [0.1, 0.2] for data in "stu" for name in "abc"}), metrics=["error"])
+    summary = summary_of(report)
+    assert summary.friedman is not None
+    assert summary.friedman.p == 1.0
+    assert summary.groups == (("a", "b", "c"),)
+    assert {(pair.draws, pair.sign_p, pair.holm_all_p, pair.t_p, pair.ratio) for pair in summary.pairs} == {
+        (3, 1.0, 1.0, 1.0, 1.0)
+    }
+
+
+def test_a_loss_of_zero_counts_as_half_an_error_in_the_ratio() -> None:
+    losses = {(data, name): [0.0, 0.0] if name == "a" else [0.1, 0.1] for data in "st" for name in "ab"}
+    report = analyse(trial_of(losses, rows=100), metrics=["error", "rmse"], baseline="b")
+    assert summary_of(report).pairs[0].ratio == pytest.approx(0.005 / 0.1)
+    assert summary_of(report, "rmse").pairs[0].ratio == pytest.approx((0.005 / 0.1) ** 0.5)
+
+
+def test_infinite_losses_are_ranked_last() -> None:
+    losses = {(data, name): [0.1, 0.2] for data in "stu" for name in "ab"} | {("s", "a"): [math.inf, 0.2]}
+    losses |= {(data, "c"): [math.inf, 0.3] for data in "stu"}
+    summary = summary_of(analyse(trial_of(losses), metrics=["error"]))
+    assert summary.average_ranks == {
+        "a": pytest.approx(5.5 / 3),
+        "b": pytest.approx(4 / 3),
+        "c": pytest.approx(8.5 / 3),
+    }
+    pairs = {(pair.first, pair.second): pair for pair in summary.pairs}
+    assert (pairs["c", "a"].wins, pairs["c", "a"].draws, pairs["c", "a"].losses) == (0, 1, 2)
+    assert (pairs["c", "a"].t_p, pairs["c", "a"].ratio) == (None, None)
+
+
+COSTLY = {(data, name): [0.1, 0.2] for data in "stuv" for name in ("map", "slow", "fast")}
+
+
+def test_costs_compare_by_ratios_and_not_by_tests() -> None:
+    trial = trial_of(COSTLY, seconds={"map": 0.5, "slow": 4.0, "fast": 2.0}, iterations={"slow": 0, "fast": 10})
+    report = analyse(trial, metrics=["fit_seconds", "iterations"], baseline="fast")
+    seconds, iterations = (summary_of(report, metric) for metric in ("fit_seconds", "iterations"))
+    assert (seconds.friedman, seconds.critical_difference, seconds.groups) == (None, None, ())
+    assert seconds.average_ranks == {"map": 1.0, "slow": 3.0, "fast": 2.0}
+    assert seconds.geometric_means == {
+        name: pytest.approx(m) for name, m in zip(("map", "slow", "fast"), (0.5, 4, 2), strict=True)
+    }
+    pair = seconds.against("slow", "fast")
+    assert pair is not None
+    assert (pair.wins, pair.draws, pair.losses, pair.ratio) == (0, 0, 4, pytest.approx(2.0))
+    assert {(one.sign_p, one.wilcoxon_p, one.holm_p, one.holm_all_p, one.t_p) for one in seconds.pairs} == {(None,) * 5}
+    # Parameters in closed form take no part, and no count is less than a half.
+    assert iterations.without_figures == ("map",)
+    assert [(one.first, one.second, one.ratio) for one in iterations.pairs] == [("slow", "fast", pytest.approx(0.05))]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 4), st.lists(st.integers(1, 500), min_size=3, max_size=8))
+def test_a_group_is_summed_up_as_if_it_were_alone(seed: int, n_learners: int, rows: list[int]) -> None:
+    trial = random_trial(n_learners, len(rows), seed=seed)
+    trial = replace(trial, sizes=dict(zip(trial.data, rows, strict=True)))
+    bound = sorted(rows)[len(rows) // 2]
+    chosen = [data for data in trial.data if trial.sizes[data] >= bound]
+    report = analyse(trial, metrics=["error"], groups={"large": tuple(chosen)})
+    alone = replace(
+        trial, data=tuple(chosen), outcomes=tuple(one for one in trial.outcomes if one.data in chosen), gaps=()
+    )
+    (group,) = report.groups
+    assert group.tables == tuple(chosen)
+    if len(chosen) > 1:
+        assert group.summaries == analyse(alone, metrics=["error"]).summaries
+    else:
+        (data,) = chosen
+        one = group.summaries["error"]
+        assert one.friedman is None
+        figures = [report.figure(data, pair.first, "error") for pair in one.pairs]
+        others = [report.figure(data, pair.second, "error") for pair in one.pairs]
+        ratios = [a.mean / b.mean for a, b in zip(figures, others, strict=True) if a and b]
+        assert [pair.ratio for pair in one.pairs] == pytest.approx(ratios)
+        assert {pair.wins + pair.draws + pair.losses for pair in one.pairs} == {1}
