@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bncli.files.formats import NetworkFormat, Signature
+from bncli.files.exports import NetworkFormat, Signature
 
 if TYPE_CHECKING:
     from bncli.engine.networks.named_network import NamedNetwork
@@ -62,7 +62,7 @@ FORMAT = NetworkFormat(
 STRUCTURE = '''
 """The children of the class, a line each."""
 
-from bncli.files.formats import StructureFormat
+from bncli.files.exports import StructureFormat
 
 
 def write(structure):
@@ -76,9 +76,9 @@ SCORES = '''
 
 import pyarrow.compute as pc
 
-from bncli.files.formats import ScoreFormat
-from bncli.files.formats.csv import CsvLines
-from bncli.files.formats.lines import TextScores, all_bytes
+from bncli.files.exports import ScoreFormat
+from bncli.files.exports.csv import CsvLines
+from bncli.files.exports.lines import TextScores, all_bytes
 
 
 class Tabs(CsvLines):

@@ -38,7 +38,7 @@ def learn(counts, *, turn, watch):
 
 TILTED = '''"""Relative frequencies with so many rows spread evenly."""
 
-from bncli.engine.training.generative import closed_form, generative_tables
+from bncli.engine.parameters.generative import closed_form, generative_tables
 
 
 def learn(counts, structure, *, tilt, watch):
@@ -49,10 +49,10 @@ STEEP = '''"""Free tables in units of a slope, so that a penalty weighs them les
 
 from dataclasses import dataclass
 
-from bncli.engine.parameter_spaces.coordinates import PerCell
-from bncli.engine.training.generative import generative_tables
-from bncli.engine.training.likelihood import conditional_likelihood
-from bncli.engine.training.optimization import ParameterSpace, optimize
+from bncli.engine.parameters.coordinates import PerCell
+from bncli.engine.parameters.generative import generative_tables
+from bncli.engine.parameters.likelihood import conditional_likelihood
+from bncli.engine.parameters.optimization import ParameterSpace, optimize
 
 
 def learn(counts, structure, *, slope, settings, watch):

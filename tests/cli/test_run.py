@@ -46,7 +46,7 @@ def test_every_failure_is_one_line_and_a_code(
     def failing(*_: object, **__: object) -> None:
         raise error
 
-    import bncli.cli.run as running
+    import bncli.cli.main as running
 
     monkeypatch.setattr(bncli_fit, "fit", failing)
     monkeypatch.setattr(running, "_forget_stdout", lambda: None)

@@ -189,14 +189,14 @@ Made of feelders_ivanovs.csv and the files beside it, which `BNCLI_DATA=FOLDER p
 tests.published.feelders_ivanovs` completes (it runs what they lack), by `BNCLI_UPDATE=1 pytest
 tests/published/test_feelders_ivanovs.py`. The paper's table 2 is in feelders_ivanovs_table2.csv. Figure 1 is a drawn
 example without data: the network of section 3.3 with its 9 parameters in LR and 14 in LR_Roos, which the tests of the
-program count (`tests/engine/parameter_spaces`).
+program count (`tests/engine/parameters`).
 
 A. Feelders & J. Ivanovs, "Discriminative scoring of Bayesian network classifiers: a comparative study", Third European
 Workshop on Probabilistic Graphical Models, 2006. Three parameter spaces (LR: `--param lr`; BN: `--param extended`;
 LR_Roos: `--param lr-roos`) by three optimisers (`--optimizer cg`, `cgb`, `bfgs`), no penalty, from the generative model
 with Laplace's rule. Counted is what it takes until the conditional log-likelihood (CLL) is within 5 % of its whole
 rise, from the start to the highest value that any of the nine finds in 200 iterations. Every line is divided by its
-smallest number among the nine. Flops follow the paper's cost model (`bncli/engine/parameter_spaces/flops.py`).
+smallest number among the nine. Flops follow the paper's cost model (`bncli/engine/parameters/flops.py`).
 
 What differs from the paper:
 

@@ -197,7 +197,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_an_older_file_says_which_version_it_has() -> None:
-    older = Path(__file__).parents[1] / "files" / "version_1.bnc"
+    older = Path(__file__).parents[1] / "files" / "artifacts" / "version_1.bnc"
     report = inspect(str(older))
     assert isinstance(report, ModelReport)
     assert report.version == 1

@@ -300,7 +300,7 @@ def html_page(page: Page) -> str:
 @cache
 def part(name: str) -> str:
     """A file of this room."""
-    return files("bncli.files.exports.report").joinpath(name).read_text(encoding="utf-8")
+    return files("bncli.files.pictures").joinpath(name).read_text(encoding="utf-8")
 
 
 def inert(program: str) -> str:

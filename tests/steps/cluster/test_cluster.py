@@ -195,7 +195,7 @@ import sys
 from bncli.engine.evaluation.validate import Protocol
 from bncli.files.table import Source
 from bncli.recipe import Recipe
-from bncli.steps.evaluate import evaluate
+from bncli.steps.evaluate.evaluate import evaluate
 from bncli.watch import Run
 
 RECIPE = Recipe(structure="nb", param="map")

@@ -23,7 +23,7 @@ pytestmark = [
 SAMPLES = Path(__file__).parents[3] / "sample_data"
 DEADLY = """\
 import os
-from bncli.steps.evaluating import on_cluster
+from bncli.steps.evaluate import on_cluster
 
 def _serve(plan):
     return lambda number: os._exit(9)
