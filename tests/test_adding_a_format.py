@@ -17,7 +17,7 @@ import pytest
 from tests.started import program
 
 ROOT = Path(__file__).parents[1]
-LIST = Path("bncli", "files", "formats", "__init__.py")
+LIST = Path("bncli", "files", "exports", "__init__.py")
 
 NETWORK = '''
 """Numbers between bars, a variable a line after the class: name, states, parents, table."""
