@@ -158,28 +158,6 @@ def test_outside_libraries_stay_in_their_rooms() -> None:
             assert not roots & {"os", "sys", "time", "datetime", "random", "logging"}, f"{name}: the engine is pure"
 
 
-@cache
-def functions() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    nodes = ((name_of(path), node) for path in MODULES for node in ast.walk(tree_of(path)))
-    return [(name, node) for name, node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-
-
-def test_what_travels_together_is_one_value() -> None:
-    """At most seven parameters, but in the constructor of an estimator, where scikit-learn wants every one by name."""
-    for module, node in functions():
-        given = node.args
-        names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-        if (module, node.name) != ("bncli.api.estimator", "__init__"):
-            n_given = len(names) - (names[:1] in (["self"], ["cls"]))
-            assert n_given <= 7, f"{module}: {node.name} takes {', '.join(names)}"
-
-
-def test_functions_are_short() -> None:
-    """At most 40 lines, docstring and all; about ten are usual."""
-    for module, node in functions():
-        assert (node.end_lineno or 0) - node.lineno < 40, f"{module}: {node.name}"
-
-
 def test_help_imports_nothing_heavy() -> None:
     """What `bncli COMMAND --help` loads, followed through the imports at the top of modules.
 
@@ -206,10 +184,9 @@ def _top_level(path: Path) -> Iterator[str]:
             yield from _from(node)
 
 
-def test_files_are_short_and_explain_themselves() -> None:
+def test_files_explain_themselves() -> None:
     for path in MODULES:
         text = path.read_text()
-        assert len(text.splitlines()) <= 500, path
         assert ast.get_docstring(tree_of(path)), f"{path}: a module begins by saying what it is"
         assert "TODO" not in text, path
 
