@@ -186,6 +186,21 @@ def test_the_seed_and_the_threads_as_scikit_learn_has_them() -> None:
     assert model.score(X, Y) > 0.9
 
 
+def test_the_seed_decides_on_the_folds() -> None:
+    """By these folds the penalty is chosen; without a seed it is 0, as everywhere."""
+
+    def learnt(seed: Any) -> np.ndarray:
+        found = Classifier(structure="nb", param="discriminative", random_state=seed).fit(X, Y)
+        return np.asarray(found.predict_proba(X[:3]))
+
+    by_seed = [learnt(seed) for seed in range(6)]
+    assert np.array_equal(learnt(None), by_seed[0])
+    assert not all(np.array_equal(one, by_seed[0]) for one in by_seed)
+    assert np.array_equal(learnt(np.random.RandomState(3)), learnt(np.random.RandomState(3)))
+    drawn = int(np.random.RandomState(3).randint(1 << 31))
+    assert np.array_equal(learnt(np.random.RandomState(3)), learnt(drawn))
+
+
 def test_an_option_has_one_place() -> None:
     with pytest.raises(ValueError, match="options cannot hold 'structure'"):
         Classifier(**NB, options={"structure": "tan"}).fit(X, Y)

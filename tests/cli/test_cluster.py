@@ -25,6 +25,9 @@ NOWHERE = "tcp://127.0.0.1:1"
             "--coding thermometer looks at single rows",
         ),
         (("--structure", "nb", "--param", "extended", "--early-stop", "cv"), "--early-stop looks at single rows"),
+        (("--structure", "nb", "--class-weights", "balanced"), "class weights, prediction sets and thresholds"),
+        (("--structure", "nb", "--sets", "0.1"), "class weights, prediction sets and thresholds"),
+        (("--structure", "nb", "--threshold", "best:f1"), "class weights, prediction sets and thresholds"),
         (("--param", "map", "--missing-policy", "marginalize"), "missing values are not marginalized on a cluster"),
     ],
 )

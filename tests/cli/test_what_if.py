@@ -118,6 +118,18 @@ def test_next_best_names_a_missing_column(bncli: Bncli) -> None:
         assert scored["next_best"] in (lacking or {""})
 
 
+def test_what_to_ask_next_depends_on_the_prior(bncli: Bncli) -> None:
+    """Nothing is worth asking where the class is known beforehand; where it is not, columns differ in their worth."""
+    words = ("--param", "map", "--missing-policy", "marginalize", "-o", "m.bnc")
+    assert bncli("fit", "wine_holes.csv", *words).code == 0
+    score = ("score", "m.bnc", "wine_holes.csv", "--next-best")
+    prior = "cultivar_1=1,cultivar_2=1e-30,cultivar_3=1e-30"
+    plain, sure = rows_of(bncli(*score).out), rows_of(bncli(*score, "--prior", prior).out)
+    assert len(plain) == len(sure) == 178
+    assert any(row["next_best"] for row in plain)
+    assert not any(row["next_best"] for row in sure)
+
+
 def test_a_column_that_is_not_there_can_be_asked_for(bncli: Bncli) -> None:
     assert bncli("fit", "iris.csv", "--param", "map", "--structure", "nb", "-o", "m.bnc").code == 0
     Path("one.csv").write_text("sepal_length,sepal_width\n5.0,3.1\n")

@@ -92,6 +92,20 @@ def test_the_better_of_two_takes_all() -> None:
     assert w[0] > 1.0
 
 
+@pytest.mark.parametrize("seed", [29, 40, 87, 105, 108, 126])
+def test_weights_do_not_depend_on_the_order_of_the_models(seed: int) -> None:
+    """Twelve models that say much the same: some are dropped, and of those left some again."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, 30)
+    shared = rng.normal(size=(1, 2, 30))
+    shared[:, labels, np.arange(30)] += 1
+    scores = shared * rng.uniform(0.2, 2, (12, 1, 1)) + 0.1 * rng.normal(size=(12, 2, 30))
+    logs = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    w = pool_weights(logs, labels)
+    assert 0 < np.count_nonzero(w) < len(w)
+    assert pool_weights(logs[::-1], labels)[::-1].tolist() == pytest.approx(w.tolist(), abs=1e-3)
+
+
 def test_where_nothing_helps_the_likeliest_has_next_to_no_weight() -> None:
     wrong = np.log(np.full((2, 3000), 0.5) + np.array([[0.4], [-0.4]]))
     w = pool_weights([wrong, wrong * 2], np.ones(3000, np.intp))

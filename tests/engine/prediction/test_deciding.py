@@ -42,6 +42,14 @@ def test_without_costs_or_threshold_the_most_probable() -> None:
     assert equal.codes.tolist() == [0, 1, 1], "costs that are alike change nothing, and a tie goes to the first"
 
 
+def test_a_probability_that_just_reaches_a_bar_is_enough() -> None:
+    """Of a threshold, and of the bound below which nothing is decided."""
+    half = np.log([[0.5], [0.5]])
+    assert Decider.of(Rule(threshold=Threshold(0.5)), ("a", "b")).decide(half).codes.tolist() == [1]
+    assert Decider.of(Rule(abstain_below=0.5), ("a", "b")).decide(half).codes.tolist() == [0]
+    assert Decider.of(Rule(abstain_below=np.nextafter(0.5, 1)), ("a", "b")).decide(half).codes.tolist() == [ABSTAINED]
+
+
 def slow_sets(p: np.ndarray, conformity: list[float], alpha: float) -> np.ndarray:
     """By the textbook: the quantile of 1 - P with the correction for a finite sample."""
     scores = sorted(1 - c for c in conformity)

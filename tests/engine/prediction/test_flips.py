@@ -76,6 +76,19 @@ def test_what_flips_is_what_is_decided() -> None:
     assert flips.changes(codes, score(codes)) == [((0, 2),), ((0, 0),), ((0, 0),), ((0, 0),)]
 
 
+def test_the_first_in_the_schema_wins_a_tie() -> None:
+    """Both attributes flip the label, with two values each, and equally sure every time."""
+    schema = schema_of([3, 3], 2)
+
+    def score(codes: list[np.ndarray]) -> np.ndarray:
+        of_second = np.where((codes[0] > 0) | (codes[1] > 0), 0.75, 0.25)
+        return np.log([1 - of_second, of_second])
+
+    codes = [np.zeros(1, np.uint8), np.zeros(1, np.uint8)]
+    assert Flips(schema, (0, 1), (0, 1), 1, score).changes(codes, score(codes)) == [((0, 1),)]
+    assert Flips(schema, (0, 1), (1,), 1, score).changes(codes, score(codes)) == [((1, 1),)]
+
+
 def test_too_many_ways_are_refused() -> None:
     schema = schema_of([9] * 40, 2)
     with pytest.raises(UsageError, match="63,540 ways to change up to 2 of 40 columns"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import given
 from bncli.engine.networks.network import Network, true_model
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.engine.prediction.what_if import NextBest
+from bncli.engine.structures.structure import Dag
 from bncli.errors import ModelError
-from tests.engine.small_networks import all_rows, networks, probability
+from tests.datasets import schema_of
+from tests.engine.small_networks import all_rows, network_on, networks, probability
 
 
 def entropy(weights: list[float]) -> float:
@@ -55,3 +58,20 @@ def test_gains_are_expected_falls_of_entropy(network: Network) -> None:
                 shares = [math.fsum(one) / math.fsum(before) for one in after]
                 expected = entropy(before) - math.fsum(s * entropy(a) for s, a in zip(shares, after, strict=True))
             assert found[j, t] == pytest.approx(expected, abs=1e-9)
+
+
+def test_another_prior_is_that_of_another_network() -> None:
+    """The same tables of the attributes under other class frequencies."""
+    network = network_on(schema_of([2, 3], 2), Dag(((), ()), (0, 1)), 0)
+    times = np.array([0.1, 4.0])
+    frequent = network.theta_class * times
+    other = replace(network, theta_class=frequent / frequent.sum())
+    codes = [np.array([2, 2, 0, 1], np.uint8), np.array([3, 1, 3, 3], np.uint8)]
+    missing = [codes[0] == 2, codes[1] == 3]
+
+    def gains(of: Network, shift: np.ndarray | None = None) -> np.ndarray:
+        model = true_model(of, [[1.0] * 2, [1.0] * 3], 10, [1.0] * 2)
+        return NextBest(model, (0, 1), shift).gains(codes, missing)
+
+    np.testing.assert_allclose(gains(network, np.log(times)), gains(other), atol=1e-12)
+    assert np.abs(gains(network) - gains(other))[np.array(missing)].min() > 1e-4

@@ -16,7 +16,7 @@ from bncli.engine.learn import learn
 from bncli.engine.model import QUANTILES
 from bncli.engine.networks.network import Network, true_model
 from bncli.engine.prediction.joint_model import JointModel
-from bncli.engine.prediction.monitoring import MOST_ROWS, Sketch, even_sample, training_log_p
+from bncli.engine.prediction.monitoring import MOST_ROWS, WIDTH, Sketch, even_sample, training_log_p
 from bncli.engine.prediction.scoring import compile_scorer
 from bncli.errors import ModelError
 from bncli.recipe import Recipe
@@ -81,6 +81,14 @@ def test_the_share_below_is_right_but_for_one_interval(values: list[float], at: 
     sketch.add(rows)
     lowest, highest = (float(np.mean(rows < at * factor)) for factor in (1.0101, 1 / 1.0101))
     assert lowest - 1e-12 <= sketch.share_below(at) <= highest + 1e-12
+
+
+def test_of_an_interval_the_share_below_is_as_if_all_its_values_were_alike_frequent() -> None:
+    """One row far below, four in the interval 100, one far above: of the four a share as large as the part below."""
+    sketch = Sketch({300: 1, 100: 4, -200: 1})
+    for part in (0.0, 0.25, 0.5, 0.75):
+        at = -math.exp((100 - part) * WIDTH)
+        assert sketch.share_below(at) == pytest.approx((1 + 4 * part) / 6)
 
 
 @pytest.mark.parametrize("weights", [None, np.arange(1.0, 51.0)])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, f1_score, matthews_corrcoef, precision_recall_curve, roc_curve
 
 from bncli.engine.model import HeldOutScores
-from bncli.engine.prediction.decision_rules import MOST_LINES, choose, figures, steps_held_out, steps_of, table
+from bncli.engine.prediction.decision_rules import MOST_LINES, Steps, choose, figures, steps_held_out, steps_of, table
 from bncli.errors import BncliError
 
 rows = st.lists(st.tuples(st.integers(0, 20), st.booleans(), st.integers(1, 3)), min_size=2, max_size=40)
@@ -77,6 +77,18 @@ def test_curves_of_scikit_learn(found: list[tuple[int, bool, int]]) -> None:
     np.testing.assert_array_equal(steps.thresholds, thresholds[::-1])
     rates, _, _ = roc_curve(positive, p, sample_weight=weights, drop_intermediate=False)
     np.testing.assert_allclose(figures(steps)["false_positive_rate"], rates[1:], atol=1e-12)
+
+
+def test_weights_whose_sums_differ_in_the_last_digit() -> None:
+    """Summed up step by step, as 0.1 + 0.2 + 0.3, weights may be more than all at once: 0 / 0 is 0 for these too."""
+    thresholds, tp, fp = np.array([0.9, 0.5, 0.2]), np.array([0.3, 0.3, 0.1 + 0.2 + 0.3]), np.array([0.0, 0.25, 0.25])
+    steps = Steps(thresholds, tp, fp, 0.6, 0.25)
+    assert tp[-1] + fp[-1] > steps.positives + steps.negatives
+    with np.errstate(invalid="ignore"):
+        found, chosen = figures(steps), choose("best:mcc", steps)
+    assert all(np.isfinite(figure).all() for figure in found.values())
+    assert found["mcc"][-1] == 0
+    assert chosen.value == pytest.approx(0.7)
 
 
 def test_rows_held_out_are_kept_by_what_their_own_label_got() -> None:

@@ -165,6 +165,18 @@ def test_probabilities_that_no_double_holds_are_raised_to_a_power(run: Callable[
     assert run(model) < 1e-12
 
 
+def test_an_average_that_is_0_has_a_logarithm() -> None:
+    """A probability below all doubles in every member, to the power of 0: 1, as of any other."""
+    model = two_classes((2000.0, 0.0), PerClass((0.0, 0.0), (0.0, 0.5)))
+    members = (Component(0.25, model.tables, "a"), Component(0.75, model.tables, "b"))
+    model = replace(model, predictor=Ensemble(members, (), Pool.LINEAR))
+    scorer = portable(model)
+    assert len(scorer.stages) == 2
+    text = onnx.FORMAT.write(scorer, TARGET)
+    found = np.array(onnx.FORMAT.run(text, probe_rows(model, 4, np.random.default_rng(0)).rows()))
+    np.testing.assert_allclose(found, [[1 / (1 + np.exp(0.5)), 1 / (1 + np.exp(-0.5))]] * len(found), rtol=1e-12)
+
+
 def test_points_do_not_add_up_to_a_map() -> None:
     scorer = portable(two_classes((0.0, 0.0), Isotonic((Knots((0.1, 0.4), (0.2, 0.3)),))))
     with pytest.raises(ModelError, match="calibrated by a map of its probabilities, which no points add up to"):

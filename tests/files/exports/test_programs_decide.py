@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bncli.engine.model import Model, Rule, Threshold
 from bncli.engine.prediction.decision_rules import Decider
-from bncli.engine.prediction.portable import portable, probe_rows
+from bncli.engine.prediction.portable import PortableScorer, PortableStage, portable, probe_rows
 from bncli.files.exports import javascript, python, sql, sql_databases
 from bncli.files.exports.programs import Target
 from tests.files.exports.test_programs import TARGET, module, nasty
@@ -102,6 +102,15 @@ def test_duckdb_decides(model: Model, data: st.DataObject) -> None:
     pytest.importorskip("duckdb")
     rule = data.draw(rules(len(model.schema.labels)))
     agree(nasty(model), rule, sql, TARGET._replace(options={"dialect": "duckdb", **SQL}))
+
+
+def test_sql_decides_where_a_probability_just_reaches_a_bar() -> None:
+    """Both labels have exactly one half."""
+    scorer = PortableScorer("class", ("no", "yes"), (), (PortableStage(1.0, True, np.zeros(1), ()),))
+    rules = {Rule(abstain_below=0.5): "no", Rule(threshold=Threshold(0.5)): "yes", Rule(abstain_below=0.51): None}
+    for rule, expected in rules.items():
+        text = sql.write_sql(scorer, TARGET._replace(rule=rule, options={"dialect": "sqlite", **SQL}))
+        assert sql.decide_sql(text, [{"x": 1}]) == [expected]
 
 
 @pytest.mark.slow

@@ -165,6 +165,31 @@ def test_texts_in_place_of_values() -> None:
     assert [row["id"] for row in said] == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "level"),
+    [
+        ("double", 10.0, "10"),
+        ("double", 100.5, "100.5"),
+        ("double", 1.05, "1.05"),
+        ("integer", 10, "10"),
+        ("text", "10.0", "10.0"),
+        ("text", " 10.\t", "10."),
+    ],
+)
+def test_levels_that_are_numbers_in_duckdb(kind: str, value: Any, level: str) -> None:
+    """A whole number is written without its zeros behind the point, and without these alone; a text as it is."""
+    duckdb = pytest.importorskip("duckdb")
+    levels = ("10", "10.0", "10.", "1", "100", "100.5", "1.05", "15", "1005")
+    scorer = scorer_of(text_input("t", levels))
+    for dialect in ("duckdb", "postgres"):
+        with duckdb.connect() as base:
+            base.execute(f"CREATE TABLE input (id integer, t {kind})")
+            base.execute("INSERT INTO input VALUES (1, ?)", [value])
+            base.execute(sql.write_sql(scorer, target(dialect)))
+            found = base.execute("SELECT p_no, p_yes FROM m_1_scores").fetchone()
+        assert found == pytest.approx(expected(scorer, level), abs=1e-14)
+
+
 @pytest.mark.parametrize("bad", ["abc", "1,5", "1-2", "x];["])
 def test_a_text_that_is_no_number_is_an_error(bad: str) -> None:
     with pytest.raises(sqlite3.OperationalError, match="malformed JSON"):
